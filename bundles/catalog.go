@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// The schemas that file-based catalogs know. Objects of any other schema are
-// kept as [Custom].
+// The known schemas of file-based catalogs. Objects of any other schema are kept as [Custom].
 const (
 	SchemaPackage      = "olm.package"
 	SchemaChannel      = "olm.channel"
@@ -14,26 +13,25 @@ const (
 	SchemaDeprecations = "olm.deprecations"
 )
 
-// Catalog is everything that one file-based catalog says.
+// Catalog is the content of a file-based catalog.
 //
-// It holds what was read, right or wrong: two packages of the same name stay
-// two packages, so that [Catalog.Validate] can name both.
+// It holds what was read, valid or not. For example, two packages of the same name stay two
+// packages, so [Catalog.Validate] can name both.
 type Catalog struct {
-	// Packages in byte order of their names.
+	// Packages are sorted by name, in byte order.
 	Packages []*Package
 	// Strays are objects whose package the catalog does not declare.
 	Strays []Stray
-	// Custom holds the objects of schemas that the catalog's author made up.
+	// Custom holds the objects of schemas that the catalog's author defined.
 	Custom []Custom
 }
 
-// Origin says where in the catalog's files an object stands.
+// Origin is the position of an object in the catalog's files.
 type Origin struct {
 	// File is the path below the catalog's root; empty when the object was not
 	// read from a file.
 	File string
-	// Line is the number, from one, of the line that the object begins on;
-	// zero when it is not known.
+	// Line is the number, from one, of the line at which the object begins; zero if unknown.
 	Line int
 }
 
@@ -55,25 +53,24 @@ type Package struct {
 	Description string
 	// Icon is nil when the package has none.
 	Icon *Icon
-	// Channels in byte order of their names.
+	// Channels are sorted by name, in byte order.
 	Channels []*Channel
-	// Bundles in byte order of their names.
+	// Bundles are sorted by name, in byte order.
 	Bundles []*Bundle
-	// Deprecations in the order they were read; a valid package has at most
-	// one.
+	// Deprecations are in the order in which they were read. A valid package has at most one.
 	Deprecations []DeprecationList
-	// Incomplete says that objects of the package may be missing because they
-	// could not be read: that something is not there is no problem of its own.
+	// Incomplete is set if objects of the package may be missing because they could not be read.
+	// Then missing objects are not reported.
 	Incomplete bool
-	// Origin of the olm.package object; zero in an incomplete package that may
-	// have been declared in what could not be read.
+	// Origin is the position of the olm.package object; zero in an incomplete package whose
+	// declaration may be among what could not be read.
 	Origin Origin
 }
 
-// undeclared tells whether the olm.package object itself is missing.
+// undeclared reports whether the olm.package object is missing.
 func (p *Package) undeclared() bool { return p.Incomplete && p.Origin == (Origin{}) }
 
-// Icon is a picture for catalogs that are shown to people.
+// Icon is a picture that catalogs show to users.
 type Icon struct {
 	Data      []byte `json:"base64data"`
 	MediaType string `json:"mediatype"`
@@ -86,20 +83,20 @@ type Channel struct {
 	Name string
 	// Package is the name of the package that the channel belongs to.
 	Package string
-	// Entries in the order they were written.
+	// Entries are in the order in which they were written.
 	Entries []Entry
-	// Origin of the olm.channel object.
+	// Origin is the position of the olm.channel object.
 	Origin Origin
 }
 
 // Entry is the place of one bundle in a channel.
 type Entry struct {
-	// Name of the bundle.
+	// Name is the name of the bundle.
 	Name string `json:"name"`
-	// Replaces names the bundle that this one upgrades from; it need not be
-	// part of the channel. Empty at the end of the chain.
+	// Replaces is the name of the bundle that this one upgrades from, which need not be in the
+	// channel. It is empty at the end of the chain.
 	Replaces string `json:"replaces"`
-	// Skips names bundles that an upgrade to this one passes over.
+	// Skips are the names of bundles that an upgrade to this one passes over.
 	Skips []string `json:"skips"`
 	// SkipRange is a range of versions that this bundle may be installed over
 	// directly, in the grammar of github.com/blang/semver. Empty for none.
@@ -115,11 +112,11 @@ type Bundle struct {
 	// Image is the reference of the bundle's image; empty when the manifests
 	// are inline.
 	Image string
-	// Properties in the order they were written.
+	// Properties are in the order in which they were written.
 	Properties []Property
-	// RelatedImages in the order they were written.
+	// RelatedImages are in the order in which they were written.
 	RelatedImages []RelatedImage
-	// Origin of the olm.bundle object.
+	// Origin is the position of the olm.bundle object.
 	Origin Origin
 }
 
@@ -131,7 +128,7 @@ type RelatedImage struct {
 
 // Property is a fact about a bundle, as raw JSON.
 type Property struct {
-	// Type says how to read the value; see the Type constants.
+	// Type determines the format of the value; see the Type constants.
 	Type string `json:"type"`
 	// Value is compact JSON with sorted keys.
 	Value json.RawMessage `json:"value"`
@@ -139,18 +136,17 @@ type Property struct {
 
 // DeprecationList is one olm.deprecations object.
 type DeprecationList struct {
-	// Entries in the order they were written.
+	// Entries are in the order in which they were written.
 	Entries []Deprecation
-	// Origin of the olm.deprecations object.
+	// Origin is the position of the olm.deprecations object.
 	Origin Origin
 }
 
-// Deprecation says that a package, a channel or a bundle should no longer be
-// used.
+// Deprecation means that a package, a channel or a bundle should no longer be used.
 type Deprecation struct {
-	// Reference is what is deprecated.
+	// Reference names the deprecated object.
 	Reference Reference `json:"reference"`
-	// Message says why and what to use instead.
+	// Message states the reason and the alternative.
 	Message string `json:"message"`
 }
 
@@ -158,7 +154,7 @@ type Deprecation struct {
 type Reference struct {
 	// Schema is SchemaPackage, SchemaChannel or SchemaBundle.
 	Schema string `json:"schema"`
-	// Name of the channel or bundle; empty for the package itself.
+	// Name is the name of the channel or bundle; empty for the package itself.
 	Name string `json:"name"`
 }
 
@@ -170,7 +166,7 @@ type Stray struct {
 	Origin  Origin
 }
 
-// Custom is an object of a schema that the catalog's author made up.
+// Custom is an object of a schema that the catalog's author defined.
 type Custom struct {
 	Schema  string
 	Package string
@@ -180,9 +176,8 @@ type Custom struct {
 	Origin Origin
 }
 
-// Deprecated returns the message of the deprecation of an object of the
-// package, and whether there is one. The name is ignored for the package
-// itself.
+// Deprecated returns the deprecation message of an object of the package, and whether there is one.
+// It ignores the name for the package itself.
 func (p *Package) Deprecated(schema, name string) (string, bool) {
 	if schema == SchemaPackage {
 		name = ""

@@ -8,8 +8,7 @@ import (
 	"io"
 )
 
-// The property types by which a bundle is labelled and requires others, besides
-// those that [Facts] has.
+// The types of properties that label a bundle or state its requirements, besides those in [Facts].
 const (
 	TypeLabel         = "olm.label"
 	TypeLabelRequired = "olm.label.required"
@@ -19,13 +18,13 @@ const (
 // Constraint is the value of an olm.constraint property as it is written. In a
 // valid one exactly one of the fields after FailureMessage is set.
 type Constraint struct {
-	// FailureMessage is the author's reason for the constraint; mostly empty.
+	// FailureMessage is the author's reason for the constraint; usually empty.
 	FailureMessage string `json:"failureMessage"`
-	// GVK asks for a bundle that provides an API.
+	// GVK requires a bundle that provides an API.
 	GVK *GVK `json:"gvk"`
-	// Package asks for a version of a package.
+	// Package requires a version of a package.
 	Package *PackageRequired `json:"package"`
-	// All, Any and Not combine others: every one, at least one, none of them.
+	// All, Any and Not combine constraints: every one, at least one, none of them.
 	All *ConstraintList `json:"all"`
 	Any *ConstraintList `json:"any"`
 	Not *ConstraintList `json:"not"`
@@ -33,7 +32,7 @@ type Constraint struct {
 	CEL *CELConstraint `json:"cel"`
 }
 
-// ConstraintList is what All, Any and Not of a [Constraint] combine.
+// ConstraintList is the operand of All, Any and Not in a [Constraint].
 type ConstraintList struct {
 	Constraints []Constraint `json:"constraints"`
 }
@@ -43,11 +42,11 @@ type CELConstraint struct {
 	Rule string `json:"rule"`
 }
 
-// ErrTextBehind says that a value goes on after its end.
+// ErrTextBehind means that text follows the end of a value.
 var ErrTextBehind = errors.New("there is more text behind the JSON")
 
-// DecodeConstraint decodes the value of an olm.constraint property. Unknown fields
-// are errors. It does not judge what the constraint asks for.
+// DecodeConstraint decodes the value of an olm.constraint property. Unknown fields are errors. It
+// does not evaluate the constraint.
 func DecodeConstraint(value []byte) (*Constraint, error) {
 	var c Constraint
 	decoder := json.NewDecoder(bytes.NewReader(value))
@@ -61,7 +60,7 @@ func DecodeConstraint(value []byte) (*Constraint, error) {
 	return &c, nil
 }
 
-// Alternatives returns how many of the fields are set that exclude each other.
+// Alternatives returns the number of the mutually exclusive fields that are set.
 func (c *Constraint) Alternatives() int {
 	n := 0
 	for _, set := range []bool{c.GVK != nil, c.Package != nil, c.All != nil, c.Any != nil, c.Not != nil, c.CEL != nil} {

@@ -70,7 +70,7 @@ type APIReference struct {
 	Version string `json:"version"`
 }
 
-// Descriptor tells a user interface about one field of a resource.
+// Descriptor describes a field of a resource for user interfaces.
 type Descriptor struct {
 	Path         string          `json:"path"`
 	DisplayName  string          `json:"displayName,omitempty"`
@@ -79,8 +79,7 @@ type Descriptor struct {
 	Value        json.RawMessage `json:"value,omitempty"`
 }
 
-// InstallMode says whether an operator supports one way of choosing the
-// namespaces it watches.
+// InstallMode reports whether an operator supports one way of selecting the namespaces that it watches.
 type InstallMode struct {
 	Type      string `json:"type"`
 	Supported bool   `json:"supported"`
@@ -92,7 +91,7 @@ type AppLink struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// Maintainer is somebody who looks after an operator.
+// Maintainer is a person or an organization that maintains an operator.
 type Maintainer struct {
 	Name  string `json:"name,omitempty"`
 	Email string `json:"email,omitempty"`

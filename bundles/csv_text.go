@@ -11,8 +11,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
-// RawCSVMetadata is the value of an olm.csv.metadata property that has been
-// found to be of the right shape, as JSON.
+// RawCSVMetadata is the value of an olm.csv.metadata property as JSON, with a checked shape.
 type RawCSVMetadata json.RawMessage
 
 // Decode returns the metadata.
@@ -24,9 +23,9 @@ func (m RawCSVMetadata) Decode() (*CSVMetadata, error) {
 	return &out, nil
 }
 
-// EncodedCSVMetadata has each field of a [CSVMetadata] as encoding/json encodes
-// it. Fields without content are nil, except for those that a
-// ClusterServiceVersion cannot do without: empty objects and strings.
+// EncodedCSVMetadata holds each field of a [CSVMetadata] in the encoding of encoding/json. Fields
+// without content are nil, except those that a ClusterServiceVersion requires: empty objects and
+// strings.
 type EncodedCSVMetadata struct {
 	Annotations               []byte
 	APIServiceDefinitions     []byte
@@ -44,7 +43,7 @@ type EncodedCSVMetadata struct {
 	Provider                  []byte
 }
 
-// fields returns the places of the fields in the order of [CSVMetadata].
+// fields returns pointers to the fields, in the order of [CSVMetadata].
 func (e *EncodedCSVMetadata) fields() []*[]byte {
 	return []*[]byte{
 		&e.Annotations, &e.APIServiceDefinitions, &e.CustomResourceDefinitions, &e.Description, &e.DisplayName,
@@ -63,8 +62,7 @@ func (e *EncodedCSVMetadata) complete() {
 	}
 }
 
-// CSVEncoder encodes metadata again and again with little to allocate. It must
-// not be used by two goroutines at a time.
+// CSVEncoder encodes metadata repeatedly with few allocations. It is not safe for concurrent use.
 type CSVEncoder struct {
 	out, ordered []byte
 	members      []textMember
@@ -109,13 +107,13 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
-// transcode encodes the fields without decoding them, if it can.
+// transcode encodes the fields without decoding them, if possible.
 func (c *CSVEncoder) transcode(m RawCSVMetadata) (EncodedCSVMetadata, bool) {
 	var out EncodedCSVMetadata
 	if !utf8.Valid(m) {
 		return out, false
 	}
-	// Most of the text stays what it is.
+	// Most of the text does not change.
 	c.out = slices.Grow(c.out[:0], len(m)+len(m)/8)
 	t := transcoder{text: m, out: c.out, ordered: c.ordered[:0], members: c.members[:0]}
 	i, ok := t.fields(jsontext.SkipSpace(m, 0), csvMetadataShape)
@@ -134,7 +132,7 @@ func (c *CSVEncoder) transcode(m RawCSVMetadata) (EncodedCSVMetadata, bool) {
 // csvCheckers are the transcoders that validation uses.
 var csvCheckers = sync.Pool{New: func() any { return new(transcoder) }}
 
-// check tells what is wrong with the value's shape.
+// check returns an error if the value has the wrong shape.
 func (m RawCSVMetadata) check() error {
 	t, _ := csvCheckers.Get().(*transcoder)
 	defer csvCheckers.Put(t)

@@ -11,16 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is how much of a foreign value a message repeats, in bytes.
+// maxQuoted is the part of a foreign value that a message repeats, in bytes.
 const maxQuoted = 200
 
-// clip shortens a value that messages repeat.
+// clip shortens a value for a message.
 func clip(text string) string { return Clip(text, maxQuoted) }
 
 const ellipsis = "…"
 
-// Clip shortens a text to at most limit bytes, the ellipsis in which it ends then
-// included, without cutting a character in two.
+// Clip shortens a text to at most limit bytes, including the ellipsis at its end. It does not split characters.
 func Clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -32,8 +31,7 @@ func Clip(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
-// OneLine gives a foreign text as it can be shown on one line: spaces for line ends
-// and tabs, and nothing that a terminal might act on.
+// OneLine returns foreign text as one line without control characters. Line ends and tabs become spaces.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -47,15 +45,14 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// Quote returns a value from a catalog as messages repeat it: quoted, with
-// control characters escaped, and shortened to 200 bytes.
+// Quote returns a value from a catalog for messages: quoted, with control characters escaped, and
+// shortened to 200 bytes.
 func Quote(text string) string { return strconv.Quote(clip(text)) }
 
 var errWrongType = errors.New("wrong type")
 
-// DescribeJSON rewords an error of encoding/json for those who write catalogs:
-// what a field is expected to be instead of which Go type it does not fit.
-// Other errors come back as they are.
+// DescribeJSON rewords an error of encoding/json for authors of catalogs. It names the expected
+// JSON instead of a Go type. It returns other errors unchanged.
 func DescribeJSON(err error) error {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
@@ -68,7 +65,7 @@ func DescribeJSON(err error) error {
 	return fmt.Errorf("%w: %s must be %s, found %s", errWrongType, field, expected(wrong.Type), clip(wrong.Value))
 }
 
-// expected names the JSON that fits a Go type.
+// expected returns the name of the JSON type for a Go type.
 func expected(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

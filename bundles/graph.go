@@ -10,14 +10,12 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// ErrNoHead says that every entry of a channel is replaced or skipped by
-// another one.
+// ErrNoHead means that another entry replaces or skips every entry of a channel.
 var ErrNoHead = errors.New("no channel head found in graph")
 
-// MultipleHeadsError says that more than one entry of a channel is neither
-// replaced nor skipped.
+// MultipleHeadsError means that more than one entry of a channel is neither replaced nor skipped.
 type MultipleHeadsError struct {
-	// Heads in byte order.
+	// Heads are the names of these entries, in byte order.
 	Heads []string
 }
 
@@ -26,8 +24,7 @@ func (e *MultipleHeadsError) Error() string {
 	return "multiple channel heads found in graph: " + strings.Join(e.Heads, ", ")
 }
 
-// CycleError says that following the replaces chain leads back to where it
-// has been.
+// CycleError means that the replaces chain has a cycle.
 type CycleError struct {
 	// Path begins and ends with the same name.
 	Path []string
@@ -38,10 +35,10 @@ func (e *CycleError) Error() string {
 	return "detected cycle in replaces chain of upgrade graph: " + strings.Join(e.Path, " -> ")
 }
 
-// StrandedError says that entries of a channel are neither on the replaces
-// chain nor skipped, so that nothing upgrades from them.
+// StrandedError means that entries of a channel are neither on the replaces chain nor skipped. No
+// upgrade leads from them.
 type StrandedError struct {
-	// Entries in byte order.
+	// Entries are their names, in byte order.
 	Entries []string
 }
 
@@ -50,7 +47,7 @@ func (e *StrandedError) Error() string {
 	return "channel contains one or more stranded bundles: " + strings.Join(e.Entries, ", ")
 }
 
-// Entry returns the entry of that name, and whether the channel has one.
+// Entry returns the entry with a name, and whether the channel has one.
 func (c *Channel) Entry(name string) (Entry, bool) {
 	for i := range c.Entries {
 		if c.Entries[i].Name == name {
@@ -72,8 +69,8 @@ func (c *Channel) Head() (Entry, error) {
 	}
 	var heads []Entry
 	for i := range c.Entries {
-		// An entry without a name is its own problem; the empty "replaces" of
-		// others does not point at it.
+		// An entry without a name is reported elsewhere. The empty "replaces" of other entries does
+		// not refer to it.
 		if name := c.Entries[i].Name; name == "" || !left[name] {
 			heads = append(heads, c.Entries[i])
 		}
@@ -88,10 +85,9 @@ func (c *Channel) Head() (Entry, error) {
 	}
 }
 
-// Chain returns the entries that lead from the head down the replaces edges,
-// head first. It ends before an entry that another one skips and before one
-// that is not part of the channel. Besides the errors of [Channel.Head] there
-// is [*CycleError].
+// Chain returns the entries that lead from the head down the replaces edges, head first. It ends
+// before an entry that another one skips and before an entry that the channel lacks. Besides the
+// errors of [Channel.Head] there is [*CycleError].
 func (c *Channel) Chain() ([]Entry, error) {
 	head, err := c.Head()
 	if err != nil {
@@ -115,7 +111,7 @@ func (c *Channel) Chain() ([]Entry, error) {
 	return chain, nil
 }
 
-// CheckGraph reports what makes the channel's graph unusable: [ErrNoHead], a
+// CheckGraph returns an error if the channel's graph is unusable: [ErrNoHead], a
 // [*MultipleHeadsError], a [*CycleError] or a [*StrandedError].
 func (c *Channel) CheckGraph() error {
 	chain, err := c.Chain()
@@ -138,10 +134,9 @@ func (c *Channel) CheckGraph() error {
 	return nil
 }
 
-// Successors returns the entries that may be installed over the named bundle:
-// those that replace it, skip it, or have its version in their skipRange.
-// Entries of the replaces chain come first, the nearest to the head leading,
-// then the others in byte order. A skipRange that cannot be parsed covers
+// Successors returns the entries that may be installed over the named bundle: those that replace
+// it, skip it, or have its version in their skipRange. Entries of the replaces chain come first,
+// beginning at the head, then the others in byte order. A skipRange that cannot be parsed covers
 // nothing.
 func (c *Channel) Successors(installed string, version semver.Version) []Entry {
 	rank := make(map[string]int)
@@ -163,8 +158,8 @@ func (c *Channel) Successors(installed string, version semver.Version) []Entry {
 	return out
 }
 
-// Succeeds tells whether the entry may be installed over the named bundle of
-// that version: it replaces it, skips it, or its skipRange covers the version.
+// Succeeds reports whether the entry may be installed over a bundle of that name and version: it
+// replaces it, skips it, or its skipRange covers the version.
 func (e Entry) Succeeds(installed string, version semver.Version) bool {
 	if installed != "" && (e.Replaces == installed || slices.Contains(e.Skips, installed)) {
 		return true
@@ -181,8 +176,8 @@ func (e Entry) Succeeds(installed string, version semver.Version) bool {
 func ParseRange(text string) (semver.Range, error) {
 	covers, err := semver.ParseRange(text)
 	if err == nil {
-		// Of an alternative without a version, as in "1.x || || 2.x", semver makes a
-		// function that panics. On its own the alternative is an error.
+		// semver returns a function that panics for a range with an empty alternative, as in "1.x
+		// || || 2.x". An empty alternative on its own is an error.
 		for alternative := range strings.SplitSeq(text, "||") {
 			if _, err = semver.ParseRange(alternative); err != nil {
 				break

@@ -119,8 +119,8 @@ func TestSuccessors(t *testing.T) {
 	}
 }
 
-// FuzzGraph wants every graph to be judged in finite time, and an accepted one
-// to have a chain from its head that reaches or skips everything.
+// FuzzGraph checks that every graph is judged in finite time. In an accepted graph, the chain from
+// the head must reach or skip everything.
 func FuzzGraph(f *testing.F) {
 	f.Add([]byte{1, 2, 0, 3})
 	f.Add([]byte{})
@@ -146,7 +146,7 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// TestParseRangeRefuses has ranges that semver takes and then panics of.
+// TestParseRangeRefuses has ranges that semver accepts and that then panic.
 func TestParseRangeRefuses(t *testing.T) {
 	for _, text := range []string{"1.x.x ||  || !2.3.4", "1.x || 1 || 2.x", "1.x || || || 2.x"} {
 		if _, err := ParseRange(text); err == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/distribution/reference"
 )
 
-// checkImage tells what is wrong with the reference of an image.
+// checkImage returns an error if the reference of an image is invalid.
 func checkImage(image string) error {
 	if isPlainImage(image) {
 		return nil
@@ -15,12 +15,12 @@ func checkImage(image string) error {
 	return err //nolint:wrapcheck // the caller says what it is about
 }
 
-// maxPlainName bounds names that are surely not too long.
+// maxPlainName is a length that is certainly not too long.
 const maxPlainName = 200
 
-// isPlainImage tells whether an image is written in one of the ways that need
-// no parser to be recognised: host/path:tag, host/path@sha256:digest, host/path
-// or host/path:tag@sha256:digest in lower case, with a dot in the host's name.
+// isPlainImage reports whether an image has one of the forms that can be recognized without a
+// parser: host/path:tag, host/path@sha256:digest, host/path or host/path:tag@sha256:digest in lower
+// case, with a dot in the host's name.
 func isPlainImage(image string) bool {
 	name := image
 	if at := strings.IndexByte(name, '@'); at >= 0 {
@@ -42,7 +42,7 @@ func isPlainImage(image string) bool {
 	return isPlainHost(host) && isPlainPath(path)
 }
 
-// isPlainDigest recognises sha256 in lower case.
+// isPlainDigest reports whether a text is a sha256 digest in lower case.
 func isPlainDigest(digest string) bool {
 	const hexLength = 64
 	encoded, found := strings.CutPrefix(digest, "sha256:")
@@ -57,7 +57,7 @@ func isPlainDigest(digest string) bool {
 	return true
 }
 
-// isTag recognises all tags.
+// isTag reports whether a text is a tag.
 func isTag(tag string) bool {
 	const maxLength = 128
 	if tag == "" || len(tag) > maxLength {
@@ -74,7 +74,7 @@ func isTag(tag string) bool {
 	return true
 }
 
-// isPlainHost recognises names that consist of several labels.
+// isPlainHost reports whether a host name consists of several labels.
 func isPlainHost(host string) bool {
 	dots := 0
 	for i := range len(host) {
@@ -92,8 +92,7 @@ func isPlainHost(host string) bool {
 	return dots > 0
 }
 
-// isPlainPath recognises names in which single separators stand between letters
-// and digits.
+// isPlainPath reports whether a path has only single separators between letters and digits.
 func isPlainPath(path string) bool {
 	for i := range len(path) {
 		switch c := path[i]; {

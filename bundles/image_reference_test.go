@@ -8,7 +8,7 @@ import (
 	"github.com/distribution/reference"
 )
 
-// images are references of all kinds, and what is close to one.
+// images are references of all kinds, and texts that resemble one.
 var images = []string{
 	"", "a", "a/b", "example.org/a", "example.org/a/b-c_d.e:v1.0", "example.org:5000/a", "localhost/a", "example.org/a__b/c--d",
 	"example.org/a@sha256:" + strings.Repeat("a", 64), "example.org/a:t@sha256:" + strings.Repeat("0", 64),
@@ -44,7 +44,7 @@ func TestIsPlainImage(t *testing.T) {
 	}
 }
 
-// FuzzIsPlainImage wants nothing to be accepted that the parser refuses.
+// FuzzIsPlainImage checks that isPlainImage accepts nothing that the parser refuses.
 func FuzzIsPlainImage(f *testing.F) {
 	for _, image := range images {
 		f.Add(image)

@@ -10,33 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one thing that is wrong with a catalog, worded for the person who
-// has to repair it.
+// Problem is one problem of a catalog, worded for its author.
 type Problem struct {
-	// File is the place in the catalog, as "file:line" or "file"; empty when
-	// the problem has no single place.
+	// File is the position in the catalog, as "file:line" or "file"; empty if the problem has no single position.
 	File string
-	// Package, Channel and Bundle name what the problem is about, as far as it
-	// is about one.
+	// Package, Channel and Bundle name the object of the problem, as far as they apply.
 	Package string
 	Channel string
 	Bundle  string
-	// Message says what is wrong.
+	// Message describes the problem.
 	Message string
-	// Remedy says what to do about it.
+	// Remedy describes how to fix it.
 	Remedy string
-	// Unreadable says that a file could not be read, which another attempt may
-	// do although no file has changed.
+	// Unreadable is set if a file could not be read. Another attempt may succeed although no file has changed.
 	Unreadable bool
 }
 
-// maxMessage bounds message and remedy, in bytes, which may repeat values of
-// the catalog.
+// maxMessage bounds message and remedy, in bytes. They may repeat values of the catalog.
 const maxMessage = 1000
 
-// String returns the problem on one line of bounded length, whatever the names
-// in it contain. A file name with characters that a terminal might act on is
-// quoted.
+// String returns the problem on one line of bounded length, whatever names it has. It quotes a file
+// name with control characters.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -53,7 +47,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// printable returns a name as it is if it can be printed, and quoted otherwise.
+// printable returns a printable name unchanged and quotes any other.
 func printable(name string) string {
 	clean := utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 	if clean && len(name) <= maxMessage {
@@ -62,7 +56,7 @@ func printable(name string) string {
 	return strconv.Quote(Clip(name, maxMessage))
 }
 
-// plain returns a text on one line, without what a terminal might act on.
+// plain returns a text on one line without control characters.
 func plain(text string) string {
 	return OneLine(strings.Join(strings.Fields(Clip(text, maxMessage)), " "))
 }
@@ -79,8 +73,7 @@ func (p Problem) subject() string {
 	return strings.Join(parts, ", ")
 }
 
-// place returns file and line of the problem apart, so that line 9 comes before
-// line 10.
+// place returns file and line of the problem separately, so line 9 sorts before line 10.
 func (p Problem) place() (file string, line int) {
 	colon := strings.LastIndexByte(p.File, ':')
 	line, err := strconv.Atoi(p.File[colon+1:])
@@ -105,8 +98,7 @@ func (p Problem) compare(q Problem) int {
 	)
 }
 
-// Problems is the error for a catalog that cannot be used: everything that is
-// wrong with it.
+// Problems is the error for a catalog that cannot be used. It holds all problems.
 type Problems []Problem //nolint:errname // the plural says what it is
 
 // Error returns one line for each problem.
@@ -118,8 +110,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// OrNil returns the problems sorted and without repetitions, or nil when there
-// are none.
+// OrNil returns the problems sorted and without repetitions, or nil if there are none.
 func (p Problems) OrNil() error {
 	if len(p) == 0 {
 		return nil
@@ -129,7 +120,7 @@ func (p Problems) OrNil() error {
 	return slices.Compact(sorted)
 }
 
-// Below returns the problems with a directory before the files that they name.
+// Below returns the problems with a directory added to their file names.
 func (p Problems) Below(dir string) Problems {
 	out := slices.Clone(p)
 	for i := range out {
@@ -140,8 +131,8 @@ func (p Problems) Below(dir string) Problems {
 	return out
 }
 
-// AsProblems returns the problems that an error consists of. An error of
-// another kind becomes one problem with the error's text.
+// AsProblems returns the problems in an error. An error of another kind becomes one problem with
+// the error's text.
 func AsProblems(err error) Problems {
 	if err == nil {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
-// The property types that have a meaning here. Values of other types only
-// have to be JSON.
+// The property types with a defined meaning. Values of other types only have to be JSON.
 const (
 	TypePackage         = "olm.package"
 	TypePackageRequired = "olm.package.required"
@@ -42,7 +41,7 @@ type PackageProperty struct {
 	PackageName string `json:"packageName"`
 	// Version is a semantic version.
 	Version string `json:"version"`
-	// Release tells rebuilds of one version apart; mostly empty.
+	// Release distinguishes rebuilds of one version; usually empty.
 	Release string `json:"release,omitzero"`
 }
 
@@ -53,11 +52,10 @@ type PackageRequired struct {
 	VersionRange string `json:"versionRange"`
 }
 
-// BundleObject is the value of an olm.bundle.object property, one manifest, that
-// has been found to be of the right shape, as JSON.
+// BundleObject is the value of an olm.bundle.object property, one manifest, as JSON with a checked shape.
 type BundleObject json.RawMessage
 
-// bundleObject is what a BundleObject consists of.
+// bundleObject is the decoded form of a BundleObject.
 type bundleObject struct {
 	Data []byte `json:"data"`
 }
@@ -83,16 +81,15 @@ const (
 	objectSuffix = `"}`
 )
 
-// plain returns what looks like the base64 text of a value as it is written
-// mostly. If it can be decoded, that is what it is.
+// plain returns the base64 text of a value in the usual form. If that text can be decoded, the result is correct.
 func (o BundleObject) plain() ([]byte, bool) {
 	data, before := bytes.CutPrefix(o, []byte(objectPrefix))
 	data, behind := bytes.CutSuffix(data, []byte(objectSuffix))
-	// The decoder would pass over line ends, which JSON does not allow.
+	// The decoder would ignore line ends, which JSON does not allow.
 	return data, before && behind && bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0
 }
 
-// check tells what is wrong with the value's shape.
+// check returns an error if the value has the wrong shape.
 func (o BundleObject) check() error {
 	if data, ok := o.plain(); ok && isBase64(data) {
 		return nil
@@ -101,13 +98,13 @@ func (o BundleObject) check() error {
 	return err
 }
 
-// isBase64 tells whether a text without line ends can be decoded. It decodes it
-// piece by piece to nowhere.
+// isBase64 reports whether a text without line ends can be decoded. It decodes the text in pieces
+// and discards the result.
 func isBase64(text []byte) bool {
 	var ignored [3 << 10]byte
 	const piece = 4 << 10
 	for len(text) > piece {
-		// Only the last piece may be padded.
+		// Only the last piece may have padding.
 		if n, err := base64.StdEncoding.Decode(ignored[:], text[:piece]); err != nil || n < len(ignored) {
 			return false
 		}
@@ -123,8 +120,8 @@ type channelProperty struct {
 	Priority    int    `json:"priority"`
 }
 
-// Facts are the properties of a bundle by type and in their order. The large
-// ones are not decoded, only known to be of the right shape.
+// Facts are the properties of a bundle by type and in their order. Large properties are not
+// decoded, but their shape is checked.
 type Facts struct {
 	Packages         []PackageProperty
 	PackagesRequired []PackageRequired
@@ -133,29 +130,29 @@ type Facts struct {
 	Objects          []BundleObject
 	CSVMetadata      []RawCSVMetadata
 
-	// checked says that large properties are known to be of the right shape.
+	// checked is set if the shape of large properties is known to be right.
 	checked bool
 }
 
-// PropertyError says which property of a bundle cannot be decoded.
+// PropertyError is the error of a property that cannot be decoded.
 type PropertyError struct {
-	// Index counts from zero.
+	// Index is the index of the property, from zero.
 	Index int
-	// Type of the property.
+	// Type is the type of the property.
 	Type string
-	// Err says what is wrong with the value.
+	// Err is the cause.
 	Err error
 }
 
-// Error names the property and what is wrong with it.
+// Error returns the name of the property and the cause.
 func (e *PropertyError) Error() string {
 	return fmt.Sprintf("properties[%d] of type %s: %v", e.Index, Quote(e.Type), e.Err)
 }
 
-// Unwrap returns what is wrong with the value.
+// Unwrap returns the cause.
 func (e *PropertyError) Unwrap() error { return e.Err }
 
-// PropertyErrors are all properties of a bundle that cannot be decoded.
+// PropertyErrors are the errors of all properties of a bundle that cannot be decoded.
 type PropertyErrors []*PropertyError
 
 // Error joins the errors on one line.
@@ -167,8 +164,7 @@ func (e PropertyErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// ParseProperties decodes properties by their types. The error is
-// [PropertyErrors] for those that do not fit their types.
+// ParseProperties decodes properties by their types. The error is [PropertyErrors].
 func ParseProperties(properties []Property) (*Facts, error) {
 	facts, errs := parseProperties(properties)
 	if len(errs) > 0 {
@@ -177,8 +173,8 @@ func ParseProperties(properties []Property) (*Facts, error) {
 	return facts, nil
 }
 
-// ParseCheckedProperties does the same for properties that validation has found
-// nothing wrong with: it does not look into the large ones again.
+// ParseCheckedProperties is [ParseProperties] for properties that validation has accepted. It does
+// not check the large ones again.
 func ParseCheckedProperties(properties []Property) (*Facts, error) {
 	facts := &Facts{checked: true}
 	if errs := facts.parse(properties); len(errs) > 0 {
@@ -233,7 +229,7 @@ func (f *Facts) add(p Property) error {
 	}
 }
 
-// appendChecked appends a value unless it is found to be of a wrong shape.
+// appendChecked appends a value unless it has the wrong shape.
 func appendChecked[T any](to *[]T, value T, checked bool, check func(T) error) error {
 	if !checked {
 		if err := check(value); err != nil {
@@ -256,8 +252,8 @@ var (
 	gvkNames      = []string{"group", "kind", "version"}
 )
 
-// appendValue decodes a value: quickly, if that can be done, and otherwise with
-// encoding/json, which also knows what is wrong.
+// appendValue decodes a value with quickly, if possible, and otherwise with encoding/json, which
+// also returns the error.
 func appendValue[T any](to *[]T, raw json.RawMessage, quickly func(*T) bool) error {
 	var value T
 	if !quickly(&value) {
@@ -270,8 +266,7 @@ func appendValue[T any](to *[]T, raw json.RawMessage, quickly func(*T) bool) err
 	return nil
 }
 
-// stringFields decodes an object all fields of which are strings without
-// escapes, and tells whether it was one.
+// stringFields decodes an object whose fields are all strings without escapes, and reports whether it could.
 func stringFields(text []byte, names []string, to ...*string) bool {
 	i := jsontext.ObjectStart(text)
 	if i == jsontext.Broken || !utf8.Valid(text) {

@@ -11,14 +11,14 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
-// shape says what JSON a Go type is decoded from and encoded to.
+// shape is the JSON shape of a Go type.
 type shape struct {
 	kind reflect.Kind
-	// raw is text that is kept as it is.
+	// raw marks text that is kept unchanged.
 	raw bool
 	// elem is the shape of a list's elements.
 	elem *shape
-	// fields of a struct in their order, and their names.
+	// fields are the fields of a struct in their order, and names are their names.
 	fields []shapeField
 	names  []string
 }
@@ -27,10 +27,9 @@ type shapeField struct {
 	*shape
 
 	name string
-	// key is the name as it is encoded, with the colon.
+	// key is the encoded name, with the colon.
 	key string
-	// optional tells that the field is left out when it is empty, otherwise
-	// zero is what stands for it.
+	// optional is set if an empty field is omitted. Otherwise zero is its encoding.
 	optional bool
 	zero     string
 }
@@ -59,7 +58,7 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// zeroJSON returns what encoding/json makes of a zero value of the shape.
+// zeroJSON returns the encoding of the shape's zero value by encoding/json.
 func (s *shape) zeroJSON() string {
 	switch {
 	case s.raw, s.kind == reflect.Slice, s.kind == reflect.Map:
@@ -80,30 +79,28 @@ func (s *shape) zeroJSON() string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// transcoder turns the JSON that a value can be decoded from into the JSON that
-// the decoded value is encoded to, without decoding it. It gives up where this
-// takes more than copying: null, keys in another case or repeated, characters
-// that are escaped without need.
+// transcoder converts JSON to the JSON that encoding/json would produce after decoding it into a
+// type, without decoding it. It gives up if that takes more than copying: null, keys in another
+// case or repeated, and unnecessary escapes.
 type transcoder struct {
 	text []byte
-	// checking leaves out what is only needed for the output: what is accepted
-	// has the right shape.
+	// checking skips work that only the output needs. Accepted text has the right shape.
 	checking bool
 	out      []byte
 	ordered  []byte
-	// members are those of the structs around the current place, in out.
+	// members are the members of the enclosing structs, in out.
 	members []textMember
 }
 
 // textMember is a field of a struct in the output.
 type textMember struct {
 	field int
-	// begin is where the key begins, value where the value does.
+	// begin is the start of the key, and value is the start of the value.
 	begin, value, end int
 }
 
-// value transcodes the value at i and returns where it ends, and whether it is
-// empty in the sense of omitempty.
+// value transcodes the value at i. It returns the end of the value and whether it is empty in the
+// sense of omitempty.
 func (t *transcoder) value(i int, s *shape) (end int, empty bool) {
 	if i >= len(t.text) {
 		return jsontext.Broken, false
@@ -140,8 +137,7 @@ func (t *transcoder) structure(i int, s *shape) int {
 	return i
 }
 
-// fields transcodes the fields of the struct at i. It adds those that are there
-// to the members, in the order of the text.
+// fields transcodes the fields of the struct at i. It adds them to the members, in the order of the text.
 func (t *transcoder) fields(i int, s *shape) (end int, ok bool) {
 	if i >= len(t.text) || t.text[i] != '{' {
 		return jsontext.Broken, false
@@ -210,8 +206,8 @@ func (t *transcoder) last() byte {
 	return t.out[len(t.out)-1]
 }
 
-// order brings members that end the output from base on into the order of the
-// fields. There are few: they are sorted by insertion.
+// order sorts the members at the end of the output, from base, by the order of the fields. It uses
+// insertion sort because there are few.
 func (t *transcoder) order(members []textMember, base int) {
 	sorted := true
 	for i := 1; i < len(members); i++ {
@@ -255,7 +251,7 @@ func (t *transcoder) list(i int, elem *shape) (end int, empty bool) {
 	return i + 1, empty
 }
 
-// stringMap transcodes an object of strings, the keys of which are in order.
+// stringMap transcodes an object of strings with sorted keys.
 func (t *transcoder) stringMap(i int) (end int, empty bool) {
 	if t.text[i] != '{' {
 		return jsontext.Broken, false
@@ -303,10 +299,10 @@ func (t *transcoder) flag(i int) (end int, empty bool) {
 	return end, empty
 }
 
-// maxPlainDigits is the length of numbers that an int32 holds in any case.
+// maxPlainDigits is a length of numbers that always fit into an int32.
 const maxPlainDigits = 9
 
-// number transcodes a whole number that is not negative.
+// number transcodes a nonnegative integer.
 func (t *transcoder) number(i int) (end int, empty bool) {
 	end = jsontext.NumberEnd(t.text, i)
 	if end == jsontext.Broken || end-i > maxPlainDigits || bytes.ContainsAny(t.text[i:end], "-.eE") {
@@ -340,7 +336,7 @@ func (t *transcoder) str(i int) int {
 	if t.checking {
 		return jsontext.StringEnd(t.text, i)
 	}
-	// Up to from the text is in the output already.
+	// The text before from is already in the output.
 	from, begin := i, i
 	for i++; ; i++ {
 		i = plainEnd(t.text, i)
@@ -362,7 +358,7 @@ func (t *transcoder) str(i int) int {
 			if !neededEscape(t.text[i:]) {
 				return jsontext.Broken
 			}
-			// The second character may be one that ends the string.
+			// The second character may be a quote.
 			i++
 		default:
 			return jsontext.Broken
@@ -370,8 +366,7 @@ func (t *transcoder) str(i int) int {
 	}
 }
 
-// neededEscape tells whether text begins with an escape sequence that an
-// encoder would write.
+// neededEscape reports whether text begins with an escape sequence that an encoder would write.
 func neededEscape(text []byte) bool {
 	if len(text) < 2 {
 		return false
@@ -390,9 +385,8 @@ func neededEscape(text []byte) bool {
 	}
 }
 
-// plainEnd returns the first place from i on that has a quote, a backslash, a
-// control character or one that is escaped for HTML. It looks at eight bytes at
-// a time.
+// plainEnd returns the first position from i with a quote, a backslash, a control character or a
+// character that is escaped for HTML. It checks eight bytes at a time.
 func plainEnd(text []byte, i int) int {
 	const (
 		low  = 0x0101010101010101

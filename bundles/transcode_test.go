@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestZeroJSON compares what stands for values that are not there with what
-// encoding/json writes, for every type that metadata consists of.
+// TestZeroJSON compares zeroJSON with encoding/json, for every type in the metadata.
 func TestZeroJSON(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Validate returns everything that makes the catalog unusable, as [Problems],
-// or nil. The verdict is the one that clients and tools in the field expect;
-// unlike theirs it does not end at the first finding.
+// Validate returns everything that makes the catalog unusable, as [Problems], or nil. The verdict
+// is the one that clients and tools in the field expect; unlike theirs, Validate does not stop at
+// the first problem.
 func (c *Catalog) Validate() error {
 	var found Problems
 	for _, s := range c.Strays {
@@ -24,7 +24,7 @@ func (c *Catalog) Validate() error {
 				Message: "duplicate package, first declared in " + place(c.Packages[i-1].Origin),
 				Remedy:  "keep one olm.package object",
 			})
-			// What belongs to the name has been judged with the first.
+			// The first package of the name has already been checked with all its objects.
 			continue
 		}
 		found = append(found, p.validate()...)
@@ -55,16 +55,14 @@ type checker struct {
 	found Problems
 }
 
-// add reports a problem of the package; the problem says which channel and
-// bundle and may say where.
+// add adds a problem of the package. The problem names the channel and the bundle, and may have a position.
 func (c *checker) add(p Problem) {
 	p.Package = c.pkg.Name
 	p.File = cmp.Or(p.File, c.pkg.Origin.String())
 	c.found = append(c.found, p)
 }
 
-// missing reports that something is not there, unless it may be among what
-// could not be read.
+// missing reports a missing object, unless it may be among what could not be read.
 func (c *checker) missing(p Problem) {
 	if !c.pkg.Incomplete {
 		c.add(p)
@@ -107,7 +105,7 @@ func (c *checker) packageItself() {
 	isDefault := func(ch *Channel) bool { return ch.Name == p.DefaultChannel }
 	switch {
 	case p.DefaultChannel == "" && p.undeclared():
-		// The object that would name it could not be read.
+		// The object that names the default channel could not be read.
 	case p.DefaultChannel == "":
 		c.add(Problem{Message: "default channel must be set", Remedy: "set defaultChannel to the name of one of its channels"})
 	case !slices.ContainsFunc(p.Channels, isDefault):
@@ -118,7 +116,7 @@ func (c *checker) packageItself() {
 	}
 }
 
-// uniqueBundles returns the bundles by name and reports those that repeat one.
+// uniqueBundles returns the bundles by name and reports repeated names.
 func (c *checker) uniqueBundles() map[string]*Bundle {
 	unique := make(map[string]*Bundle, len(c.pkg.Bundles))
 	for _, b := range c.pkg.Bundles {
@@ -260,8 +258,7 @@ func (c *checker) deprecations(bundles map[string]*Bundle) {
 	}
 }
 
-// reference reports what is wrong with the target of a deprecation, in
-// addition to what the problem says already.
+// reference reports a problem with the target of a deprecation, in addition to the fields of p.
 func (c *checker) reference(r Reference, bundles map[string]*Bundle, p Problem) {
 	because := func(remedy, format string, args ...any) Problem {
 		p.Message += fmt.Sprintf(format, args...)

@@ -8,12 +8,11 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// maxReleaseLength is the bound of the ClusterServiceVersion API, in
-// characters.
+// maxReleaseLength is the limit of the ClusterServiceVersion API, in characters.
 const maxReleaseLength = 20
 
-// bundle checks one bundle and returns the text by which its version must be
-// unique in the package; empty when the version is not usable.
+// bundle checks one bundle and returns the text of its version, which must be unique in the
+// package; empty if the version is invalid.
 func (c *checker) bundle(b *Bundle, entered map[string]bool) string {
 	add := func(message, remedy string) {
 		c.add(Problem{File: b.Origin.String(), Bundle: b.Name, Message: message, Remedy: remedy})
@@ -28,7 +27,7 @@ func (c *checker) bundle(b *Bundle, entered map[string]bool) string {
 	}
 	c.images(b)
 	facts, errs := parseProperties(b.Properties)
-	// Broken ones count as what they would be.
+	// Invalid properties count by their type.
 	broken := make(map[string]int)
 	for _, err := range errs {
 		add(err.Error(), "correct the property")
@@ -51,8 +50,7 @@ func (c *checker) bundle(b *Bundle, entered map[string]bool) string {
 	return c.version(b, facts.Packages[0])
 }
 
-// version checks what the olm.package property says and returns version and
-// release as one text.
+// version checks the olm.package property and returns version and release as one text.
 func (c *checker) version(b *Bundle, p PackageProperty) string {
 	add := func(message, remedy string) {
 		c.add(Problem{File: b.Origin.String(), Bundle: b.Name, Message: message, Remedy: remedy})
@@ -84,8 +82,8 @@ func (c *checker) version(b *Bundle, p PackageProperty) string {
 
 var errReleaseTooLong = fmt.Errorf("longer than %d characters", maxReleaseLength)
 
-// checkRelease checks that a release consists of identifiers as semantic
-// versions allow them in a pre-release.
+// checkRelease checks that a release consists of identifiers that are valid in the pre-release of a
+// semantic version.
 func checkRelease(release string) error {
 	if len(release) > maxReleaseLength {
 		return errReleaseTooLong

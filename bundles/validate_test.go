@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// validCatalog returns a catalog that cases damage.
+// validCatalog returns a valid catalog that cases damage.
 func validCatalog() *Catalog {
 	bundle := func(name, version string) *Bundle {
 		return &Bundle{

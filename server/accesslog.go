@@ -12,22 +12,20 @@ import (
 )
 
 const (
-	// failuresPerSecond bounds how many failed calls are logged: one client
-	// that asks for what is not there must not fill the disk.
+	// failuresPerSecond bounds how many failed calls are logged. One client whose calls fail must
+	// not fill the disk.
 	failuresPerSecond = 10
 	failuresBurst     = 100
 )
 
-// accessLog writes a line for some of the calls: for all that fail, unless
-// there are too many, and for a sample of those that succeed.
+// accessLog logs every failed call, up to a rate, and a sample of the successful calls.
 type accessLog struct {
 	logger *slog.Logger
-	// sample is how many successful calls there are for each that is logged; 0
-	// logs none.
+	// sample is the number of successful calls for each logged one; 0 logs none.
 	sample   uint64
 	count    atomic.Uint64
 	failures *rate.Limiter
-	// omitted failures since the last one that was logged.
+	// omitted is the number of failures since the last logged one.
 	omitted atomic.Uint64
 }
 
@@ -38,7 +36,7 @@ func newAccessLog(logger *slog.Logger, sample int) *accessLog {
 	}
 }
 
-// record logs a call that has ended, or does not.
+// record logs a call that has ended, unless its level is disabled.
 func (a *accessLog) record(ctx context.Context, ended call, took time.Duration, code codes.Code, err error) {
 	level := a.level(ended.method, code)
 	if level < slog.LevelInfo && !a.logger.Enabled(ctx, level) {
@@ -59,9 +57,8 @@ func (a *accessLog) record(ctx context.Context, ended call, took time.Duration, 
 	a.logger.LogAttrs(ctx, level, "Finished call", fields...)
 }
 
-// level is the level to log a call at: what went well is of interest to
-// somebody who looks closely, what the client got wrong is worth a line, and
-// what is the server's own fault a warning.
+// level returns the level of a call's log line: debug for success outside the sample, info for
+// client errors, and warning for server errors.
 func (a *accessLog) level(m *method, code codes.Code) slog.Level {
 	level := slog.LevelInfo
 	switch code {
@@ -71,7 +68,7 @@ func (a *accessLog) level(m *method, code codes.Code) slog.Level {
 		}
 		return level
 	case codes.Canceled:
-		// The client has lost interest, which is its right.
+		// A client may cancel a call.
 		return slog.LevelDebug
 	case codes.Internal, codes.Unknown, codes.DataLoss, codes.ResourceExhausted:
 		level = slog.LevelWarn

@@ -20,17 +20,16 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// calls is what happens around each call: it is bounded, counted, timed, logged
-// and kept from taking the server with it. All of that is one interceptor, whose
-// cost next to that of a call is small; see the test that counts allocations.
+// calls intercepts each call: it bounds, counts, times and logs the call, and recovers from panics.
+// It is one interceptor that costs little compared with a call. A test counts its allocations.
 type calls struct {
 	metrics *metrics
 	log     *accessLog
-	// methods by full name; they are all known before the first call.
+	// methods by full name. All methods are known before the first call.
 	methods       map[string]*method
 	recoverUnary  grpc.UnaryServerInterceptor
 	recoverStream grpc.StreamServerInterceptor
-	// files is what is done about index files that cannot be read any more.
+	// files detects index files that can no longer be read.
 	files *fileWatch
 }
 
@@ -49,8 +48,7 @@ func newCalls(logger *slog.Logger, m *metrics, log *accessLog, files *fileWatch)
 	}
 }
 
-// know makes the methods of a server known. Call it when all services are
-// registered and before the server runs.
+// know records the methods of a server. Call it after all services are registered and before the server runs.
 func (c *calls) know(services map[string]grpc.ServiceInfo) {
 	for service, info := range services {
 		for _, m := range info.Methods {
@@ -64,19 +62,19 @@ func (c *calls) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 	m, conn := c.methods[info.FullMethod], connectionOf(ctx)
 	start := time.Now()
 	m.begin()
-	// A read of an index file that was truncated fails the call, not the process.
+	// A read from a truncated index file fails the call, not the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if conn != nil {
 		conn.Begin()
 		defer conn.End()
 	}
-	// Compressed answers would be memory of each client's own.
+	// Compressed answers would take memory for each client.
 	_ = grpc.SetSendCompressor(ctx, encoding.Identity)
 	response, err := any(nil), c.allow(conn)
 	if err == nil {
 		response, err = c.recoverUnary(ctx, request, info, handler)
 	} else {
-		// Clients that repeat failed calls by themselves heed this.
+		// gRPC clients that retry automatically obey this.
 		_ = grpc.SetTrailer(ctx, c.pushback(conn))
 	}
 	if err == nil {
@@ -119,7 +117,7 @@ type call struct {
 	size int
 }
 
-// end counts and logs a call, and returns the error for the client.
+// end counts and logs a call. It returns the error for the client.
 func (c *calls) end(ctx context.Context, ended call, err error) error {
 	took := time.Since(ended.start)
 	code := codes.OK
@@ -132,7 +130,7 @@ func (c *calls) end(ctx context.Context, ended call, err error) error {
 	return err
 }
 
-// allow returns an error when a client makes calls faster than it may.
+// allow returns an error if a client exceeds its call rate.
 func (c *calls) allow(conn *connection) error {
 	if conn == nil || conn.calls == nil || conn.calls.Allow() {
 		return nil
@@ -147,18 +145,18 @@ func (c *calls) allow(conn *connection) error {
 	return detailed.Err()
 }
 
-// retryDelay is how long it takes until another call is allowed.
+// retryDelay returns the time until another call is allowed.
 func (c *connection) retryDelay() time.Duration {
 	return max(time.Millisecond, time.Duration(float64(time.Second)/c.set.limits.CallRate))
 }
 
-// pushback says the same to gRPC itself.
+// pushback returns the retry delay as a trailer for gRPC clients.
 func (*calls) pushback(conn *connection) metadata.MD {
 	return metadata.Pairs("grpc-retry-pushback-ms", strconv.FormatInt(conn.retryDelay().Milliseconds(), 10))
 }
 
-// maxMessage is how much of a status message clients get: names in it are the
-// client's own, and many clients refuse headers beyond 8 KiB.
+// maxMessage is the size of the largest status message, in bytes. A message may repeat names from
+// the request, and many clients refuse headers beyond 8 KiB.
 const maxMessage = 1 << 10
 
 // clip shortens the message of a status that is too long.
@@ -175,8 +173,7 @@ func clip(err error) error {
 	return status.Error(failed.Code(), strings.ToValidUTF8(text[:end], "\uFFFD")+"... (shortened)")
 }
 
-// sizeOf returns the size of a message as it is sent. One that is encoded
-// already knows it.
+// sizeOf returns the size of a message as it is sent. An encoded message stores its size.
 func sizeOf(message any) int {
 	switch m := message.(type) {
 	case interface{ Len() int }:
@@ -188,8 +185,8 @@ func sizeOf(message any) int {
 	}
 }
 
-// serverStream counts what is sent, follows it to the client, and lets the
-// connection know when the server works on something.
+// serverStream counts the sent messages, tracks them until the client has taken them, and records
+// when the server works on a request.
 type serverStream struct {
 	grpc.ServerStream
 
@@ -197,12 +194,12 @@ type serverStream struct {
 	conn   *connection
 	files  *fileWatch
 	size   int
-	// busy is set while there is a request that the server works on.
+	// busy is set while the server works on a request.
 	busy bool
 }
 
-// RecvMsg implements [grpc.ServerStream]. The server works on a request from here
-// until the next one is read, unless the call is a watch, which only waits.
+// RecvMsg implements [grpc.ServerStream]. The server works on the request until RecvMsg is called
+// again. The request of a watch is not work.
 func (s *serverStream) RecvMsg(message any) error {
 	s.idle()
 	if err := s.ServerStream.RecvMsg(message); err != nil {
@@ -218,7 +215,7 @@ func (s *serverStream) RecvMsg(message any) error {
 	return nil
 }
 
-// idle ends the work on a request, if there is one.
+// idle ends the work on the current request, if there is one.
 func (s *serverStream) idle() {
 	if s.busy {
 		s.busy = false

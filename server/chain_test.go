@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// around returns what a server has around its calls, and a call's context.
+// around returns the interceptor of a server and the context of a call.
 func around(tb testing.TB, limits Limits, logger *slog.Logger) (*calls, context.Context) {
 	tb.Helper()
 	m := newMetrics("", "")
@@ -41,26 +41,26 @@ var (
 	answered  = any(encoded("onetwo"))
 )
 
-// encoded stands for a message that is encoded already.
+// encoded stands for an encoded message.
 type encoded string
 
 func (e encoded) Len() int { return len(e) }
 
 func answer(context.Context, any) (any, error) { return answered, nil }
 
-// TestCallAllocations keeps what surrounds a call from getting slower.
+// TestCallAllocations bounds the allocations of the interceptor.
 func TestCallAllocations(t *testing.T) {
 	c, ctx := around(t, DefaultLimits(), slog.New(slog.NewTextHandler(&logBuffer{}, nil)))
-	// The sample must not hit while it is counted.
+	// No call of the measurement is logged as part of the sample.
 	c.log.sample = 1 << 40
 	got := testing.AllocsPerRun(1000, func() {
 		if _, err := c.unary(ctx, nil, unaryInfo, answer); err != nil {
 			t.Fatal(err)
 		}
 	})
-	// Outside of a server, to ask for no compression makes an error.
+	// Outside a server, SetSendCompressor returns an error, which allocates.
 	got -= testing.AllocsPerRun(1000, func() { _ = grpc.SetSendCompressor(ctx, encoding.Identity) })
-	// One remembers the answer until the client has taken it.
+	// One allocation tracks the answer until the client has taken it.
 	if got != 1 {
 		t.Errorf("the interceptor makes %v allocations for each call, want one", got)
 	}

@@ -11,16 +11,15 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// Source is where the content comes from.
+// Source is the origin of the content.
 type Source interface {
-	// Load returns the content. An error with bundles.Problems says what keeps
-	// it from being served.
+	// Load returns the content. An error that holds bundles.Problems says why the content cannot be served.
 	Load(ctx context.Context) (*index.Index, error)
-	// Fingerprint returns a text that changes with the content.
+	// Fingerprint returns a text that changes when the content changes.
 	Fingerprint() (string, error)
 }
 
-// Config says what to serve and how.
+// Config configures a [Server].
 type Config struct {
 	// Source of the content; required.
 	Source Source
@@ -30,36 +29,33 @@ type Config struct {
 	MetricsAddress string
 	// Listener is used instead of Address when it is set.
 	Listener net.Listener
-	// ReloadInterval is the time between two looks at the source; zero serves
-	// the first content for ever.
+	// ReloadInterval is the time between two checks of the source. Zero never reloads.
 	ReloadInterval time.Duration
-	// ShutdownTimeout is how long calls under way may take to finish once the
-	// server is to stop; 20 s by default.
+	// ShutdownTimeout is how long calls in progress may take after the server begins to stop; 20 s by default.
 	ShutdownTimeout time.Duration
-	// Limits bound what clients may take; [DefaultLimits] by default.
+	// Limits bound what clients may use; [DefaultLimits] by default.
 	Limits Limits
-	// TLS says what to encrypt with; nothing by default.
+	// TLS configures encryption; none by default.
 	TLS TLS
-	// AccessLogSample is how many calls that succeed there are for each that is
-	// logged; 0 logs none of them. Calls that fail are logged.
+	// AccessLogSample is the number of successful calls for each logged one; 0 logs none. Failed
+	// calls are logged in any case.
 	AccessLogSample int
-	// Tracing sends traces where the environment says so; see [StartTracing].
+	// Tracing sends traces; nil for none. See [StartTracing].
 	Tracing *Tracing
 	// OnLoading is called before each load; nil for nothing.
 	OnLoading func()
-	// OnLoaded is called after each load that succeeds; nil for nothing. Loading
-	// takes several times the memory that serving does, and left alone the
-	// runtime keeps it for minutes: a program that does nothing else may want to
-	// give it back with [runtime/debug.FreeOSMemory].
+	// OnLoaded is called after each load that succeeds; nil for nothing. A load takes several times
+	// the memory of serving, which the Go runtime releases only after minutes. A program may
+	// release it with [runtime/debug.FreeOSMemory].
 	OnLoaded func()
-	// Logger takes the logs; required.
+	// Logger receives the logs; required.
 	Logger *slog.Logger
 	// Version and Commit of the program, for the build_info metric.
 	Version string
 	Commit  string
 }
 
-// DefaultShutdownTimeout is below the 30 s that Kubernetes gives a pod.
+// DefaultShutdownTimeout is below the 30 s that Kubernetes grants a pod.
 const DefaultShutdownTimeout = 20 * time.Second
 
 var (

@@ -17,55 +17,49 @@ import (
 	"github.com/chandlery/chandlery/server/extension"
 )
 
-// content holds what is served and keeps it up to date.
+// content holds the served index and keeps it up to date.
 type content struct {
 	source   Source
 	interval time.Duration
 	logger   *slog.Logger
 	metrics  *metrics
 	current  atomic.Pointer[index.Index]
-	// announcer tells clients what is served and what is wrong.
+	// announcer publishes the state of the content to clients.
 	announcer extension.Announcer
-	// doubted is what was found wrong with the index that is served; nil for
-	// nothing.
+	// doubted is the damage found in the served index; nil for none.
 	doubted atomic.Pointer[doubt]
-	// suspect is set when there is something new in doubted.
+	// suspect receives a value when doubted changes.
 	suspect chan struct{}
-	// renewAfter is the time between two attempts to make the index anew where
-	// there is no interval; defaultRenewPause by default.
+	// renewAfter is the time between two attempts to recreate the index if there is no interval;
+	// defaultRenewPause by default.
 	renewAfter time.Duration
-	// verifyAfter is when to compare what is served with what it was made of.
+	// verifyAfter is the time until the served index is compared with its source.
 	verifyAfter time.Duration
-	// onLoaded is called once, when there is something to serve.
+	// onLoaded is called once, after the first load.
 	onLoaded func()
 	// beforeLoad is called before each load; nil for nothing.
 	beforeLoad func()
 	// afterLoad is called after each load that succeeds; nil for nothing.
 	afterLoad func()
-	// reported is the text of the failure that was logged last.
+	// reported is the text of the last logged failure.
 	reported string
 }
 
 const (
-	// maxRestless is how many loads in a row may find the source changed
-	// meanwhile before that is reported.
+	// maxRestless is how many loads in a row may find that the source has changed before the failure is reported.
 	maxRestless = 20
-	// restlessPause is between two attempts at the first load.
+	// restlessPause is the time between two attempts at the first load.
 	restlessPause = 100 * time.Millisecond
-	// maxBackoff is the largest number of intervals between two attempts to
-	// read what could not be read.
+	// maxBackoff is the largest number of intervals between two attempts after a failure.
 	maxBackoff = 64
-	// defaultRenewPause is between two attempts to make anew an index of a
-	// source that is not followed.
+	// defaultRenewPause is the time between two attempts to recreate an index whose source is not followed.
 	defaultRenewPause = 5 * time.Second
 )
 
-// errRestless is returned for a load during which the source changed: what was
-// read may be half of the old and half of the new content.
+// errRestless is returned by a load during which the source changed. What was read may mix old and new content.
 var errRestless = errors.New("the content changed while it was read")
 
-// run loads the content, which must succeed the first time, and then follows
-// the source until ctx ends.
+// run loads the content and then follows the source until ctx ends. The first load must succeed.
 func (c *content) run(ctx context.Context) error {
 	seen, err := c.first(ctx)
 	if err != nil {
@@ -78,35 +72,33 @@ func (c *content) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// warmer is a source that may know its content without reading it.
+// warmer is a source that may have the index of its content in a cache.
 type warmer interface {
-	// Warm returns the index of the content as it is, and the content's
-	// fingerprint; nil when there is more to do.
+	// Warm returns the index of the current content and the content's fingerprint; nil if the
+	// content must be read.
 	Warm(ctx context.Context) (x *index.Index, fingerprint string)
 }
 
-// verifier is a source that may have answered from a cache.
+// verifier is a source that may return a cached index.
 type verifier interface {
-	// Verify tells whether an index is that of the content.
+	// Verify reports whether an index matches the content.
 	Verify(ctx context.Context, x *index.Index) (bool, error)
-	// LoadFresh loads the content without trusting what was kept of it.
+	// LoadFresh loads the content and ignores the cache.
 	LoadFresh(ctx context.Context) (*index.Index, error)
 }
 
-// readyMade is a source of an index that somebody else has made: here it cannot
-// be rebuilt.
+// readyMade is a source whose index was built elsewhere and cannot be rebuilt here.
 type readyMade interface {
-	// Damaged says where the index is that is damaged, and what to do about it.
+	// Damaged returns an error that names the damaged index and the remedy.
 	Damaged(err error) error
 }
 
-// verifyPause is how long a server serves before it looks closely at whether
-// what was kept of the content is still the content: at the start there is
-// something more urgent to do.
+// verifyPause is how long a server serves before it compares the cached index with the content. The
+// comparison must not slow down the start.
 const verifyPause = 10 * time.Second
 
-// verify compares once what is served with what it was made of. Where that
-// cannot be read it tries again, ever more rarely.
+// verify compares the served index with its source once. If the source cannot be read, it tries
+// again after growing pauses.
 func (c *content) verify(ctx context.Context) {
 	source, ok := c.source.(verifier)
 	if !ok {
@@ -138,17 +130,17 @@ func (c *content) verify(ctx context.Context) {
 	}
 }
 
-// errOtherContent is what is wrong with an index that was verified in vain.
+// errOtherContent is the error of an index that does not match its source.
 var errOtherContent = errors.New("the index is not what was made of the content")
 
-// doubt is why an index cannot be trusted.
+// doubt is the reason not to trust an index.
 type doubt struct {
 	index *index.Index
 	err   error
 }
 
-// damaged is told of an index that turned out to be damaged. Any number of calls
-// may find that: the first of an index counts.
+// damaged records that an index is damaged. Any number of calls may report it; the first report of
+// an index counts.
 func (c *content) damaged(x *index.Index, err error) {
 	before := c.doubted.Load()
 	known := before != nil && before.index == x
@@ -157,12 +149,11 @@ func (c *content) damaged(x *index.Index, err error) {
 	}
 	select {
 	case c.suspect <- struct{}{}:
-	default: // it is going to be looked at
+	default: // a check is pending
 	}
 }
 
-// first loads the first content and returns its fingerprint. It tries again
-// while the source changes.
+// first loads the first content and returns its fingerprint. It tries again while the source changes.
 func (c *content) first(ctx context.Context) (string, error) {
 	source, looked := c.source.(warmer)
 	if looked {
@@ -174,7 +165,7 @@ func (c *content) first(ctx context.Context) (string, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		seen := c.fingerprint(ctx)
-		// What was kept has been looked at already, and is of no use.
+		// Warm has already tried the cache.
 		err := c.load(ctx, seen, looked)
 		if !errors.Is(err, errRestless) || attempt == maxRestless {
 			return seen, err
@@ -187,11 +178,12 @@ func (c *content) first(ctx context.Context) (string, error) {
 	}
 }
 
-// follow looks at the source in regular intervals and loads it once it has
-// changed and is at rest again: a source that still differs from the look
-// before is being written. Content that cannot be served is reported once and
-// not looked at again before it changes, unless it could not be read or what is
-// served cannot be trusted: that is tried again, ever more rarely.
+// follow checks the source at regular intervals. It loads the source when it has changed and two
+// checks in a row agree: until then, a writer may be active.
+//
+// Content that cannot be served is reported once and loaded again only after it changes. There are
+// two exceptions: content that could not be read and an index that cannot be trusted. For these
+// follow tries again after growing pauses.
 func (c *content) follow(ctx context.Context, loaded string) {
 	ticks := time.NewTicker(cmp.Or(c.interval, c.renewAfter, defaultRenewPause))
 	defer ticks.Stop()
@@ -208,31 +200,28 @@ func (c *content) follow(ctx context.Context, loaded string) {
 	}
 }
 
-// following is how far following a source has come.
+// following is the state of [content.follow].
 type following struct {
 	*content
 
-	// loaded is the fingerprint of what was loaded last, and last that of the
-	// look before.
+	// loaded is the fingerprint of the last loaded content. last is the fingerprint at the previous check.
 	loaded, last string
-	// restless is how many loads in a row have found the source changed.
+	// restless is how many loads in a row found that the source had changed.
 	restless int
-	// distrusted tells that what was kept of the content must not be used any
-	// more; it is so until the content has been loaded without.
+	// distrusted is set while the cache must not be used: until a load without the cache succeeds.
 	distrusted bool
-	// again tells that the last load failed and that another may succeed.
+	// again is set if the last load failed and another attempt may succeed.
 	again bool
-	// pause is before the next load of a source that has not changed.
+	// pause is the pause before the next load of an unchanged source.
 	pause backoff
 }
 
-// suspicion rebuilds an index that cannot be trusted: at once, or when the
-// pause is over that follows the last time. One that cannot be rebuilt is
-// reported.
+// suspicion rebuilds an index that cannot be trusted, at once or after the current pause. If the
+// source cannot rebuild the index, suspicion reports the damage.
 func (f *following) suspicion(ctx context.Context) {
 	found := f.doubted.Load()
 	if found == nil || found.index != f.current.Load() {
-		return // it is not served any more
+		return // the index is no longer served
 	}
 	if source, ok := f.source.(readyMade); ok {
 		f.reportDamage(ctx, source.Damaged(found.err))
@@ -245,8 +234,8 @@ func (f *following) suspicion(ctx context.Context) {
 	}
 }
 
-// look loads the content if there is a reason to. A source without an interval
-// is looked at only as long as what is served cannot be trusted.
+// look loads the content if there is a reason to. Without an interval it checks the source only
+// while the served index cannot be trusted.
 func (f *following) look(ctx context.Context) {
 	over := f.pause.over()
 	if f.interval == 0 && !f.distrusted {
@@ -260,7 +249,7 @@ func (f *following) look(ctx context.Context) {
 	}
 }
 
-// attempt loads the content that has a fingerprint, and notes how that ended.
+// attempt loads the content with the fingerprint now and records the result.
 func (f *following) attempt(ctx context.Context, now string) {
 	if now != f.loaded {
 		f.pause, f.reported = backoff{}, ""
@@ -288,26 +277,24 @@ func (f *following) attempt(ctx context.Context, now string) {
 	f.report(ctx, err, f.again || f.distrusted)
 }
 
-// mayPass tells whether another attempt may succeed although the source has not
-// changed.
+// mayPass reports whether another attempt may succeed although the source has not changed.
 func mayPass(err error) bool {
 	return errors.Is(err, errRestless) ||
 		slices.ContainsFunc(bundles.AsProblems(err), func(p bundles.Problem) bool { return p.Unreadable })
 }
 
-// backoff counts intervals until the next attempt. The zero value has none to
-// wait for.
+// backoff counts the intervals until the next attempt. The zero value has none.
 type backoff struct {
 	pause, left int
 }
 
-// lengthen begins a pause, longer than the one before.
+// lengthen begins a pause that is longer than the previous one.
 func (b *backoff) lengthen() {
 	b.pause = min(max(1, 2*b.pause), maxBackoff)
 	b.left = b.pause
 }
 
-// over counts an interval and tells whether it was the last.
+// over counts an interval and reports whether the pause has ended.
 func (b *backoff) over() bool {
 	b.left = max(0, b.left-1)
 	return b.left == 0
@@ -317,15 +304,14 @@ func (c *content) fingerprint(ctx context.Context) string {
 	text, err := c.source.Fingerprint()
 	if err != nil {
 		c.logger.DebugContext(ctx, "Cannot look at the source", "error", err)
-		// An error is a state of the source like any other.
+		// An error is a state of the source, too.
 		return "error: " + err.Error()
 	}
 	return text
 }
 
-// load replaces what is served, unless the source does not have the
-// fingerprint any more that it had before. Calls under way finish on what they
-// began with.
+// load replaces the served index, unless the fingerprint of the source is no longer before. Calls
+// in progress finish on the old index.
 func (c *content) load(ctx context.Context, before string, fresh bool) error {
 	start, read := time.Now(), c.source.Load
 	if c.beforeLoad != nil {
@@ -350,7 +336,7 @@ func (c *content) load(ctx context.Context, before string, fresh bool) error {
 	return nil
 }
 
-// serve answers from now on from what has been loaded since some time.
+// serve makes loaded the served index. start is the time at which its load began.
 func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Time) {
 	c.current.Store(loaded)
 	c.doubted.Store(nil)
@@ -364,16 +350,15 @@ func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Tim
 	}
 }
 
-// reportDamage tells of an index that stays damaged. What is intact of it is
-// served still.
+// reportDamage reports an index that stays damaged. The server still serves its intact parts.
 func (c *content) reportDamage(ctx context.Context, err error) {
 	c.metrics.problems.Set(float64(len(bundles.AsProblems(err))))
 	c.announcer.Failed(err, time.Now())
 	c.logProblems(ctx, err)
 }
 
-// report logs one line for each problem of a content that is not served. What
-// it has just logged it does not log again.
+// report logs one line for each problem of content that is not served. It does not repeat the last
+// logged failure.
 func (c *content) report(ctx context.Context, err error, again bool) {
 	if err == nil {
 		c.reported = ""

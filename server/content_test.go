@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// scriptedSource answers looks and loads from lists, the last element for ever.
+// scriptedSource returns fingerprints and load results from lists, and repeats the last element.
 type scriptedSource struct {
 	fingerprints []string
 	// results are the errors of the loads.
@@ -52,15 +52,14 @@ func (s *scriptedSource) Load(ctx context.Context) (*index.Index, error) {
 	return x, s.results[min(s.loads, len(s.results))-1]
 }
 
-// seen returns the number of looks and loads so far.
+// seen returns the number of fingerprints and loads so far.
 func (s *scriptedSource) seen() (looks, loads int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.looks, s.loads
 }
 
-// follow runs a content until the source has been looked at often enough, and
-// returns its log.
+// follow runs a content until the source has been checked looks times, and returns its log.
 func follow(t *testing.T, s *scriptedSource, looks int) (*content, string) {
 	t.Helper()
 	logs, loads := &logBuffer{}, 0
@@ -169,14 +168,13 @@ type cachedSource struct {
 
 	same  bool
 	fresh *index.Index
-	// unverified and failures are what Verify and LoadFresh fail with before
-	// they succeed.
+	// unverified and failures are the errors that Verify and LoadFresh return before they succeed.
 	unverified []error
 	failures   []error
 	// freshLoads counts the calls of LoadFresh.
 	freshLoads int
-	// change tells at which look after the first fresh load the source has
-	// changed: 1 is during that load, 0 for never.
+	// change is the number of the check after the first fresh load at which the source has changed.
+	// 1 is during that load, 0 is never.
 	change int
 }
 
@@ -198,7 +196,7 @@ func (s *cachedSource) Verify(_ context.Context, x *index.Index) (bool, error) {
 	return s.same || x == s.fresh, next(&s.unverified)
 }
 
-// LoadFresh returns the fresh index, or another one each time where there is none.
+// LoadFresh returns the fresh index, or a different one each time if there is none.
 func (s *cachedSource) LoadFresh(ctx context.Context) (*index.Index, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +210,7 @@ func (s *cachedSource) LoadFresh(ctx context.Context) (*index.Index, error) {
 	return s.fresh, nil
 }
 
-// next takes the first of a list of errors, nil when there is none left.
+// next removes and returns the first of a list of errors; nil if the list is empty.
 func next(errs *[]error) error {
 	if len(*errs) == 0 {
 		return nil
@@ -222,7 +220,7 @@ func next(errs *[]error) error {
 	return err
 }
 
-// What sources offer to the content is found out while it runs.
+// Sources implement these interfaces, which the content looks for at run time.
 var (
 	_ warmer    = source.Dir{}
 	_ verifier  = source.Dir{}
@@ -230,8 +228,8 @@ var (
 	_ readyMade = source.File{}
 )
 
-// serving runs a content of a source until the test ends or stop is called, and
-// returns it when there is something to serve.
+// serving runs the content of a source until the test ends or stop is called. It returns the
+// content when it is loaded.
 func serving(t *testing.T, s Source, change func(*content)) (c *content, logs *logBuffer, stop func()) {
 	t.Helper()
 	logs = &logBuffer{}
@@ -281,7 +279,7 @@ func TestContentDistrust(t *testing.T) {
 			s := &cachedSource{scriptedSource: scriptedSource{fingerprints: []string{"a"}}, same: tc.same, fresh: fresh}
 			c, _, stop := serving(t, s, nil)
 			if tc.damage {
-				c.damaged(fresh, index.ErrDamaged) // one that is not served any more
+				c.damaged(fresh, index.ErrDamaged) // an index that is no longer served
 				c.damaged(c.current.Load(), index.ErrDamaged)
 			}
 			if tc.fresh {
@@ -298,8 +296,7 @@ func TestContentDistrust(t *testing.T) {
 	}
 }
 
-// TestContentDistrustLasts wants an index that cannot be trusted to be rebuilt
-// although that fails at first.
+// TestContentDistrustLasts checks that an untrusted index is rebuilt although the first attempts fail.
 func TestContentDistrustLasts(t *testing.T) {
 	unreadable := bundles.Problems{{File: "f", Message: "cannot be read", Unreadable: true}}
 	cases := map[string]struct {
@@ -344,7 +341,7 @@ func TestContentDistrustLasts(t *testing.T) {
 			if s.loads != 1 || len(s.failures) != 0 || len(s.unverified) != 0 {
 				t.Errorf("%s: trusted %d times what was kept:\n%s", tc.reason, s.loads, logs)
 			}
-			// Each state of the content has its problems.
+			// Each state of the content logs its problems.
 			for line, most := range map[string]int{"Cannot compare": 1, "rebuilding it": 1, "Catalog problem": states} {
 				if count := strings.Count(logs.String(), line); count > most {
 					t.Errorf("%s: the log says %d times %q:\n%s", tc.reason, count, line, logs)
@@ -357,7 +354,7 @@ func TestContentDistrustLasts(t *testing.T) {
 	}
 }
 
-// TestContentDamagedAgain has calls find damage all the time, whatever is loaded.
+// TestContentDamagedAgain has calls report damage all the time, whatever is loaded.
 func TestContentDamagedAgain(t *testing.T) {
 	for name, interval := range map[string]time.Duration{"Followed": time.Millisecond, "NotFollowed": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -380,7 +377,7 @@ func TestContentDamagedAgain(t *testing.T) {
 			close(calls)
 			<-ended
 			stop()
-			// The pauses between the loads are 1, 2, 4, ... looks.
+			// The pauses between the loads are 1, 2, 4, ... checks.
 			if most := bits.Len(uint(s.looks)) + 2; s.freshLoads < 2 || s.freshLoads > most {
 				t.Errorf("loaded %d times in %d looks, want %d at most", s.freshLoads, s.looks, most)
 			}
@@ -391,7 +388,7 @@ func TestContentDamagedAgain(t *testing.T) {
 	}
 }
 
-// damagedFile makes an index file of a catalog and damages a bundle in it.
+// damagedFile builds an index file of a catalog and damages a bundle in it.
 func damagedFile(t *testing.T, dir source.Dir, name string) {
 	t.Helper()
 	if _, err := dir.Create(t.Context(), name); err != nil {
@@ -424,7 +421,7 @@ func smallDir(t *testing.T) source.Dir {
 	return source.Dir{Path: dir}
 }
 
-// ask asks for the bundle that is damaged, as a call does.
+// ask requests the damaged bundle, as a call does.
 func (c *content) ask() error {
 	x := c.current.Load()
 	_, err := x.Bundle("p", "c", "p.v1")
@@ -468,7 +465,7 @@ func TestContentDamagedFile(t *testing.T) {
 	}
 }
 
-// TestContentDamagedCache starts on a cached index that is damaged.
+// TestContentDamagedCache starts with a cached index that is damaged.
 func TestContentDamagedCache(t *testing.T) {
 	for name, verifyAfter := range map[string]time.Duration{"Verified": time.Millisecond, "Asked": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -492,7 +489,7 @@ func TestContentDamagedCache(t *testing.T) {
 	}
 }
 
-// warmSource is a source that knows its content without reading it.
+// warmSource is a source that implements warmer.
 type warmSource struct {
 	scriptedSource
 

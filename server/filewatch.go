@@ -17,22 +17,22 @@ import (
 	"github.com/chandlery/chandlery/server/registry"
 )
 
-// sizeInterval is between two looks at the size of the index file. The system
-// announces most changes; it does not where it is out of watches, nor for those that
-// another machine makes to a network file system.
+// sizeInterval is the time between two checks of the size of the index file. The system reports
+// most changes. It does not if it has run out of watches, or if another machine changes a file on a
+// network file system.
 const sizeInterval = time.Second
 
-// errWritten is why a file whose size is as it was is not served any more.
+// errWritten is the error of an index file that was written to and has its old size.
 var errWritten = errors.New("the index file was written to")
 
-// fileWatch notices when the file that the served index is mapped from is truncated
-// or written to. A read of what is missing would end the process.
+// fileWatch detects when the mapped file of the served index is truncated or written to. A read of
+// a truncated part would end the process.
 type fileWatch struct {
 	current func() *index.Index
-	// report takes what else is wrong with an index.
+	// report receives other damage to an index.
 	report func(*index.Index, error)
 	logger *slog.Logger
-	// changed is set when there is a reason to look at the file.
+	// changed receives a value if the file must be checked.
 	changed chan struct{}
 }
 
@@ -40,15 +40,15 @@ func newFileWatch(current func() *index.Index, report func(*index.Index, error),
 	return &fileWatch{current: current, report: report, logger: logger, changed: make(chan struct{}, 1)}
 }
 
-// look has the watch look at the file of the served index.
+// look requests a check of the file of the served index.
 func (w *fileWatch) look() {
 	select {
 	case w.changed <- struct{}{}:
-	default: // it is going to look
+	default: // a check is pending
 	}
 }
 
-// damaged is called by calls that find an index damaged.
+// damaged handles damage to an index that a call has found.
 func (w *fileWatch) damaged(x *index.Index, err error) {
 	if errors.Is(err, index.ErrTruncated) {
 		w.look()
@@ -57,8 +57,8 @@ func (w *fileWatch) damaged(x *index.Index, err error) {
 	w.report(x, err)
 }
 
-// check returns the status for a message that gRPC would read from a file that was
-// truncated. Messages that are copied first need no check: the copy fails.
+// check returns the status for a message that gRPC would read from a truncated file. Messages that
+// are copied first need no check because the copy fails.
 func (w *fileWatch) check(message any) error {
 	m, ok := message.(*index.Message)
 	if !ok || !registry.Borrows(m) {
@@ -72,8 +72,8 @@ func (w *fileWatch) check(message any) error {
 	return unreadableStatus(err)
 }
 
-// unreadable returns the status of a call that panicked because it could not read the
-// file of the served index, and nil for any other panic.
+// unreadable returns the status of a call that panicked on a read from the file of the served
+// index, and nil for any other panic.
 func (w *fileWatch) unreadable(cause any) error {
 	x := w.current()
 	if x == nil || !index.FaultIn(x, cause) {
@@ -84,8 +84,8 @@ func (w *fileWatch) unreadable(cause any) error {
 	return unreadableStatus(err)
 }
 
-// unreadableStatus returns the status for an index that cannot be read. A server
-// whose index file was truncated stops: another one, or the next, has the answer.
+// unreadableStatus returns the status for an index that cannot be read. A server stops if its index
+// file was truncated. Clients retry and reach another server or its successor.
 func unreadableStatus(err error) error {
 	if errors.Is(err, index.ErrTruncated) {
 		return status.Error(codes.Unavailable, err.Error())
@@ -110,7 +110,7 @@ func (w *fileWatch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case event := <-notices.events:
-			// It may be about the file of the index that was served before.
+			// The event may be about the file of the previous index.
 			file = w.file()
 			notices.follow(file)
 			if event.Has(fsnotify.Write) && event.Name == notices.path {
@@ -133,7 +133,7 @@ func (w *fileWatch) file() *index.File {
 	return index.FileOf(x)
 }
 
-// fileProblem returns why an index file cannot be served any more.
+// fileProblem returns the error of an index file that can no longer be served.
 func fileProblem(file *index.File, err error) error {
 	name, reason := "", "the index file was written to while it was served"
 	if file != nil {
@@ -147,13 +147,13 @@ func fileProblem(file *index.File, err error) error {
 	}})
 }
 
-// fileNotices are the system's notices of what happens to one file.
+// fileNotices are the file system notifications for one file.
 type fileNotices struct {
-	// watcher is nil, and so are the channels, where the system gives no notice.
+	// watcher and the channels are nil if the system provides no notifications.
 	watcher *fsnotify.Watcher
 	events  <-chan fsnotify.Event
 	errors  <-chan error
-	// file is kept open while path, which leads to it, is watched.
+	// file stays open while its path is watched.
 	file *index.File
 	path string
 }
@@ -168,13 +168,13 @@ func newFileNotices(ctx context.Context, logger *slog.Logger) *fileNotices {
 	return &fileNotices{watcher: watcher, events: watcher.Events, errors: watcher.Errors}
 }
 
-// follow watches a file, nil for none, instead of the one before.
+// follow watches a file, nil for none, instead of the previous one.
 func (n *fileNotices) follow(file *index.File) {
 	if n.watcher == nil || n.file == file {
 		return
 	}
 	if n.path != "" {
-		// A file that is gone has no watch any more.
+		// A deleted file has lost its watch.
 		_ = n.watcher.Remove(n.path)
 	}
 	n.file, n.path = file, ""
@@ -182,7 +182,7 @@ func (n *fileNotices) follow(file *index.File) {
 		return
 	}
 	path := file.WatchPath()
-	// Without a watch the size is read at intervals.
+	// Without a watch, the size is checked at intervals.
 	if err := n.watcher.Add(path); err == nil {
 		n.path = path
 	}
@@ -194,8 +194,8 @@ func (n *fileNotices) close() {
 	}
 }
 
-// watchFile watches the file of the served index. When it is truncated the server
-// stops serving at once, before it returns the error.
+// watchFile watches the file of the served index. If the file is truncated, the server stops
+// serving before watchFile returns the error.
 func (s *Server) watchFile(ctx context.Context) error {
 	err := s.files.run(ctx)
 	if err == nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/chandlery/chandlery/server/registry"
 )
 
-// healthNames are the names that clients ask the health service for: kubelet
-// and load balancers the empty one, the usual catalog client "Registry", and
-// whoever follows the convention the service's own.
+// healthNames are the names for which clients request health. The kubelet and load balancers use
+// the empty name, and the usual catalog client uses "Registry". Other clients use the name of the
+// service, as the gRPC convention says.
 var healthNames = []string{"", "Registry", registry.ServiceName, registry.ExperimentalServiceName, extension.ServiceName}
 
-// healthService is the health service of gRPC, which begins as NOT_SERVING and
-// ends its watches when the server stops: a watch has no end of its own, and
-// one client with a watch would keep the server from stopping in good time.
+// healthService is the health service of gRPC. It begins as NOT_SERVING and ends its watches when
+// the server stops. A watch does not end otherwise, and one watching client would delay the stop of
+// the server.
 type healthService struct {
 	*health.Server
 
@@ -37,14 +37,14 @@ func newHealthService() *healthService {
 	return h
 }
 
-// serving announces that there is content.
+// serving sets the status of all services to SERVING.
 func (h *healthService) serving() {
 	for _, name := range healthNames {
 		h.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
 }
 
-// shutdown announces that the server stops, and ends all watches.
+// shutdown sets the status of all services to NOT_SERVING and ends all watches.
 func (h *healthService) shutdown() {
 	h.Shutdown()
 	h.stop()
@@ -61,7 +61,7 @@ func (h *healthService) Watch(
 	if h.stopping.Err() == nil || stream.Context().Err() != nil {
 		return err
 	}
-	// The end may have come before the last change was sent.
+	// The stream may have ended before it sent the last change.
 	last := &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}
 	if err := stream.Send(last); err != nil {
 		return err

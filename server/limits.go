@@ -9,45 +9,41 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Limits bound what clients may take from the server. [DefaultLimits] are meant
-// for a server with 50 MiB of memory that everybody in a cluster can reach.
+// Limits bound what clients may use. [DefaultLimits] suit a server with 50 MiB of memory that
+// everything in a cluster can reach.
 type Limits struct {
 	// RequestBytes is the size of the largest request.
 	RequestBytes int
 	// HeaderBytes is the size of the largest list of request headers.
 	HeaderBytes uint32
-	// ConnectionStreams is how many calls one connection may have under way.
-	// Well-behaved clients wait for their turn.
+	// ConnectionStreams is how many calls one connection may have in progress. gRPC clients queue further calls.
 	ConnectionStreams uint32
-	// Connections is how many there may be at a time; 0 for any number. Beyond
-	// it a connection of the client with the most connections makes room for a
-	// new one, or the new one is kept for a few seconds only.
+	// Connections is the largest number of connections; 0 for any number. Beyond it, the server
+	// closes a connection of the client that has the most, or keeps the new one for a few seconds
+	// only.
 	Connections int
-	// CallRate is how many calls a second each client address may make on the
-	// average, and CallBurst how many at once; a CallRate of 0 for any number.
+	// CallRate is the number of calls per second that each client address may make on average.
+	// CallBurst is how many it may make at once. A CallRate of 0 allows any number.
 	CallRate  float64
 	CallBurst int
-	// HandshakeTimeout is how long a client may take to become one, TLS
-	// included.
+	// HandshakeTimeout is how long the handshake of a new connection may take, TLS included.
 	HandshakeTimeout time.Duration
-	// IdleTimeout ends connections that have had no call for this long; 0 for
-	// never.
+	// IdleTimeout is the time after which connections without a call are closed; 0 for never.
 	IdleTimeout time.Duration
-	// StallTimeout ends the connection of a client that reads nothing for this
-	// long although there are messages for it, or that has not taken a message
-	// after this long and a second for each 16 KiB of it; 0 for never.
+	// StallTimeout is the time after which a connection is closed if messages wait and the client
+	// reads nothing. For each message, the client has this time and one second for each 16 KiB; 0
+	// for never.
 	StallTimeout time.Duration
-	// KeepaliveInterval is how long nothing may be heard of a client before it
-	// is asked whether it is there, and KeepaliveTimeout how long the answer
-	// may take.
+	// KeepaliveInterval is the time without data from a client after which the server pings it.
+	// KeepaliveTimeout is how long the answer may take.
 	KeepaliveInterval time.Duration
 	KeepaliveTimeout  time.Duration
-	// PingInterval is how often a client may ask whether the server is there.
+	// PingInterval is the shortest time between two pings of a client.
 	PingInterval time.Duration
 }
 
-// DefaultLimits leave room for what real clients do: thousands of calls at
-// once on one connection, which stays open for days.
+// DefaultLimits returns limits with room for real clients: thousands of concurrent calls on one
+// connection that stays open for days.
 func DefaultLimits() Limits {
 	return Limits{
 		RequestBytes:      64 << 10,
@@ -69,8 +65,7 @@ var (
 	errLimitNegative = errors.New("must not be negative")
 )
 
-// Validate names the first limit that makes no sense, by the names of the
-// flags that set them.
+// Validate returns an error for the first invalid limit. It names the limit by its flag.
 func (l Limits) Validate() error {
 	for _, limit := range []struct {
 		name  string
@@ -106,16 +101,16 @@ func (l Limits) Validate() error {
 }
 
 const (
-	// readBuffer is for each connection and therefore small: requests are, too.
+	// readBuffer is small because each connection has one and requests are small.
 	readBuffer = 4 << 10
-	// writeBuffer is taken from a pool while there is something to write.
+	// writeBuffer comes from a pool while there is something to write.
 	writeBuffer = 32 << 10
-	// streamWorkers answer calls one after the other on stacks that have grown
-	// already. Calls beyond that number have a goroutine of their own.
+	// streamWorkers is the number of goroutines that are reused for calls, whose stacks have
+	// already grown. Calls beyond that number run on new goroutines.
 	streamWorkers = 64
 )
 
-// options are those limits that gRPC keeps by itself.
+// options returns the limits that gRPC enforces.
 func (l Limits) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(l.RequestBytes),

@@ -19,15 +19,13 @@ import (
 )
 
 const (
-	// maxClients is how many clients without a connection are remembered, for
-	// the calls that they made.
+	// maxClients is the number of clients without a connection whose call rates are remembered.
 	maxClients = 4096
-	// watchInterval is between two looks for clients that do not read.
+	// watchInterval is the time between two checks for clients that do not read.
 	watchInterval = time.Second
 )
 
-// connections is a listener that bounds the connections of clients and watches
-// whether they read.
+// connections is a listener that bounds the connections of clients and detects clients that do not read.
 type connections struct {
 	*connlimit.Listener
 
@@ -61,7 +59,7 @@ func newConnections(l net.Listener, limits Limits, m *metrics, logger *slog.Logg
 	}
 }
 
-// now is the time since the listener was made, which never goes back.
+// now returns the monotonic time since the listener was created.
 func (s *connections) now() time.Duration { return time.Since(s.epoch) }
 
 // Accept implements [net.Listener].
@@ -77,10 +75,10 @@ func (s *connections) Accept() (net.Conn, error) {
 	return s.add(bounded), nil
 }
 
-// errForeign is not the fault of a client.
+// errForeign is a fault of the server, not of a client.
 var errForeign = errors.New("a connection that the listener has not bounded")
 
-// add returns an accepted connection as gRPC uses it.
+// add wraps an accepted connection for gRPC.
 func (s *connections) add(bounded *connlimit.Conn) *connection {
 	c := &connection{Conn: bounded, set: s}
 	c.remote = remoteAddr{Addr: bounded.RemoteAddr(), connection: c}
@@ -91,8 +89,8 @@ func (s *connections) add(bounded *connlimit.Conn) *connection {
 	return c
 }
 
-// rate returns what bounds the calls of a host, or nil. When there are too many
-// hosts those without a connection are dropped.
+// rate returns the limiter for the calls of a host, or nil. When there are too many hosts, it drops
+// those without a connection.
 func (s *connections) rate(host string) *rate.Limiter {
 	if s.limits.CallRate <= 0 {
 		return nil
@@ -112,7 +110,7 @@ func (s *connections) rate(host string) *rate.Limiter {
 	return limiter
 }
 
-// watch ends the connections of clients that do not read, until ctx ends.
+// watch closes the connections of clients that do not read, until ctx ends.
 func (s *connections) watch(ctx context.Context) {
 	if s.limits.StallTimeout == 0 {
 		return
@@ -155,18 +153,19 @@ type connection struct {
 	*connlimit.Conn
 
 	set *connections
-	// calls bounds those of the client; nil for any number.
+	// calls limits the calls of the client; nil for any number.
 	calls  *rate.Limiter
 	remote remoteAddr
-	// greeted is set when the first bytes of the client have been looked at, and
-	// held is what was to be sent before. Both are the business of the goroutine
-	// that opens the connection; there are others only afterwards.
+	// greeted is set after the first read from the client. held are the bytes to send after that.
+	// Only the goroutine that opens the connection accesses both; other goroutines use the
+	// connection afterwards.
 	greeted bool
 	held    []byte
 	writes  progress
 	unread  unread
-	// written bytes, how many there were when the connection was found to get on
-	// last, and when that was; the latter two for the goroutine that looks.
+	// written is the number of written bytes. seen is that number when the connection last made
+	// progress, at the time since. Only the goroutine that checks for stalls accesses seen and
+	// since.
 	written atomic.Int64
 	seen    int64
 	since   time.Duration
@@ -191,11 +190,11 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxHeld is more than what gRPC sends before it hears of the client.
+// maxHeld is more than gRPC sends before it has read from the client.
 const maxHeld = 1 << 10
 
-// Write implements [net.Conn]. What comes before the client's first bytes waits
-// for them: it would confuse a client that does not speak HTTP/2.
+// Write implements [net.Conn]. It holds bytes back until the first read from the client: they would
+// confuse a client that does not use HTTP/2.
 func (c *connection) Write(p []byte) (int, error) {
 	if !c.greeted && len(c.held)+len(p) <= maxHeld {
 		c.held = append(c.held, p...)
@@ -216,16 +215,15 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// RemoteAddr implements [net.Conn]. Calls find their connection through it.
+// RemoteAddr implements [net.Conn]. [connectionOf] finds the connection through the address.
 func (c *connection) RemoteAddr() net.Addr { return &c.remote }
 
-// http1 is what somebody reads who takes the port for a web server's. It ends
-// with the connection.
+// http1 is the answer to clients that use HTTP/1. The connection closes after it.
 const http1 = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
 	"This port serves gRPC, which needs version 2 of HTTP.\n"
 
-// answerHTTP1 answers a request of HTTP/1, upon which gRPC would close the
-// connection without a word, and tells whether it was one.
+// answerHTTP1 answers an HTTP/1 request and reports whether there was one. gRPC would close the
+// connection without an answer.
 func (c *connection) answerHTTP1(first []byte) bool {
 	method, _, found := strings.Cut(string(first[:min(len(first), 8)]), " ")
 	if !found {
@@ -233,7 +231,7 @@ func (c *connection) answerHTTP1(first []byte) bool {
 	}
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
-		// Who does not take the answer does without.
+		// A failed write has no consequence.
 		_, _ = c.Conn.Write([]byte(http1))
 		return true
 	default:
@@ -241,9 +239,8 @@ func (c *connection) answerHTTP1(first []byte) bool {
 	}
 }
 
-// stalled reports whether the client does not read: its socket takes nothing or,
-// while there are messages for it, nothing is written, both for the timeout, or a
-// message is not taken in time.
+// stalled reports whether the client does not read: for the timeout a write has blocked, or nothing
+// was written although messages wait, or a message is overdue.
 func (c *connection) stalled(now, timeout time.Duration) bool {
 	waiting, overdue := c.unread.look(now)
 	if written := c.written.Load(); !waiting || written != c.seen {
@@ -252,13 +249,12 @@ func (c *connection) stalled(now, timeout time.Duration) bool {
 	return c.writes.stalled(now, timeout) || overdue || now-c.since >= timeout
 }
 
-// progress of something that is done again and again by one goroutine and
-// looked at by another.
+// progress tracks a repeated operation of one goroutine for another goroutine.
 type progress struct {
-	// steps is odd while something is being done.
+	// steps is odd while the operation runs.
 	steps atomic.Uint64
-	// seen steps at the look before, and since when they are the same; for the
-	// goroutine that looks.
+	// seen is steps at the previous check, and since is the time since when it is unchanged. Only
+	// the checking goroutine accesses them.
 	seen  uint64
 	since time.Duration
 }
@@ -267,7 +263,7 @@ func (p *progress) begin() { p.steps.Add(1) }
 
 func (p *progress) end() { p.steps.Add(1) }
 
-// stalled tells whether the same thing has been under way for the timeout.
+// stalled reports whether one run of the operation has lasted for the timeout.
 func (p *progress) stalled(now, timeout time.Duration) bool {
 	steps := p.steps.Load()
 	if steps != p.seen || steps%2 == 0 {
@@ -277,7 +273,7 @@ func (p *progress) stalled(now, timeout time.Duration) bool {
 	return now-p.since >= timeout
 }
 
-// remoteAddr is the address of a client that leads to the connection.
+// remoteAddr is a client's address that refers to its connection.
 type remoteAddr struct {
 	net.Addr
 

@@ -48,7 +48,7 @@ func startSocket(t *testing.T, config Config) (f *fixture, address string) {
 	return f, f.Address().String()
 }
 
-// startSmall runs a server of two packages whose bundles have a property.
+// startSmall runs a server with two packages whose bundles have a property.
 func startSmall(t *testing.T, limits Limits, property string) (f *fixture, address string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func startSmall(t *testing.T, limits Limits, property string) (f *fixture, addre
 	return startSocket(t, Config{Source: source.Dir{Path: dir}, Limits: limits, ShutdownTimeout: 100 * time.Millisecond})
 }
 
-// dialFrom returns a client whose connections come from that address.
+// dialFrom returns a client whose connections come from an address.
 func dialFrom(t *testing.T, from, address string, options ...grpc.DialOption) api.RegistryClient {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -71,7 +71,7 @@ func dialFrom(t *testing.T, from, address string, options ...grpc.DialOption) ap
 	return api.NewRegistryClient(conn)
 }
 
-// served ends the test unless a well-behaved client gets its answer at once.
+// served fails the test unless a well-behaved client gets its answer at once.
 func served(t *testing.T, client api.RegistryClient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -81,13 +81,13 @@ func served(t *testing.T, client api.RegistryClient) {
 	}
 }
 
-// waitLoaded waits until there is content.
+// waitLoaded waits until content is loaded.
 func (f *fixture) waitLoaded(t *testing.T) {
 	t.Helper()
 	wait(t, "content", func() bool { return f.content.current.Load() != nil })
 }
 
-// connect opens a connection and says nothing on it.
+// connect opens a connection and sends nothing.
 func connect(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
@@ -244,7 +244,7 @@ func TestSlowHeaders(t *testing.T) {
 		defer close(done)
 		closed(t, conn)
 	}()
-	// A frame that goes on for ever, a byte every now and then.
+	// Send a header frame that never ends, one byte at a time.
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	trickle := append([]byte{0, 0x3f, 0xff, 9 /* CONTINUATION */, 0, 0, 0, 0, 1}, make([]byte, 1<<14)...)
@@ -252,7 +252,7 @@ func TestSlowHeaders(t *testing.T) {
 	for i := 0; ; i++ {
 		select {
 		case <-tick.C:
-			// Once the server has closed the connection this fails.
+			// This fails after the server has closed the connection.
 			_, _ = conn.Write(trickle[i : i+1])
 		case <-done:
 			served(t, client)
@@ -269,8 +269,8 @@ func TestNeverReads(t *testing.T) {
 	f, address := startSmall(t, limits, strings.Repeat("x", 1<<20))
 	f.waitLoaded(t)
 	client := dialFrom(t, "127.0.0.1", address)
-	// Four streams of two messages of a megabyte; the window is smaller, and stays so:
-	// a client widens it where answers seem to come from far away.
+	// Use four streams of two messages of a megabyte. The window is smaller and does not grow; a
+	// client with a high latency would widen it.
 	const window = 64 << 10
 	lazy := dialFrom(t, "127.0.0.1", address, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
 	var streams []grpc.ServerStreamingClient[api.Bundle]
@@ -281,7 +281,7 @@ func TestNeverReads(t *testing.T) {
 		}
 		streams = append(streams, stream)
 	}
-	// And one that does not even read from its socket.
+	// Another client does not even read from its socket.
 	deaf := connect(t, address)
 	if err := deaf.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestNeverReads(t *testing.T) {
 	}
 }
 
-// askDeaf calls ListBundles that many times with windows as large as they get.
+// askDeaf calls ListBundles so many times with windows of the largest size.
 func askDeaf(t *testing.T, conn net.Conn, calls int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -328,8 +328,8 @@ func askDeaf(t *testing.T, conn net.Conn, calls int) {
 	}
 }
 
-// TestIdleConnections opens 10,000 connections, or as many as this process may
-// have, while somebody else asks.
+// TestIdleConnections opens 10,000 connections, or as many as this process may have, while another
+// client makes calls.
 func TestIdleConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens thousands of connections")
@@ -339,7 +339,7 @@ func TestIdleConnections(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
-	// The server's ends are closed but for as many as it may have.
+	// The server closes its ends of all but the allowed connections.
 	if most := int(min(files.Cur, 1<<20)) - 2*DefaultLimits().Connections - 500; most < want {
 		t.Logf("this process may have %d open files: %d connections instead of %d", files.Cur, most, want)
 		want = most
@@ -372,7 +372,7 @@ func TestIdleConnections(t *testing.T) {
 		t.Errorf("%d connections are open, want %d at most", got, most)
 	}
 	served(t, client)
-	// A newcomer gets in at the expense of whoever has the most.
+	// A new client gets a connection at the expense of the client that has the most.
 	served(t, dialFrom(t, "127.0.0.4", address))
 	if got := value(t, f.metrics.connectionsDisplaced); got < 1 {
 		t.Error("no connection made room for the newcomer")
@@ -386,7 +386,7 @@ func TestIdleConnections(t *testing.T) {
 	t.Logf("%d connections: %d refused, heap and stacks grew by %d KiB", want, int(value(t, f.metrics.connectionsRefused)), grown>>10)
 }
 
-// heap returns the memory that is in use, stacks included.
+// heap returns the number of bytes in use, stacks included.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -405,7 +405,7 @@ func (c *fakeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c
 
 func (*fakeConn) Close() error { return nil }
 
-// fakeListener accepts what it is given.
+// fakeListener accepts the connections that it is given.
 type fakeListener struct {
 	net.Listener
 

@@ -8,28 +8,26 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// leastRate is how many bytes a second a client must take of each answer, besides
-// the stall timeout, which each answer has in any case.
+// leastRate is how many bytes per second a client must take of each answer after the stall timeout.
 const leastRate = 16 << 10
 
-// unread are the messages on a connection that its client has not taken yet.
+// unread holds the messages on a connection that its client has not taken yet.
 //
-// gRPC ends a call for its handler as soon as the answer waits in a queue. What
-// shows that the client took it is that gRPC releases the memory of the message;
-// see the codec of the package registry.
+// For its handler, a call ends as soon as gRPC has queued the answer. gRPC releases the memory of
+// the message when the client has taken it; see the codec of the package registry.
 type unread struct {
 	mu             sync.Mutex
 	oldest, newest *delivery
 }
 
-// delivery is a message on its way to a client. It implements
+// delivery is a message that is sent to a client. It implements
 // [github.com/chandlery/chandlery/server/registry.Outgoing].
 type delivery struct {
 	message any
 	conn    *connection
 	size    int64
-	// due is when the client must have taken it. The following fields are under
-	// the lock of unread.
+	// due is the time by which the client must have taken the message. The lock of unread guards
+	// the following fields.
 	due            time.Duration
 	waiting        bool
 	earlier, later *delivery
@@ -38,7 +36,7 @@ type delivery struct {
 // Message returns the message itself.
 func (a *delivery) Message() any { return a.message }
 
-// Queued records that the message waits for its client from now on.
+// Queued records that the message now waits for its client.
 func (a *delivery) Queued() {
 	set, u := a.conn.set, &a.conn.unread
 	now := set.now()
@@ -79,8 +77,7 @@ func (a *delivery) Gone() {
 	}
 }
 
-// look reports whether messages wait for the client, and whether one of them has
-// been waiting for too long.
+// look reports whether messages wait for the client, and whether one of them is overdue.
 func (u *unread) look(now time.Duration) (waiting, overdue bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -92,8 +89,8 @@ func (u *unread) look(now time.Duration) (waiting, overdue bool) {
 	return u.oldest != nil, false
 }
 
-// outgoing returns a message as the codec follows it. Without a connection, and
-// where there is nothing to wait for, that is the message itself.
+// outgoing returns a message in the form that the codec tracks. It returns the message unchanged if
+// there is no connection or the message is empty.
 func outgoing(message any, size int, conn *connection) any {
 	if conn == nil || size == 0 {
 		return message
@@ -101,8 +98,8 @@ func outgoing(message any, size int, conn *connection) any {
 	return &delivery{message: message, conn: conn, size: int64(size)}
 }
 
-// dropped is a [stats.Handler] that learns of answers whose client has cancelled
-// the call: gRPC may drop those without releasing them.
+// dropped is a [stats.Handler] for answers whose client has cancelled the call. gRPC may drop these
+// without releasing them.
 type dropped struct{}
 
 // TagRPC implements [stats.Handler].
@@ -126,8 +123,7 @@ func (dropped) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Contex
 // HandleConn implements [stats.Handler].
 func (dropped) HandleConn(context.Context, stats.ConnStats) {}
 
-// closeUnread closes the connections of clients that have not taken all messages
-// yet, and returns how many.
+// closeUnread closes the connections of clients that have not taken all messages, and returns how many it closed.
 func (s *connections) closeUnread() int {
 	s.mu.Lock()
 	var found []*connection

@@ -26,7 +26,7 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// rawClient writes the frames of HTTP/2 itself.
+// rawClient reads and writes the frames of HTTP/2 directly.
 type rawClient struct {
 	*http2.Framer
 
@@ -35,8 +35,7 @@ type rawClient struct {
 	next uint32
 }
 
-// greet begins with HTTP/2 on a connection and grants that window to each
-// stream.
+// greet begins HTTP/2 on a connection and grants a window to each stream.
 func greet(t *testing.T, conn net.Conn, window uint32) *rawClient {
 	t.Helper()
 	c := &rawClient{Framer: http2.NewFramer(conn, conn), t: t, conn: conn, next: 1}
@@ -52,8 +51,7 @@ func (c *rawClient) must(errs ...error) {
 	}
 }
 
-// call makes a call and returns its stream; without a request it leaves that
-// open.
+// call begins a call and returns its stream. Without a request the stream stays open.
 func (c *rawClient) call(path string, request proto.Message, extra ...hpack.HeaderField) uint32 {
 	c.t.Helper()
 	stream := c.next
@@ -86,7 +84,7 @@ func writeCall(framer *http2.Framer, stream uint32, path string, extra ...hpack.
 	return framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
 }
 
-// until reads frames until one of a kind comes.
+// until reads frames until one of a kind arrives.
 func (c *rawClient) until(kind http2.FrameType, flags http2.Flags) http2.FrameHeader {
 	c.t.Helper()
 	c.must(c.conn.SetReadDeadline(time.Now().Add(20 * time.Second)))
@@ -101,7 +99,7 @@ func (c *rawClient) until(kind http2.FrameType, flags http2.Flags) http2.FrameHe
 	}
 }
 
-// alive ends the test unless the connection is open.
+// alive fails the test unless the connection is open.
 func (c *rawClient) alive() {
 	c.t.Helper()
 	c.must(c.WritePing(false, [8]byte{1}))
@@ -114,7 +112,7 @@ var (
 	askGzip    = hpack.HeaderField{Name: "grpc-encoding", Value: "gzip"}
 )
 
-// stallSoon are limits of a server that does not wait long for its clients.
+// stallSoon returns limits with a short stall timeout.
 func stallSoon() Limits {
 	limits := DefaultLimits()
 	limits.StallTimeout = 500 * time.Millisecond
@@ -122,7 +120,7 @@ func stallSoon() Limits {
 	return limits
 }
 
-// noise is a text that does not get smaller by compression.
+// noise returns a text that compression does not shorten.
 func noise(size int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, size)
@@ -132,8 +130,7 @@ func noise(size int) string {
 	return base64.StdEncoding.EncodeToString(data)
 }
 
-// TestUnreadAnswers has clients that take an answer never, or not all of it,
-// after the handler has ended.
+// TestUnreadAnswers has clients that never take an answer, or take only a part, after the handler has returned.
 func TestUnreadAnswers(t *testing.T) {
 	f, address := startSmall(t, stallSoon(), noise(100<<10))
 	f.waitLoaded(t)
@@ -183,7 +180,7 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersTLS has one of them on an encrypted connection.
+// TestUnreadAnswersTLS has such a client on an encrypted connection.
 func TestUnreadAnswersTLS(t *testing.T) {
 	ca := newAuthority(t)
 	certificate, key := ca.sign(t)
@@ -206,8 +203,8 @@ func TestUnreadAnswersTLS(t *testing.T) {
 	wait(t, "the connection to be closed", func() bool { return value(t, f.metrics.stalled) == 1 })
 }
 
-// stallOne has a client stall from now on, and returns when it has been found.
-// So whatever else waits by now has been looked at for as long.
+// stallOne starts a client that stalls and returns when the server has closed its connection. Any
+// other connection that already waits has then been checked for as long.
 func stallOne(t *testing.T, address string) {
 	t.Helper()
 	conn := connect(t, address)
@@ -215,16 +212,16 @@ func stallOne(t *testing.T, address string) {
 	closed(t, conn)
 }
 
-// TestResets has a client that takes no answer but says so.
+// TestResets has a client that resets its streams and takes no answer.
 func TestResets(t *testing.T) {
 	f, address := startSmall(t, stallSoon(), noise(100<<10))
 	f.waitLoaded(t)
 	c := greet(t, connect(t, address), 0)
 	for range 10 {
-		// At once, when the answer may not have begun, ...
+		// Reset at once, when the answer may not have begun, ...
 		c.must(c.WriteRSTStream(c.call(api.Registry_GetBundle_FullMethodName, askBundle), http2.ErrCodeCancel))
 		c.must(c.WriteRSTStream(c.call(api.Registry_ListPackages_FullMethodName, nil), http2.ErrCodeCancel))
-		// ... and when it has.
+		// ... and after it has begun.
 		stream := c.call(api.Registry_GetBundle_FullMethodName, askBundle, askGzip)
 		for c.until(http2.FrameHeaders, 0).StreamID != stream {
 		}
@@ -238,7 +235,7 @@ func TestResets(t *testing.T) {
 	}
 }
 
-// TestQuietStreams has clients of streams on which there is nothing to say.
+// TestQuietStreams has clients of streams without messages.
 func TestQuietStreams(t *testing.T) {
 	f, address := startSmall(t, stallSoon(), "x")
 	f.waitLoaded(t)
@@ -275,8 +272,8 @@ func TestQuietStreams(t *testing.T) {
 	}
 }
 
-// TestSlowReader has clients that take an answer bit by bit: one fast enough, and
-// one that takes a little within each timeout.
+// TestSlowReader has clients that take an answer bit by bit: one is fast enough, and one takes a
+// little within each timeout.
 func TestSlowReader(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
@@ -325,8 +322,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestUncompressedAnswers has a client ask for compressed answers, which would be
-// memory of its own.
+// TestUncompressedAnswers has a client request compressed answers, which would take memory for each client.
 func TestUncompressedAnswers(t *testing.T) {
 	f, address := startSmall(t, DefaultLimits(), strings.Repeat("x", 100<<10))
 	f.waitLoaded(t)
@@ -361,8 +357,7 @@ func accepted(t *testing.T, limits Limits) *connection {
 	return c
 }
 
-// TestDropped has gRPC queue an answer after its call was cancelled, and one whose
-// call continues.
+// TestDropped has gRPC queue one answer after its call was cancelled, and one whose call continues.
 func TestDropped(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -394,7 +389,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestStalled looks at one connection at one time and another.
+// TestStalled checks one connection at different times.
 func TestStalled(t *testing.T) {
 	const timeout = time.Minute
 	type state struct {

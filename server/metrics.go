@@ -20,8 +20,8 @@ const (
 	resultFailure = "failure"
 )
 
-// metrics are the numbers that the server tells about itself. Each server has
-// its own registry, so that several can live in one process.
+// metrics are the metrics of a server. Each server has its own Prometheus registry, so one process
+// may have several servers.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -92,7 +92,7 @@ func (m *metrics) addCatalog(f family) {
 	m.problems = f.gauge("catalog_problems", "Problems that keep the present content of the source from being served.")
 }
 
-// family makes metrics whose names begin alike.
+// family creates metrics whose names have the same prefix.
 type family struct{ factory promauto.Factory }
 
 func (f family) gauge(name, help string) prometheus.Gauge {
@@ -103,7 +103,7 @@ func (f family) counter(name, help string) prometheus.Counter {
 	return f.factory.NewCounter(prometheus.CounterOpts{Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: name, Help: help})
 }
 
-// results makes a counter of successes and failures.
+// results creates a counter of successes and failures.
 func (f family) results(name, help string) *prometheus.CounterVec {
 	vec := f.factory.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: name, Help: help,
@@ -113,7 +113,7 @@ func (f family) results(name, help string) *prometheus.CounterVec {
 	return vec
 }
 
-// loaded records content that is served from now on.
+// loaded records content that is now served.
 func (m *metrics) loaded(stats index.Stats, took time.Duration, now time.Time) {
 	m.packages.Set(float64(stats.Packages))
 	m.channels.Set(float64(stats.Channels))

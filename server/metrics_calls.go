@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// callMetrics are the numbers about calls, by method.
+// callMetrics are the metrics of calls, by method.
 type callMetrics struct {
 	handled  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -39,12 +39,10 @@ func newCallMetrics(f family) callMetrics {
 	}
 }
 
-// method has the numbers about the calls of one method at hand, so that no call
-// has to look for them by their labels.
+// method holds the metrics of one method, so a call does not look them up by labels.
 type method struct {
 	service, name string
-	// watch is set for calls that last as long as the client likes and of which
-	// most have nothing to do.
+	// watch is set for calls that last as long as the client likes and are mostly idle.
 	watch bool
 
 	handled  *prometheus.CounterVec
@@ -54,7 +52,7 @@ type method struct {
 	sent     prometheus.Counter
 }
 
-// watchMethod is the name of the methods that watch, of whatever service.
+// watchMethod is the name of the watch methods of all services.
 const watchMethod = "Watch"
 
 func (c callMetrics) method(service, name string) *method {
@@ -68,8 +66,8 @@ func (c callMetrics) method(service, name string) *method {
 	return m
 }
 
-// counter returns the counter of a code. Most codes never come from most
-// methods, so it is made when it is needed.
+// counter returns the counter of a code. It creates the counter on first use, because most codes
+// never occur for most methods.
 func (m *method) counter(code codes.Code) prometheus.Counter {
 	if int(code) >= len(m.byCode) {
 		code = codes.Unknown

@@ -25,19 +25,19 @@ type Server struct {
 	content *content
 	health  *healthService
 	grpc    *grpc.Server
-	// extension has streams without an end of their own.
+	// extension has streams that do not end on their own.
 	extension *extension.Service
-	// files notices when the file of the index is truncated.
+	// files detects when the file of the index is truncated.
 	files *fileWatch
-	// certificates are nil without TLS.
+	// certificates is nil without TLS.
 	certificates *certificates
 
 	listener        *connections
 	metricsListener *connlimit.Listener
 }
 
-// maxMetricsConnections is how many connections the port of metrics and probes
-// has. Prometheus keeps one or two, and each probe has one for a moment.
+// maxMetricsConnections is the largest number of connections to the port of metrics and probes.
+// Prometheus keeps one or two open, and each probe opens one for a moment.
 const maxMetricsConnections = 64
 
 // New opens the ports. The caller must call [Server.Run], which closes them.
@@ -117,10 +117,10 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
-// Address returns where gRPC is served.
+// Address returns the address of the gRPC listener.
 func (s *Server) Address() net.Addr { return s.listener.Addr() }
 
-// MetricsAddress returns where metrics are served, or nil.
+// MetricsAddress returns the address of the metrics listener, or nil.
 func (s *Server) MetricsAddress() net.Addr {
 	if s.metricsListener == nil {
 		return nil
@@ -128,9 +128,9 @@ func (s *Server) MetricsAddress() net.Addr {
 	return s.metricsListener.Addr()
 }
 
-// Run serves until ctx ends or something fails, and returns when everything
-// has stopped. It returns nil when ctx has ended, and an error with
-// bundles.Problems when the first content cannot be served.
+// Run serves until ctx ends or something fails. It returns when everything has stopped. It returns
+// nil if ctx has ended, and an error that holds bundles.Problems if the first content cannot be
+// served.
 func (s *Server) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	s.config.Logger.InfoContext(ctx, "Opened ports", "address", addressOf(s.Address()), "metricsAddress", addressOf(s.MetricsAddress()))
@@ -150,7 +150,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error {
 		<-running.Done()
 		s.stop(context.WithoutCancel(ctx))
-		// Metrics and probes tell about the stopping until it is over.
+		// Metrics and probes are served until the stop is complete.
 		return stopHTTP(context.WithoutCancel(ctx))
 	})
 	err := group.Wait()
@@ -168,8 +168,8 @@ func addressOf(address net.Addr) string {
 	return address.String()
 }
 
-// stop ends serving: clients are told to go elsewhere first, then calls under
-// way get their time, then they are cut off.
+// stop stops serving. It first sends clients away, then grants calls in progress their time, and
+// then cancels them.
 func (s *Server) stop(ctx context.Context) {
 	s.config.Logger.DebugContext(ctx, "Stopping")
 	s.health.shutdown()
@@ -192,8 +192,7 @@ func (s *Server) stop(ctx context.Context) {
 	s.config.Logger.DebugContext(ctx, "Stopped")
 }
 
-// serveHTTP serves metrics and probes, if they are wanted, and returns what
-// stops that.
+// serveHTTP serves metrics and probes, if enabled, and returns a function that stops it.
 func (s *Server) serveHTTP(group *errgroup.Group) (stop func(context.Context) error) {
 	if s.metricsListener == nil {
 		return func(context.Context) error { return nil }

@@ -17,8 +17,8 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// BenchmarkUnary compares a server with everything around its calls to a bare
-// one with the same service. The figures include the client.
+// BenchmarkUnary compares a server with its interceptor to a bare server of the same service. The
+// figures include the client.
 func BenchmarkUnary(b *testing.B) {
 	dir := b.TempDir()
 	bundle := strings.ReplaceAll(catalogOf("p"), `1.0.0"}}]`, `1.0.0"}},{"type":"big","value":"`+strings.Repeat("x", 50<<10)+`"}]`)
@@ -29,7 +29,7 @@ func BenchmarkUnary(b *testing.B) {
 	}
 }
 
-// bare runs a server without anything around the service.
+// bare runs a server without interceptors.
 func bare(b *testing.B, from Source) string {
 	b.Helper()
 	x, err := from.Load(b.Context())

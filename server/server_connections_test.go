@@ -23,8 +23,7 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// TestMetricsConnections has one client keep as many connections to the port of
-// metrics and probes as it can get.
+// TestMetricsConnections has one client open as many connections to the port of metrics and probes as it can get.
 func TestMetricsConnections(t *testing.T) {
 	dir := t.TempDir()
 	writeCatalog(t, dir, catalogOf("p"))
@@ -78,8 +77,8 @@ func getFrom(t *testing.T, from, url string) int {
 	return response.StatusCode
 }
 
-// TestWatchesDoNotLockOut has one client hold as many connections with a watch as
-// it can get, or with calls that are never over, while others probe and ask.
+// TestWatchesDoNotLockOut has one client hold as many connections as it can get, with watches or
+// with calls that never end. Others probe and make calls.
 func TestWatchesDoNotLockOut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -119,13 +118,13 @@ func TestWatchesDoNotLockOut(t *testing.T) {
 					probeGRPC(t, from, address)
 				}
 			}
-			// Ten clients with three connections each take what is beyond a quarter.
+			// Ten clients with three connections each take the connections beyond a quarter.
 			for client := range 10 {
 				for range 3 {
 					served(t, dialFrom(t, fmt.Sprintf("127.0.1.%d", client), address))
 				}
 			}
-			// gRPC forgets a connection some time after the listener has closed it.
+			// gRPC drops a connection some time after the listener has closed it.
 			wait(t, tc.reason+": the client to have a quarter of the connections while others need them", func() bool {
 				return f.listener.connectionsOf("127.0.0.2") <= limits.Connections/4
 			})
@@ -133,7 +132,7 @@ func TestWatchesDoNotLockOut(t *testing.T) {
 	}
 }
 
-// greeting returns what a client sends that makes a call and takes no answer.
+// greeting returns the bytes of a client that makes a call and takes no answer.
 func greeting(t *testing.T, call func(c *rawClient)) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -157,7 +156,7 @@ func (s *connections) connectionsOf(host string) int {
 	return n
 }
 
-// probeGRPC asks for health as the kubelet does, on a connection of its own.
+// probeGRPC requests health as the kubelet does, on a connection of its own.
 func probeGRPC(t *testing.T, from, address string) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -176,7 +175,7 @@ func probeGRPC(t *testing.T, from, address string) {
 	}
 }
 
-// TestWatchIsNoWork reads the request of a watch and of another call.
+// TestWatchIsNoWork reads the request of a watch and the request of another call.
 func TestWatchIsNoWork(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -41,7 +41,7 @@ const catalogText = `{"schema":"olm.package","name":"NAME","defaultChannel":"a"}
 
 func catalogOf(name string) string { return strings.ReplaceAll(catalogText, "NAME", name) }
 
-// logBuffer is a log that may be read while it is written.
+// logBuffer is a log that is safe for concurrent reads and writes.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -59,14 +59,14 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// fixture is a server that runs, with a client that is connected to it.
+// fixture is a running server with a connected client.
 type fixture struct {
 	*Server
 	api.RegistryClient
 
 	health healthpb.HealthClient
 	logs   *logBuffer
-	// stop asks the server to end; done has the error of Run.
+	// stop ends the server. done receives the error of Run.
 	stop context.CancelFunc
 	done chan error
 }
@@ -99,7 +99,7 @@ func start(t *testing.T, config Config) *fixture {
 	return f
 }
 
-// wait ends the test unless the condition holds within a while.
+// wait fails the test unless the condition becomes true before a deadline.
 func wait(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	deadline := time.After(20 * time.Second)
@@ -141,8 +141,8 @@ func (f *fixture) packages(t *testing.T) []string {
 	}
 }
 
-// writeCatalog puts the file there in one step: a machine under load may take
-// longer than the reload interval between making and filling it.
+// writeCatalog creates the file in one step. A machine under load may take longer than the reload
+// interval between creating and filling it.
 func writeCatalog(tb testing.TB, dir, text string) {
 	tb.Helper()
 	temporary := filepath.Join(tb.TempDir(), "catalog.json")
@@ -154,7 +154,7 @@ func writeCatalog(tb testing.TB, dir, text string) {
 	}
 }
 
-// fakeSource is a source whose loading the test controls.
+// fakeSource is a source whose loads the test controls.
 type fakeSource struct {
 	load func(context.Context) (*index.Index, error)
 }
@@ -242,7 +242,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// value returns what a counter or a gauge says.
+// value returns the value of a counter or a gauge.
 func value(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
@@ -321,7 +321,7 @@ func TestStopUnderLoad(t *testing.T) {
 	if answer, err := watch.Recv(); err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Fatalf("watch: %v, %v", answer, err)
 	}
-	// A stream that is larger than the window and that nobody reads.
+	// Open a stream that is larger than the window and that no client reads.
 	if _, err := f.ListBundles(t.Context(), &api.ListBundlesRequest{}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,16 +15,15 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TLS are the files to encrypt and authenticate connections with. They are
-// looked at again and again; new ones count for new connections. The zero value
-// serves without encryption.
+// TLS names the files for encryption and authentication of connections. They are read periodically;
+// new files apply to new connections. The zero value serves without encryption.
 type TLS struct {
-	// Certificate and Key are PEM files; the certificate's has the chain.
+	// Certificate and Key are PEM files. Certificate holds the whole chain.
 	Certificate, Key string
-	// ClientCA is a PEM file of authorities. With it clients must show a
-	// certificate that one of them has signed.
+	// ClientCA is a PEM file of authorities. If it is set, clients must present a certificate that
+	// one of them has signed.
 	ClientCA string
-	// Interval between two looks at the files; 10 s by default.
+	// Interval is the time between two reads of the files; 10 s by default.
 	Interval time.Duration
 }
 
@@ -43,7 +42,7 @@ var (
 	errLargeFile = errors.New("is too large for a file of certificates")
 )
 
-// enabled tells whether to encrypt.
+// enabled reports whether connections are encrypted.
 func (t TLS) enabled() bool { return t.Certificate != "" }
 
 func (t TLS) validate() error {
@@ -57,20 +56,19 @@ func (t TLS) validate() error {
 	}
 }
 
-// certificates is the TLS configuration that new connections get, kept in step
-// with its files.
+// certificates is the TLS configuration for new connections. It follows its files.
 type certificates struct {
 	files   TLS
 	logger  *slog.Logger
 	metrics *metrics
 	current atomic.Pointer[tls.Config]
-	// seen are the contents of the files at the last attempt to load them, and
-	// reported the error that was logged last; for the goroutine that watches.
+	// seen are the contents of the files at the last attempt to load them. reported is the last
+	// logged error. Only the watching goroutine accesses both.
 	seen     [numTLSFiles][]byte
 	reported string
 }
 
-// newCertificates loads the files, which must succeed the first time.
+// newCertificates loads the files. The first load must succeed.
 func newCertificates(files TLS, logger *slog.Logger, m *metrics) (*certificates, error) {
 	c := &certificates{files: files, logger: logger, metrics: m}
 	if _, err := c.load(); err != nil {
@@ -79,7 +77,7 @@ func newCertificates(files TLS, logger *slog.Logger, m *metrics) (*certificates,
 	return c, nil
 }
 
-// credentials returns what gRPC needs.
+// credentials returns the credentials for gRPC.
 func (c *certificates) credentials() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -90,8 +88,8 @@ func (c *certificates) credentials() credentials.TransportCredentials {
 	})
 }
 
-// watch loads the files when they change, until ctx ends. Files are compared by
-// what is in them: a mounted Secret changes by a link to its folder.
+// watch reloads the files when they change, until ctx ends. It compares contents, because a mounted
+// Secret changes by switching a link to its folder.
 func (c *certificates) watch(ctx context.Context) {
 	ticker := time.NewTicker(c.files.Interval)
 	defer ticker.Stop()
@@ -113,7 +111,7 @@ func (c *certificates) watch(ctx context.Context) {
 	}
 }
 
-// load takes over the files unless they are the same as before.
+// load applies the files unless they are the same as before.
 func (c *certificates) load() (changed bool, err error) {
 	read, err := c.files.read()
 	if err != nil {
@@ -122,7 +120,7 @@ func (c *certificates) load() (changed bool, err error) {
 	if sameFiles(read, c.seen) {
 		return false, nil
 	}
-	// What cannot be used is not tried again before it changes.
+	// An invalid file is not tried again before it changes.
 	c.seen = read
 	config, expiry, err := c.files.config(read)
 	if err != nil {
@@ -135,11 +133,11 @@ func (c *certificates) load() (changed bool, err error) {
 	return true, nil
 }
 
-// restlessReads is how often files are read that change all the time.
+// restlessReads is how often files that change are read again.
 const restlessReads = 5
 
-// read returns what is in the files once that is the same twice: they are read
-// one after the other, and may be replaced in between.
+// read returns the contents of the files after two equal reads. The files are read one after the
+// other and may be replaced in between.
 func (t TLS) read() (read [numTLSFiles][]byte, err error) {
 	for range restlessReads {
 		before := read
@@ -164,7 +162,7 @@ func sameFiles(a, b [numTLSFiles][]byte) bool {
 	return true
 }
 
-// config makes a configuration of what is in the files.
+// config returns the TLS configuration for the contents of the files.
 func (t TLS) config(read [numTLSFiles][]byte) (_ *tls.Config, expiry time.Time, err error) {
 	pair, err := tls.X509KeyPair(read[0], read[1])
 	if err != nil {
@@ -180,7 +178,7 @@ func (t TLS) config(read [numTLSFiles][]byte) (_ *tls.Config, expiry time.Time, 
 	return config, pair.Leaf.NotAfter, nil
 }
 
-// readPEM reads a file, if it is wanted.
+// readPEM reads a file, or nothing if the name is empty.
 func readPEM(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil

@@ -88,7 +88,7 @@ func (a *authority) sign(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
-// pair returns a new certificate as clients use it.
+// pair returns a new certificate in the form for clients.
 func (a *authority) pair(t *testing.T) tls.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.sign(t))
@@ -98,8 +98,7 @@ func (a *authority) pair(t *testing.T) tls.Certificate {
 	return pair
 }
 
-// secret is a folder of files as the kubelet mounts it: the files are links
-// into a folder that is exchanged as a whole.
+// secret is a folder as the kubelet mounts it: the files are links into a folder that is replaced as a whole.
 type secret struct {
 	dir string
 	n   int
@@ -128,7 +127,7 @@ func (s *secret) write(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// startTLS runs a server with the files of a secret on a socket.
+// startTLS runs a server on a socket, with the files of a secret.
 func startTLS(t *testing.T, s *secret, clients bool) (f *fixture, address string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -140,7 +139,7 @@ func startTLS(t *testing.T, s *secret, clients bool) (f *fixture, address string
 	return startSocket(t, Config{Source: source.Dir{Path: dir}, TLS: files})
 }
 
-// encrypted returns a client with that configuration.
+// encrypted returns a client with a TLS configuration.
 func encrypted(t *testing.T, address string, config *tls.Config) api.RegistryClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
@@ -202,7 +201,7 @@ func TestCertificateReload(t *testing.T) {
 	if got := serial(); got != a.serial {
 		t.Errorf("got certificate %d, want %d", got, a.serial)
 	}
-	// A connection that outlives all that follows.
+	// Open a connection that outlives everything that follows.
 	client := encrypted(t, address, &tls.Config{RootCAs: a.pool()})
 	call := func() error {
 		_, err := client.GetPackage(t.Context(), &api.GetPackageRequest{Name: "p"})

@@ -29,9 +29,9 @@ type Tracing struct {
 	handler  stats.Handler
 }
 
-// The variables that say whether to trace, and the protocol. The exporters and
-// the SDK read the others by themselves: the endpoint, its certificates and
-// headers, the sampler, the limits and the attributes of the resource.
+// The variables that enable tracing and select the protocol. The exporters and the SDK read the
+// other variables: the endpoint, its certificates and headers, the sampler, the limits and the
+// attributes of the resource.
 const (
 	envDisabled       = "OTEL_SDK_DISABLED"
 	envExporter       = "OTEL_TRACES_EXPORTER"
@@ -51,9 +51,9 @@ var (
 	errProtocol = errors.New(envProtocol + " must be " + protocolHTTP + " or " + protocolGRPC)
 )
 
-// StartTracing starts to send traces if the standard variables of OpenTelemetry
-// ask for it: if OTEL_TRACES_EXPORTER is otlp, or an endpoint is set and the
-// exporter is not none. Otherwise it returns nil, which costs nothing.
+// StartTracing starts to send traces if the standard variables of OpenTelemetry enable it: if
+// OTEL_TRACES_EXPORTER is otlp, or if an endpoint is set and the exporter is not none. Otherwise it
+// returns nil, and tracing costs nothing.
 func StartTracing(ctx context.Context, logger *slog.Logger, version string) (*Tracing, error) {
 	wanted, err := tracingWanted()
 	if err != nil || !wanted {
@@ -63,7 +63,7 @@ func StartTracing(ctx context.Context, logger *slog.Logger, version string) (*Tr
 	if err != nil {
 		return nil, err
 	}
-	// Without a collector there would be a line every few seconds.
+	// Without a collector there would be an error every few seconds.
 	seldom := rate.Sometimes{First: 1, Interval: time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		seldom.Do(func() { logger.WarnContext(ctx, "Cannot send traces", "error", err) })
@@ -86,7 +86,7 @@ func StartTracing(ctx context.Context, logger *slog.Logger, version string) (*Tr
 	)}, nil
 }
 
-// Stop sends what has not been sent yet. It may be called on nil.
+// Stop sends the pending spans. It may be called on nil.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -113,7 +113,7 @@ func tracingWanted() (bool, error) {
 	}
 }
 
-// tracesClient returns a client of the protocol that the environment names.
+// tracesClient returns a client for the protocol that the environment selects.
 func tracesClient() (otlptrace.Client, error) {
 	switch protocol := cmp.Or(os.Getenv(envTracesProtocol), os.Getenv(envProtocol), protocolHTTP); protocol {
 	case protocolHTTP:
@@ -125,8 +125,8 @@ func tracesClient() (otlptrace.Client, error) {
 	}
 }
 
-// traced tells whether a call is traced: questions for health, which come every
-// few seconds, and for the contract are not.
+// traced reports whether a call is traced. Health checks, which come every few seconds, and
+// reflection calls are not.
 func traced(info *stats.RPCTagInfo) bool {
 	return !strings.HasPrefix(info.FullMethodName, "/grpc.")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// collector takes traces over HTTP.
+// collector receives traces over HTTP.
 type collector struct {
 	mu    sync.Mutex
 	spans map[string]string

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestReconciliationsAreBounded finds every controller in the code, and its options: without
-// a ReconciliationTimeout, a call that hangs holds a worker for ever.
+// TestReconciliationsAreBounded finds every controller in the code, and its options. Without a
+// ReconciliationTimeout, a call that hangs blocks a worker forever.
 func TestReconciliationsAreBounded(t *testing.T) {
 	t.Parallel()
 	controllers, bounded := map[string]int{}, map[string]int{}

@@ -20,13 +20,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// crdPoll is how often a new CustomResourceDefinition is looked at until the
-// API server serves it.
+// crdPoll is the polling interval for a new CustomResourceDefinition until the API server serves it.
 const crdPoll = 200 * time.Millisecond
 
-// InstallCRDs applies the CustomResourceDefinitions of operators.coreos.com, waits until the API
-// server serves them, and reports each to out. It may be repeated. What another manager has set
-// otherwise stays as it is, and is an error, unless force is given.
+// InstallCRDs applies the CustomResourceDefinitions of operators.coreos.com, waits until the API server serves
+// them, and reports each to out. It may be repeated. A field that another manager set to a different value is
+// not changed and causes an error, unless force is given.
 func InstallCRDs(ctx context.Context, cfg *rest.Config, out io.Writer, force ...client.ApplyOption) error {
 	if _, err := keepFromProxies(cfg); err != nil {
 		return err
@@ -64,7 +63,7 @@ func installCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custo
 	if err != nil {
 		return "", fmt.Errorf("encoding %s: %w", crd.Name, err)
 	}
-	// What the API server fills in is not ours to set.
+	// The API server sets the status.
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	result, err := applyCRD(ctx, c, &unstructured.Unstructured{Object: content}, force)
@@ -84,7 +83,7 @@ func installCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custo
 	return result, err //nolint:wrapcheck // the callback's errors are wrapped, a cancellation is the caller's own
 }
 
-// applyCRD applies a definition and returns what that changed.
+// applyCRD applies a definition and returns the result.
 func applyCRD(ctx context.Context, c client.Client, crd *unstructured.Unstructured, force []client.ApplyOption) (apply.Result, error) {
 	before := &apiextensionsv1.CustomResourceDefinition{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(crd), before)

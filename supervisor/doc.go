@@ -1,3 +1,2 @@
-// Package supervisor is the composition of the controllers: options, leader
-// election, and the list of what runs.
+// Package supervisor composes the controllers: options, leader election, and the list of components.
 package supervisor

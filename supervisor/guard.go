@@ -20,22 +20,22 @@ import (
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
 
-// rivalPoll is the pause between two looks for other lifecycle managers. Deployments are
-// looked for in the cache, so that it costs little.
+// rivalPoll is the interval of the checks for competing managers. They read Deployments from the cache, so they
+// are cheap.
 const rivalPoll = 5 * time.Second
 
-// guard keeps a supervisor from working beside another lifecycle manager: at its start,
-// before it takes the lead, and while it leads.
+// guard prevents a supervisor from working beside another lifecycle manager: at its start, before it takes the
+// lead, and while it leads.
 type guard struct {
 	sentry *rival.Sentry
-	// mover takes over from a lifecycle manager; nil to refuse where one works.
+	// mover takes over from a lifecycle manager; nil to refuse to start if one works.
 	mover  *takeover.Mover
 	record *takeover.Records
 	log    logr.Logger
 }
 
-// newGuard makes the guard of a process. What it writes goes past the fence: it takes
-// over before the process leads, since nothing else may be at work by then.
+// newGuard returns the guard of a process. Its writes bypass the fence: it takes over before the process leads,
+// when no other process may work.
 func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 	scheme, err := NewScheme()
 	if err != nil {
@@ -64,7 +64,7 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 	return g, nil
 }
 
-// admit says whether the process may begin, as a standby at least.
+// admit returns an error if the process may not start, not even as a standby.
 func (g *guard) admit(ctx context.Context) error {
 	found, err := g.sentry.Wait(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (g *guard) admit(ctx context.Context) error {
 	return g.judge(ctx, &found, g.mover != nil)
 }
 
-// judge returns an error if what was found stops a process. takesOver is true for a process that
-// takes over before it leads.
+// judge returns an error if the finding stops the process. takesOver is true for a process that takes over
+// before it leads.
 func (g *guard) judge(ctx context.Context, found *rival.Finding, takesOver bool) error {
 	if takesOver && len(found.Supervisors) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (g *guard) judge(ctx context.Context, found *rival.Finding, takesOver bool)
 	return g.record.Check(ctx) //nolint:wrapcheck // says everything
 }
 
-// clear is asked before the process takes the lead.
+// clear is called before the process takes the lead.
 func (g *guard) clear(ctx context.Context) error {
 	if g.mover != nil {
 		if err := g.mover.Run(ctx); err != nil {
@@ -105,14 +105,13 @@ func (g *guard) clear(ctx context.Context) error {
 	return g.judge(ctx, &found, false)
 }
 
-// refusal says whether an error means that the process must not work here, as against
-// one that passes.
+// refusal reports whether an error means that the process must not work here, rather than a temporary failure.
 func refusal(err error) bool {
 	var beside *rival.Error
 	return errors.As(err, &beside) || errors.Is(err, takeover.ErrRefused)
 }
 
-// watcher looks for rivals while the process leads, and ends it when there is one.
+// watcher looks for competing managers while the process leads, and ends the process if there is one.
 type watcher struct {
 	*guard
 
@@ -121,10 +120,10 @@ type watcher struct {
 	depose    context.CancelCauseFunc
 }
 
-// NeedLeaderElection says that only the leader watches: the others look before they lead.
+// NeedLeaderElection returns true: standbys check before they lead.
 func (w *watcher) NeedLeaderElection() bool { return true }
 
-// Start looks until ctx ends.
+// Start checks until ctx ends.
 func (w *watcher) Start(ctx context.Context) error {
 	w.sentry.Read(w.mgr.GetClient())
 	suspects := newSuspectAlarm(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
@@ -152,13 +151,12 @@ func (w *watcher) Start(ctx context.Context) error {
 	}
 }
 
-// stepDown ends the process. Whoever starts it again meets the same refusal until the
-// other is gone.
+// stepDown ends the process. A new process gets the same refusal until the competing manager is removed.
 func (w *watcher) stepDown(ctx context.Context, err error) {
 	w.log.Error(err, "Stepping down")
 	note := err.Error()
 	w.mgr.GetEventRecorder("supervisor").Eventf(leaseOf(w.namespace), nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", note[:min(len(note), maxNote)])
-	// Events are sent by and by; the process is not in such a hurry.
+	// Events are sent asynchronously, and the process has time to wait for them.
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
@@ -166,10 +164,10 @@ func (w *watcher) stepDown(ctx context.Context, err error) {
 	w.depose(err)
 }
 
-// maxNote is how much of a message an Event takes.
+// maxNote is the maximum length of a message in an Event, in bytes.
 const maxNote = 1000
 
-// leaseOf returns what Events about the supervisor as a whole are on.
+// leaseOf returns the object of Events about the supervisor as a whole.
 func leaseOf(namespace string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},

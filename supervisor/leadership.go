@@ -20,51 +20,46 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// ErrNotLeading is the error of a write by a process that does not lead, or
-// cannot know that it still does.
+// ErrNotLeading is the error of a write by a process that does not lead, or cannot know that it still does.
 var ErrNotLeading = errors.New("this process does not lead, so that it must not write")
 
-// ErrDeposed says that another process leads though this one had not stopped.
+// ErrDeposed means that another process leads although this one had not stopped.
 var ErrDeposed = errors.New("another process leads now")
 
-// fence keeps a process from writing unless it leads. Leader election alone does
-// not: a process that was frozen, or cut off, believes for a while that it still
-// leads, and what it writes then comes from a world that is gone.
+// fence prevents writes by a process that does not lead. Leader election alone does not prevent them. A process
+// that was frozen, or cut off, believes for a while that it still leads, and its writes are based on outdated
+// state.
 //
-// The fence is open only while the last renewal of the Lease is younger than the
-// renew deadline. A standby waits longer than that (the lease duration) before
-// it takes over, so that the two never write at the same time.
+// The fence is open only while the last renewal of the Lease is younger than the renew deadline. A standby
+// waits longer than that (the lease duration) before it takes over, so the two never write at the same time.
 //
-// While a leader gives no sign of life and its Lease has not run out, the others
-// deputise: they may write what is harmless whoever writes it (see harmless).
+// When a leader stops renewing its Lease and the Lease has not expired, the standbys become deputies. They may
+// send writes that are harmless from any process (see harmless).
 type fence struct {
 	clock    clock.PassiveClock
 	lifetime time.Duration
-	// patience is how long a leader may give no sign of life before others
-	// deputise.
+	// patience is how long a leader may fail to renew its Lease before others become deputies.
 	patience time.Duration
-	// depose ends the run of the process; called at most once.
+	// depose ends the run of the process; it is called at most once.
 	depose context.CancelCauseFunc
-	// clear is asked before the process takes the lead, unless it is nil. Its error keeps
-	// it from that; one that is a refusal ends the run.
+	// clear is called before the process takes the lead, unless it is nil. Its error prevents that; an error that is
+	// a refusal ends the run.
 	clear func(context.Context) error
 
 	mu sync.Mutex
-	// renewed is when the last renewal that succeeded was begun; zero while the
-	// process does not lead. Both clocks go on while the process is frozen.
+	// renewed is the start of the last successful renewal; zero while the process does not lead. Both clocks advance
+	// while the process is frozen.
 	renewed time.Time
 	lost    bool
-	// heard is when another leader's Lease was last seen to change, and sign what
-	// it was then.
+	// heard is when another leader's Lease was last seen to change, and sign its content at that time.
 	heard time.Time
 	sign  string
 }
 
-// open says whether the process may write now.
+// open reports whether the process may write now.
 func (f *fence) open() bool { return f.remaining() > 0 }
 
-// remaining returns how long the process may write from now on, unless it renews the Lease;
-// 0 when it may not write.
+// remaining returns how long the process may still write if it does not renew the Lease; 0 if it may not write.
 func (f *fence) remaining() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,37 +69,36 @@ func (f *fence) remaining() time.Duration {
 	return max(0, f.lifetime-f.elapsed(f.renewed))
 }
 
-// elapsed returns the time since a reading of the clock: by the monotonic clock, or by the
-// wall clock if that says more. The monotonic clock stands still while a virtual machine is
-// paused or suspended. A wall clock that is set forward closes the fence until the next
-// renewal; one that is set back has no effect.
+// elapsed returns the time since a reading of the clock, by the monotonic clock or by the wall clock, whichever
+// is longer. The monotonic clock stops while a virtual machine is paused or suspended. A wall clock that is set
+// forward closes the fence until the next renewal. One that is set back has no effect.
 func (f *fence) elapsed(since time.Time) time.Duration {
 	return max(f.clock.Since(since), f.clock.Now().Round(0).Sub(since.Round(0)))
 }
 
-// leads says whether the process has the Lease, as far as it knows.
+// leads reports whether the process has the Lease, as far as it knows.
 func (f *fence) leads() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.renewed.IsZero()
 }
 
-// renew records a renewal that was begun at a time.
+// renew records a renewal that started at a time.
 func (f *fence) renew(begun time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.renewed = begun
 }
 
-// release records that the process gave up the lead by itself.
+// release records that the process released the Lease.
 func (f *fence) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.renewed = time.Time{}
 }
 
-// lose records that the lead was taken away and ends the run. A process that
-// does not lead has nothing to lose.
+// lose records that another process took the lead, and ends the run. It has no effect on a process that does
+// not lead.
 func (f *fence) lose(how string) {
 	f.mu.Lock()
 	leading := !f.renewed.IsZero() && !f.lost
@@ -115,7 +109,7 @@ func (f *fence) lose(how string) {
 	}
 }
 
-// hear records what the Lease of another leader is.
+// hear records the content of another leader's Lease.
 func (f *fence) hear(lease []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +118,7 @@ func (f *fence) hear(lease []byte) {
 	}
 }
 
-// standing says what the process may do about replicas.
+// standing returns what the process may do about replicas.
 func (f *fence) standing() failover.Standing {
 	if f.open() {
 		return failover.Leading
@@ -137,25 +131,23 @@ func (f *fence) standing() failover.Standing {
 	return failover.Deputising
 }
 
-// statusOfPod and eventsPath are the paths of what deputies write, after the prefix
-// that some API servers are behind.
+// statusOfPod and eventsPath match the paths that deputies write to, after the prefix of some API servers.
 var (
 	statusOfPod = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/pods/[^/]+/status$`)
 	eventsPath  = regexp.MustCompile(`^/apis/events\.k8s\.io/v1/namespaces/[^/]+/events(/[^/]+)?$`)
 	apiBegins   = regexp.MustCompile(`/apis?/`)
 )
 
-// harmless says whether a request may be sent by a deputy: the condition of a pod,
-// which its kubelet corrects when it is wrong, and Events, which only tell.
+// harmless reports whether a deputy may send a request. It may write the condition of a pod, which its kubelet
+// corrects if it is wrong, and Events, which are only messages.
 func harmless(req *http.Request) bool {
 	path := withoutPrefix(req.URL.Path)
 	return req.Method == http.MethodPatch && statusOfPod.MatchString(path) ||
 		(req.Method == http.MethodPost || req.Method == http.MethodPatch) && eventsPath.MatchString(path)
 }
 
-// withoutPrefix gives a path from where the API begins. That is the first place
-// that may be it, so that a path that goes on behind a proxy of the API does not
-// pass for one of the API.
+// withoutPrefix returns a path from the place where the API begins. This is the first matching place, so that a
+// path behind a proxy of the API does not count as a path of the API.
 func withoutPrefix(path string) string {
 	if begin := apiBegins.FindStringIndex(path); begin != nil {
 		return path[begin[0]:]
@@ -163,8 +155,8 @@ func withoutPrefix(path string) string {
 	return path
 }
 
-// guard refuses requests that change something while the fence is closed. Those that only
-// a leader may send go through writes, the others through next.
+// guard refuses requests that change something while the fence is closed. It sends requests that only a leader
+// may send through writes, and others through next.
 func (f *fence) guard(next, writes http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		switch req.Method {
@@ -182,7 +174,7 @@ func (f *fence) guard(next, writes http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// closeBody does what a RoundTripper has to do with a request that it refuses.
+// closeBody closes the body of a refused request, as a RoundTripper must.
 func closeBody(req *http.Request) error {
 	if req.Body == nil {
 		return nil
@@ -190,24 +182,23 @@ func closeBody(req *http.Request) error {
 	return req.Body.Close()
 }
 
-// roundTripper makes a function an http.RoundTripper.
+// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
-// fencedLock is a Lease that tells a fence what becomes of it.
+// fencedLock is a Lease that reports its changes to a fence.
 type fencedLock struct {
 	resourcelock.Interface
 
 	fence *fence
-	// monitor waits for the API server, with pauses, while the process does not lead; nil for not
-	// at all.
+	// monitor waits for the API server, with pauses, while the process does not lead; nil to not wait.
 	monitor *outage.Monitor
 	pause   time.Duration
 }
 
-// Create makes the Lease.
+// Create creates the Lease.
 func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.cleared(ctx); err != nil {
 		return err
@@ -225,8 +216,7 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 			return err
 		}
 	} else {
-		// What is released must not be written under any more, whether or not the
-		// release itself gets through.
+		// Once the Lease is released, the process must not write any more, whether or not the release succeeds.
 		l.fence.release()
 	}
 	begun := l.fence.clock.Now()
@@ -235,7 +225,7 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	return err //nolint:wrapcheck // leader election looks at the API's own error
 }
 
-// Get reads the Lease, and with it whether somebody else has it.
+// Get reads the Lease, and checks whether another process has it.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.read(ctx)
 	switch {
@@ -248,8 +238,8 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	return record, raw, err //nolint:wrapcheck // leader election looks at the API's own error
 }
 
-// read reads the Lease. A process that does not lead has no deadline, and waits for the API
-// server: leader election would log each attempt.
+// read reads the Lease. A process that does not lead has no deadline, and waits for the API server. Otherwise
+// leader election would log each attempt.
 func (l *fencedLock) read(ctx context.Context) (record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
 	get := func() error {
 		record, raw, err = l.Interface.Get(ctx)
@@ -263,8 +253,7 @@ func (l *fencedLock) read(ctx context.Context) (record *resourcelock.LeaderElect
 	return record, raw, err
 }
 
-// cleared makes sure that nothing stands against taking the lead. Who leads already is
-// watched in another way.
+// cleared checks whether the process may take the lead. A leading process is checked elsewhere.
 func (l *fencedLock) cleared(ctx context.Context) error {
 	if l.fence.clear == nil || l.fence.leads() {
 		return nil
@@ -282,14 +271,14 @@ func (l *fencedLock) note(record resourcelock.LeaderElectionRecord, begun time.T
 	}
 }
 
-// uniqueIdentity adds to a name what no other process has, so that two processes
-// that were given the same name do not both take the Lease for theirs.
+// uniqueIdentity adds a unique suffix to a name. Two processes with the same name thus never use the Lease as
+// the same holder.
 func uniqueIdentity(name string) string {
 	var suffix [4]byte
-	// It never fails: https://pkg.go.dev/crypto/rand#Read.
+	// Read never fails: https://pkg.go.dev/crypto/rand#Read.
 	_, _ = rand.Read(suffix[:])
 	return name + "_" + hex.EncodeToString(suffix[:])
 }
 
-// IdentityOf gives the --identity of the process that holds a Lease.
+// IdentityOf returns the --identity of the process that holds a Lease.
 func IdentityOf(holder string) string { return rival.Identity(holder) }

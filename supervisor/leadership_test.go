@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/failover"
 )
 
-// fakeLock is a Lease that says what the test wants.
+// fakeLock is a Lease with the content that the test sets.
 type fakeLock struct {
 	resourcelock.Interface
 
@@ -141,7 +141,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestGuard sees which requests pass, and by which transport.
+// TestGuard checks which requests pass, and through which transport.
 func TestGuard(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := &fence{clock: clock, lifetime: time.Second, patience: time.Second}
@@ -208,8 +208,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// TestStanding follows a standby beside a leader that gives signs of life, falls
-// silent, and comes back.
+// TestStanding observes a standby beside a leader that renews its Lease, stops, and continues.
 func TestStanding(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := &fence{clock: clock, lifetime: 10 * time.Second, patience: 2 * time.Second}

@@ -14,8 +14,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
-// lookForAPIs finds out which of the optional APIs there are, and goes on looking while
-// the manager runs. OpenShift's has to be there where it is required.
+// lookForAPIs checks which of the optional APIs are installed, and repeats that while the manager runs. It
+// returns an error if OpenShift's API is required and missing.
 func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache) (*openshift.Proxies, error) {
 	finder, err := discovery.New(mgr.GetConfig(), discovery.Options{})
 	if err != nil {

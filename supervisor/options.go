@@ -22,73 +22,69 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// namespaceFile tells a process in a pod which namespace it runs in.
+// namespaceFile holds the namespace of a process in a pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// fenceMargin is the least time between the last write of a leader that cannot
-// renew its Lease and the moment when a standby takes over.
+// fenceMargin is the minimum time between the last write of a leader that cannot renew its Lease and the
+// takeover by a standby.
 const fenceMargin = time.Second
 
 // defaultNamespace holds the Lease of supervisors that run outside a cluster.
 const defaultNamespace = "default"
 
-// minBundleCache is the least that the cache for bundles has to hold.
+// minBundleCache is the minimum size of the cache for bundles, in bytes.
 const minBundleCache = 64 << 20
 
 // Options are the settings of the supervisor process.
 type Options struct {
-	// Kubeconfig is the path of a kubeconfig; empty for the one of the
-	// environment, or of the pod.
+	// Kubeconfig is the path of a kubeconfig; empty for the one of the environment, or of the pod.
 	Kubeconfig string
-	// Identity begins the name of this process in the Lease.
+	// Identity is the beginning of the process's name in the Lease.
 	Identity string
-	// LeaderElectionNamespace holds the Lease.
+	// LeaderElectionNamespace is the namespace of the Lease.
 	LeaderElectionNamespace string
-	// ManagerNamespaces are those where whatever looks like another lifecycle manager is
-	// one, whatever its service account may do.
+	// ManagerNamespaces are the namespaces in which any Deployment or Lease that looks like that of a lifecycle
+	// manager counts, whatever its service account may do.
 	ManagerNamespaces []string
 	// LeaseDuration, RenewDeadline and RetryPeriod are the times of leader
 	// election, as client-go's leaderelection package defines them.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// MetricsAddress and HealthAddress are where the process listens; "0" for
-	// not at all.
+	// MetricsAddress and HealthAddress are the addresses to listen on; "0" to not listen.
 	MetricsAddress, HealthAddress string
-	// GlobalCatalogNamespace holds the catalogs that serve every namespace.
+	// GlobalCatalogNamespace contains the catalogs that serve every namespace.
 	GlobalCatalogNamespace string
-	// ProtectedCopiedCSVNamespaces get copies of the ClusterServiceVersions that serve all
-	// namespaces even where the OLMConfig disables these.
+	// ProtectedCopiedCSVNamespaces get copies of the ClusterServiceVersions for all namespaces, even if the OLMConfig
+	// disables copies.
 	ProtectedCopiedCSVNamespaces []string
-	// CatalogRefreshInterval is how often a catalog is asked which content it
-	// serves. One with the extension API tells of changes by itself.
+	// CatalogRefreshInterval is the polling interval for the content of a catalog. A catalog with the extension API
+	// reports changes without polling.
 	CatalogRefreshInterval time.Duration
-	// InstallPlanRetryTimeout is how long a step of a plan may fail, with an
-	// error that does not look passing, before the plan is given up.
+	// InstallPlanRetryTimeout is how long a step of a plan may fail with an error that does not look temporary,
+	// before the plan fails.
 	InstallPlanRetryTimeout time.Duration
-	// CRDAsServiceAccount has plans write CustomResourceDefinitions with the rights of the
-	// service account that the OperatorGroup names, instead of the supervisor's.
+	// CRDAsServiceAccount makes plans write CustomResourceDefinitions with the permissions of the service account
+	// that the OperatorGroup names, instead of the supervisor's.
 	CRDAsServiceAccount bool
-	// BundleCacheDir is where the content of bundle images is kept, and
-	// BundleCacheSize the bytes that it may grow to; empty and zero for defaults.
+	// BundleCacheDir is the cache directory for the content of bundle images. BundleCacheSize is its maximum size in
+	// bytes. Empty and zero select defaults.
 	BundleCacheDir  string
 	BundleCacheSize int64
-	// BundleUnpackTimeout bounds bringing a bundle image here, where an
-	// OperatorGroup does not say otherwise.
+	// BundleUnpackTimeout is the maximum time to pull a bundle image, unless an OperatorGroup sets another.
 	BundleUnpackTimeout time.Duration
-	// FailoverRate and FailoverBurst bound how many pods of catalogs are marked or
-	// deleted a second, and at once after a rest.
+	// FailoverRate is the maximum number of pods of catalogs that are marked or deleted per second. FailoverBurst is
+	// the maximum at once after an idle time.
 	FailoverRate  float64
 	FailoverBurst int
-	// Concurrency is the number of objects that each controller works on at
-	// once.
+	// Concurrency is the number of objects that each controller reconciles at once.
 	Concurrency int
-	// TakeOver has the process take over from a lifecycle manager that works in the
-	// cluster, before it leads. Without it, it refuses to work beside one.
+	// TakeOver makes the process take over from a running lifecycle manager before it leads. Without it, the process
+	// refuses to work beside one.
 	TakeOver bool
-	// Hosting says how catalogs are run.
+	// Hosting configures how catalogs are run.
 	Hosting catalogsource.Hosting
-	// OpenShift says whether config.openshift.io is used; where it is, when zero.
+	// OpenShift is the setting of the API config.openshift.io. If it is zero, the API is used if it is installed.
 	OpenShift discovery.Setting
-	// Version is that of the program; it chooses the default of some flags.
+	// Version is the version of the program. It determines the default of some flags.
 	Version string
 }
 
@@ -96,7 +92,8 @@ type Options struct {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, or else ~/.kube/config, or else the pod's service account")
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
-	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(), "namespace of the Lease "+api.LeaseName+"; default: the namespace of the pod")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
+		"namespace of the Lease "+api.LeaseName+"; default: the namespace of the pod")
 	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's, and every renewed Lease "+api.LeaseName+", counts as another lifecycle manager; in other namespaces it counts only if its service account may write ClusterServiceVersions or InstallPlans in all namespaces; a supervisor does not run beside another lifecycle manager")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last renewal before it takes over; whole seconds, 60s at most")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
@@ -120,7 +117,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Hosting.AddFlags(fs, o.Version)
 }
 
-// Validate reports every option that cannot be used, each with a remedy.
+// Validate returns an error for every invalid option, with a remedy.
 func (o *Options) Validate() error {
 	var problems []error
 	require := func(ok bool, format string, args ...any) {
@@ -149,14 +146,13 @@ func (o *Options) Validate() error {
 		requireNamespace("--manager-namespaces", namespace)
 	}
 	require(o.RetryPeriod > 0, "--retry-period is %s; it has to be above 0", o.RetryPeriod)
-	// client-go jitters the retry period by up to a fifth more.
+	// client-go extends the retry period by up to a fifth, at random.
 	require(o.RenewDeadline > o.RetryPeriod*6/5, "--renew-deadline is %s; it has to be more than 1.2 times --retry-period (%s)", o.RenewDeadline, o.RetryPeriod)
-	// What a leader sent just before its renew deadline has to arrive before
-	// somebody else leads.
+	// A request that a leader sent just before its renew deadline must arrive before another process leads.
 	require(o.LeaseDuration-o.RenewDeadline >= fenceMargin, "--lease-duration is %s; it has to be at least %s more than --renew-deadline (%s)", o.LeaseDuration, fenceMargin, o.RenewDeadline)
 	require(o.LeaseDuration <= rival.MaxLeaseDuration, "--lease-duration is %s; it has to be at most %s, as supervisors take no Lease for longer", o.LeaseDuration, rival.MaxLeaseDuration)
-	// A fraction is cut off where the Lease is written, and a standby goes by what
-	// is written there: it would take over before the leader gave up.
+	// The Lease stores whole seconds, and a standby uses the stored value. With a fraction it would take over before
+	// the leader stops.
 	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)
 	require(o.CatalogRefreshInterval >= time.Second, "--catalog-refresh-interval is %s; it has to be at least 1s", o.CatalogRefreshInterval)
 	require(o.InstallPlanRetryTimeout >= 0, "--install-plan-retry-timeout is %s; it cannot be negative", o.InstallPlanRetryTimeout)
@@ -169,7 +165,7 @@ func (o *Options) Validate() error {
 	return errors.Join(append(problems, o.Hosting.Validate())...)
 }
 
-// usable says whether an address can be listened on.
+// usable reports whether an address can be listened on.
 func usable(address string) bool {
 	if address == "0" || address == "" {
 		return true
@@ -182,7 +178,7 @@ func usable(address string) bool {
 	return err == nil
 }
 
-// defaultIdentity is the host's name, which is the pod's in a pod.
+// defaultIdentity returns the host's name. In a pod, this is the pod's name.
 func defaultIdentity() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
@@ -195,8 +191,7 @@ func ownNamespace() string {
 	return cmp.Or(podNamespace(), defaultNamespace)
 }
 
-// podNamespace returns the namespace of the pod that this process runs in; empty outside a
-// cluster.
+// podNamespace returns the namespace of the pod that this process runs in; empty outside a cluster.
 func podNamespace() string {
 	text, err := os.ReadFile(namespaceFile)
 	if err != nil {
@@ -205,15 +200,15 @@ func podNamespace() string {
 	return strings.TrimSpace(string(text))
 }
 
-// byteSize is a number of bytes that is written as Kubernetes writes it: 1Gi.
+// byteSize is a number of bytes in the notation of Kubernetes: 1Gi.
 type byteSize int64
 
-// String writes the number.
+// String returns the number.
 func (b *byteSize) String() string {
 	return resource.NewQuantity(int64(*b), resource.BinarySI).String()
 }
 
-// Set reads a number.
+// Set parses a number.
 func (b *byteSize) Set(text string) error {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 )
 
-// defaults are the options of a command line without flags.
+// defaults returns the options for a command line without flags.
 func defaults(t *testing.T, args ...string) Options {
 	t.Helper()
 	o := Options{}

@@ -18,15 +18,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/outage"
 )
 
-// maxConnections is how many connections the port of metrics has, and that of probes.
-// Prometheus keeps one or two, and each probe has one for a moment.
+// maxConnections is the maximum number of connections to the port of metrics, and to that of probes. Prometheus
+// keeps one or two, and each probe uses one for a moment.
 const maxConnections = 64
 
-// errServing is the error of a server of metrics or probes that has failed.
+// errServing is the error of a failed server of metrics or probes.
 var errServing = errors.New("serving metrics and probes")
 
-// servers are those of metrics and probes. They run before there is a manager. Its own servers
-// take any number of connections.
+// servers are the servers of metrics and probes. They start before the manager. The manager's own servers do
+// not limit connections.
 type servers []*manager.Server
 
 // openPorts opens the ports of metrics and probes.
@@ -53,8 +53,7 @@ func openPorts(ctx context.Context, o Options, ready http.Handler) (servers, err
 	return opened, nil
 }
 
-// handle adds a handler for a path and for what is below it, of which the handler gets the
-// rest.
+// handle adds a handler for a path and everything below it. The handler gets the path without this prefix.
 func handle(mux *http.ServeMux, path string, handler http.Handler) {
 	mux.Handle(path, http.StripPrefix(path, handler))
 	mux.Handle(path+"/", http.StripPrefix(path, handler))
@@ -82,8 +81,8 @@ func (s servers) close() error {
 	return errors.Join(failures...)
 }
 
-// serve runs the servers until stop is called, also after ctx has ended. Where one fails, it
-// ends the process.
+// serve runs the servers until stop is called, even after ctx has ended. If a server fails, serve ends the
+// process.
 func (s servers) serve(ctx context.Context, depose context.CancelCauseFunc) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running errgroup.Group
@@ -103,20 +102,20 @@ func (s servers) serve(ctx context.Context, depose context.CancelCauseFunc) (sto
 	}
 }
 
-// errStarting is the reason of a process that is not ready since it starts.
+// errStarting is the reason why a starting process is not ready.
 var errStarting = errors.New("the supervisor is starting")
 
-// readiness answers whether the process is ready, leading or not: when its caches are full. It
-// names the reason where it is not.
+// readiness reports whether the process is ready, leading or not: when its caches are full. If it is not ready,
+// the answer contains the reason.
 type readiness struct {
 	monitor *outage.Monitor
 	synced  atomic.Pointer[func(context.Context) error]
 }
 
-// use makes a check that of readiness.
+// use sets the check of readiness.
 func (r *readiness) use(synced func(context.Context) error) { r.synced.Store(&synced) }
 
-// err returns why the process is not ready; nil when it is.
+// err returns why the process is not ready; nil if it is.
 func (r *readiness) err(ctx context.Context) error {
 	err := errStarting
 	if synced := r.synced.Load(); synced != nil {
@@ -140,6 +139,6 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		text = err.Error()
 		w.WriteHeader(http.StatusInternalServerError)
 	}
-	// A client that went away does not need the answer.
+	// A write error means that the client has closed the connection.
 	_, _ = fmt.Fprintln(w, text)
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/dialproxy"
 )
 
-// keepFromProxies keeps requests of this process to the API server, and to names inside the
-// cluster, from HTTPS_PROXY, which leads out of it. It returns what the environment said of
-// proxies before.
+// keepFromProxies excludes the API server and names inside the cluster from HTTPS_PROXY, which is for addresses
+// outside. It returns the proxy settings of the environment from before.
 //
-// It changes NO_PROXY, and has to be called before the first request. A proxy function in
-// the configuration would do for the API server, but with one client-go shares no
-// connections among clients. A proxy-url in a kubeconfig is not concerned.
+// It changes NO_PROXY, and must be called before the first request. A proxy function in the configuration would
+// suffice for the API server, but client-go then shares no connections among clients. A proxy-url in a
+// kubeconfig is not affected.
 func keepFromProxies(cfg *rest.Config) (dialproxy.Environment, error) {
 	before := dialproxy.FromEnvironment(os.Getenv)
 	if before.HTTPS == "" && os.Getenv("HTTP_PROXY") == "" && os.Getenv("http_proxy") == "" {
@@ -32,7 +31,7 @@ func keepFromProxies(cfg *rest.Config) (dialproxy.Environment, error) {
 	return before, nil
 }
 
-// exceptions are the names that are inside the cluster.
+// exceptions returns the names inside the cluster.
 func exceptions(server *url.URL) []string {
 	return []string{server.Hostname(), ".svc", ".cluster.local"}
 }

@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Variables of the process that asks for the version of an API server.
+// Variables of the process that requests the version of an API server.
 const (
 	childServer = "CHANDLERY_TEST_SERVER"
 	childKeeps  = "CHANDLERY_TEST_KEEPS"
 )
 
-// ask asks for the version of an API server, as the supervisor does with keep.
+// ask requests the version of an API server, as the supervisor does if keep is true.
 func ask(ctx context.Context, server string, keep bool) error {
 	cfg := &rest.Config{Host: server}
 	cfg.Insecure = true
@@ -49,8 +49,8 @@ func ask(ctx context.Context, server string, keep bool) error {
 	return nil
 }
 
-// ownAddress is one of this machine that is not of the loopback interface, which no proxy is
-// used for in any case.
+// ownAddress returns an address of this machine outside the loopback interface, for which proxies are never
+// used.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -66,8 +66,8 @@ func ownAddress(t *testing.T) string {
 	return ""
 }
 
-// TestAPIServerIsNotReachedThroughTheProxy asks an API server in a process with HTTPS_PROXY,
-// which a process reads once.
+// TestAPIServerIsNotReachedThroughTheProxy sends a request to an API server from a process with HTTPS_PROXY. A
+// separate process is needed because a process reads the variable once.
 func TestAPIServerIsNotReachedThroughTheProxy(t *testing.T) {
 	if server := os.Getenv(childServer); server != "" {
 		if err := ask(t.Context(), server, os.Getenv(childKeeps) != ""); err != nil {

@@ -40,21 +40,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/outage"
 )
 
-// shutdownTimeout is how long controllers have to finish what they are at when
-// the process stops. It is less than a pod's default grace period of 30 s.
+// shutdownTimeout is how long controllers may take to finish when the process stops. It is less than a pod's
+// default grace period of 30 s.
 const shutdownTimeout = 20 * time.Second
 
-// deputyPatience is after how many retry periods without a sign of life of the
-// leader others deputise. It renews its Lease once in each.
+// deputyPatience is the number of retry periods without a renewal by the leader after which others become
+// deputies. A leader renews its Lease once in each.
 const deputyPatience = 5
 
-// Run runs the controllers until ctx ends. Of several processes one leads and
-// works; the others keep caches, connections and snapshots warm and take over
-// when the leader stops or fails. Losing the lead is an error: the process has
-// to end, so that nothing it had begun goes on beside its successor.
+// Run runs the controllers until ctx ends. One of several processes leads and works. The others keep caches,
+// connections and snapshots current, and take over when the leader stops or fails. Losing the lead is an error.
+// The process must then end, so that no operation continues beside its successor.
 //
-// While the API server cannot be reached at the start, Run waits for it. It is no error if ctx
-// ends before the controllers have started.
+// If the API server cannot be reached at the start, Run waits for it. Run returns no error if ctx ends before
+// the controllers have started.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	proxies, err := keepFromProxies(cfg)
 	if err != nil {
@@ -162,9 +161,8 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 		Scheme:         scheme,
 		Cache:          cached,
 		NewClient:      informer.NewClient,
-		// What a process finds when it begins is to have its turn like anything else: with
-		// priorities, it would wait until nothing at all happens in the cluster.
-		// The caches of the manager are bounded by awaitCaches, too.
+		// Objects that exist at the start must not have a lower priority. With priorities, they would wait until
+		// nothing else happens in the cluster. awaitCaches also bounds the caches of the manager.
 		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerPatience},
 		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see openPorts
 		HealthProbeBindAddress:              "0",
@@ -182,11 +180,10 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// cacheOptions says what is kept in memory of what is watched; package informer bounds what
-// tenants can make of it. Pods and EndpointSlices are
-// those of catalogs only, and of pods and nodes it is kept how they are, by which
-// failover goes, and not how they were made. Copies of ClusterServiceVersions, which are
-// as many as versions times namespaces, are known by their metadata elsewhere.
+// cacheOptions returns which objects and fields are cached; package informer bounds what tenants can create.
+// Pods and EndpointSlices are those of catalogs only. Of pods, the cache has the node, the phase and the
+// conditions, and of nodes the conditions. Failover reads these. Copies of ClusterServiceVersions, whose number
+// is versions times namespaces, are cached as metadata elsewhere.
 func cacheOptions() (cache.Options, error) {
 	original, err := labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
 	if err != nil {

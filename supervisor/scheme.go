@@ -6,7 +6,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 )
 
-// NewScheme gives the kinds that the controllers work with.
+// NewScheme returns a scheme with the kinds that the controllers use.
 func NewScheme() (*runtime.Scheme, error) {
 	return scheme.New() //nolint:wrapcheck // wrapped where it arises
 }

@@ -28,8 +28,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/outage"
 )
 
-// startup starts the supervisor. Each of its requests is repeated while the API server cannot be
-// reached.
+// startup starts the supervisor. It repeats each of its requests while the API server cannot be reached.
 type startup struct {
 	cfg     *rest.Config
 	options Options
@@ -41,13 +40,13 @@ type startup struct {
 	prepared, filled   context.CancelFunc
 }
 
-// await calls f until the API server has answered, and returns its error. The last attempt is
-// the first one after the manager has started.
+// await calls f until the API server has answered, and returns its error. After the manager has started, it
+// does not repeat f.
 func (s *startup) await(what string, f func() error) error {
 	return s.monitor.Do(s.preparing, what, outage.MaxPause, f) //nolint:wrapcheck // f's own error
 }
 
-// prepare makes the manager with all controllers.
+// prepare creates the manager with all controllers.
 func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	s.preparing, s.prepared = context.WithCancel(ctx)
 	s.filling, s.filled = context.WithCancel(ctx)
@@ -80,8 +79,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// start runs a manager until ctx ends. Where this process has ended it, the error is the cause
-// of that.
+// start runs a manager until ctx ends. If this process has ended it, the error is the cause.
 func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
 	s.prepared()
 	go func() {
@@ -102,23 +100,23 @@ func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 const (
-	// controllerPatience is how long a controller waits for its caches. Some have caches of
-	// their own, which awaitCaches does not see. An outage that is longer ends the process.
+	// controllerPatience is how long a controller waits for its caches. Some have separate caches, which awaitCaches
+	// does not check. A longer outage ends the process.
 	controllerPatience = 10 * time.Minute
-	// cachesPatience is how long caches that are not full may read nothing while the API server
-	// answers. How long they take in all depends on what tenants have stored.
+	// cachesPatience is how long incomplete caches may read nothing while the API server answers. The total time
+	// depends on the objects of tenants.
 	cachesPatience = 2 * time.Minute
-	// cachesSettled is after how long full caches are taken for all there are: controllers add
-	// theirs in the first seconds.
+	// cachesSettled is how long caches must be full before they count as complete: controllers add theirs in the
+	// first seconds.
 	cachesSettled = 30 * time.Second
 	cachesPoll    = time.Second
 )
 
-// errCachesCold is the error of caches that are not full.
+// errCachesCold is the error for caches that are not full.
 var errCachesCold = errors.New("the caches are being filled")
 
-// awaitCaches waits until the caches are full. It is an error if they read nothing for
-// cachesPatience, as where a kind may not be watched; the time of outages does not count.
+// awaitCaches waits until the caches are full. It returns an error if they read nothing for cachesPatience, for
+// example if a kind may not be watched. Outages do not count.
 func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 	synced := cachesSynced(c)
 	begun, full := time.Now(), time.Time{}
@@ -141,8 +139,8 @@ func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// stuckFor returns how long caches that began to fill have read nothing. Undisturbed is how long
-// the API server has answered.
+// stuckFor returns how long caches that started to fill have read nothing. undisturbed is how long the API
+// server has answered.
 func stuckFor(begun, lastPage, now time.Time, undisturbed time.Duration) time.Duration {
 	if lastPage.After(begun) {
 		begun = lastPage
@@ -150,7 +148,7 @@ func stuckFor(begun, lastPage, now time.Time, undisturbed time.Duration) time.Du
 	return min(now.Sub(begun), undisturbed)
 }
 
-// cachesSynced makes a check whether caches are full.
+// cachesSynced returns a function that checks whether caches are full.
 func cachesSynced(c cache.Cache) func(context.Context) error {
 	const patience = 100 * time.Millisecond
 	return func(ctx context.Context) error {
@@ -163,8 +161,8 @@ func cachesSynced(c cache.Cache) func(context.Context) error {
 	}
 }
 
-// preflight finds what would keep the controllers from ever starting, and says
-// so soon instead of after minutes of waiting for caches.
+// preflight checks for a cause that would prevent the controllers from starting. It fails at once, instead of
+// after minutes of waiting for caches.
 func (s *startup) preflight(ctx context.Context, mgr ctrl.Manager) error {
 	name := s.options.LeaderElectionNamespace
 	err := s.await("reading the namespace of the Lease", func() error {
@@ -173,19 +171,19 @@ func (s *startup) preflight(ctx context.Context, mgr ctrl.Manager) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("the namespace %s of --leader-election-namespace does not exist; create it or name another one", name)
 	}
-	// Whether the namespace may be read is no matter: only the Lease has to be.
+	// The process needs no permission to read the namespace, only the Lease.
 	return nil
 }
 
-// Kinds that are applied together with the supervisor are served a moment later
-// than it starts.
+// Patience for kinds that are applied together with the supervisor, which the API server may serve after the
+// supervisor starts.
 const (
 	kindsPatience = 10 * time.Second
 	kindsPoll     = 500 * time.Millisecond
 )
 
-// awaitKinds waits until the API server serves the kinds that are worked on. A manager
-// cannot be made before: its cache asks for the scope of those that it treats differently.
+// awaitKinds waits until the API server serves the required kinds. The manager cannot be created earlier: its
+// cache reads the scope of the kinds with special options.
 func (s *startup) awaitKinds(ctx context.Context) error {
 	httpClient, err := rest.HTTPClientFor(s.cfg)
 	if err != nil {
@@ -205,7 +203,7 @@ func (s *startup) awaitKinds(ctx context.Context) error {
 			ctrl.LoggerFrom(ctx).Info("Waiting for kinds of operators.coreos.com", "missing", missing, "patience", kindsPatience.String())
 			logged = true
 		}
-		// An API server that comes back serves definitions a moment later.
+		// After an outage, an API server serves definitions only after a moment.
 		if min(time.Since(begun), s.monitor.Undisturbed()) < kindsPatience {
 			return false, nil
 		}
@@ -214,8 +212,8 @@ func (s *startup) awaitKinds(ctx context.Context) error {
 	return err //nolint:wrapcheck // the callback's errors are wrapped, a cancellation is the caller's own
 }
 
-// newMapper makes a mapper of kinds that waits for the API server until the manager starts.
-// Afterwards its callers try again.
+// newMapper returns a mapper of kinds that waits for the API server until the manager starts. Afterwards its
+// callers retry.
 func (s *startup) newMapper(cfg *rest.Config, httpClient *http.Client) (apimeta.RESTMapper, error) {
 	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestStuckFor shows that caches which take long to fill are not taken for ones that never will:
-// a tenant may have stored much.
+// TestStuckFor checks that caches which take long to fill do not count as stuck: a tenant may have stored much.
 func TestStuckFor(t *testing.T) {
 	begun := time.Unix(1000, 0)
 	for name, tc := range map[string]struct {

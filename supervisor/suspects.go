@@ -25,16 +25,15 @@ const (
 var suspectedManagers = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{Name: suspectsMetric, Help: suspectsHelp}, []string{"kind"})
 
 const (
-	// suspectsPause is the least time between two Events about suspects.
+	// suspectsPause is the minimum time between two Events about suspects.
 	suspectsPause = time.Minute
-	// suspectsRepeat is after how long an Event is repeated while nothing changes: before
-	// API servers delete it.
+	// suspectsRepeat is the interval at which an unchanged Event is repeated, before API servers delete it.
 	suspectsRepeat = 30 * time.Minute
-	// suspectsNamed is how many suspects an Event names.
+	// suspectsNamed is the number of suspects that an Event names.
 	suspectsNamed = 3
 )
 
-// suspectAlarm reports what looks like a competing manager and is ignored.
+// suspectAlarm reports objects that look like a competing manager and are ignored.
 type suspectAlarm struct {
 	recorder  events.EventRecorder
 	namespace string
@@ -48,8 +47,7 @@ func newSuspectAlarm(recorder events.EventRecorder, namespace string, log logr.L
 	return &suspectAlarm{recorder: recorder, namespace: namespace, log: log, clock: clock.RealClock{}}
 }
 
-// report sets the metric, and writes an Event and a log line when the suspects are others
-// than before.
+// report sets the metric. It creates an Event and a log line if the suspects have changed.
 func (a *suspectAlarm) report(f *rival.Finding) {
 	suspectedManagers.WithLabelValues("Deployment").Set(float64(f.SuspectCount))
 	suspectedManagers.WithLabelValues("Lease").Set(float64(f.SuspectLeaseCount))
@@ -63,7 +61,7 @@ func (a *suspectAlarm) report(f *rival.Finding) {
 	a.recorder.Eventf(leaseOf(a.namespace), nil, corev1.EventTypeWarning, "CompetingManagerSuspected", "Ignoring", "%s", text[:min(len(text), maxNote)])
 }
 
-// describeSuspects names the first suspects; empty when there is none.
+// describeSuspects returns the names of the first suspects; empty if there are none.
 func describeSuspects(f *rival.Finding) string {
 	var named []string
 	for i := range f.Suspects[:min(len(f.Suspects), suspectsNamed)] {

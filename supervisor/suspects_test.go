@@ -12,8 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// TestSuspectAlarm sees when what looks like a competing manager is an Event, and that there
-// are few.
+// TestSuspectAlarm checks when suspects cause an Event, and that there are few Events.
 func TestSuspectAlarm(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	clock := testingclock.NewFakePassiveClock(time.Now())

@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// dialTimeout and dialKeepAlive are those of client-go.
+	// dialTimeout and dialKeepAlive are the values of client-go.
 	dialTimeout   = 30 * time.Second
 	dialKeepAlive = 30 * time.Second
-	// maxFencedWrite is how many bytes leave between two checks of the fence.
+	// maxFencedWrite is the maximum number of bytes that are written between two checks of the fence.
 	maxFencedWrite = 16 << 10
 )
 
-// fenceWrites returns a configuration whose clients write only while the fence is open.
-// Writes that only a leader may make use connections of their own, which check the fence
-// before each system call. A request that waits in the buffers of HTTP/2 or TLS while the
-// process is frozen is not sent afterwards. Reads, and writes that a standby may make, use
-// other connections.
+// fenceWrites returns a configuration whose clients write only while the fence is open. Writes that only a
+// leader may make use separate connections, which check the fence before each system call. A request in the
+// buffers of HTTP/2 or TLS of a frozen process is thus not sent afterwards. Reads, and writes that a standby
+// may make, use other connections.
 //
-// unacknowledged bounds how long the kernel may send bytes again that it was given in time.
+// unacknowledged bounds how long the kernel may retransmit bytes that it received in time.
 func fenceWrites(cfg *rest.Config, f *fence, unacknowledged time.Duration) (*rest.Config, error) {
 	dial := cfg.Dial
 	if dial == nil {
@@ -51,16 +50,14 @@ func fenceWrites(cfg *rest.Config, f *fence, unacknowledged time.Duration) (*res
 	return guarded, nil
 }
 
-// fencedConn is a connection that takes bytes only while the fence is open, and is closed
-// once it is not.
+// fencedConn is a connection that accepts bytes only while the fence is open, and is closed once it is not.
 type fencedConn struct {
 	net.Conn
 
 	fence *fence
 }
 
-// Write writes while the fence is open. A write that the peer holds up ends when the fence
-// closes.
+// Write writes while the fence is open. A write that the peer delays ends when the fence closes.
 func (c *fencedConn) Write(p []byte) (int, error) {
 	written := 0
 	for {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged has the kernel give up a connection whose peer does not acknowledge
-// for a while what was sent.
+// limitUnacknowledged makes the kernel close a connection whose peer does not acknowledge sent data for a
+// while.
 func limitUnacknowledged(conn net.Conn, limit time.Duration) error {
 	tcp, ok := conn.(syscall.Conn)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// recordingConn takes everything that is written to it.
+// recordingConn records everything that is written to it.
 type recordingConn struct {
 	net.Conn
 
@@ -39,8 +39,8 @@ func (c *recordingConn) Close() error                     { c.closed = true; ret
 func (c *recordingConn) SetWriteDeadline(time.Time) error { return nil }
 func (c *recordingConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
-// TestFencedConnStops sees that no piece of what is written leaves after the fence closed,
-// and that the connection is not used again.
+// TestFencedConnStops checks that no part of a write is sent after the fence closed, and that the connection is
+// not used again.
 func TestFencedConnStops(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := &fence{clock: clock, lifetime: 10 * time.Second}
@@ -54,7 +54,7 @@ func TestFencedConnStops(t *testing.T) {
 	if n, err := conn.Write(make([]byte, 3*maxFencedWrite+1)); n != 3*maxFencedWrite+1 || err != nil || peer.taken != n {
 		t.Errorf("with the lead: %d bytes, error %v; the peer got %d bytes", n, err, peer.taken)
 	}
-	// The process is frozen while it writes the second piece.
+	// The process freezes while it writes the second part.
 	pieces := 0
 	peer.taken, peer.before = 0, func() {
 		pieces++
@@ -67,7 +67,7 @@ func TestFencedConnStops(t *testing.T) {
 	}
 }
 
-// pausedClock is that of a virtual machine: its monotonic clock stands still in a pause.
+// pausedClock is the clock of a virtual machine: its monotonic clock stops during a pause.
 type pausedClock struct {
 	wall time.Time
 	ran  time.Duration
@@ -76,7 +76,7 @@ type pausedClock struct {
 func (c *pausedClock) Now() time.Time                { return c.wall }
 func (c *pausedClock) Since(time.Time) time.Duration { return c.ran }
 
-// TestPausedMachine sees that the fence closes by the clock that says more.
+// TestPausedMachine checks that the clock with the longer time closes the fence.
 func TestPausedMachine(t *testing.T) {
 	for _, tt := range []struct {
 		reason    string
@@ -100,14 +100,14 @@ func TestPausedMachine(t *testing.T) {
 	}
 }
 
-// apiServer notes which requests arrived whole, and on which connection.
+// apiServer records which requests arrived completely, and on which connection.
 type apiServer struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	whole   []string
 	remotes map[string]string
-	// begun gets the method of each request whose header has arrived.
+	// begun receives the method of each request whose header has arrived.
 	begun chan string
 }
 
@@ -143,9 +143,8 @@ func (s *apiServer) config() *rest.Config {
 	return &rest.Config{Host: s.URL, BearerToken: "token", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-// TestBegunRequestDoesNotEnd begins a write while the process leads and freezes it, as far as
-// the fence can tell, before the body is sent: the request never arrives as a whole, and
-// reads go on.
+// TestBegunRequestDoesNotEnd starts a write while the process leads, and freezes the process, as the fence sees
+// it, before the body is sent. The request never arrives completely, and reads continue.
 func TestBegunRequestDoesNotEnd(t *testing.T) {
 	server := newAPIServer(t)
 	clock := testingclock.NewFakePassiveClock(time.Now())
@@ -191,7 +190,7 @@ func TestBegunRequestDoesNotEnd(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(time.Minute))
 	go func() {
-		// It fails when the transport has given up the request.
+		// The write fails if the transport has given up the request.
 		_, _ = more.Write([]byte("true}"))
 		_ = more.Close()
 	}()
@@ -210,7 +209,7 @@ func TestBegunRequestDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestHandshakeIsFenced sees that a connection cannot even be opened without the lead.
+// TestHandshakeIsFenced checks that without the lead, a connection cannot even be opened.
 func TestHandshakeIsFenced(t *testing.T) {
 	server := newAPIServer(t)
 	raw, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())

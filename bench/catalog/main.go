@@ -1,5 +1,5 @@
-// Command catalog measures how long the program catalog takes beside opm, on the real metadata
-// catalog: time, work of the processors and memory of whole processes, in the same run.
+// Command catalog compares the program catalog with opm in the same run, on the real metadata
+// catalog: elapsed time, processor time and memory of whole processes.
 //
 //	go run ./bench/catalog [--rounds 5] [--write docs/measurements.md]
 //

@@ -19,19 +19,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// command is what is measured.
+// command is a command to measure.
 type command struct {
 	name    string
 	program string
 	args    []string
-	// push is for a command that pushes; the reference of the image is its last argument.
+	// push is set for a command that pushes. Its last argument is the reference of the image.
 	push bool
 }
 
-// pruned is the package that a catalog is pruned to, one of middle size.
+// pruned is the package to which the catalog is pruned, one of medium size.
 const pruned = "prometheus"
 
-// commands are the peer and ours, the peer first.
+// commands returns the commands of the peer and of ours, the peer first.
 func commands(opm, catalog, dir string) []command {
 	return []command{
 		{name: "`opm render`", program: opm, args: []string{"render", dir}},
@@ -50,7 +50,7 @@ type figure struct {
 	memory int64
 }
 
-// measure runs all commands, round by round, so that what else the machine does concerns all.
+// measure runs all commands round by round, so other load on the machine affects all of them.
 func measure(ctx context.Context, all []command, rounds int) ([]figure, error) {
 	images := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer images.Close()
@@ -76,7 +76,7 @@ func measure(ctx context.Context, all []command, rounds int) ([]figure, error) {
 
 var errNoUsage = errors.New("the system does not tell what a process has used")
 
-// run runs a program to its end, with its output to nowhere.
+// run runs a program and discards its output.
 func run(ctx context.Context, program string, args []string) (figure, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var complaints bytes.Buffer
@@ -99,8 +99,8 @@ func run(ctx context.Context, program string, args []string) (figure, error) {
 	return figure{wall: wall, work: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), memory: usage.Maxrss << 10}, nil
 }
 
-// report returns the figures as Markdown: of each command those of the fastest round, and how they
-// relate to the peer's.
+// report returns the figures as Markdown: the figures of each command's fastest round, and their
+// ratio to the peer's.
 func report(figures []figure) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "On %d processors, the fastest of several rounds.\n\n", runtime.NumCPU())

@@ -1,10 +1,9 @@
-// Command copies measures what copied ClusterServiceVersions cost the supervisor: memory
-// with copies on and off, how long they take to come and to go, and what is written when
-// nothing happens.
+// Command copies measures the cost of copied ClusterServiceVersions for the supervisor: memory with
+// copies on and off, the time to create and delete them, and the writes while idle.
 //
 //	go run ./bench/copies [--namespaces 300] [--operators 15] [--size 100] [--rest 1m]
 //
-// The control plane is real, its nodes and pods are kwok's. No root is needed.
+// The control plane is real; kwok simulates its nodes and pods. It needs no root.
 package main
 
 import (
@@ -34,15 +33,15 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the command-line flags.
 type options struct {
-	// namespaces is how many there are beside those of Kubernetes and the operators'.
+	// namespaces is the number of namespaces besides those of Kubernetes and of the operators.
 	namespaces int
-	// operators is how many serve all of them.
+	// operators is the number of operators that serve all namespaces.
 	operators int
-	// size is how large each version is, in KiB.
+	// size is the size of each ClusterServiceVersion, in KiB.
 	size int
-	// rest is for how long is watched that nothing is written.
+	// rest is how long the idle supervisor is observed.
 	rest time.Duration
 }
 

@@ -16,25 +16,25 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// stage is how a supervisor is at rest, and how it got there.
+// stage is the state of an idle supervisor after a change.
 type stage struct {
 	name string
-	// took is how long it took until copies were as asked.
+	// took is the time until all copies were created or deleted.
 	took time.Duration
-	// memory is what belongs to the process at rest, peak the most that it has had.
+	// memory is the private memory of the idle process. peak is the largest memory it has had.
 	memory, peak int64
-	// wrote is what it asked the API server to change before it came to rest, and idle
-	// what it asked for while nothing happened.
+	// wrote is the number of changes that it requested until it was idle. idle is the number of
+	// changes while nothing happened.
 	wrote, idle int
 }
 
-// figures are what was measured.
+// figures are the measured values.
 type figures struct {
 	o      options
 	stages []stage
 }
 
-// measure sets everything up, goes through the stages and takes everything down.
+// measure sets everything up, runs the stages and removes everything.
 func measure(ctx context.Context, o options, dir string) (_ *figures, err error) {
 	s, tearDown, err := setUp(ctx, o, dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func measure(ctx context.Context, o options, dir string) (_ *figures, err error)
 
 func since(began time.Time, err error) (time.Duration, error) { return time.Since(began), err }
 
-// stage goes through one, with a new supervisor if it is to be fresh.
+// stage runs one stage, with a new supervisor if fresh is set.
 func (s *scene) stage(ctx context.Context, fresh bool, do func(context.Context) (time.Duration, error)) (m stage, err error) {
 	before := 0
 	if fresh {
@@ -97,7 +97,7 @@ func (s *scene) stage(ctx context.Context, fresh bool, do func(context.Context) 
 	return m, err
 }
 
-// quiet waits until the supervisor has written nothing for a while.
+// quiet waits until the supervisor has written nothing for some time.
 func (s *scene) quiet(ctx context.Context) (writes int, err error) {
 	const still = 10 * time.Second
 	var since time.Time
@@ -123,8 +123,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// writes are the requests of the supervisor that change something, but for renewals of
-// its Lease, which alone is updated as a whole.
+// writes returns the number of requests of the supervisor that change something, without renewals
+// of its Lease, which is the only object written with PUT.
 func (s *scene) writes(ctx context.Context) (sum int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", http.NoBody)
 	if err != nil {
@@ -158,8 +158,7 @@ func method(m *dto.Metric) string {
 	return ""
 }
 
-// memory gives the bytes that belong to the supervisor alone, and the most that it has
-// ever had with what it shares.
+// memory returns the supervisor's private memory and its peak including shared memory, in bytes.
 func (s *scene) memory() (own, peak int64, err error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", s.supervisor.PID()))
 	if err != nil {
@@ -184,5 +183,5 @@ func (s *scene) memory() (own, peak int64, err error) {
 	return own, peak, nil
 }
 
-// errNoField says that this is not the Linux that the benchmark knows.
+// errNoField means that this kernel lacks a field that the benchmark reads.
 var errNoField = errors.New("the kernel does not say")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is promised for 300 namespaces and 15 operators.
+// The targets for 300 namespaces and 15 operators.
 const (
 	targetOn  = 300 << 20
 	targetOff = 150 << 20
@@ -15,13 +15,13 @@ const (
 
 func mebi(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }
 
-// line sums a stage up while others go on.
+// line returns a summary of a stage for the progress output.
 func (m stage) line() string {
 	return fmt.Sprintf("%s: as asked after %s, %d writes; %s at rest, %s at most; %d writes while nothing happened",
 		m.name, m.took.Round(100*time.Millisecond), m.wrote, mebi(m.memory), mebi(m.peak), m.idle)
 }
 
-// markdown is the report.
+// markdown returns the report.
 func (f *figures) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d namespaces, %d operators for all of them, %d KiB each; %d cores; %s; one supervisor.\n\n",

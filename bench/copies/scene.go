@@ -28,15 +28,15 @@ import (
 )
 
 const (
-	// home is where the operators are.
+	// home is the namespace of the operators.
 	home = "operators"
 	// patience bounds every wait.
 	patience = 20 * time.Minute
-	// polling is how often something is looked at.
+	// polling is the interval between checks of a condition.
 	polling = 500 * time.Millisecond
 )
 
-// scene is what is measured and what it runs on.
+// scene is the measured supervisor with its environment.
 type scene struct {
 	o          options
 	dir        string
@@ -46,8 +46,7 @@ type scene struct {
 	metrics    string
 }
 
-// setUp starts a control plane with namespaces and operators in it. What is started is
-// stopped by the function that comes back.
+// setUp starts a control plane with namespaces and operators. The returned function stops everything.
 func setUp(ctx context.Context, o options, dir string) (_ *scene, tearDown func() error, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	plane, err := controlplane.Start(ctx, controlplane.Options{})
@@ -62,7 +61,7 @@ func setUp(ctx context.Context, o options, dir string) (_ *scene, tearDown func(
 	return s, tearDown, nil
 }
 
-// furnish makes the kinds, the namespaces and the operators. Copies are off at first.
+// furnish creates the kinds, the namespaces and the operators. Copies are off at first.
 func (s *scene) furnish(ctx context.Context) error {
 	scheme, err := supervisor.NewScheme()
 	if err != nil {
@@ -100,8 +99,8 @@ func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// version is an operator with one Deployment, for all namespaces. Half of its size is in
-// its description and half in its examples, which are an annotation.
+// version returns an operator with one Deployment, for all namespaces. Half of its size is in its
+// description and half in its examples, which are an annotation.
 func version(name string, size int) *operatorsv1alpha1.ClusterServiceVersion {
 	labels := map[string]string{"app": name}
 	filler := strings.Repeat("All work and no play. ", size/44)
@@ -157,7 +156,7 @@ func (s *scene) end() error {
 	return p.Stop(grace)
 }
 
-// turn turns copies on or off, and waits until all are there, or gone.
+// turn turns copies on or off and waits until all are created or deleted.
 func (s *scene) turn(ctx context.Context, on bool) (time.Duration, error) {
 	began := time.Now()
 	err := s.await(ctx, "the OLMConfig to be changed", func(ctx context.Context) (bool, error) {
@@ -177,7 +176,7 @@ func (s *scene) turn(ctx context.Context, on bool) (time.Duration, error) {
 	return time.Since(began), s.counted(ctx, on)
 }
 
-// settled waits until the OLMConfig says that copies are as it asks.
+// settled waits until the OLMConfig reports the requested state of copies.
 func (s *scene) settled(ctx context.Context, on bool) error {
 	return s.await(ctx, "copies to be as asked", func(ctx context.Context) (bool, error) {
 		config := &operatorsv1.OLMConfig{}
@@ -195,7 +194,7 @@ func (s *scene) settled(ctx context.Context, on bool) error {
 	})
 }
 
-// counted makes sure of it, page by page.
+// counted returns an error if the number of copies is wrong. It lists them in pages.
 func (s *scene) counted(ctx context.Context, on bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersionList"))
@@ -216,7 +215,7 @@ func (s *scene) counted(ctx context.Context, on bool) error {
 	return nil
 }
 
-// await waits until something holds.
+// await waits until a condition holds.
 func (s *scene) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
 		ok, err := holds(ctx)

@@ -1,4 +1,4 @@
-// Package document puts reports of benchmarks into documents.
+// Package document inserts reports of benchmarks into documents.
 package document
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Insert puts the report of a benchmark between its markers in a document, which are the lines
-// "<!-- NAME: begin -->" and "<!-- NAME: end -->", after a comment with its origin.
+// Insert inserts the report of a benchmark between its markers in a document, after a comment with
+// its origin. The markers are the lines "<!-- NAME: begin -->" and "<!-- NAME: end -->".
 func Insert(path, name, text string, origin Origin) error {
 	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->\n"
 	page, err := os.ReadFile(path)
@@ -29,13 +29,13 @@ func Insert(path, name, text string, origin Origin) error {
 	return nil
 }
 
-// Machine describes what a measurement runs on: processors, the mean number of processes that want one
-// over the last minute, Go's version, and the commit of the repository.
+// Machine describes the environment of a measurement: processors, the load average of the last
+// minute, Go's version, and the commit of the repository.
 func Machine(ctx context.Context) string {
 	return fmt.Sprintf("%d processors, load %s, %s, commit %s", runtime.NumCPU(), Load(), runtime.Version(), commit(ctx))
 }
 
-// Load returns the mean number of processes that want a processor, over the last minute, as text.
+// Load returns the load average of the last minute as text.
 func Load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -45,7 +45,7 @@ func Load() string {
 	return mean
 }
 
-// commit returns the commit of the working tree, with a mark when files differ from it.
+// commit returns the commit of the working tree, with a mark if files differ from it.
 func commit(ctx context.Context) string {
 	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude", "*", "--dirty=, changed").Output()
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Origin is what a measurement was made of.
+// Origin is the source of a measurement.
 type Origin struct {
-	// Commit is that of the repository; ", changed" follows where files differed from it.
+	// Commit is the commit of the repository, followed by ", changed" if files differed from it.
 	Commit string
-	// Programs are the packages whose code was measured, and those of the benchmark, as the go
-	// command takes them: ./cmd/supervisor.
+	// Programs are the measured packages and those of the benchmark, in the form of the go command:
+	// ./cmd/supervisor.
 	Programs []string
 }
 
@@ -21,31 +21,31 @@ func NewOrigin(ctx context.Context, programs ...string) Origin {
 	return Origin{Commit: commit(ctx), Programs: programs}
 }
 
-// String returns the comment that says so in a document.
+// String returns the origin as a comment for a document.
 func (o Origin) String() string {
 	return fmt.Sprintf("<!-- measured at %s: %s -->", o.Commit, strings.Join(o.Programs, " "))
 }
 
 var (
 	originLine = regexp.MustCompile(`^<!-- measured at ([^:]+): (.+) -->$`)
-	// headingLine is a heading of the first or second level.
+	// headingLine matches a heading of the first or second level.
 	headingLine = regexp.MustCompile(`^##? (.+)$`)
 )
 
-// Section is a part of a document that has figures.
+// Section is a part of a document that may have figures.
 type Section struct {
 	// Title is the text of its heading.
 	Title string
-	// Command is the first command of the section: how the figures are made.
+	// Command is the first command of the section, which produces the figures.
 	Command string
-	// Origin is the last one that the section states, and has no commit where it states none.
+	// Origin is the last origin in the section. Without one, it has no commit.
 	Origin Origin
 	// Tables reports whether the section has a table.
 	Tables bool
 }
 
 // Sections returns the parts of a document that begin with a heading of the first or second level.
-// What a benchmark has written between its markers belongs to the section around it.
+// The report of a benchmark between its markers belongs to the enclosing section.
 func Sections(page string) []Section {
 	var (
 		sections []Section

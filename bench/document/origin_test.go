@@ -22,7 +22,8 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestPublishedFigures: every part of the pages of measurements that has a table says what was measured.
+// TestPublishedFigures checks that every section with a table in the measurement pages names the
+// measured programs.
 func TestPublishedFigures(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/measurements*.md")
 	if err != nil || len(pages) == 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
-// bench is a scene and where the figures go.
+// bench is a scene with the destination of the figures.
 type bench struct {
 	scene *turmoil.Scene
 	out   io.Writer
 	image string
 }
 
-// run measures everything, one table for each thing.
+// run measures everything, with one table for each target.
 func (b *bench) run(ctx context.Context, rounds, plain int) error {
 	if err := b.pushCatalog(ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (b *bench) run(ctx context.Context, rounds, plain int) error {
 	return nil
 }
 
-// pushCatalog makes the image of the sample catalog.
+// pushCatalog pushes the image of the sample catalog.
 func (b *bench) pushCatalog(ctx context.Context) error {
 	catalog, err := buildcache.SourceDir("examples/catalog")
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *bench) pushCatalog(ctx context.Context) error {
 	return err
 }
 
-// target gives a catalog of so many replicas, run by the supervisors or plainly.
+// target returns a catalog with a number of replicas, run by the supervisors or as a plain Deployment.
 func (b *bench) target(ctx context.Context, replicas int, hosted bool) (turmoil.Target, error) {
 	if !hosted {
 		return b.scene.Plain(ctx, fmt.Sprintf("plain-%d", replicas), b.image, replicas)
@@ -90,7 +90,7 @@ func (b *bench) target(ctx context.Context, replicas int, hosted bool) (turmoil.
 	return target, errors.Join(b.scene.Ready(ctx, source.Name), b.scene.Strong(ctx, target))
 }
 
-// measure goes through rounds under a client and prints what they came to.
+// measure runs rounds while a client calls, and prints the results.
 func (b *bench) measure(ctx context.Context, target turmoil.Target, kind turmoil.Kind, rounds int) error {
 	calls, err := b.scene.Call(ctx, target)
 	if err != nil {

@@ -1,12 +1,11 @@
-// Command failover measures what clients of a catalog see when nodes and leaders
-// are lost, on real nodes with the timings that Kubernetes has by default, and
-// what a plain Deployment of the same image gives on the same nodes.
+// Command failover measures what clients of a catalog see when nodes and leaders are lost, on real
+// nodes with the default timings of Kubernetes. It compares this with a plain Deployment of the
+// same image on the same nodes.
 //
 //	go run ./bench/failover [--rounds 3]
 //
-// It needs what test/nodes needs: Linux, root, and some of Debian's packages. A
-// plain Deployment is back at full strength only after five minutes, so that the
-// whole takes about half an hour.
+// It needs what test/nodes needs: Linux, root, and some of Debian's packages. It takes about half
+// an hour, because a plain Deployment has all replicas again only after five minutes.
 package main
 
 import (

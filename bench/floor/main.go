@@ -1,11 +1,10 @@
-// Command floor answers recorded calls from memory: a bare gRPC server without
-// interceptors, encoding or lookups worth the name. Nothing that answers with the
-// same bytes over the same library can be much faster, which makes it the measure
-// of the registry.
+// Command floor answers recorded calls from memory: a bare gRPC server without interceptors,
+// encoding or costly lookups. No server that sends the same bytes with the same library can be much
+// faster, so it is the lower bound for the registry.
 //
 //	floor --address 127.0.0.1:50051 --recording FILE
 //
-// "/metrics" on the other address says how much memory it has allocated so far.
+// "/metrics" on the other address returns the memory that it has allocated so far.
 package main
 
 import (
@@ -72,10 +71,10 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// answers are the replies by request.
+// answers maps requests to replies.
 type answers map[string][]wire.Bytes
 
-// newServer returns a server with one method for each that occurs in the calls.
+// newServer returns a server with the methods that occur in the calls.
 func newServer(calls []wire.Call) *grpc.Server {
 	byMethod := map[string]answers{}
 	streams := map[string]bool{}

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/test/scale"
 )
 
-// writePackage adds a package to a catalog, with one bundle: its manifests are in the
-// image, or inline where none is given.
+// writePackage adds a package with one bundle to a catalog. The manifests are in the image, or
+// inline if image is empty.
 func writePackage(catalog, pkg, image string) error {
 	manifests, err := scale.Manifests(pkg)
 	if err != nil {
@@ -35,8 +35,8 @@ func writePackage(catalog, pkg, image string) error {
 	return nil
 }
 
-// pushBundle pushes the bundle image of a package to a registry that speaks plain
-// HTTP, and gives its reference by digest.
+// pushBundle pushes the bundle image of a package to a registry over plain HTTP and returns its
+// reference by digest.
 func pushBundle(ctx context.Context, registry, pkg string) (string, error) {
 	image, err := bundleImage(pkg)
 	if err != nil {
@@ -57,8 +57,8 @@ func pushBundle(ctx context.Context, registry, pkg string) (string, error) {
 	return reference.String(), nil
 }
 
-// bundleImage makes a bundle image as "opm alpha bundle build" would: manifests and
-// metadata, a layer for each, and labels that say the same as the metadata.
+// bundleImage returns a bundle image like that of "opm alpha bundle build": manifests and metadata,
+// a layer for each, and labels that match the metadata.
 func bundleImage(pkg string) (v1.Image, error) {
 	texts, err := scale.Manifests(pkg)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command installation measures how long an operator takes from its Subscription to
-// the end of its InstallPlan, and what that writes to the API server.
+// Command installation measures the time from an operator's Subscription to the end of its
+// InstallPlan, and the writes to the API server.
 //
 //	go run ./bench/installation [--installs 20] [--namespaces 50] [--write docs/measurements.md]
 //
-// The control plane is real, its nodes and pods are kwok's; our registry serves the
-// catalog, and a registry of this process the bundle images. No root is needed.
+// The control plane is real; kwok simulates its nodes and pods. Our registry serves the catalog,
+// and an image registry in this process serves the bundle images. It needs no root.
 package main
 
 import (
@@ -34,14 +34,13 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the command-line flags.
 type options struct {
-	// installs is how many operators are installed one after the other, of each kind
-	// of bundle.
+	// installs is the number of operators installed one after the other, for each kind of bundle.
 	installs int
-	// namespaces is how many get an OperatorGroup and a Subscription at once.
+	// namespaces is the number of namespaces that get an OperatorGroup and a Subscription at once.
 	namespaces int
-	// write is a document to put the report into.
+	// write is the document for the report.
 	write string
 }
 

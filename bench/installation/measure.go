@@ -18,28 +18,28 @@ import (
 
 // sample is one installation.
 type sample struct {
-	// complete is when the InstallPlan was Complete, latest when the Subscription was
-	// AtLatestKnown, both counted from the creation of the Subscription.
+	// complete is the time until the InstallPlan was Complete. latest is the time until the
+	// Subscription was AtLatestKnown. Both begin at the creation of the Subscription.
 	complete, latest time.Duration
 }
 
-// stage is one kind of installation, measured.
+// stage is the result for one kind of installation.
 type stage struct {
 	name    string
 	samples []sample
-	// wrote is what all of them together wrote.
+	// wrote are the writes of all installations together.
 	wrote tally
-	// took is the time until the last one was Complete, where all began at once.
+	// took is the time until the last InstallPlan was Complete, if all began at once.
 	took time.Duration
 }
 
-// figures are what was measured.
+// figures are the measured values.
 type figures struct {
 	o              options
 	inARow, atOnce []stage
 }
 
-// measure sets everything up, goes through the stages and takes everything down.
+// measure sets everything up, runs the stages and removes everything.
 func measure(ctx context.Context, o options, dir string) (_ *figures, err error) {
 	s, tearDown, err := setUp(ctx, dir)
 	if err != nil {
@@ -86,8 +86,7 @@ func measure(ctx context.Context, o options, dir string) (_ *figures, err error)
 
 func numbered(name string, i int) string { return fmt.Sprintf("%s-%03d", name, i) }
 
-// fill writes the catalog and pushes the bundle images. One more of each than is
-// measured comes first, in which whatever is cold gets warm.
+// fill writes the catalog and pushes the bundle images. It adds one more of each than is measured, for a warm-up.
 func (s *scene) fill(ctx context.Context, o options) error {
 	for i := range o.installs + 1 {
 		if err := writePackage(s.catalog, numbered("inline", i), ""); err != nil {
@@ -110,8 +109,8 @@ func (s *scene) fill(ctx context.Context, o options) error {
 	return nil
 }
 
-// inARow installs operators one after the other, each in a namespace that has its
-// OperatorGroup, when the one before is AtLatestKnown.
+// inARow installs operators one after the other, each in a namespace with an OperatorGroup. Each
+// begins when the previous one is AtLatestKnown.
 func (s *scene) inARow(ctx context.Context, namespace, pkg string, count int) (stage, error) {
 	var measured stage
 	namespaces := make([]string, count+1)
@@ -145,7 +144,7 @@ func (s *scene) inARow(ctx context.Context, namespace, pkg string, count int) (s
 	return measured, err
 }
 
-// atOnce makes an OperatorGroup and a Subscription in each of many namespaces.
+// atOnce creates an OperatorGroup and a Subscription in each of many namespaces.
 func (s *scene) atOnce(ctx context.Context, namespace string, pkg func(int) string, count int) (stage, error) {
 	measured := stage{samples: make([]sample, count)}
 	namespaces := make([]string, count)
@@ -168,7 +167,7 @@ func (s *scene) atOnce(ctx context.Context, namespace string, pkg func(int) stri
 			}
 			var err error
 			measured.samples[i], err = s.install(ctx, n, pkg(i))
-			// From the beginning of all, not of this one.
+			// The time counts from the beginning of the whole stage.
 			late := time.Since(begun) - measured.samples[i].latest
 			measured.samples[i].complete += late
 			measured.samples[i].latest += late
@@ -186,7 +185,7 @@ func (s *scene) atOnce(ctx context.Context, namespace string, pkg func(int) stri
 	return measured, err
 }
 
-// install makes a Subscription and watches until it is AtLatestKnown.
+// install creates a Subscription and watches it until it is AtLatestKnown.
 func (s *scene) install(ctx context.Context, namespace, pkg string) (sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s was not installed within %s", pkg, patience))
 	defer cancel()
@@ -223,8 +222,8 @@ func (s *scene) install(ctx context.Context, namespace, pkg string) (sample, err
 	return one, nil
 }
 
-// see takes note of what was seen at a time, and says it for the case that nothing
-// more comes.
+// see records an event and its time. It returns a description of the state, for the error if no
+// further event comes.
 func (one *sample) see(event watch.Event, now time.Duration) (string, error) {
 	switch o := event.Object.(type) {
 	case *operatorsv1alpha1.InstallPlan:
@@ -246,7 +245,7 @@ func (one *sample) see(event watch.Event, now time.Duration) (string, error) {
 	}
 }
 
-// at gives the time that a share of the samples does not exceed.
+// at returns the time that a share of the samples does not exceed.
 func at(samples []sample, share float64, of func(sample) time.Duration) time.Duration {
 	times := make([]time.Duration, 0, len(samples))
 	for _, one := range samples {

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/bench/document"
 )
 
-// What is promised.
+// The targets.
 const (
 	targetInline = 500 * time.Millisecond
 	targetImage  = time.Second
@@ -19,22 +19,22 @@ const (
 	targetWrites = 40
 )
 
-// each is the mean number for one installation.
+// each returns the mean number for one installation.
 func (m stage) each(number int) float64 { return float64(number) / float64(len(m.samples)) }
 
-// installing is what is written to install, apart from what Kubernetes does by itself.
+// installing returns the number of writes of one installation without those of Kubernetes' own components.
 func (m stage) installing() float64 {
 	return m.each(m.wrote.all.sum(func(c change) bool { return !c.kubernetes() }))
 }
 
-// line sums a stage up while others go on.
+// line returns a summary of a stage for the progress output.
 func (m stage) line() string {
 	return fmt.Sprintf("%s: Complete after %s (median), %s (p95), %s at the longest; AtLatestKnown after %s; %.1f writes, of which the supervisor counts %.1f",
 		m.name, text(at(m.samples, 0.5, complete)), text(at(m.samples, 0.95, complete)), text(at(m.samples, 1, complete)),
 		text(at(m.samples, 0.5, latest)), m.installing(), m.each(m.wrote.own))
 }
 
-// markdown is the report.
+// markdown returns the report.
 func (f *figures) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cores, on which %s processes ran or waited; %s; one supervisor.\n\n", runtime.NumCPU(), document.Load(), runtime.Version())
@@ -48,7 +48,7 @@ func (f *figures) markdown() string {
 	return b.String()
 }
 
-// targets is the table of what was promised.
+// targets writes the table of the targets.
 func (f *figures) targets(b *strings.Builder) {
 	b.WriteString("| Figure | Target | Measured | Holds |\n|---|---|---|---|\n")
 	row := func(what, target, got string, holds bool) {
@@ -74,7 +74,7 @@ func (f *figures) targets(b *strings.Builder) {
 	}
 }
 
-// times is the table of the times of stages.
+// times writes the table of the times of stages.
 func (f *figures) times(b *strings.Builder, stages []stage) {
 	b.WriteString("| Bundle | Complete: median | p95 | longest | AtLatestKnown: median | p95 | longest |\n|---|---|---|---|---|---|---|\n")
 	for _, m := range stages {
@@ -88,7 +88,7 @@ func (f *figures) times(b *strings.Builder, stages []stage) {
 	}
 }
 
-// writes is the table of what was written.
+// writes adds the table of the writes.
 func (f *figures) writes(b *strings.Builder) {
 	b.WriteString("\n### Writes\n\nFor each installation, as the API server counts them, with the user's own: a Subscription, and an OperatorGroup where\n" +
 		"one is made. The API server does not tell who writes; what only Kubernetes' own controllers change is added up apart.\n\n| Resource |")
@@ -132,7 +132,7 @@ func count(number float64) string {
 	return fmt.Sprintf("%.1f", number)
 }
 
-// text gives a time as people read it.
+// text formats a time for people.
 func text(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

@@ -33,20 +33,20 @@ import (
 )
 
 const (
-	// catalogNamespace and catalogName name the one catalog there is.
+	// catalogNamespace and catalogName name the only catalog.
 	catalogNamespace, catalogName = "olm", "bench"
 	// patience bounds every wait.
 	patience = 2 * time.Minute
-	// polling is how often something is looked at that is not measured.
+	// polling is the interval between checks of a condition that is not measured.
 	polling = 100 * time.Millisecond
 )
 
-// scene is what is measured and what it runs on.
+// scene is the measured supervisor with its environment.
 type scene struct {
 	dir, catalog string
 	plane        *controlplane.ControlPlane
 	client       client.WithWatch
-	// api asks the API server for its metrics.
+	// api reads the metrics of the API server.
 	api        *http.Client
 	images     string
 	running    []*process.Process
@@ -54,8 +54,7 @@ type scene struct {
 	metrics    string
 }
 
-// setUp starts a control plane and a registry of images. What is started is stopped
-// by the function that comes back.
+// setUp starts a control plane and an image registry. The returned function stops everything.
 func setUp(ctx context.Context, dir string) (_ *scene, tearDown func() error, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	plane, err := controlplane.Start(ctx, controlplane.Options{})
@@ -74,7 +73,7 @@ func setUp(ctx context.Context, dir string) (_ *scene, tearDown func() error, er
 	return s, tearDown, nil
 }
 
-// serveImages starts a registry of images, over plain HTTP.
+// serveImages starts an image registry over plain HTTP.
 func (s *scene) serveImages(ctx context.Context) (*http.Server, error) {
 	server := &http.Server{
 		Handler:           ociregistry.New(ociregistry.Logger(log.New(io.Discard, "", 0))),
@@ -90,7 +89,7 @@ func (s *scene) serveImages(ctx context.Context) (*http.Server, error) {
 	return server, nil
 }
 
-// connect makes the clients and installs the kinds.
+// connect creates the clients and installs the kinds.
 func (s *scene) connect(ctx context.Context) error {
 	scheme, err := supervisor.NewScheme()
 	if err != nil {
@@ -111,8 +110,8 @@ func (s *scene) connect(ctx context.Context) error {
 	return s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: catalogNamespace}})
 }
 
-// begin starts the registry that serves the catalog, and the supervisor, and waits
-// until that has read it.
+// begin starts the registry that serves the catalog and the supervisor. It waits until the
+// supervisor has read the catalog.
 func (s *scene) begin(ctx context.Context) error {
 	address, err := ports.Reserve(ctx)
 	if err != nil {
@@ -155,7 +154,7 @@ func (s *scene) start(ctx context.Context, program string, args ...string) (*pro
 	return p, err
 }
 
-// stop ends the programs, the last one first.
+// stop stops the programs, the last one first.
 func (s *scene) stop() error {
 	const grace = 10 * time.Second
 	var failures []error
@@ -168,8 +167,7 @@ func (s *scene) stop() error {
 	return errors.Join(failures...)
 }
 
-// prepare makes namespaces, and waits until Kubernetes has put into them what it puts
-// into each.
+// prepare creates namespaces and waits until Kubernetes has created its default objects in them.
 func (s *scene) prepare(ctx context.Context, namespaces []string) error {
 	for _, n := range namespaces {
 		if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}); err != nil {
@@ -188,7 +186,7 @@ func (s *scene) prepare(ctx context.Context, namespaces []string) error {
 	return nil
 }
 
-// group makes the OperatorGroup of a namespace.
+// group creates the OperatorGroup of a namespace.
 func (s *scene) group(ctx context.Context, namespace string) error {
 	return s.create(ctx, &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"},
@@ -196,7 +194,7 @@ func (s *scene) group(ctx context.Context, namespace string) error {
 	})
 }
 
-// subscribe makes a Subscription, which is named like the namespace.
+// subscribe creates a Subscription with the name of the namespace.
 func (s *scene) subscribe(ctx context.Context, namespace, pkg string) error {
 	return s.create(ctx, &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace},
@@ -213,7 +211,7 @@ func (s *scene) create(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// await waits until something holds.
+// await waits until a condition holds.
 func (s *scene) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
 		ok, err := holds(ctx)

@@ -18,16 +18,16 @@ import (
 
 // change is one kind of request that changes something, as the API server counts it.
 type change struct {
-	// resource has the subresource behind a slash.
+	// resource is followed by a slash and the subresource, if there is one.
 	resource, verb string
-	// refused is for those that were answered with an error.
+	// refused is set for requests that were answered with an error.
 	refused bool
 }
 
 // writes counts changes.
 type writes map[change]int
 
-// sum adds up the changes that are wanted.
+// sum returns the sum of the selected changes.
 func (w writes) sum(wanted func(change) bool) int {
 	sum := 0
 	for c, n := range w {
@@ -38,7 +38,7 @@ func (w writes) sum(wanted func(change) bool) int {
 	return sum
 }
 
-// since gives what was added to earlier counts.
+// since returns the difference to earlier counts.
 func (w writes) since(earlier writes) writes {
 	added := writes{}
 	for c, n := range w {
@@ -49,9 +49,9 @@ func (w writes) since(earlier writes) writes {
 	return added
 }
 
-// kubernetes says whether only Kubernetes' own controllers, its scheduler, its nodes
-// and the API server itself make a change: what follows from a Deployment, a
-// ServiceAccount or a CustomResourceDefinition, and what goes on all the time.
+// kubernetes reports whether only Kubernetes' own components make a change: its controllers, its
+// scheduler, its nodes or the API server. These are consequences of a Deployment, a ServiceAccount
+// or a CustomResourceDefinition, and periodic writes.
 func (c change) kubernetes() bool {
 	return slices.Contains([]string{
 		"deployments/status", "replicasets", "replicasets/status", "pods", "pods/binding", "pods/status",
@@ -61,24 +61,24 @@ func (c change) kubernetes() bool {
 	}, c.resource)
 }
 
-// eventsOfKubernetes stands for the Events that Kubernetes' own controllers write.
+// eventsOfKubernetes counts the Events of Kubernetes' own controllers.
 const eventsOfKubernetes = "events of Kubernetes"
 
-// background says whether a change is made all the time.
+// background reports whether a change is made periodically.
 func (c change) background() bool {
 	return slices.Contains([]string{"leases", "nodes", "nodes/status"}, c.resource)
 }
 
-// question says whether a request is posted and stores nothing.
+// question reports whether a request is a POST that stores nothing.
 func question(group, resource, subresource string) bool {
 	return group == "authorization.k8s.io" || group == "authentication.k8s.io" || (resource == "serviceaccounts" && subresource == "token")
 }
 
-// tally is what has been written so far.
+// tally is the number of writes so far.
 type tally struct {
-	// all are counted by the API server.
+	// all are the writes counted by the API server.
 	all writes
-	// own are counted by the supervisor, without renewals of its Lease.
+	// own are the writes counted by the supervisor, without renewals of its Lease.
 	own int
 }
 
@@ -86,7 +86,7 @@ func (t tally) since(earlier tally) tally {
 	return tally{all: t.all.since(earlier.all), own: t.own - earlier.own}
 }
 
-// tally counts once nothing that is not background is written any more.
+// tally waits until only background writes remain and returns the counts.
 func (s *scene) tally(ctx context.Context) (tally, error) {
 	const rest = 3 * time.Second
 	var (
@@ -135,7 +135,7 @@ func (s *scene) count(ctx context.Context) (tally, error) {
 		return t, err
 	}
 	for _, m := range families["rest_client_requests_total"].GetMetric() {
-		// The Lease alone is updated as a whole, and questions are posted: they are few.
+		// Only the Lease is written with PUT. The few questions are also POST requests.
 		if slices.Contains([]string{http.MethodPost, http.MethodPatch, http.MethodDelete}, labels(m)["method"]) {
 			t.own += int(m.GetCounter().GetValue())
 		}
@@ -143,8 +143,8 @@ func (s *scene) count(ctx context.Context) (tally, error) {
 	return t, nil
 }
 
-// apart tells the Events of Kubernetes' controllers from those of the supervisor,
-// which the API server does not.
+// apart separates the Events of Kubernetes' controllers from those of the supervisor, which the API
+// server counts together.
 func (s *scene) apart(ctx context.Context, counted writes) error {
 	list := &corev1.EventList{}
 	if err := s.client.List(ctx, list); err != nil {
@@ -188,7 +188,7 @@ func labels(m *dto.Metric) map[string]string {
 	return texts
 }
 
-// resources names what was changed, the most often changed first.
+// resources returns the changed resources, the most frequently changed first.
 func (w writes) resources(wanted func(change) bool) []string {
 	counts := map[string]int{}
 	for c, n := range w {

@@ -15,11 +15,11 @@ type bench struct {
 	options
 
 	programs programs
-	// dir is where everything goes that is made on the way.
+	// dir is the directory for all intermediate files.
 	dir    string
 	out    io.Writer
 	report *report
-	// index is the index file of the catalog; empty when there is none.
+	// index is the index file of the catalog; empty if there is none.
 	index string
 	// recorded are the calls that the floor answers.
 	recorded *recorded
@@ -31,7 +31,7 @@ type section struct {
 	run  func(*bench, context.Context) error
 }
 
-// sections returns the parts in their order.
+// sections returns the sections in their order.
 func sections() []section {
 	return []section{
 		{"cold", (*bench).coldStarts},
@@ -53,8 +53,7 @@ func sectionNames() []string {
 	return names
 }
 
-// measure runs the sections that are wanted. With an error comes what was
-// measured before it.
+// measure runs the selected sections. With an error it returns what was measured before.
 func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	b := &bench{options: o, out: out, report: &report{}, dir: o.work}
 	if b.dir == "" {
@@ -102,7 +101,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	return nil
 }
 
-// buildIndex has the registry build the index file of a catalog.
+// buildIndex builds the index file of a catalog with the registry.
 func (b *bench) buildIndex(ctx context.Context, catalog, name string) (string, error) {
 	file := filepath.Join(b.dir, name)
 	if err := command(ctx, b.programs.registry, "build", catalog, "-o", file); err != nil {
@@ -111,12 +110,12 @@ func (b *bench) buildIndex(ctx context.Context, catalog, name string) (string, e
 	return file, nil
 }
 
-// sayf tells who waits what is being done.
+// sayf prints progress.
 func (b *bench) sayf(format string, arguments ...any) {
 	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, arguments...))
 }
 
-// content returns what is served warm: the index file, else the directory.
+// content returns the source for warm starts: the index file, else the directory.
 func (b *bench) content() string {
 	if b.index != "" {
 		return b.index
@@ -124,10 +123,10 @@ func (b *bench) content() string {
 	return b.catalog
 }
 
-// pause lets servers come to rest.
+// pause waits until servers are idle.
 func (b *bench) pause(ctx context.Context) error { return wait(ctx, b.settle) }
 
-// wait returns after a while, or with the error of the context.
+// wait returns after a duration, or with the error of the context.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

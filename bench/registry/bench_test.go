@@ -15,8 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestQuick measures the sample catalog, so that what measures works when it is
-// needed.
+// TestQuick measures the sample catalog, to test the benchmark itself.
 func TestQuick(t *testing.T) {
 	sample, err := buildcache.SourceDir("examples/catalog")
 	if err != nil {
@@ -75,7 +74,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestRenamed makes sure that the larger catalog consists of other packages.
+// TestRenamed checks that the larger catalog consists of other packages.
 func TestRenamed(t *testing.T) {
 	cases := map[string]struct {
 		reason, in, want string
@@ -109,9 +108,9 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestWatch sees memory that this process takes while it is watched.
+// TestWatch checks that the watcher detects memory that this process allocates.
 func TestWatch(t *testing.T) {
-	// What other tests have left is not to be used again.
+	// Release the memory of other tests, which would be reused.
 	debug.FreeOSMemory()
 	before, err := memoryOf(os.Getpid())
 	if err != nil && runtime.GOOS != "linux" {

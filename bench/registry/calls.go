@@ -17,24 +17,24 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// maxRequests is how many different requests a method is asked.
+// maxRequests is the largest number of different requests for a method.
 const maxRequests = 400
 
-// entry is an element of ListBundles: who is where, and what it provides.
+// entry is an element of ListBundles: package, channel, bundle and the provided APIs.
 type entry struct {
 	pkg, channel, bundle string
 	apis                 []*api.GroupVersionKind
 }
 
-// recorded is what a server was asked and has answered.
+// recorded are requests to a server and its answers.
 type recorded struct {
 	file    string
 	entries []entry
 	// packages are the names in the order of ListPackages.
 	packages []string
-	// heads are the first entries of each channel, to have its names.
+	// heads are the first entries of each channel, for the names of the channels.
 	heads []entry
-	// calls by method, each with at most maxRequests of them.
+	// calls are the calls by method, at most maxRequests of each.
 	calls map[string][]wire.Call
 }
 
@@ -46,7 +46,7 @@ const (
 	listBundles         = api.Registry_ListBundles_FullMethodName
 )
 
-// record asks the registry once for everything that the floor is to answer.
+// record makes all calls that the floor is to answer to the registry once.
 func (b *bench) record(ctx context.Context) (*recorded, error) {
 	if b.recorded != nil {
 		return b.recorded, nil
@@ -91,7 +91,7 @@ func recordFrom(ctx context.Context, address string) (*recorded, error) {
 	return r, nil
 }
 
-// survey lists what there is.
+// survey lists the packages and channels of the server.
 func (r *recorded) survey(ctx context.Context, client api.RegistryClient) error {
 	names, err := client.ListPackages(ctx, &api.ListPackageRequest{})
 	if err := each(names, err, func(p *api.PackageName) { r.packages = append(r.packages, p.GetName()) }); err != nil {
@@ -112,7 +112,7 @@ func (r *recorded) survey(ctx context.Context, client api.RegistryClient) error 
 	return nil
 }
 
-// requests returns what to ask, evenly spread over the catalog.
+// requests returns the requests, evenly spread over the catalog.
 func (r *recorded) requests() map[string][]proto.Message {
 	asked := map[string][]proto.Message{listBundles: {&api.ListBundlesRequest{}}}
 	for _, name := range spread(r.packages) {
@@ -129,7 +129,7 @@ func (r *recorded) requests() map[string][]proto.Message {
 	return asked
 }
 
-// spread returns at most maxRequests elements from all over a list.
+// spread returns at most maxRequests elements, evenly spread over a list.
 func spread[T any](all []T) []T {
 	count := min(len(all), maxRequests)
 	some := make([]T, count)
@@ -139,7 +139,7 @@ func spread[T any](all []T) []T {
 	return some
 }
 
-// recordCall makes a call and keeps what was sent.
+// recordCall makes a call and records its messages.
 func recordCall(ctx context.Context, conn *grpc.ClientConn, method string, request proto.Message) (wire.Call, error) {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
 	if err != nil {
@@ -162,8 +162,7 @@ func recordCall(ctx context.Context, conn *grpc.ClientConn, method string, reque
 
 func rawCodec() grpc.CallOption { return grpc.ForceCodecV2(wire.Codec()) }
 
-// stream calls a method that answers with a stream, of which it passes on every
-// message in the form that the caller wants.
+// stream calls a streaming method and passes on every message in the form of T.
 func stream[T wire.Bytes | wire.Size](
 	ctx context.Context, conn *grpc.ClientConn, method string, request []byte, visit func(T),
 ) error {
@@ -205,7 +204,7 @@ func each[T any](s grpc.ServerStreamingClient[T], err error, visit func(*T)) err
 	return err
 }
 
-// connected waits until a connection can be used.
+// connected waits until a connection is ready.
 func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	conn.Connect()
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
@@ -216,8 +215,7 @@ func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// isNotFound tells an answer that says there is nothing from a failure: opm has
-// no code for it.
+// isNotFound reports whether an error means that the object does not exist. opm has no code for it.
 func isNotFound(err error) bool {
 	return status.Code(err) == codes.NotFound || status.Code(err) == codes.Unknown
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/chandlery/chandlery/bundles/fbc"
 )
 
-// object is an object of a catalog; its values stay as they are.
+// object is an object of a catalog whose values are not decoded.
 type object map[string]json.RawMessage
 
-// treeSize returns how much a catalog's files hold and how many they are.
+// treeSize returns the size and the number of a catalog's files.
 func treeSize(dir string) (size int64, files int, err error) {
 	names, err := fbc.Files(os.DirFS(dir))
 	if err != nil {
@@ -41,7 +41,7 @@ func treeSize(dir string) (size int64, files int, err error) {
 	return size, len(names), nil
 }
 
-// diskSize returns how much the files below a directory hold.
+// diskSize returns the size of the files below a directory, in bytes.
 func diskSize(dir string) (float64, error) {
 	total := 0.0
 	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
@@ -60,8 +60,7 @@ func diskSize(dir string) (float64, error) {
 	return total, nil
 }
 
-// derive makes another catalog out of one, file by file, once: a directory that
-// is there already is taken as it is.
+// derive creates another catalog from one, file by file. It uses an existing directory unchanged.
 func (b *bench) derive(
 	ctx context.Context, catalog, name string, convert func(name string, data []byte, target string) error,
 ) (string, error) {
@@ -122,7 +121,7 @@ func objects(data []byte, visit func(object) error) error {
 	}
 }
 
-// asYAML makes the YAML form of a catalog.
+// asYAML creates the YAML form of a catalog.
 func (b *bench) asYAML(ctx context.Context) (string, error) {
 	return b.derive(ctx, b.catalog, "catalog-yaml", func(name string, data []byte, target string) error {
 		return create(filepath.Join(target, name+".yaml"), func(out io.Writer) error {
@@ -138,8 +137,7 @@ func (b *bench) asYAML(ctx context.Context) (string, error) {
 	})
 }
 
-// multiplied makes a catalog that has every package several times, under other
-// names.
+// multiplied creates a catalog with several copies of every package under other names.
 func (b *bench) multiplied(ctx context.Context) (string, error) {
 	return b.derive(ctx, b.catalog, fmt.Sprintf("catalog-times-%d", b.copies), func(name string, data []byte, target string) error {
 		for i := range b.copies {
@@ -158,8 +156,7 @@ func (b *bench) multiplied(ctx context.Context) (string, error) {
 	})
 }
 
-// writeRenamed writes an object as if it belonged to a package whose name has a
-// suffix.
+// writeRenamed writes an object with a suffix added to the name of its package.
 func writeRenamed(out io.Writer, o object, suffix string) error {
 	fields := []string{"package"}
 	if string(o["schema"]) == `"olm.package"` {
@@ -176,7 +173,7 @@ func writeRenamed(out io.Writer, o object, suffix string) error {
 	return json.NewEncoder(out).Encode(o)
 }
 
-// rename adds a suffix to the text of a field, if there is one.
+// rename adds a suffix to the text in a field, if there is one.
 func rename(o object, field, suffix string) error {
 	value, ok := o[field]
 	if !ok {
@@ -194,7 +191,7 @@ func rename(o object, field, suffix string) error {
 	return err
 }
 
-// renameProperties changes the name of the package where a bundle repeats it.
+// renameProperties renames the package in the properties of a bundle.
 func renameProperties(o object, suffix string) error {
 	if o["properties"] == nil {
 		return nil
@@ -238,7 +235,7 @@ func create(name string, write func(io.Writer) error) error {
 	return errors.Join(write(out), out.Flush(), file.Close())
 }
 
-// compactSize returns how large a catalog is as JSON without white space.
+// compactSize returns the size of a catalog as JSON without white space, in bytes.
 func compactSize(ctx context.Context, dir string) (float64, error) {
 	names, err := fbc.Files(os.DirFS(dir))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// evictFile drops a file from the cache of the system.
+// evictFile drops a file from the page cache.
 func evictFile(name string) error {
 	file, err := os.Open(name)
 	if err != nil {

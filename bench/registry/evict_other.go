@@ -2,5 +2,5 @@
 
 package main
 
-// evictFile cannot drop a file from the cache of this system.
+// evictFile does nothing, because it cannot drop a file from the page cache of this system.
 func evictFile(string) error { return nil }

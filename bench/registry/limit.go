@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// limitBytes is what the pods of catalogs ask for today.
+	// limitBytes is the memory limit of catalog pods.
 	limitBytes = 50 * mib
 	// limitPatience is how long a start within the limit may take.
 	limitPatience = 3 * time.Minute
-	// limitSlowdown is how much longer anything may take within the limit before
-	// it counts as slower. It is what the figures scatter by.
+	// limitSlowdown is the factor by which anything may be slower within the limit. It is the
+	// scatter of the figures.
 	limitSlowdown = 1.25
 )
 
@@ -74,7 +74,7 @@ type limitCase struct {
 	name, catalog string
 	launch        launch
 	rounds        int
-	// judged says that the target holds for it.
+	// judged is set if the target applies to the server.
 	judged bool
 }
 
@@ -124,8 +124,7 @@ func (b *bench) startAndQuery(ctx context.Context, c limitCase, start, query *sa
 	return nil
 }
 
-// evict makes the system forget the content of a catalog's files, as far as it
-// can be told to.
+// evict drops the files of a catalog from the page cache, as far as the system permits.
 func evict(dir string) error {
 	names, err := fbc.Files(os.DirFS(dir))
 	if err != nil {
@@ -139,16 +138,16 @@ func evict(dir string) error {
 	return nil
 }
 
-// group is a control group: the path of its directory.
+// group is a control group, by the path of its directory.
 type group string
 
-// Where control groups are, in the old layout and in the unified one.
+// The directories of control groups in version 1 and version 2.
 const (
 	oldGroups     = "/sys/fs/cgroup/memory"
 	unifiedGroups = "/sys/fs/cgroup"
 )
 
-// newGroup makes a group with a limit.
+// newGroup creates a group with a memory limit.
 func newGroup(limit int64) (group, error) {
 	parent, file := oldGroups, "memory.limit_in_bytes"
 	if _, err := os.Stat(filepath.Join(oldGroups, file)); err != nil {
@@ -165,13 +164,13 @@ func newGroup(limit int64) (group, error) {
 	return g, nil
 }
 
-// enter returns the words in front of a program that start it in the group.
+// enter returns the words before a program that start it in the group.
 func (g group) enter() []string {
 	script := `echo $$ > "$0/cgroup.procs" && exec "$@"`
 	return []string{"/bin/sh", "-c", script, string(g)}
 }
 
-// remove removes a group whose processes have ended.
+// remove removes a group without processes.
 func (g group) remove() error {
 	if !strings.Contains(string(g), "chandlery-bench-") {
 		return nil

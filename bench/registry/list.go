@@ -23,7 +23,7 @@ const (
 	listGarbageTarget = 1e6
 )
 
-// listFigures are about a server's ListBundles.
+// listFigures are the figures of a server's ListBundles.
 type listFigures struct {
 	took     sample
 	messages int
@@ -81,8 +81,8 @@ func (b *bench) lists(ctx context.Context) (err error) {
 	return nil
 }
 
-// round lists on a connection of its own, which it warms up first: a connection
-// learns by its traffic how much may be under way on it.
+// round lists bundles on a connection of its own. It warms the connection up first, because flow
+// control adapts to the traffic.
 func (f *listFigures) round(ctx context.Context, s *server, counts bool) error {
 	conn, err := dial(s.address)
 	if err != nil {
@@ -112,8 +112,8 @@ func list(ctx context.Context, conn *grpc.ClientConn) (messages int, size, took 
 	return messages, size, time.Since(began).Seconds(), err
 }
 
-// garbagePerList returns what a server allocates for a call. The looks at its
-// counters allocate themselves, which is subtracted.
+// garbagePerList returns the bytes that a server allocates for a call. It subtracts the allocations
+// for reading the counters.
 func (b *bench) garbagePerList(ctx context.Context, s *server) (float64, error) {
 	conn, err := dial(s.address)
 	if err != nil {
@@ -146,8 +146,8 @@ func (b *bench) garbagePerList(ctx context.Context, s *server) (float64, error) 
 
 var errNoCounter = errors.New("the server does not say how much it has allocated")
 
-// allocated returns what a server has allocated since it started: metrics say
-// it, and so does opm's heap profile.
+// allocated returns the bytes that a server has allocated since its start, from its metrics or from
+// opm's heap profile.
 func allocated(ctx context.Context, s *server) (float64, error) {
 	page, key := "/metrics", "go_memstats_alloc_bytes_total "
 	if s.launch.name == "opm" {
@@ -157,7 +157,7 @@ func allocated(ctx context.Context, s *server) (float64, error) {
 	if err != nil {
 		return math.NaN(), fmt.Errorf("asking %s for what it allocated: %w", s.Name(), err)
 	}
-	request.Close = true // what is kept for the next time outlives the server
+	request.Close = true // an idle connection would outlive the server
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return math.NaN(), fmt.Errorf("asking %s for what it allocated: %w", s.Name(), err)

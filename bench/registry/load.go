@@ -13,18 +13,17 @@ import (
 	"github.com/chandlery/chandlery/bench/wire"
 )
 
-// callersPerConnection is how many callers share a connection, as the
-// goroutines of a controller do.
+// callersPerConnection is the number of callers that share a connection, like the goroutines of a controller.
 const callersPerConnection = 8
 
-// outcome is what callers experienced.
+// outcome is what callers measured.
 type outcome struct {
 	// rate is in calls per second, the others are in seconds.
 	rate, p50, p99 float64
 	calls          int
 }
 
-// load has callers ask one after the other for a while.
+// load runs callers that each make one call after the other for a time.
 func load(ctx context.Context, address string, calls []wire.Call, callers int, span time.Duration) (outcome, error) {
 	var conns []*grpc.ClientConn
 	defer func() {
@@ -64,7 +63,7 @@ func load(ctx context.Context, address string, calls []wire.Call, callers int, s
 	}, nil
 }
 
-// caller asks the same server the same things round and round.
+// caller repeats the same calls to the same server.
 type caller struct {
 	conn  *grpc.ClientConn
 	calls []wire.Call

@@ -53,26 +53,25 @@ func start(ctx context.Context, args []string) error {
 	return document.Insert(o.write, "bench-registry", text, origin)
 }
 
-// options are what the flags say.
+// options are the command-line flags.
 type options struct {
 	// catalog and objects are directories; empty for the real catalogs.
 	catalog, objects string
 	// registry is a program to measure instead of one built from this checkout.
 	registry string
-	// work is a directory for catalogs and indexes; empty for one that is
-	// removed at the end.
+	// work is a directory for catalogs and indexes; empty for a temporary one.
 	work string
-	// write is a document to put the report into.
+	// write is the document for the report.
 	write string
 	only  *regexp.Regexp
 	quick bool
-	// peerTenfold lets opm serve the catalog ten times as large, too.
+	// peerTenfold also measures opm with the catalog ten times as large.
 	peerTenfold bool
-	// rounds of starting and of calling, and of what takes opm long.
+	// The numbers of rounds for starts, for calls, and for slow operations of opm.
 	startRounds, callRounds, peerRounds int
-	// span is how long a load lasts, settle how long a server gets to rest.
+	// span is the duration of a load. settle is how long a server gets to become idle.
 	span, settle time.Duration
-	// copies is how often the catalog is in the larger one.
+	// copies is the number of copies of the catalog in the larger one.
 	copies int
 }
 
@@ -109,8 +108,8 @@ func parse(args []string, output io.Writer) (options, error) {
 	return o, nil
 }
 
-// findPaths fills in the real catalogs where none is named, and makes the
-// paths absolute: the servers run in a directory of their own.
+// findPaths sets the real catalogs as defaults and makes the paths absolute, because the servers
+// run in their own directory.
 func (o *options) findPaths(ctx context.Context) error {
 	for name, dir := range map[string]*string{realcatalogs.Metadata: &o.catalog, realcatalogs.Objects: &o.objects} {
 		if *dir != "" {

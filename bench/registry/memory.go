@@ -14,21 +14,21 @@ import (
 
 const mib = 1 << 20
 
-// Targets for the memory that belongs to the registry alone.
+// Targets for the private memory of the registry.
 const (
 	restTarget  = 15 * mib
 	queryTarget = 30 * mib
 )
 
-// memoryCase is a server whose memory is looked at.
+// memoryCase is a server whose memory is measured.
 type memoryCase struct {
 	name   string
 	launch launch
-	// judged says that the targets hold for it.
+	// judged is set if the targets apply to the server.
 	judged bool
 }
 
-// memory measures memory at rest, while starting and under load.
+// memory measures memory at rest, during the start and under load.
 func (b *bench) memory(ctx context.Context) error {
 	table := b.report.add("Memory", "Private memory belongs to the process alone (RssAnon), mapped are pages of files (RssFile), "+
 		"which the system takes back when it needs them; the peak counts both (VmHWM). Queries are those of two catalog-operators "+
@@ -90,7 +90,7 @@ func (b *bench) memoryCases(ctx context.Context) ([]memoryCase, error) {
 		memoryCase{"directory and pogreb cache", b.opmLaunch(b.catalog, "--cache-dir="+cache), false}), nil
 }
 
-// memoryFigures are about three phases.
+// memoryFigures are the figures of the three phases.
 type memoryFigures struct {
 	start, rest, busy usage
 }
@@ -119,11 +119,11 @@ func (b *bench) memoryOf(ctx context.Context, l launch) (f memoryFigures, err er
 	return f, err
 }
 
-// clients is how many of each kind ask at the same time.
+// clients is the number of concurrent clients of each kind.
 const clients = 2
 
-// queryAsOLM asks what the catalog operator and the package server ask when a
-// catalog has become ready, both of them twice.
+// queryAsOLM makes the calls of OLM's catalog operator and package server for a new catalog, with
+// two clients of each kind.
 func queryAsOLM(ctx context.Context, address string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range clients {
@@ -141,8 +141,7 @@ func withClient(address string, do func(api.RegistryClient) error) error {
 	return errors.Join(do(api.NewRegistryClient(conn)), conn.Close())
 }
 
-// snapshot asks as the catalog operator: for each package when it is met with in
-// the list of bundles for the first time.
+// snapshot makes the calls of the catalog operator: ListBundles, and GetPackage when a package first occurs.
 func snapshot(ctx context.Context, client api.RegistryClient) error {
 	seen := map[string]bool{}
 	var failed error
@@ -158,8 +157,7 @@ func snapshot(ctx context.Context, client api.RegistryClient) error {
 	return nil
 }
 
-// refresh asks as the package server: for all packages and their channels at
-// once.
+// refresh makes the calls of the package server: for all packages and their channels at once.
 func refresh(ctx context.Context, client api.RegistryClient) error {
 	bundles, err := client.ListBundles(ctx, &api.ListBundlesRequest{})
 	if err := each(bundles, err, func(*api.Bundle) {}); err != nil {

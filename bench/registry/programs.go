@@ -12,12 +12,12 @@ import (
 	"github.com/chandlery/chandlery/test/oracle"
 )
 
-// programs are the paths of what is measured.
+// programs are the paths of the measured programs.
 type programs struct {
 	registry, floor, opm string
 }
 
-// buildPrograms builds them, the registry unless one is given.
+// buildPrograms builds the programs. It does not build the registry if a path is given.
 func buildPrograms(ctx context.Context, dir, registry string, progress io.Writer) (programs, error) {
 	p := programs{registry: registry, floor: filepath.Join(dir, "floor")}
 	opm, err := oracle.Build(ctx, progress)
@@ -35,7 +35,7 @@ func buildPrograms(ctx context.Context, dir, registry string, progress io.Writer
 	return p, goBuild(ctx, "./cmd/registry", p.registry)
 }
 
-// goBuild builds a package of this checkout the way a release is built.
+// goBuild builds a package of this checkout with the flags of a release.
 func goBuild(ctx context.Context, pkg, target string) error {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
@@ -50,7 +50,7 @@ func goBuild(ctx context.Context, pkg, target string) error {
 	return nil
 }
 
-// command runs a program to its end. What it prints is part of its error.
+// command runs a program. Its error contains the output.
 func command(ctx context.Context, name string, args ...string) error {
 	output, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -59,7 +59,7 @@ func command(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// firstLine shortens what a program says to what fits into a table.
+// firstLine shortens the output of a program for a table.
 func firstLine(output []byte) string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(output), []byte("\n"))
 	return string(line[:min(len(line), 200)])

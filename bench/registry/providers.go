@@ -16,13 +16,13 @@ import (
 const (
 	// providersTarget is in seconds.
 	providersTarget = 1e-3
-	// maxAPIs is how many APIs the registry is asked about.
+	// maxAPIs is the number of APIs in calls to the registry.
 	maxAPIs = 200
-	// maxPeerAPIs is how many opm is asked about, which takes it long.
+	// maxPeerAPIs is the number of APIs in calls to opm, which is slow.
 	maxPeerAPIs = 4
 )
 
-// providerCalls are the RPCs that look for who provides an API.
+// providerCalls returns the RPCs that find providers of an API.
 func providerCalls() map[string]func(context.Context, api.RegistryClient, *api.GroupVersionKind) error {
 	drain := func(s grpc.ServerStreamingClient[api.ChannelEntry], err error) error {
 		return each(s, err, func(*api.ChannelEntry) {})
@@ -76,8 +76,7 @@ func (b *bench) providers(ctx context.Context) (err error) {
 	return nil
 }
 
-// apis returns APIs that heads of default channels provide or not, from all
-// over the catalog.
+// apis returns APIs from all parts of the catalog, whether heads of default channels provide them or not.
 func (r *recorded) apis() []*api.GroupVersionKind {
 	var all []*api.GroupVersionKind
 	seen := map[string]bool{}
@@ -92,7 +91,7 @@ func (r *recorded) apis() []*api.GroupVersionKind {
 	return all
 }
 
-// timeProviders asks about each API once, after one call that does not count.
+// timeProviders makes a call for each API, after one call that does not count.
 func timeProviders(
 	ctx context.Context, s *server, apis []*api.GroupVersionKind,
 	call func(context.Context, api.RegistryClient, *api.GroupVersionKind) error,

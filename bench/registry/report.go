@@ -4,21 +4,21 @@ import (
 	"strings"
 )
 
-// report is what was measured.
+// report is the result of a run.
 type report struct {
 	intro  string
 	tables []*table
-	// verdicts are about the targets, one each.
+	// verdicts are the results for the targets, one each.
 	verdicts []verdict
 }
 
-// verdict says what became of a target.
+// verdict is the result for a target.
 type verdict struct {
 	line, target, measured string
 	holds                  bool
 }
 
-// answer says whether a target is met.
+// answer returns the text for a met or missed target.
 func (v verdict) answer() string {
 	switch {
 	case v.measured == missing:
@@ -30,34 +30,34 @@ func (v verdict) answer() string {
 	}
 }
 
-// table has a title, a header and rows of as many cells.
+// table has a title, a header and rows with as many cells.
 type table struct {
 	title, note string
 	header      []string
 	rows        [][]string
 }
 
-// add begins a table.
+// add adds a table.
 func (r *report) add(title, note string, header ...string) *table {
 	t := &table{title: title, note: note, header: header}
 	r.tables = append(r.tables, t)
 	return t
 }
 
-// row ends a table with another row.
+// row adds a row to a table.
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// atMost judges a figure that must not be larger than a limit.
+// atMost adds a target with an upper limit.
 func (r *report) atMost(line string, got, limit float64, format func(float64) string) {
 	r.verdicts = append(r.verdicts, verdict{line, "at most " + format(limit), format(got), got <= limit})
 }
 
-// atLeast judges a figure that must not be smaller than a limit.
+// atLeast adds a target with a lower limit.
 func (r *report) atLeast(line string, got, limit float64, format func(float64) string) {
 	r.verdicts = append(r.verdicts, verdict{line, "at least " + format(limit), format(got), got >= limit})
 }
 
-// markdown returns the targets, then the tables.
+// markdown returns the targets and then the tables.
 func (r *report) markdown() string {
 	var out strings.Builder
 	out.WriteString(r.intro + "\n\n")

@@ -17,24 +17,24 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// launch says how to start a server.
+// launch describes how to start a server.
 type launch struct {
 	name string
 	// path is the program; args returns its arguments.
 	path string
 	args func(grpcPort, observerPort int) []string
-	// before are words in front of the program, to start it by another one.
+	// before are words before the program, to start it by another program.
 	before []string
-	// floor has no health service: it serves as soon as it can be connected to.
+	// floor is set for the floor, which has no health service. It serves as soon as it accepts connections.
 	floor bool
-	// patience is how long it may take to serve.
+	// patience bounds the start.
 	patience time.Duration
 }
 
 // patience is enough for the slowest start on a slow machine.
 const patience = 10 * time.Minute
 
-// registryLaunch serves a directory or an index file with the registry.
+// registryLaunch returns how to serve a directory or an index file with the registry.
 func (b *bench) registryLaunch(content string, more ...string) launch {
 	return launch{
 		name: "registry", path: b.programs.registry, patience: patience,
@@ -47,7 +47,7 @@ func (b *bench) registryLaunch(content string, more ...string) launch {
 	}
 }
 
-// opmLaunch serves a directory with opm.
+// opmLaunch returns how to serve a directory with opm.
 func (b *bench) opmLaunch(dir string, more ...string) launch {
 	return launch{
 		name: "opm", path: b.programs.opm, patience: patience,
@@ -60,7 +60,7 @@ func (b *bench) opmLaunch(dir string, more ...string) launch {
 	}
 }
 
-// floorLaunch answers a recording.
+// floorLaunch returns how to serve a recording with the floor.
 func (b *bench) floorLaunch(recording string) launch {
 	return launch{
 		name: "floor", path: b.programs.floor, patience: patience, floor: true,
@@ -81,8 +81,8 @@ type server struct {
 	address  string
 	observer string
 	ports    []*ports.Port
-	// wall is the time from the start of the process until it served, cpu what
-	// it computed until then, both in seconds.
+	// wall is the time from the start of the process until it served. cpu is the processor time
+	// until then. Both are in seconds.
 	wall, cpu float64
 }
 
@@ -98,7 +98,7 @@ func (b *bench) start(ctx context.Context, l launch) (*server, error) {
 	return s, nil
 }
 
-// spawn runs a server and does not wait for anything.
+// spawn starts a server and does not wait for it.
 func (b *bench) spawn(ctx context.Context, l launch) (*server, time.Time, error) {
 	s := &server{launch: l}
 	for range 2 {
@@ -124,10 +124,10 @@ func (b *bench) spawn(ctx context.Context, l launch) (*server, time.Time, error)
 	return s, began, nil
 }
 
-// pollInterval is how closely the moment of readiness is seen.
+// pollInterval is the precision of the time of readiness.
 const pollInterval = 2 * time.Millisecond
 
-// awaitServing asks until the server says that it serves.
+// awaitServing checks the server's health until it serves.
 func (s *server) awaitServing(ctx context.Context, began time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, s.launch.patience)
 	defer cancel()
@@ -171,11 +171,11 @@ func (s *server) serving(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// stop ends a server, by force if need be.
+// stop stops a server, and kills it if necessary.
 func (s *server) stop() error {
 	err := s.Stop(20 * time.Second)
 	if errors.Is(err, process.ErrKilled) {
-		err = nil // opm waits for ever for a client that stopped reading
+		err = nil // opm waits forever for a client that has stopped reading
 	}
 	return errors.Join(err, s.releasePorts())
 }
@@ -189,7 +189,7 @@ func (s *server) releasePorts() error {
 	return all
 }
 
-// dial returns a connection that tries again at once when nobody listens yet.
+// dial returns a connection that retries at once while the server does not listen yet.
 func dial(address string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -23,7 +23,7 @@ type starts struct {
 	peak, private float64
 }
 
-// time starts a server and stops it again.
+// time starts and stops a server and adds the figures.
 func (b *bench) time(ctx context.Context, l launch, into *starts) error {
 	s, began, err := b.spawn(ctx, l)
 	if err != nil {
@@ -40,10 +40,10 @@ func (b *bench) time(ctx context.Context, l launch, into *starts) error {
 	return nil
 }
 
-// cells show the figures.
+// cells returns the figures as cells of a table.
 func (s starts) cells() []string { return []string{s.wall.text(seconds), s.cpu.text(seconds)} }
 
-// coldStarts measures starts from a directory alone.
+// coldStarts measures starts without an index or a cache.
 func (b *bench) coldStarts(ctx context.Context) error {
 	inYAML, err := b.asYAML(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func (b *bench) coldStarts(ctx context.Context) error {
 	return nil
 }
 
-// compareCold starts both servers in turns. The first start of the registry,
-// which warms the files, does not count.
+// compareCold starts both servers in turns. The first start of the registry loads the files into
+// the page cache and does not count.
 func (b *bench) compareCold(ctx context.Context, dir string) (ours, theirs starts, err error) {
 	if err := b.time(ctx, b.registryLaunch(dir), &starts{}); err != nil {
 		return ours, theirs, err
@@ -93,7 +93,7 @@ func (b *bench) compareCold(ctx context.Context, dir string) (ours, theirs start
 	return ours, theirs, nil
 }
 
-// compareWithText compares a cold start with reading the text alone.
+// compareWithText compares a cold start with only reading the text.
 func (b *bench) compareWithText(ctx context.Context, ours starts) error {
 	table := b.report.add("The text alone", "Reading the same files and finding their tokens, on all cores; "+
 		"nothing is decoded or kept.", "By", "Time", "CPU", "cold start over it")
@@ -102,7 +102,7 @@ func (b *bench) compareWithText(ctx context.Context, ours starts) error {
 		var wall, cpu sample
 		rounds := b.startRounds
 		if i > 0 {
-			rounds = 1 // for orientation
+			rounds = 1 // a rough figure suffices
 		}
 		for range rounds {
 			took, computed, err := timeText(ctx, b.catalog, way.read)
@@ -120,14 +120,13 @@ func (b *bench) compareWithText(ctx context.Context, ours starts) error {
 	return nil
 }
 
-// peerCache returns a cache directory that opm has filled, in its own form.
+// peerCache returns a cache directory that opm has filled in its default form.
 func (b *bench) peerCache(ctx context.Context) (string, error) {
 	return b.fillPeerCache(ctx, b.catalog, "opm-cache", false)
 }
 
-// fillPeerCache lets opm fill a cache directory, once. It takes the form that it
-// finds in the directory; what it takes for the JSON form is an empty folder and
-// a digest that is wrong.
+// fillPeerCache fills a cache directory with opm, once. opm uses the form that it finds in the
+// directory. It recognizes the JSON form by an empty folder and a wrong digest.
 func (b *bench) fillPeerCache(ctx context.Context, catalog, name string, asJSON bool) (string, error) {
 	dir := filepath.Join(b.dir, name)
 	if _, err := os.Stat(dir); err == nil {
@@ -153,12 +152,12 @@ func (b *bench) fillPeerCache(ctx context.Context, catalog, name string, asJSON 
 	return dir, nil
 }
 
-// warmCase is a way to start with everything prepared.
+// warmCase is a kind of start with an index or a cache.
 type warmCase struct {
 	name   string
 	launch launch
 	rounds int
-	// limit says that the target holds for it.
+	// limit is set if the target applies.
 	limit bool
 }
 
@@ -180,7 +179,7 @@ func (b *bench) warmStarts(ctx context.Context) error {
 		for round := -1; round < c.rounds; round++ {
 			into := &s
 			if round < 0 {
-				into = &starts{} // fills the cache of the registry, and warms the files
+				into = &starts{} // fills the cache of the registry and the page cache
 			}
 			if err := b.time(ctx, c.launch, into); err != nil {
 				b.sayf("%v", err)
@@ -230,7 +229,7 @@ func (b *bench) warmCases(ctx context.Context, large string) ([]warmCase, error)
 	return cases, nil
 }
 
-// sizes compares what lies on disk.
+// sizes compares the sizes on disk.
 func (b *bench) sizes(ctx context.Context) error {
 	table := b.report.add("Size on disk", "", "What", "Bytes", "over compact JSON")
 	compact, err := compactSize(ctx, b.catalog)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// missing stands for a figure that there is not.
+// missing stands for an unavailable figure.
 const missing = "n/a"
 
 // sample is a figure of several rounds.
 type sample []float64
 
-// median returns the middle, or NaN when there is nothing.
+// median returns the median, or NaN for an empty sample.
 func (s sample) median() float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -26,9 +26,8 @@ func (s sample) median() float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// over returns the median of the ratios round by round, so that what disturbs
-// the machine for a while disturbs both. Where the rounds do not correspond it
-// is the ratio of the medians.
+// over returns the median of the ratios round by round, so a temporary disturbance affects both. If
+// the numbers of rounds differ, it returns the ratio of the medians.
 func (s sample) over(other sample) float64 {
 	if len(s) != len(other) {
 		return s.median() / other.median()
@@ -40,7 +39,7 @@ func (s sample) over(other sample) float64 {
 	return ratios.median()
 }
 
-// text shows the median and, where there are several rounds, the extremes.
+// text returns the median and, for several rounds, the extremes.
 func (s sample) text(format func(float64) string) string {
 	switch len(s) {
 	case 0:
@@ -51,7 +50,7 @@ func (s sample) text(format func(float64) string) string {
 	return fmt.Sprintf("%s (%s–%s)", format(s.median()), format(slices.Min(s)), format(slices.Max(s)))
 }
 
-// seconds shows a duration given in seconds with three digits.
+// seconds formats a duration in seconds with three digits.
 func seconds(s float64) string {
 	switch {
 	case math.IsNaN(s):
@@ -65,7 +64,7 @@ func seconds(s float64) string {
 	}
 }
 
-// bytesText shows a number of bytes.
+// bytesText formats a number of bytes.
 func bytesText(n float64) string {
 	switch {
 	case math.IsNaN(n):
@@ -81,10 +80,10 @@ func bytesText(n float64) string {
 	}
 }
 
-// perSecond shows a rate.
+// perSecond formats a rate.
 func perSecond(n float64) string { return fmt.Sprintf("%.0f/s", n) }
 
-// times shows a ratio.
+// times formats a ratio.
 func times(ratio float64) string {
 	switch {
 	case math.IsNaN(ratio):
@@ -95,7 +94,7 @@ func times(ratio float64) string {
 	return fmt.Sprintf("%.3g", ratio)
 }
 
-// percentile returns the share p (0 to 1) of sorted durations in seconds.
+// percentile returns the value at the share p (0 to 1) of sorted durations, in seconds.
 func percentile(sorted []time.Duration, p float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

@@ -23,7 +23,7 @@ type textWay struct {
 	read func(ctx context.Context, dir string) error
 }
 
-// textWays returns the ways, the one that the target is about first.
+// textWays returns the ways, the one of the target first.
 func textWays() []textWay {
 	return []textWay{
 		{"fbc.Open, which finds every object and checks the syntax", openText},
@@ -33,7 +33,7 @@ func textWays() []textWay {
 	}
 }
 
-// openText lets the loader find the objects of a catalog.
+// openText finds the objects of a catalog with the loader.
 func openText(ctx context.Context, dir string) error {
 	reader, err := fbc.Open(ctx, os.DirFS(dir), fbc.Options{})
 	if err != nil {
@@ -67,7 +67,7 @@ func eachFile(visit func([]byte) error) func(context.Context, string) error {
 	}
 }
 
-// split asks for every object of a file as it is.
+// split splits a file into its objects without decoding them.
 func split(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	for {
@@ -78,7 +78,7 @@ func split(data []byte) error {
 	}
 }
 
-// tokenise asks for every token of a file.
+// tokenise reads every token of a file.
 func tokenise(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	for {
@@ -89,7 +89,7 @@ func tokenise(data []byte) error {
 	}
 }
 
-// timeText returns how long a way takes and what it computes meanwhile.
+// timeText returns the elapsed time and the processor time of a way.
 func timeText(ctx context.Context, dir string, read func(context.Context, string) error) (wall, cpu float64, err error) {
 	runtime.GC()
 	before, err := cpuTime(os.Getpid())

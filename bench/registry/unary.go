@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// trio are the servers that calls are compared on.
+// trio are the three servers whose calls are compared.
 type trio struct {
 	registry, floor *server
-	// opm is nil where it is not wanted.
+	// opm is nil if it is not measured.
 	opm *server
 }
 
-// startTrio starts them, the registry and opm on the same catalog.
+// startTrio starts the servers, the registry and opm on the same catalog.
 func (b *bench) startTrio(ctx context.Context) (trio, error) {
 	r, err := b.record(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (t trio) stop() error {
 	return all
 }
 
-// What the issue of this project asks for.
+// Targets for unary calls.
 const (
 	unaryThroughputTarget = 0.9
 	unaryTailTarget       = 1.1
@@ -87,7 +87,7 @@ func (b *bench) unary(ctx context.Context) (err error) {
 	return nil
 }
 
-// experience is what callers experienced of a server, round by round.
+// experience holds what callers measured of a server, round by round.
 type experience struct {
 	rates, middles, tails sample
 }
@@ -118,7 +118,7 @@ type unaryTurn struct {
 	rounds int
 }
 
-// compareUnary loads the servers in turns, after a round that does not count.
+// compareUnary loads the servers in turns, after a warm-up round.
 func (b *bench) compareUnary(ctx context.Context, t trio, method string, callers int) (unaryFigures, error) {
 	var f unaryFigures
 	calls := b.recorded.calls[method]
@@ -126,7 +126,7 @@ func (b *bench) compareUnary(ctx context.Context, t trio, method string, callers
 		{t.registry, &f.registry, b.callRounds}, {t.floor, &f.floor, b.callRounds}, {t.opm, &f.opm, b.peerRounds},
 	}
 	for round := -1; round < b.callRounds; round++ {
-		// Who comes first changes from round to round.
+		// The order changes from round to round.
 		turns[0], turns[1] = turns[1], turns[0]
 		for _, turn := range turns {
 			if turn.server == nil || round >= turn.rounds {
@@ -151,7 +151,7 @@ func callersText(n int) string {
 	return fmt.Sprintf("%d callers", n)
 }
 
-// spanOf returns how long a round is: the first one warms up.
+// spanOf returns the length of a round. The first round is a warm-up.
 func (b *bench) spanOf(round int) time.Duration {
 	if round < 0 {
 		return b.span / 4

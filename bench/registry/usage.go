@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the seconds that the threads of a process have computed.
+// cpuTime returns the processor time of a process, in seconds.
 func cpuTime(pid int) (float64, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(threads) == 0 {
@@ -43,8 +43,8 @@ func cpuTime(pid int) (float64, error) {
 	return total, nil
 }
 
-// ignoreMissing tells a process that is gone from a system without /proc, on
-// which there are no figures.
+// ignoreMissing returns an error for an ended process, and nil on a system without /proc, where
+// there are no figures.
 func ignoreMissing(pid int) error {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return nil //nolint:nilerr // a system without it is none to fail on
@@ -54,17 +54,17 @@ func ignoreMissing(pid int) error {
 
 // usage is the memory of a process in bytes.
 type usage struct {
-	// peak is the most that was resident at any time, mapped files included.
+	// peak is the largest resident memory so far, mapped files included.
 	peak float64
-	// private is what belongs to nobody else and to no file.
+	// private is the memory that is neither shared nor mapped from a file.
 	private float64
-	// mapped are pages of files.
+	// mapped is the memory mapped from files.
 	mapped float64
-	// proportional counts shared pages by the number of those who share them.
+	// proportional counts shared pages divided by the number of their users.
 	proportional float64
 }
 
-// memoryOf returns what /proc says about a process.
+// memoryOf returns the memory of a process, from /proc.
 func memoryOf(pid int) (usage, error) {
 	status, err := fields(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -83,7 +83,7 @@ func memoryOf(pid int) (usage, error) {
 	}, nil
 }
 
-// totalMemory returns how much this machine has.
+// totalMemory returns the memory of this machine in bytes.
 func totalMemory() float64 {
 	info, err := fields("/proc/meminfo")
 	if err != nil {
@@ -92,7 +92,7 @@ func totalMemory() float64 {
 	return info["MemTotal"]
 }
 
-// fields reads lines like "RssAnon:  1234 kB" into bytes.
+// fields parses lines like "RssAnon:  1234 kB" into bytes.
 func fields(name string) (map[string]float64, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -110,16 +110,16 @@ func fields(name string) (map[string]float64, error) {
 	return found, nil
 }
 
-// watcher looks at a process in short intervals and keeps the largest figures.
+// watcher reads the memory of a process at short intervals and stores the largest figures.
 type watcher struct {
 	cancel context.CancelFunc
 	done   chan usage
 }
 
-// watchInterval is short against what is watched and long against a look.
+// watchInterval is short compared with the watched operations and long compared with a read.
 const watchInterval = 5 * time.Millisecond
 
-// watch begins to look at a process.
+// watch begins to watch a process.
 func watch(ctx context.Context, pid int) *watcher {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watcher{cancel: cancel, done: make(chan usage, 1)}
@@ -141,8 +141,7 @@ func watch(ctx context.Context, pid int) *watcher {
 	return w
 }
 
-// look raises the figures to what a process has now. One that has ended has
-// nothing.
+// look updates the largest figures. A process that has ended has none.
 func (u *usage) look(pid int) {
 	status, err := fields(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

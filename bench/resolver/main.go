@@ -1,5 +1,5 @@
-// Command resolver measures how long resolution takes on the real metadata catalog,
-// and how that grows with the catalog and with the number of Subscriptions.
+// Command resolver measures the time of resolution on the real metadata catalog, and its growth
+// with the catalog and the number of Subscriptions.
 //
 //	go run ./bench/resolver [--rounds 9] [--write docs/measurements.md] [--plot docs/resolution.svg]
 //
@@ -33,11 +33,11 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the command-line flags.
 type options struct {
-	// rounds is how often each thing is measured; the median of them counts.
+	// rounds is the number of rounds of each measurement; the median counts.
 	rounds int
-	// write is a document to put the report into, plot the file for the curves.
+	// write is the document for the report. plot is the file for the curves.
 	write, plot string
 }
 

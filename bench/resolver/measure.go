@@ -12,28 +12,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// figures are what was measured.
+// figures are the measured values.
 type figures struct {
 	rounds            int
 	packages, bundles int
 	heap              int64
-	// plain are the times of one Subscription for each package, dependent those of
-	// one for each bundle that has dependencies; unmet of those have no solution.
+	// plain are the times for one Subscription to each package without dependencies. dependent are
+	// the times for each bundle with dependencies; unmet of these have no solution.
 	plain, dependent spread
 	unmet            int
-	// slowest names the bundle whose dependencies take longest.
+	// slowest is the bundle whose dependencies take longest.
 	slowest string
-	// floor is the time to look up a package, its channel and the head of it.
+	// floor is the time to look up a package, its channel and the channel's head.
 	floor time.Duration
-	// hundred is the time of hundred Subscriptions, memoOne and memoHundred those
-	// of problems that are known.
+	// hundred is the time for a hundred Subscriptions. memoOne and memoHundred are the times for
+	// problems in the memo.
 	hundred, memoOne, memoHundred time.Duration
 	hundredUnmet                  int
 	byCatalog                     []catalogPoint
 	bySubscriptions               []subscriptionPoint
 }
 
-// catalogPoint is what was measured with a catalog of some size.
+// catalogPoint are the values for one size of the catalog.
 type catalogPoint struct {
 	name             string
 	packages         int
@@ -41,14 +41,14 @@ type catalogPoint struct {
 	plain, dependent time.Duration
 }
 
-// subscriptionPoint is what was measured with a number of Subscriptions.
+// subscriptionPoint are the values for one number of Subscriptions.
 type subscriptionPoint struct {
 	subscriptions int
 	cold, memo    time.Duration
 	unmet         int
 }
 
-// spread are times, ascending.
+// spread are sorted times.
 type spread []time.Duration
 
 func (s spread) at(share float64) time.Duration { return s[int(share*float64(len(s)-1))] }
@@ -63,12 +63,12 @@ func problem(catalog *content.Catalog, subscriptions ...resolver.Subscription) r
 	}
 }
 
-// toHead is a Subscription to the default channel of a package.
+// toHead returns a Subscription to the default channel of a package.
 func toHead(p *content.Package) resolver.Subscription {
 	return resolver.Subscription{Name: p.Name, Catalog: key, Package: p.Name, Channel: p.DefaultChannel}
 }
 
-// median measures something so many times.
+// median returns the median time of a number of rounds.
 func median(rounds int, do func()) time.Duration {
 	times := make(spread, rounds)
 	for i := range times {
@@ -80,8 +80,7 @@ func median(rounds int, do func()) time.Duration {
 	return times[rounds/2]
 }
 
-// each measures something that takes less than the clock can tell apart, as the
-// mean of many.
+// each measures an operation that is too short for the clock, as the mean of many.
 func each(rounds int, do func()) time.Duration {
 	const many = 1000
 	return median(rounds, func() {
@@ -138,8 +137,7 @@ func headOf(p *content.Package) *content.Entry {
 	return channel.Chain[0]
 }
 
-// dependents are Subscriptions that begin with each of the bundles that have
-// dependencies.
+// dependents returns Subscriptions that start at each of the bundles with dependencies.
 func dependents(catalog *content.Catalog) []resolver.Subscription {
 	var out []resolver.Subscription
 	for _, p := range catalog.Packages() {
@@ -172,7 +170,7 @@ func failures(s resolver.Solution) int {
 	return n
 }
 
-// lookUp measures the least that there is to do for a Subscription.
+// lookUp measures the least work for a Subscription.
 func (f *figures) lookUp(catalog *content.Catalog) {
 	byName := map[string]*content.Package{}
 	for _, p := range catalog.Packages() {
@@ -186,7 +184,7 @@ func (f *figures) lookUp(catalog *content.Catalog) {
 	})
 }
 
-// spaced gives Subscriptions to n packages, from all over the catalog.
+// spaced returns Subscriptions to n packages, spread over the catalog.
 func spaced(catalog *content.Catalog, n int) []resolver.Subscription {
 	packages := catalog.Packages()
 	n = min(n, len(packages))
@@ -197,7 +195,7 @@ func spaced(catalog *content.Catalog, n int) []resolver.Subscription {
 	return out
 }
 
-// many measures how resolution grows with the number of Subscriptions.
+// many measures the growth of resolution with the number of Subscriptions.
 func (f *figures) many(ctx context.Context, catalog *content.Catalog) {
 	for _, n := range []int{1, 3, 10, 30, 100, 300} {
 		p := problem(catalog, spaced(catalog, n)...)
@@ -219,8 +217,8 @@ func (f *figures) many(ctx context.Context, catalog *content.Catalog) {
 	}
 }
 
-// grow measures how resolution grows with the size of the catalog: the same
-// Subscriptions each time, which with all they need are in every part of it.
+// grow measures the growth of resolution with the size of the catalog. The Subscriptions are the
+// same each time; every part of the catalog has them and their dependencies.
 func (f *figures) grow(ctx context.Context, source *bundles.Catalog, whole *content.Catalog) error {
 	plain, dependent, keep := probes(ctx, whole)
 	if len(plain) == 0 || len(dependent) == 0 {
@@ -249,8 +247,8 @@ func (f *figures) grow(ctx context.Context, source *bundles.Catalog, whole *cont
 	return nil
 }
 
-// probes are Subscriptions to measure in catalogs of all sizes, without
-// dependencies and with some that are met, and the packages they need.
+// probes returns Subscriptions to measure in catalogs of all sizes, without dependencies and with
+// dependencies that are met, and the packages that they need.
 func probes(ctx context.Context, catalog *content.Catalog) (plain, dependent []resolver.Subscription, keep map[string]bool) {
 	keep = map[string]bool{}
 	for i, p := range catalog.Packages() {
@@ -272,7 +270,7 @@ func probes(ctx context.Context, catalog *content.Catalog) (plain, dependent []r
 	return plain, dependent, keep
 }
 
-// typical is the median over several Subscriptions, each resolved alone.
+// typical returns the median over several Subscriptions, each resolved alone.
 func (f *figures) typical(ctx context.Context, catalog *content.Catalog, subscriptions []resolver.Subscription) time.Duration {
 	times := make(spread, len(subscriptions))
 	for i, s := range subscriptions {

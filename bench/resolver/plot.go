@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// picture is charts side by side.
+// picture is a row of charts.
 type picture []chart
 
-// chart has a scale of times upwards; both of its scales are logarithmic.
+// chart has a vertical scale of times. Both of its scales are logarithmic.
 type chart struct {
 	title, across string
 	curves        []curve
 }
 
-// curve is drawn through its points.
+// curve is a line through its points.
 type curve struct {
 	name   string
 	points []point
@@ -24,8 +24,7 @@ type curve struct {
 // point is a number and a time in seconds.
 type point struct{ x, seconds float64 }
 
-// The sizes of a chart, in pixels: its plane, and what is left of, above and below
-// it.
+// The dimensions of a chart, in pixels: the plot area, and the margins left of, above and below it.
 const (
 	planeWidth, planeHeight = 360.0, 280.0
 	left, top, right, below = 76.0, 64.0, 24.0, 56.0
@@ -33,8 +32,8 @@ const (
 	chartHeight             = top + planeHeight + below
 )
 
-// style has colours for light and dark backgrounds; the second of two curves is
-// dashed as well, for those who cannot tell the colours apart.
+// style has colors for light and dark backgrounds. The second of two curves is also dashed, for
+// readers who cannot distinguish the colors.
 const style = `<style>
 svg { font: 13px system-ui, sans-serif; }
 .ground { fill: #ffffff; } text { fill: #1f2328; } .grid { stroke: #d1d9e0; } .frame { stroke: #59636e; fill: none; }
@@ -47,7 +46,7 @@ svg { font: 13px system-ui, sans-serif; }
 </style>
 `
 
-// svg draws the picture.
+// svg returns the picture.
 func (p picture) svg() string {
 	var b strings.Builder
 	width := chartWidth * float64(len(p))
@@ -64,14 +63,14 @@ func (p picture) svg() string {
 	return b.String()
 }
 
-// scale is a logarithmic axis over whole decades or what is asked for.
+// scale is a logarithmic axis.
 type scale struct{ from, to, length float64 }
 
 func (s scale) at(v float64) float64 {
 	return (math.Log10(v) - math.Log10(s.from)) / (math.Log10(s.to) - math.Log10(s.from)) * s.length
 }
 
-// bounds gives the smallest and the largest of what the points have.
+// bounds returns the smallest and the largest value of the points.
 func (c chart) bounds(of func(point) float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, curve := range c.curves {
@@ -94,8 +93,7 @@ func (c chart) draw(b *strings.Builder) {
 	}
 }
 
-// axes draws the frame, a line for each decade of time, and below it the numbers of
-// the first curve's points.
+// axes draws the frame, a line for each decade of time, and the numbers of the first curve's points below.
 func (c chart) axes(b *strings.Builder, across, up scale) {
 	for decade := math.Round(math.Log10(up.from)); decade <= math.Round(math.Log10(up.to)); decade++ {
 		seconds := math.Pow(10, decade)
@@ -117,7 +115,7 @@ func (c chart) axes(b *strings.Builder, across, up scale) {
 	fmt.Fprintf(b, `<text transform="translate(16,%.0f) rotate(-90)" text-anchor="middle">time of one resolution</text>`+"\n", top+planeHeight/2)
 }
 
-// decadeText names a power of ten of seconds.
+// decadeText returns the name of a power of ten of seconds.
 func decadeText(seconds float64) string {
 	for _, unit := range []struct {
 		name string
@@ -130,7 +128,7 @@ func decadeText(seconds float64) string {
 	return fmt.Sprintf("%.0f ns", seconds*1e9)
 }
 
-// draw draws a curve, and its name above the plane.
+// draw draws a curve and its name above the plot area.
 func (c curve) draw(b *strings.Builder, i int, across, up scale) {
 	class := fmt.Sprintf("c%d", i)
 	var path []string

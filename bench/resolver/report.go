@@ -13,7 +13,7 @@ const (
 	milli = time.Millisecond
 )
 
-// markdown is the report.
+// markdown returns the report.
 func (f *figures) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cores, on which %s processes ran or waited; %s; %d packages, %d bundles; each figure is the median of %d rounds.\n\n",
@@ -40,7 +40,7 @@ func (f *figures) markdown() string {
 	return b.String()
 }
 
-// load is the mean number of processes that want a core, over the last minute.
+// load returns the load average of the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -50,7 +50,7 @@ func load() string {
 	return mean
 }
 
-// targets is the table of what was promised.
+// targets writes the table of the targets.
 func (f *figures) targets(b *strings.Builder) {
 	b.WriteString("| Figure | Target | Measured | Holds |\n|---|---|---|---|\n")
 	row := func(what string, target, got time.Duration) {
@@ -79,7 +79,7 @@ func answer(holds bool) string {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
 
-// text gives a time with three digits.
+// text formats a time with three digits.
 func text(d time.Duration) string {
 	switch {
 	case d < micro:
@@ -95,7 +95,7 @@ func text(d time.Duration) string {
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
-// plot is the two curves.
+// plot returns the two curves.
 func (f *figures) plot() picture {
 	size := chart{title: "One Subscription, by size of the catalog", across: "packages in the catalog"}
 	plain, dependent := curve{name: "without dependencies"}, curve{name: "with dependencies"}

@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
-// copies gives the catalog n times: each further copy is renamed throughout, its
-// packages, bundles and API groups, so that it has dependencies of its own.
+// copies returns n copies of the catalog in one. In each further copy all packages, bundles and API
+// groups are renamed, so it has its own dependencies.
 func copies(source *bundles.Catalog, n int) (*bundles.Catalog, error) {
 	out := &bundles.Catalog{Packages: slices.Clone(source.Packages)}
 	for i := 2; i <= n; i++ {
@@ -27,7 +27,7 @@ func copies(source *bundles.Catalog, n int) (*bundles.Catalog, error) {
 	return out, nil
 }
 
-// part gives every n-th package, and those that are to be kept.
+// part returns every n-th package and the packages to keep.
 func part(source *bundles.Catalog, n int, keep map[string]bool) *bundles.Catalog {
 	out := &bundles.Catalog{}
 	for i, p := range source.Packages {
@@ -68,8 +68,7 @@ func rename(p *bundles.Package, suffix string) (*bundles.Package, error) {
 	return out, nil
 }
 
-// renameValue renames the packages and API groups that a property names, however
-// deep in it.
+// renameValue renames the packages and API groups in a property at any depth.
 func renameValue(raw json.RawMessage, suffix string) (json.RawMessage, error) {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -101,8 +100,7 @@ func renameNames(value any, suffix string) {
 	}
 }
 
-// snapshot makes of a catalog what the supervisor holds of it, and says how many
-// bytes of heap that takes.
+// snapshot converts a catalog to the form of the supervisor and returns its size on the heap in bytes.
 func snapshot(source *bundles.Catalog) (catalog *content.Catalog, bytes int64, err error) {
 	before := heap()
 	catalog, err = content.FromCatalog(source)
@@ -114,9 +112,9 @@ func snapshot(source *bundles.Catalog) (catalog *content.Catalog, bytes int64, e
 	return catalog, bytes, nil
 }
 
-// heap gives the bytes in use once all garbage is collected.
+// heap returns the bytes in use after garbage collections.
 func heap() int64 {
-	// What the first one finds to be finalised goes with the second one.
+	// The second collection frees what the first one has found to be finalized.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

@@ -1,13 +1,13 @@
-// Command scale measures what one operator in many namespaces costs: time, requests by the audit log
-// of the API server, passes of controllers, processor time and memory.
+// Command scale measures the cost of one operator in many namespaces: time, requests in the audit
+// log of the API server, reconciliations, processor time and memory.
 //
 //	go run ./bench/scale [--namespaces 10,50,200] [--peer] [--profile DIR] [--write docs/measurements-scale.md]
 //
-// Each number of namespaces has control planes of its own, where one namespace has the operator
-// before, so that all is warm. Beside the supervisor stands the floor: a plain client that creates the
-// objects of each installation, with as many requests at once, and waits for the Deployments. With
-// --peer Operator Lifecycle Manager, which is built on first use, installs the same. The control
-// planes are real, their nodes and pods are kwok's. No root is needed.
+// Each number of namespaces has its own control planes, where one namespace already has the
+// operator as a warm-up. The supervisor is compared with the floor: a plain client that creates the
+// objects of each installation, with the same number of concurrent requests, and waits for the
+// Deployments. With --peer, Operator Lifecycle Manager, which is built on first use, installs the
+// same. The control planes are real; kwok simulates their nodes and pods. It needs no root.
 package main
 
 import (
@@ -40,20 +40,20 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the command-line flags.
 type options struct {
 	// sizes are the numbers of namespaces that get the operator at once.
 	sizes []int
 	// profile is a folder for profiles of the supervisor; empty for none.
 	profile string
-	// peer is the largest number of namespaces at which Operator Lifecycle Manager is measured too.
+	// peer is the largest number of namespaces at which Operator Lifecycle Manager is measured.
 	peer int
-	// rest is for how long requests are counted while nothing changes, with the operator in the
-	// largest number of namespaces; 0 for not at all.
+	// rest is how long requests are counted while nothing changes, with the operator in the largest
+	// number of namespaces; 0 skips this.
 	rest time.Duration
-	// real has pods run on real nodes.
+	// real runs pods on real nodes.
 	real bool
-	// write is a document to put the report into.
+	// write is the document for the report.
 	write string
 }
 

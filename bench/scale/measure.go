@@ -14,26 +14,27 @@ import (
 	"github.com/chandlery/chandlery/test/scale"
 )
 
-// warm is how many namespaces have the operator before others are measured.
+// warm is the number of namespaces that have the operator before the measurement.
 const warm = 1
 
-// side is one way to install the bundle of test/scale in namespaces: a row of the report for each number
-// of them. The first side is the one that is measured, and the last is the floor of all.
+// side is one way to install the bundle of test/scale in namespaces. The report has a row for each
+// side and number of namespaces. The first side is the measured one, and the last is the floor.
 type side struct {
 	name string
-	// most is the largest number of namespaces at which it is measured; 0 for no limit.
+	// most is the largest number of namespaces at which the side is measured; 0 for no limit.
 	most int
-	// install installs it in so many namespaces of a new control plane at once.
+	// install installs the bundle in a number of namespaces of a new control plane at once.
 	install func(ctx context.Context, namespaces int) (*scale.Batch, error)
 }
 
-// afterwards is what the supervisor does with the largest number of namespaces when all have the operator:
-// at rest, and when the catalog gets a version that replaces it. It is empty where that is not measured.
+// afterwards are the requests of the supervisor after the installation in the largest number of
+// namespaces: at rest, and when the catalog gets a replacing version. It is empty if this is not
+// measured.
 type afterwards struct {
 	rest, update *scale.Batch
 }
 
-// sides returns all ways, with programs of a folder. The peer is Operator Lifecycle Manager.
+// sides returns all sides. dir is the folder of the programs. The peer is Operator Lifecycle Manager.
 func sides(dir string, o options, after *afterwards) ([]side, error) {
 	cluster := scale.Options{Root: ".", Dir: dir, RealNodes: o.real}
 	all := []side{{name: "supervisor", install: func(ctx context.Context, n int) (*scale.Batch, error) {
@@ -69,15 +70,15 @@ func (a *afterwards) measure(ctx context.Context, c *scale.Cluster, names []stri
 	return nil
 }
 
-// round is one number of namespaces, measured on each side.
+// round is the result for one number of namespaces on each side.
 type round struct {
 	namespaces int
-	// names and batches are those of the sides, in order.
+	// names and batches belong to the sides, in order.
 	names   []string
 	batches []*scale.Batch
 }
 
-// measure installs on each side, one number of namespaces after the other.
+// measure installs on each side, for one number of namespaces after the other.
 func measure(ctx context.Context, sizes []int, all []side) ([]round, error) {
 	var rounds []round
 	for _, n := range sizes {
@@ -98,15 +99,15 @@ func measure(ctx context.Context, sizes []int, all []side) ([]round, error) {
 	return rounds, nil
 }
 
-// installer is a control plane on which the operator is installed: that of a supervisor, or the floor.
+// installer is a control plane on which the operator is installed, by a supervisor or by the floor.
 type installer interface {
 	Prepare(ctx context.Context, names []string) error
 	Install(ctx context.Context, before int, names []string) (*scale.Batch, error)
 	Stop() error
 }
 
-// supervised installs with a supervisor, stores its profiles where there is a folder for them, and has
-// another function follow.
+// supervised installs with a supervisor and then calls another function. It stores profiles if
+// there is a folder for them.
 func supervised(ctx context.Context, options scale.Options, profiles string, namespaces int,
 	follow func(context.Context, *scale.Cluster, []string) error,
 ) (*scale.Batch, error) {
@@ -143,14 +144,15 @@ func floor(ctx context.Context, options scale.Options, namespaces int) (*scale.B
 	return install(ctx, f, namespaces, nothing, noMore)
 }
 
-// nothing happens around an installation of which no profiles are stored.
+// nothing is the function around an installation without profiles.
 func nothing(context.Context) (func() error, error) { return func() error { return nil }, nil }
 
-// noMore does nothing when all namespaces have the operator.
+// noMore does nothing after the installation.
 func noMore(context.Context, []string) error { return nil }
 
-// install installs the operator in namespaces of a control plane, has another function follow, and stops
-// it. What around returns ends what it began for the time of the installation.
+// install installs the operator in namespaces of a control plane, calls another function, and stops
+// the control plane. around is called before the installation, and the function that it returns is
+// called after it.
 func install(ctx context.Context, on installer, namespaces int, around func(context.Context) (func() error, error),
 	follow func(context.Context, []string) error,
 ) (_ *scale.Batch, err error) {

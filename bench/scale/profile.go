@@ -10,18 +10,18 @@ import (
 	"path/filepath"
 )
 
-// slice is how long one profile of processor time lasts, in seconds. The end of an installation is not
-// known before, and go tool pprof adds up the profiles that it is given.
+// slice is the length of one profile of processor time, in seconds. The end of an installation is
+// unknown beforehand. go tool pprof adds up several profiles.
 const slice = 5
 
 // profiler stores profiles of a process that serves them over HTTP.
 type profiler struct {
-	// address is where the process serves them, and prefix begins the paths of files.
+	// address is the address of the profiles. prefix is the prefix of the file paths.
 	address, prefix string
 }
 
-// start begins to store profiles of processor time, and returns the function that ends that, once the
-// last one is complete, and stores a profile of allocations.
+// start begins to store profiles of processor time. It returns a function that waits for the last
+// one and then stores a profile of allocations.
 func (p profiler) start(ctx context.Context) (func() error, error) {
 	if err := os.MkdirAll(filepath.Dir(p.prefix), 0o755); err != nil {
 		return nil, fmt.Errorf("making a folder for profiles: %w", err)
@@ -37,7 +37,7 @@ func (p profiler) start(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// slices stores one profile after the other until the end.
+// slices stores one profile after the other until end is closed.
 func (p profiler) slices(ctx context.Context, end <-chan struct{}) error {
 	for i := 1; ; i++ {
 		select {

@@ -40,7 +40,7 @@ func writeTimes(b *strings.Builder, rounds []round) {
 	}
 }
 
-// writeAfterwards writes what follows the installation in the largest number of namespaces.
+// writeAfterwards writes the requests after the installation in the largest number of namespaces.
 func writeAfterwards(b *strings.Builder, after afterwards) {
 	if after.rest == nil || after.update == nil {
 		return
@@ -81,7 +81,7 @@ func writePasses(b *strings.Builder, rounds []round) {
 	}
 }
 
-// writeRequests writes the requests of one installation beside their budget.
+// writeRequests writes the requests of one installation with their budget.
 func writeRequests(b *strings.Builder, r round) {
 	fmt.Fprintf(b, "\n## Requests of one installation\n\nThe mean of %d installations at once, from the audit log of the API server, and the budget that `test/e2e/scale`\n"+
 		"enforces. %d requests and %d reads are the limit of all.\n\n| Verb | Resource | Number | Budget | Why |\n|---|---|---|---|---|\n",
@@ -98,7 +98,7 @@ func writeRequests(b *strings.Builder, r round) {
 	}
 }
 
-// budget returns how many requests of a row there may be.
+// budget returns the largest allowed number of requests in a row.
 func budget(row scale.Row) string {
 	switch {
 	case row.Minute > 0:
@@ -111,7 +111,7 @@ func budget(row scale.Row) string {
 	return fmt.Sprintf("%g", row.Each)
 }
 
-// mostFirst returns an order by numbers, the largest first, then by name.
+// mostFirst returns a comparison by numbers, the largest first, and then by name.
 func mostFirst[K comparable](numbers map[K]int, byName func(a, b K) int) func(a, b K) int {
 	return func(a, b K) int { return cmp.Or(numbers[b]-numbers[a], byName(a, b)) }
 }

@@ -19,8 +19,7 @@ const kibi = 1 << 10
 
 func mebi(bytes int64) float64 { return float64(bytes) / kibi / kibi }
 
-// memory gives the bytes that belong to the supervisor alone, once it has come to
-// rest.
+// memory returns the supervisor's private memory in bytes, after it has become idle.
 func (s *scene) memory(ctx context.Context) (bytes int64, err error) {
 	if err := s.pause(ctx, s.o.settle); err != nil {
 		return 0, err
@@ -45,10 +44,10 @@ func (s *scene) memory(ctx context.Context) (bytes int64, err error) {
 	return 0, fmt.Errorf("looking at the supervisor's memory: no RssAnon, %w", lines.Err())
 }
 
-// requests are what the supervisor has asked of the API server so far.
+// requests are the requests of the supervisor to the API server so far.
 type requests struct {
-	// writes change something; renewals are those of the Lease, which alone is
-	// updated as a whole.
+	// writes are requests that change something. renewals are those of the Lease, which is the only
+	// object written with PUT.
 	writes, renewals int
 }
 

@@ -29,17 +29,16 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// podAddresses are those that kwok gives to pods.
+// podAddresses are the addresses that kwok assigns to pods.
 const podAddresses = "10.0.0.0/16"
 
-// image stands for any: kwok pulls none. The digest spares the supervisor to ask
-// for one.
+// image is never pulled, because kwok pulls no images. With a digest, the supervisor need not resolve it.
 const image = "registry.invalid/catalog@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// patience bounds the wait for the sources to be read.
+// patience bounds the wait until the sources are read.
 const patience = 10 * time.Minute
 
-// scene is what is measured and what it runs on.
+// scene is the measured supervisor with its environment.
 type scene struct {
 	o          options
 	out        io.Writer
@@ -50,7 +49,7 @@ type scene struct {
 	metrics    string
 }
 
-// inside measures, in a network namespace in which nothing is set up yet.
+// inside measures in a network namespace without any configuration.
 func inside(ctx context.Context, o options) (err error) {
 	log.SetLogger(logr.Discard())
 	for _, args := range [][]string{
@@ -118,8 +117,7 @@ func (s *scene) start(ctx context.Context, program string, args ...string) (*pro
 	})
 }
 
-// measure looks at memory with few sources and with many, then at what is written
-// while nothing happens.
+// measure measures memory with few and with many sources, and then the writes while idle.
 func (s *scene) measure(ctx context.Context) error {
 	if err := s.add(ctx, 0, s.o.first); err != nil {
 		return err
@@ -160,7 +158,7 @@ func (s *scene) measure(ctx context.Context) error {
 	return nil
 }
 
-// table prints figures as a table of a document.
+// table prints figures as a table for a document.
 func (s *scene) table(rows [][2]string) {
 	fmt.Fprintln(s.out, "| Figure | Value |\n|---|---|")
 	for _, row := range rows {

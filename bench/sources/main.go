@@ -1,12 +1,11 @@
-// Command sources measures what many CatalogSources cost a supervisor: memory for
-// each, and writes to the API server while nothing happens.
+// Command sources measures the cost of many CatalogSources for a supervisor: memory for each, and
+// writes to the API server while idle.
 //
 //	go run ./bench/sources [--sources 200] [--span 1m]
 //
-// The control plane is real; its nodes and pods are kwok's, and the addresses of
-// the pods lead to one registry, so that every replica answers and every catalog
-// is read. All of it runs in a network namespace of its own, for which it needs
-// root and Linux.
+// The control plane is real; kwok simulates its nodes and pods. The addresses of the pods lead to
+// one registry, so every replica answers and every catalog is read. Everything runs in a network
+// namespace of its own, which requires root and Linux.
 package main
 
 import (
@@ -38,15 +37,15 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the command-line flags.
 type options struct {
-	// sources is how many are added to the first ones.
+	// sources is the number of sources added to the first ones.
 	sources int
-	// first is how many there are when memory is looked at for the first time.
+	// first is the number of sources at the first memory measurement.
 	first int
-	// span is how long nothing happens, settle how long a process gets to rest.
+	// span is the idle time to measure. settle is how long a process gets to become idle.
 	span, settle time.Duration
-	// bin has the programs; set for the process inside the namespace.
+	// bin is the folder of the programs; set for the process inside the namespace.
 	bin string
 }
 
@@ -78,8 +77,7 @@ func start(ctx context.Context, args []string) error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// outside builds what is needed, for which the network is needed, and goes on in
-// a process that has a network of its own.
+// outside builds the programs, which requires the network. It then continues in a process with its own network.
 func outside(ctx context.Context, dir string, args []string) error {
 	if err := programs.Build(ctx, dir, "./cmd/registry", "./cmd/supervisor"); err != nil {
 		return err

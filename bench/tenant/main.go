@@ -1,12 +1,12 @@
-// Command tenant measures what a user with the ClusterRole edit in one namespace can do to
-// the supervisor: whether it keeps leading, how much memory it keeps, and how long an
-// installation in another namespace takes.
+// Command tenant measures what a user with the ClusterRole edit in one namespace can do to the
+// supervisor: whether it remains the leader, how much memory it uses, and how long an installation
+// in another namespace takes.
 //
 //	go run ./bench/tenant [--objects 900] [--size 1048576] [--duration 5m] [--kinds Deployment,Pod]
 //
-// The control plane is real, its nodes and pods are kwok's. No root is needed; with 900
-// objects of 1 MiB, 8 GiB of memory and 16 GiB of disk are. It ends with status 1 when the heap
-// grows by 30 MiB or more, or the supervisor loses its lead.
+// The control plane is real; kwok simulates its nodes and pods. It needs no root. With 900 objects
+// of 1 MiB it needs 8 GiB of memory and 16 GiB of disk. It exits with status 1 if the heap grows by
+// 30 MiB or more, or the supervisor loses its Lease.
 package main
 
 import (

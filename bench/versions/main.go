@@ -1,10 +1,10 @@
-// Command versions measures two things of ClusterServiceVersions: how soon one has
-// Succeeded when its Deployment is available, and what other clients of the API server
-// notice while a version is removed with all of its custom resources.
+// Command versions measures two properties of ClusterServiceVersions: the time from an available
+// Deployment to the phase Succeeded, and the delay of other clients of the API server while a
+// version is removed with all its custom resources.
 //
 //	go run ./bench/versions [--installs 20] [--objects 1000]
 //
-// The control plane is real, its nodes and pods are kwok's. No root is needed.
+// The control plane is real; kwok simulates its nodes and pods. It needs no root.
 package main
 
 import (
@@ -33,11 +33,11 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the command-line flags.
 type options struct {
-	// installs is how many versions are installed one after the other.
+	// installs is the number of versions installed one after the other.
 	installs int
-	// objects is how many custom resources the last of them has when it is deleted.
+	// objects is the number of custom resources of the last version when it is deleted.
 	objects int
 }
 

@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// calm is for how long other clients are measured before the removal.
+	// calm is how long other clients are measured before the removal.
 	calm = 30 * time.Second
-	// pause is how long another client waits between two requests.
+	// pause is the time between two requests of another client.
 	pause = 10 * time.Millisecond
 )
 
-// figures are what was measured.
+// figures are the measured values.
 type figures struct {
 	o options
-	// succeeded is how long after their Deployments were available versions had Succeeded.
+	// succeeded are the times from available Deployments to the phase Succeeded.
 	succeeded []time.Duration
-	// before and during are how long requests of others took.
+	// before and during are the times of other clients' requests.
 	before, during []time.Duration
-	// removal is how long the removal took.
+	// removal is the duration of the removal.
 	removal time.Duration
 }
 
-// measure sets everything up, measures and takes everything down.
+// measure sets everything up, measures and removes everything.
 func measure(ctx context.Context, o options, dir string) (_ *figures, err error) {
 	s, tearDown, err := setUp(ctx, dir)
 	if err != nil {
@@ -66,8 +66,8 @@ func measure(ctx context.Context, o options, dir string) (_ *figures, err error)
 	return f, nil
 }
 
-// install makes a version, and says how long after its Deployment was available it had
-// Succeeded, as somebody sees who watches both.
+// install creates a version and returns the time from its available Deployment to the phase
+// Succeeded, as a client sees it that watches both.
 func (s *scene) install(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -92,11 +92,11 @@ func (s *scene) install(ctx context.Context, csv *operatorsv1alpha1.ClusterServi
 	return took, nil
 }
 
-// errEnded says that a watch has ended before what it was for.
+// errEnded means that a watch has ended too early.
 var errEnded = errors.New("the watch has ended")
 
-// between is the time from a Deployment's being available to a version's having
-// Succeeded.
+// between returns the time from the event of an available Deployment to the event of a version in
+// the phase Succeeded.
 func between(deployments, versions <-chan watch.Event) (time.Duration, error) {
 	var available, succeeded time.Time
 	for available.IsZero() || succeeded.IsZero() {
@@ -129,8 +129,7 @@ func isAvailable(d *appsv1.Deployment) bool {
 	})
 }
 
-// remove deletes a version with its custom resources, and measures other clients before
-// and during that.
+// remove deletes a version with its custom resources and measures other clients before and during the removal.
 func (f *figures) remove(ctx context.Context, s *scene, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	quiet, cancel := context.WithTimeout(ctx, calm)
 	var err error
@@ -159,8 +158,7 @@ func (f *figures) remove(ctx context.Context, s *scene, csv *operatorsv1alpha1.C
 	return err
 }
 
-// others reads and writes one object after the other until ctx ends, and says how long
-// each request took.
+// others reads and writes one object after the other until ctx ends and returns the time of each request.
 func (s *scene) others(ctx context.Context) ([]time.Duration, error) {
 	var took []time.Duration
 	ticker := time.NewTicker(pause)

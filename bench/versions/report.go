@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// What is promised.
+// The targets.
 const (
 	targetSucceeded = time.Second
 	targetRatio     = 2.0
 )
 
-// percentile gives the value that p of a hundred do not exceed.
+// percentile returns the value that p percent of the values do not exceed.
 func percentile(values []time.Duration, p int) time.Duration {
 	if len(values) == 0 {
 		return 0
@@ -23,7 +23,7 @@ func percentile(values []time.Duration, p int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*p/100)]
 }
 
-// markdown is the report.
+// markdown returns the report.
 func (f *figures) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cores; %s; one supervisor.\n\n", runtime.NumCPU(), runtime.Version())

@@ -28,20 +28,20 @@ import (
 )
 
 const (
-	// home is where the operators are.
+	// home is the namespace of the operators.
 	home = "operators"
 	// patience bounds every wait.
 	patience = 20 * time.Minute
-	// polling is how often something is looked at.
+	// polling is the interval between checks of a condition.
 	polling = 100 * time.Millisecond
 )
 
-// lamps are the custom resources.
+// lamps is the kind of the custom resources.
 func lamps() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "bench.example", Version: "v1", Kind: "Lamp"}
 }
 
-// scene is what is measured and what it runs on.
+// scene is the measured supervisor with its environment.
 type scene struct {
 	dir        string
 	plane      *controlplane.ControlPlane
@@ -49,8 +49,7 @@ type scene struct {
 	supervisor *process.Process
 }
 
-// setUp starts a control plane and a supervisor. What is started is stopped by the
-// function that comes back.
+// setUp starts a control plane and a supervisor. The returned function stops everything.
 func setUp(ctx context.Context, dir string) (_ *scene, tearDown func() error, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	plane, err := controlplane.Start(ctx, controlplane.Options{})
@@ -109,7 +108,7 @@ func (s *scene) furnish(ctx context.Context) error {
 // keeper is the version that owns lamps.
 const keeper = "keeper"
 
-// definition is that of lamps, with the record of an install plan of the keeper.
+// definition returns the definition of lamps, with the record of an InstallPlan of the keeper.
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
@@ -128,8 +127,7 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// version is an operator with one Deployment. One that owns lamps wants them removed
-// with it.
+// version returns an operator with one Deployment. If it owns lamps, they are to be removed with it.
 func version(name string, owns bool) *operatorsv1alpha1.ClusterServiceVersion {
 	labels := map[string]string{"app": name}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
@@ -161,7 +159,7 @@ func version(name string, owns bool) *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// light makes that many lamps.
+// light creates a number of lamps.
 func (s *scene) light(ctx context.Context, count int) error {
 	for i := range count {
 		lamp := &unstructured.Unstructured{}
@@ -175,7 +173,7 @@ func (s *scene) light(ctx context.Context, count int) error {
 	return nil
 }
 
-// await waits until something holds.
+// await waits until a condition holds.
 func (s *scene) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
 		ok, err := holds(ctx)

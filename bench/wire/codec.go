@@ -7,14 +7,14 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Size is the target of a reply that is counted and not kept.
+// Size is the target of a reply whose size is counted and whose bytes are discarded.
 type Size int
 
-// Bytes is a message as it is sent: a reply that is kept, or a request.
+// Bytes is an encoded message: a recorded reply, or a request.
 type Bytes []byte
 
-// Codec returns a codec under the name of the protobuf one. It sends *Bytes as
-// they are, and receives into *Bytes or *Size.
+// Codec returns a codec with the name of the protobuf codec. It sends *Bytes unchanged, and
+// receives into *Bytes or *Size.
 func Codec() encoding.CodecV2 { return codec{} }
 
 type codec struct{}

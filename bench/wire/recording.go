@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Call is a request and what it was answered with, as bytes.
+// Call is a request with its replies, as bytes.
 type Call struct {
 	// Method is the full name, as /api.Registry/GetBundle.
 	Method  string
 	Request []byte
-	// Stream tells a stream of replies from a single one.
+	// Stream is set for a streaming method.
 	Stream  bool
 	Replies [][]byte
 }
@@ -25,7 +25,7 @@ func Split(method string) (service, name string) {
 	return service, name
 }
 
-// Write puts calls into a file.
+// Write writes calls to a file.
 func Write(name string, calls []Call) error {
 	file, err := os.Create(name)
 	if err != nil {
@@ -38,7 +38,7 @@ func Write(name string, calls []Call) error {
 	return nil
 }
 
-// Read returns the calls that were put into a file.
+// Read reads calls from a file.
 func Read(name string) ([]Call, error) {
 	file, err := os.Open(name)
 	if err != nil {

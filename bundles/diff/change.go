@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Kind says what a change is about.
+// Kind is the kind of a change.
 type Kind string
 
 // The kinds of changes.
@@ -17,25 +17,22 @@ const (
 	ChannelAdded          Kind = "ChannelAdded"
 	ChannelRemoved        Kind = "ChannelRemoved"
 	HeadMoved             Kind = "HeadMoved"
-	// APIRemoved says that the head of a channel does not provide an API any
-	// more that it did.
+	// APIRemoved means that the head of a channel no longer provides an API.
 	APIRemoved Kind = "APIRemoved"
-	// Stranded says that a bundle that may be installed from a channel has no
-	// successor in it any more.
+	// Stranded means that a bundle that may be installed from a channel no longer has a successor in it.
 	Stranded      Kind = "Stranded"
 	BundleAdded   Kind = "BundleAdded"
 	BundleRemoved Kind = "BundleRemoved"
-	// BundleEntered and BundleLeft are about bundles that the package has before
-	// and after.
+	// BundleEntered and BundleLeft concern bundles that the package has before and after.
 	BundleEntered Kind = "BundleEntered"
 	BundleLeft    Kind = "BundleLeft"
-	// UpgradesChanged says that a bundle replaces or skips others than before.
+	// UpgradesChanged means that a bundle replaces or skips other bundles than before.
 	UpgradesChanged   Kind = "UpgradesChanged"
 	ImageChanged      Kind = "ImageChanged"
 	PropertiesChanged Kind = "PropertiesChanged"
 	ManifestsChanged  Kind = "ManifestsChanged"
 	Deprecated        Kind = "Deprecated"
-	// NoLongerDeprecated takes a deprecation back.
+	// NoLongerDeprecated means that a deprecation was removed.
 	NoLongerDeprecated Kind = "NoLongerDeprecated"
 	DeprecationChanged Kind = "DeprecationChanged"
 )
@@ -50,20 +47,18 @@ var order = []Kind{
 // Change is one difference between two catalogs.
 type Change struct {
 	Kind Kind `json:"kind"`
-	// Package, Channel and Bundle name what has changed, as far as it is about
-	// one.
+	// Package, Channel and Bundle name the changed object, as far as they apply.
 	Package string `json:"package"`
 	Channel string `json:"channel,omitempty"`
 	Bundle  string `json:"bundle,omitempty"`
-	// From and To are what was and what is, where that is a short text.
+	// From and To are the old and the new value, if these are short texts.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Breaking says who is left behind by the change; empty for nobody.
+	// Breaking describes the installed versions that lose their upgrade path; empty for none.
 	Breaking string `json:"breaking,omitempty"`
 }
 
-// compare orders changes by package, then by what they are about, the whole
-// package first.
+// compare orders changes by package, and then by object, the whole package first.
 func (c Change) compare(d Change) int {
 	return cmp.Or(
 		cmp.Compare(c.Package, d.Package),
@@ -87,7 +82,7 @@ func (c Change) level() int {
 	}
 }
 
-// Sign returns "+" for what is new, "-" for what is gone and "~" for the rest.
+// Sign returns "+" for additions, "-" for removals and "~" for other changes.
 func (c Change) Sign() string {
 	switch c.Kind {
 	case PackageAdded, ChannelAdded, BundleAdded, BundleEntered:
@@ -99,7 +94,7 @@ func (c Change) Sign() string {
 	}
 }
 
-// String returns the change in words, without the package that it is of.
+// String returns the change in words, without its package.
 func (c Change) String() string {
 	out := c.subject() + c.words()
 	if c.Breaking != "" {
@@ -121,7 +116,7 @@ func (c Change) subject() string {
 	}
 }
 
-// fixed are the words of the kinds of changes that need no more.
+// fixed are the texts of the kinds of changes that need no details.
 var fixed = map[Kind]string{
 	BundleEntered:      "entered the channel",
 	BundleLeft:         "left the channel",

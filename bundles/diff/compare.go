@@ -12,8 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline"
 )
 
-// Catalogs returns what is different in b compared with a, in the order of the
-// packages, with what concerns a whole package first.
+// Catalogs returns the changes from a to b, sorted by package. Changes of a whole package come first.
 func Catalogs(a, b *outline.Catalog) []Change {
 	out := []Change{}
 	for _, p := range a.Packages {
@@ -49,7 +48,7 @@ func Breaking(changes []Change) int {
 	return n
 }
 
-// extent says how much a package is.
+// extent returns a text about the size of a package.
 func extent(p *outline.Package) string {
 	text := count(len(p.Channels), "channel") + ", " + count(len(p.Bundles()), "bundle")
 	if ch := p.Channel(p.DefaultChannel); ch != nil {
@@ -58,7 +57,7 @@ func extent(p *outline.Package) string {
 	return text
 }
 
-// comparison is of the package of one name in both catalogs.
+// comparison compares the packages of one name in both catalogs.
 type comparison struct {
 	name    string
 	a, b    *outline.Package
@@ -131,7 +130,7 @@ func (c *comparison) deprecation(about Change, from, to string) {
 	c.add(about)
 }
 
-// channel compares a channel that is there before and after.
+// channel compares a channel that both catalogs have.
 func (c *comparison) channel(a, b *outline.Channel, before, after map[string]outline.Placed) {
 	c.deprecation(Change{Channel: b.Name}, a.Deprecation, b.Deprecation)
 	if a.Head != b.Head {
@@ -158,7 +157,7 @@ func (c *comparison) channel(a, b *outline.Channel, before, after map[string]out
 	c.stranded(a, b, before)
 }
 
-// head reports that the head of a channel is another one.
+// head adds a change if the head of a channel differs.
 func (c *comparison) head(a, b *outline.Channel) {
 	change := Change{Kind: HeadMoved, Channel: b.Name, From: a.Head, To: b.Head}
 	from, to := a.Entry(a.Head), b.Entry(b.Head)
@@ -168,7 +167,7 @@ func (c *comparison) head(a, b *outline.Channel) {
 	c.add(change)
 }
 
-// apis reports what the head of a channel provided and does not any more.
+// apis adds the APIs that the head of a channel no longer provides.
 func (c *comparison) apis(a, b *outline.Channel) {
 	from, to := a.Entry(a.Head), b.Entry(b.Head)
 	if from == nil || to == nil {
@@ -186,7 +185,7 @@ func (c *comparison) apis(a, b *outline.Channel) {
 	}
 }
 
-// upgrades says what an entry may be installed over.
+// upgrades returns a text about the bundles that an entry may be installed over.
 func upgrades(e *outline.Entry) string {
 	var parts []string
 	if e.Replaces != "" {
@@ -203,8 +202,8 @@ func upgrades(e *outline.Entry) string {
 	return strings.Join(parts, ", ")
 }
 
-// stranded reports names from which an upgrade led on in the channel as it was,
-// or which were its head, and from which none does in the channel as it is.
+// stranded adds the names from which no upgrade leads in the new channel. In the old channel, an
+// upgrade led from them or they were its head.
 func (c *comparison) stranded(a, b *outline.Channel, before map[string]outline.Placed) {
 	now, then := b.Graph(), a.Graph()
 	for _, name := range mentioned(a) {
@@ -214,7 +213,7 @@ func (c *comparison) stranded(a, b *outline.Channel, before map[string]outline.P
 		}
 		var version semver.Version
 		if known, ok := before[name]; ok {
-			// What is no semantic version lies in no range.
+			// A version that cannot be parsed counts as 0.0.0.
 			version, _ = semver.Parse(known.Version)
 		}
 		_, installable := before[name]
@@ -228,8 +227,7 @@ func (c *comparison) stranded(a, b *outline.Channel, before map[string]outline.P
 	}
 }
 
-// successors returns what may be installed over a bundle. Where its version is
-// not known, no skipRange covers it.
+// successors returns the entries that may be installed over a bundle. No skipRange covers an unknown version.
 func successors(graph *bundles.Channel, name string, version semver.Version, versionKnown bool) []bundles.Entry {
 	found := graph.Successors(name, version)
 	if versionKnown {
@@ -240,8 +238,8 @@ func successors(graph *bundles.Channel, name string, version semver.Version, ver
 	})
 }
 
-// mentioned returns the names of a channel's entries and of what they replace
-// and skip, in byte order.
+// mentioned returns the names of a channel's entries and of the bundles that they replace and skip,
+// in byte order.
 func mentioned(ch *outline.Channel) []string {
 	names := make(map[string]bool)
 	for _, e := range ch.Entries {
@@ -256,7 +254,7 @@ func mentioned(ch *outline.Channel) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// bundle compares a bundle that is there before and after.
+// bundle compares a bundle that both channels have.
 func (c *comparison) bundle(a, b *outline.Entry) {
 	c.deprecation(Change{Bundle: b.Name}, a.Deprecation, b.Deprecation)
 	if a.Image != b.Image {
@@ -270,8 +268,8 @@ func (c *comparison) bundle(a, b *outline.Entry) {
 	}
 }
 
-// changedProperties returns the types of the properties that only one side has;
-// "order" when both have the same in another order.
+// changedProperties returns the types of the properties that only one side has; "order" if both
+// have the same in a different order.
 func changedProperties(a, b []bundles.Property) []string {
 	if slices.EqualFunc(a, b, same) {
 		return nil

@@ -17,8 +17,7 @@ func property(kind, value string) bundles.Property {
 	return bundles.Property{Type: kind, Value: json.RawMessage(value)}
 }
 
-// catalog returns a catalog that cases change: v3 is the head of stable, and
-// candidate has one bundle.
+// catalog returns a catalog that cases change. v3 is the head of stable, and candidate has one bundle.
 func catalog() *outline.Catalog {
 	entry := func(name, version, replaces string) *outline.Entry {
 		return &outline.Entry{
@@ -191,7 +190,7 @@ func TestCatalogs(t *testing.T) {
 	}
 }
 
-// TestDeprecationChanges goes from one message to the next and to none.
+// TestDeprecationChanges changes a deprecation message and then removes it.
 func TestDeprecationChanges(t *testing.T) {
 	a, b := catalog(), catalog()
 	a.Packages[0].Deprecation, b.Packages[0].Deprecation = "old", "new"

@@ -1,4 +1,4 @@
-// Package diff says what the update of a catalog changes for those who use it:
-// packages, channels, heads and bundles that come, go and change, and which of
-// that leaves installed versions without an upgrade path.
+// Package diff returns what the update of a catalog changes for its users: packages, channels,
+// heads and bundles that are added, removed or changed. It reports which changes leave installed
+// versions without an upgrade path.
 package diff

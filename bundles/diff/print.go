@@ -7,8 +7,8 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Text returns changes for a terminal: a paragraph for each package, and a line
-// that counts them. Changes that leave installed versions behind have a mark.
+// Text returns changes for a terminal: a paragraph for each package, and a line with their number.
+// Changes that leave installed versions without an upgrade path have a mark.
 func Text(changes []Change) string {
 	if len(changes) == 0 {
 		return "no differences\n"
@@ -30,7 +30,7 @@ func Text(changes []Change) string {
 	return b.String()
 }
 
-// Markdown returns changes for a description of a release or a review.
+// Markdown returns changes for the description of a release or for a review.
 func Markdown(changes []Change) string {
 	if len(changes) == 0 {
 		return "No differences.\n"
@@ -67,7 +67,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// markdown escapes what would be markup.
+// markdown escapes the characters of Markdown markup.
 func markdown(text string) string {
 	var b strings.Builder
 	for _, r := range bundles.OneLine(text) {

@@ -53,8 +53,8 @@ func dotStyle(l lane, e *outline.Entry) string {
 	return out
 }
 
-// dotText returns a text as a quoted string. Besides the quote, Graphviz gives
-// meaning to the backslash, and a line break is written as one.
+// dotText returns a text as a quoted string. Graphviz interprets quotes and backslashes. A line
+// break becomes a backslash sequence.
 func dotText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\x00", "\ufffd").Replace(text) + `"`
 }

@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// hostile tries to break out of whatever it stands in.
+// hostile tries to break out of its label in every form.
 const hostile = "a\"]\n<b>&'\\ #--> %% ]]> \x00é|"
 
-// sample has two channels with all that is drawn.
+// sample has two channels with everything that is drawn.
 func sample(name string) *outline.Package {
 	entry := func(version, replaces, skipRange, deprecation string, skips ...string) *outline.Entry {
 		return &outline.Entry{
@@ -43,7 +43,7 @@ func sample(name string) *outline.Package {
 	}
 }
 
-// forms are the ways to draw.
+// forms returns the functions for each form.
 func forms() map[string]func(*outline.Package) string {
 	return map[string]func(*outline.Package) string{"mmd": Mermaid, "dot": DOT, "svg": SVG}
 }
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestEverythingIsThere counts the nodes and edges of each form.
+// TestEverythingIsThere checks the numbers of nodes and edges in each form.
 func TestEverythingIsThere(t *testing.T) {
 	const entries, absent, replaces, skips = 5, 2, 3, 3
 	for name, p := range map[string]*outline.Package{"plain": sample("lantern"), "hostile": sample(hostile)} {
@@ -100,7 +100,7 @@ func TestEverythingIsThere(t *testing.T) {
 	}
 }
 
-// TestHostile wants names from a catalog to stay inside of their labels.
+// TestHostile checks that names from a catalog stay in their labels.
 func TestHostile(t *testing.T) {
 	p := sample(hostile)
 	for i, line := range strings.Split(strings.TrimSuffix(Mermaid(p), "\n"), "\n") {
@@ -135,7 +135,7 @@ func wellFormed(text string) error {
 	}
 }
 
-// TestTracks wants no two rails of a track to touch.
+// TestTracks checks that rails of a track do not touch.
 func TestTracks(t *testing.T) {
 	got := tracks([]rail{
 		{to: 0, from: []int{9}}, {to: 1, from: []int{3, 2}}, {to: 5, from: []int{4}}, {to: 3, from: []int{4}},
@@ -152,7 +152,7 @@ func TestTracks(t *testing.T) {
 	}
 }
 
-// TestRowsByVersion wants names without a bundle to stand among the others.
+// TestRowsByVersion checks that names without a bundle are sorted among the others.
 func TestRowsByVersion(t *testing.T) {
 	var got []string
 	for _, r := range place(sample("lantern")).rows {

@@ -8,25 +8,23 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline"
 )
 
-// lane is a channel as it is drawn.
+// lane is a channel for drawing.
 type lane struct {
 	*outline.Channel
 
 	isDefault bool
-	// absent are the names that entries replace or skip although the channel
-	// has no such entry, in byte order.
+	// absent are the names that entries replace or skip and for which the channel has no entry, in byte order.
 	absent []string
 	edges  []edge
 }
 
-// edge says that the bundle "to" may be installed over the bundle "from".
+// edge means that the bundle "to" may be installed over the bundle "from".
 type edge struct {
 	from, to string
 	skips    bool
 }
 
-// lanes returns the channels of a package in the order they are drawn: the
-// default channel first, the others by name.
+// lanes returns the channels of a package in drawing order: the default channel first, the others by name.
 func lanes(p *outline.Package) []lane {
 	var out []lane
 	for _, ch := range p.Channels {
@@ -69,8 +67,7 @@ func newLane(ch *outline.Channel) lane {
 	return out
 }
 
-// printable returns a text on one line without characters that would not be
-// seen, shortened to a number of characters.
+// printable returns a text on one line without invisible characters, shortened to a number of characters.
 func printable(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r == '\r' {
@@ -88,13 +85,13 @@ func printable(text string, limit int) string {
 	return text
 }
 
-// How much of texts is shown, in characters.
+// The numbers of characters shown of texts.
 const (
 	maxName    = 253
 	maxMessage = 80
 )
 
-// notes are what is said about an entry besides its name and edges.
+// notes returns the texts about an entry besides its name and edges.
 func notes(l lane, e *outline.Entry) []string {
 	var out []string
 	if e.Name == l.Head {
@@ -109,7 +106,7 @@ func notes(l lane, e *outline.Entry) []string {
 	return out
 }
 
-// title is what is said about a channel.
+// title returns the heading of a channel.
 func title(l lane) string {
 	out := "channel " + printable(l.Name, maxName)
 	if l.isDefault {
@@ -121,7 +118,7 @@ func title(l lane) string {
 	return out
 }
 
-// packageTitle is what is said about the package.
+// packageTitle returns the heading of the package.
 func packageTitle(p *outline.Package) string {
 	out := "package " + printable(p.Name, maxName)
 	if p.Deprecation != "" {

@@ -6,50 +6,48 @@ import (
 	"strings"
 )
 
-// Journey is the way of several operators from the versions that are there to
-// those that will be. It is drawn in the same three forms as the graph of a
-// package.
+// Journey is the path of several operators from the present versions to the future ones. It is
+// drawn in the same three forms as the graph of a package.
 type Journey struct {
 	Title string
-	// Lanes name who goes the way: one for each Subscription.
+	// Lanes are the names of the Subscriptions, one for each lane.
 	Lanes []string
-	// Stops are in the order in which they are reached.
+	// Stops are in chronological order.
 	Stops []Stop
 }
 
-// Stop is a version on the way of a lane. Those of a lane follow each other.
+// Stop is a version on a lane. The stops of a lane follow each other.
 type Stop struct {
 	Lane int
 	Kind StopKind
-	// Name and Version are the bundle's; empty for one that is blocked.
+	// Name and Version describe the bundle; empty for a blocked stop.
 	Name, Version string
 	Notes         []string
-	// Needs are the stops, by their places in the journey, whose versions this
-	// one depends on.
+	// Needs are the indexes of the stops whose versions this one depends on.
 	Needs []int
 }
 
-// StopKind says what a stop is.
+// StopKind is the kind of a stop.
 type StopKind int
 
 // The kinds of stops.
 const (
-	// Present is what is there before anything is done.
+	// Present is a version that is installed at the beginning.
 	Present StopKind = iota
-	// Reached is installed on the way.
+	// Reached is a version that is installed on the way.
 	Reached
-	// Awaited is installed once somebody has approved it.
+	// Awaited is a version that is installed after an approval.
 	Awaited
-	// Blocked is where a way ends that was to go on.
+	// Blocked is the end of a lane that cannot continue.
 	Blocked
 )
 
-// word says what a stop is.
+// word returns the text for a kind.
 func (k StopKind) word() string {
 	return [...]string{"present", "installed", "installed after approval", "not installed"}[k]
 }
 
-// label are the lines that stand in a stop.
+// label returns the lines of a stop.
 func (s *Stop) label() []string {
 	var out []string
 	for _, text := range []string{s.Name, s.Version} {
@@ -64,7 +62,7 @@ func (s *Stop) label() []string {
 	return out
 }
 
-// previous returns the stop of the same lane before one, or a negative number.
+// previous returns the index of the previous stop on the same lane, or a negative number.
 func (j *Journey) previous(at int) int {
 	for i := at - 1; i >= 0; i-- {
 		if j.Stops[i].Lane == j.Stops[at].Lane {
@@ -110,8 +108,7 @@ func (j *Journey) Mermaid() string {
 	return b.String()
 }
 
-// arrows goes through the journey: every way from a stop to the next one, and every
-// stop that another one needs.
+// arrows calls way for each pair of consecutive stops on a lane, and need for each stop that another one needs.
 func (j *Journey) arrows(way func(from, to int), need func(need, by int)) {
 	for i := range j.Stops {
 		if from := j.previous(i); from >= 0 {
@@ -154,8 +151,8 @@ func (j *Journey) DOT() string {
 	return b.String()
 }
 
-// SVG returns the journey as a picture: each stop is a row, from top to bottom in
-// the order of time, and each lane a column.
+// SVG returns the journey as a picture. Each stop is a row, from top to bottom in chronological
+// order, and each lane is a column.
 func (j *Journey) SVG() string {
 	p := newStrip(j)
 	var b strings.Builder
@@ -182,10 +179,10 @@ func (j *Journey) SVG() string {
 	return b.String()
 }
 
-// journeyLegend says what the signs mean.
+// journeyLegend explains the symbols.
 const journeyLegend = "time runs downwards   ╌╌ needed by   ○ present   ● installed   ◉ installed after approval   ✕ not installed"
 
-// strip is a journey in pixels.
+// strip is the layout of a journey in pixels.
 type strip struct {
 	*Journey
 
@@ -216,7 +213,7 @@ func newStrip(j *Journey) strip {
 	return p
 }
 
-// remarks are the notes of a stop as they are written beside it.
+// remarks returns the notes of a stop as one text.
 func (s *Stop) remarks() string {
 	notes := []string{s.Kind.word()}
 	for _, note := range s.Notes {
@@ -248,7 +245,7 @@ func (p *strip) drawRow(b *strings.Builder, i int) {
 	fmt.Fprintf(b, `<text class="%s" x="%d" y="%d">%s%s</text>`+"\n", remark, p.notes, y+4, xmlText(s.remarks()), tooltip(strings.Join(s.Notes, " · ")))
 }
 
-// drawWay draws what leads to a stop: its lane, and what it needs.
+// drawWay draws the lines that lead to a stop: its lane and its needs.
 func (p *strip) drawWay(b *strings.Builder, i int) {
 	s := &p.Stops[i]
 	color, x := fmt.Sprintf("c%d", s.Lane%colors), p.x(s.Lane)
@@ -285,7 +282,7 @@ func (p *strip) drawStop(b *strings.Builder, i int) {
 	}
 }
 
-// Stop finds the last stop with a name; negative when there is none.
+// Stop returns the index of the last stop with a name; negative if there is none.
 func (j *Journey) Stop(name string) int {
 	for i, s := range slices.Backward(j.Stops) {
 		if s.Name == name {

@@ -51,7 +51,7 @@ func TestJourneyGolden(t *testing.T) {
 	}
 }
 
-// TestJourneyIsXML shows that names cannot break the picture.
+// TestJourneyIsXML checks that names cannot break the picture.
 func TestJourneyIsXML(t *testing.T) {
 	decoder := xml.NewDecoder(strings.NewReader(journey(hostile).SVG()))
 	for {

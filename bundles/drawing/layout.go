@@ -9,22 +9,21 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline"
 )
 
-// layout says where everything stands: bundles are rows, the newest on top, and
-// channels are columns. A bundle is a dot wherever its row meets the column of a
-// channel that it is in. Upgrades within a channel run along its column, and
-// beside it where other dots are in between.
+// layout holds the positions of everything. Bundles are rows, the newest on top, and channels are
+// columns. A bundle is a dot where its row crosses the column of its channel. Upgrades within a
+// channel run along its column, and beside it if other dots are in between.
 type layout struct {
 	rows    []row
 	columns []column
 }
 
-// row is a bundle, or a name that channels mention.
+// row is a bundle, or a name without a bundle.
 type row struct {
 	name, version string
-	// deprecation of the bundle; notes are the others that stand beside it.
+	// deprecation is the deprecation of the bundle. notes are the other notes beside it.
 	deprecation string
 	notes       []string
-	// isHead says that it is the head of any channel; absent that it is in none.
+	// isHead is set for the head of any channel. absent is set for a name that is in no channel.
 	isHead, absent bool
 }
 
@@ -33,7 +32,7 @@ type column struct {
 	lane
 
 	dots []dot
-	// lines run straight from one dot to the next.
+	// lines run straight between consecutive dots.
 	lines []line
 	// left and right are the rails beside the column, by their tracks.
 	left, right [][]rail
@@ -50,7 +49,7 @@ type dot struct {
 // line is an upgrade from a dot to the next above it.
 type line struct{ from, to int }
 
-// rail leads from bundles to the one that replaces or skips them.
+// rail is a line from bundles to the bundle that replaces or skips them.
 type rail struct {
 	to    int
 	from  []int
@@ -62,7 +61,7 @@ func (r rail) span() (top, bottom int) {
 	return min(r.to, slices.Min(r.from)), max(r.to, slices.Max(r.from))
 }
 
-// next returns the row that comes after one on the way along the rail.
+// next returns the next row along the rail.
 func (r rail) next(from int) int {
 	out := r.to
 	for _, other := range r.from {
@@ -90,7 +89,7 @@ func place(p *outline.Package) layout {
 	return out
 }
 
-// rows returns every name that the lanes mention, the highest version first.
+// rows returns every name that the lanes mention, highest version first.
 func rows(all []lane) []row {
 	known := make(map[string]bool)
 	var out []row
@@ -116,11 +115,10 @@ func rows(all []lane) []row {
 	return out
 }
 
-// namedVersion finds the version in names such as "etcdoperator.v0.9.4".
+// namedVersion matches the version in names such as "etcdoperator.v0.9.4".
 var namedVersion = regexp.MustCompile(`[.-]v?(\d+\.\d+\.\d+([+-][0-9A-Za-z.+-]*)?)$`)
 
-// versionInName returns the version that a name ends in, by which names stand
-// among the others whose bundle the catalog does not have.
+// versionInName returns the version at the end of a name. It orders names whose bundle the catalog lacks.
 func versionInName(name string) string {
 	if found := namedVersion.FindStringSubmatch(name); found != nil {
 		return found[1]
@@ -160,7 +158,7 @@ func newColumn(l lane, at map[string]int) column {
 	return out
 }
 
-// join adds a rail, or lengthens the one that leads to the same row.
+// join adds a rail or extends the one that leads to the same row.
 func join(rails []rail, r rail) []rail {
 	for i := range rails {
 		if rails[i].to == r.to {
@@ -171,8 +169,7 @@ func join(rails []rail, r rail) []rail {
 	return append(rails, r)
 }
 
-// tracks puts rails beside each other so that none lies over another; short ones
-// come nearest to the column.
+// tracks puts rails beside each other without overlap, short ones nearest to the column.
 func tracks(rails []rail) [][]rail {
 	slices.SortFunc(rails, func(a, b rail) int {
 		aTop, aBottom := a.span()
@@ -197,7 +194,7 @@ func (r rail) overlaps(other rail) bool {
 	return top <= otherBottom && otherTop <= bottom
 }
 
-// annotate says beside each row what its dots are.
+// annotate adds the notes beside each row.
 func (l *layout) annotate() {
 	heads, ranges := make([][]string, len(l.rows)), make([][]string, len(l.rows))
 	for _, c := range l.columns {

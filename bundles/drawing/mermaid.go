@@ -46,8 +46,8 @@ func mermaidLane(b *strings.Builder, lane int, l lane) {
 	b.WriteString("  end\n")
 }
 
-// mermaidClass names how a node looks. A node has one class: that it should not
-// be used matters more than that it is the head, which its label says too.
+// mermaidClass returns the class of a node. A node has one class. A deprecation takes precedence
+// over the head, which the label also shows.
 func mermaidClass(l lane, e *outline.Entry) string {
 	switch {
 	case e.Deprecation != "":
@@ -59,9 +59,8 @@ func mermaidClass(l lane, e *outline.Entry) string {
 	}
 }
 
-// mermaidText returns a text as it may stand in a quoted label: every character
-// that could mean something to Mermaid, to Markdown or to HTML as the number of
-// its entity.
+// mermaidText returns a text for a quoted label. Every character with a meaning in Mermaid,
+// Markdown or HTML becomes a numeric entity.
 func mermaidText(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -19,17 +19,17 @@ const (
 	radius      = 4
 	titleHeight = 28
 	legendSpace = 34
-	// charWidth is what a character of the font takes at most.
+	// charWidth is the largest width of a character of the font.
 	charWidth = 7.3
-	// slantWidth and slantHeight are what a character of a channel's name takes,
-	// which is written upwards at 45 degrees.
+	// slantWidth and slantHeight are the extent of a character of a channel's name, which is
+	// written upwards at 45 degrees.
 	slantWidth = charWidth * 0.7072
-	// maxChannelName is how much of a channel's name is written.
+	// maxChannelName is the number of characters shown of a channel's name.
 	maxChannelName = 40
 )
 
-// style holds for light and dark surroundings: the picture brings its own
-// background, and the colours of channels are legible on both.
+// style fits light and dark pages. The picture has its own background, and the colors of channels
+// are legible on both.
 const style = `text{font:12px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;fill:#1f2328}
 .bg{fill:#fff}.band{fill:#f3f5f7}.title{font-weight:bold;font-size:14px}
 .head{font-weight:bold}.weak{fill:#59636e}.warn{fill:#9a5b00}.off{text-decoration:line-through}
@@ -40,7 +40,7 @@ const style = `text{font:12px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,mon
 .edge,.hollow{fill:none}.hollow{stroke-width:1.5}.name{stroke:none}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.bg{fill:#0d1117}.band{fill:#161b22}.weak{fill:#9198a1}.warn{fill:#e3a44b}.guide{stroke:#9198a1}}`
 
-// colors is how many colours channels take turns in.
+// colors is the number of colors, which channels use in turn.
 const colors = 8
 
 // SVG returns the upgrade graph of a package as a picture.
@@ -65,7 +65,7 @@ func SVG(p *outline.Package) string {
 type picture struct {
 	layout
 
-	// x are the places of the columns; top is the middle of the first row.
+	// x are the positions of the columns. top is the middle of the first row.
 	x             []int
 	top           int
 	names, notes  int
@@ -104,7 +104,7 @@ func pixels(characters int) int { return int(float64(characters) * charWidth) }
 
 func (d *picture) y(row int) int { return d.top + row*rowHeight }
 
-// remarks are the notes of a row as they are written.
+// remarks returns the notes of a row as one text.
 func (r row) remarks() string {
 	notes := r.notes
 	if r.deprecation != "" {
@@ -139,7 +139,7 @@ func (d *picture) drawRows(b *strings.Builder) {
 	}
 }
 
-// tooltip is the whole of a text that is written shortened.
+// tooltip returns the full text of a shortened text.
 func tooltip(text string) string {
 	if text == "" {
 		return ""
@@ -184,12 +184,10 @@ func (d *picture) drawColumn(b *strings.Builder, column int) {
 	}
 }
 
-// rails says where rails run: beside the column at a place, left (-1) or right
-// (1) of it, on a track.
+// rails is the position of rails: beside the column at a place, left (-1) or right (1) of it, on a track.
 type rails struct{ at, side, track int }
 
-// drawRail draws what leads to one dot as one shape, and each of the bundles
-// that it comes from with a name of its own.
+// drawRail draws a rail as one shape with a segment for each bundle. Each segment has its own tooltip.
 func (d *picture) drawRail(b *strings.Builder, color string, beside rails, r rail) {
 	x, side := beside.at, beside.side
 	out := x + side*(laneWidth/2+beside.track*trackWidth)
@@ -200,15 +198,14 @@ func (d *picture) drawRail(b *strings.Builder, color string, beside rails, r rai
 	to := d.y(r.to)
 	fmt.Fprintf(b, `<path class="edge %s" d="M%d %dH%d%s"/>`+"\n", color, out, to, x+side*radius, arrow(x+side*radius, to, side, 0))
 	for _, from := range r.from {
-		// Each runs to the next, not over it: dashes over dashes make a line.
+		// Each segment ends at the next one. Overlapping dashes would look like a solid line.
 		until := r.next(from)
 		fmt.Fprintf(b, `<path class="edge %s%s" d="M%d %dH%dV%d"><title>%s</title></path>`+"\n",
 			color, kind, x+side*radius, d.y(from), out, d.y(until), xmlText(d.rows[from].name+word+d.rows[r.to].name))
 	}
 }
 
-// arrow is the head of an arrow that ends at a place, coming from a side or from
-// below.
+// arrow returns an arrowhead that points to a position from a side or from below.
 func arrow(x, y, side, below int) string {
 	const long, wide = 5, 3
 	if below != 0 {
@@ -235,7 +232,7 @@ func (d *picture) drawDot(b *strings.Builder, color string, x int, dot dot) {
 	b.WriteByte('\n')
 }
 
-// legend says what the signs mean.
+// legend explains the symbols.
 const legend = "──▸ replaced by   ╌╌▸ skipped by   ◉ head of its channel   ○ deprecated   ◌ named, but not in the channel"
 
 func (d *picture) drawLegend(b *strings.Builder) {

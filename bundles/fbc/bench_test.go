@@ -44,8 +44,8 @@ func eachCatalog(b *testing.B, run func(b *testing.B, root fs.FS)) {
 	}
 }
 
-// processorTime returns how much of it this process has used. On a machine that
-// is busy with other things it tells more than the time on the clock.
+// processorTime returns the processor time of this process. On a busy machine it is more precise
+// than the elapsed time.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -55,9 +55,9 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkTokenise is what reading a catalog takes at least: its files are
-// read, as many at a time as [Load] reads, and cut into tokens, by the scanner
-// of this package and by that of encoding/json.
+// BenchmarkTokenise measures a lower bound for reading a catalog. It reads the files with the
+// concurrency of [Load] and tokenizes them, with the scanner of this package and with
+// encoding/json.
 func BenchmarkTokenise(b *testing.B) {
 	for name, tokenise := range map[string]func(file fs.File, buffer []byte) error{
 		"Scanner": scanTokens, "EncodingJSON": decodeTokens,
@@ -77,8 +77,7 @@ func BenchmarkTokenise(b *testing.B) {
 	}
 }
 
-// newBuffers returns a buffer for each file that is read at a time, larger than
-// any of them.
+// newBuffers returns a buffer for each file read concurrently, larger than any of the files.
 func newBuffers() chan []byte {
 	buffers := make(chan []byte, runtime.GOMAXPROCS(0))
 	for range cap(buffers) {
@@ -153,8 +152,7 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// BenchmarkRead reads a catalog package by package, several at a time, and
-// keeps none of it.
+// BenchmarkRead reads a catalog package by package, several in parallel, and keeps none of it.
 func BenchmarkRead(b *testing.B) {
 	eachCatalog(b, func(b *testing.B, root fs.FS) {
 		b.Helper()

@@ -15,23 +15,23 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/values"
 )
 
-// guessBytes is how much of a file decides whether it may be JSON.
+// guessBytes is the part of a file that decides whether it may be JSON.
 const guessBytes = 4096
 
-// byteOrderMark is what some editors begin UTF-8 text with.
+// byteOrderMark is the mark with which some editors begin UTF-8 text.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// document is one object of a file, decoded without regard to its schema.
+// document is one object of a file, decoded independently of its schema.
 type document struct {
-	// line that the object begins on, from one.
+	// line is the first line of the object, from one.
 	line int
-	// offset and size of the object's text in the file, in bytes.
+	// offset and size are the position and length of the object's text in the file, in bytes.
 	offset, size int
-	// yaml tells that the text is YAML.
+	// yaml is set if the text is YAML.
 	yaml bool
-	// json is the object if it was converted without being decoded, from text.
+	// json is the object if it was converted from text without being decoded.
 	json, text []byte
-	// fields is nil for an empty document, and for one that was converted.
+	// fields is nil for an empty or a converted document.
 	fields map[string]any
 }
 
@@ -47,7 +47,7 @@ func (d *document) decoded() (map[string]any, error) {
 	return fields, nil
 }
 
-// syntaxError says where a file stops being JSON or YAML.
+// syntaxError is the error of a file that is neither JSON nor YAML, with its line.
 type syntaxError struct {
 	line int
 	err  error
@@ -57,17 +57,16 @@ func (e *syntaxError) Error() string { return e.err.Error() }
 
 func (e *syntaxError) Unwrap() error { return e.err }
 
-// documents calls visit for each object of a file in turn and ends at its
-// first error. What is neither JSON nor YAML is a [*syntaxError].
+// documents calls visit for each object of a file in turn and stops at the first error. Text that
+// is neither JSON nor YAML is a [*syntaxError].
 //
-// A file whose first character is a brace is a stream of JSON values. Where
-// the first or second of them cannot be decoded the rest of the file is taken
-// for YAML, so that flow mappings and a JSON object followed by "---" are
-// read. A byte order mark before the first character is dropped.
+// A file whose first character is a brace is a stream of JSON values. If the first or second of
+// them cannot be decoded, the rest of the file is read as YAML. This covers flow mappings and a
+// JSON object followed by "---". A byte order mark before the first character is ignored.
 func documents(file []byte, inner func(document) error) error {
 	data := bytes.TrimPrefix(file, byteOrderMark)
 	visit := func(d document) error {
-		// It counts from the end of the mark.
+		// The offset counts from the end of the mark.
 		d.offset += len(file) - len(data)
 		return inner(d)
 	}
@@ -79,8 +78,7 @@ func documents(file []byte, inner func(document) error) error {
 	if rest == nil {
 		return err
 	}
-	// Where YAML does not understand its very next document either, the
-	// finding of the JSON decoder is the better one to report.
+	// If the YAML parser also fails at its first document, the error of the JSON decoder is more useful.
 	decoded := 0
 	yamlErr := yamlDocuments(rest, line, func(d document) error {
 		decoded++
@@ -93,13 +91,12 @@ func documents(file []byte, inner func(document) error) error {
 	return yamlErr
 }
 
-// jsonValues visits a stream of JSON values. When it fails so early that the
-// stream may yet be YAML it returns, besides the error, what has not been
-// visited and the line that this begins on.
+// jsonValues visits a stream of JSON values. If it fails at one of the first values, the rest may
+// be YAML. Then it also returns the remaining data and the line at which it begins.
 func jsonValues(data []byte, visit func(document) error) (rest []byte, line int, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	lines := lineCounter{data: data}
-	// A document with few values in all needs no count for each object.
+	// If all values together are few, their number in each object is not checked.
 	bounded := len(data) <= maxObjectBytes && values.Count(data) <= values.Max
 	for count := 0; ; count++ {
 		done := int(decoder.InputOffset())
@@ -126,8 +123,8 @@ func jsonValues(data []byte, visit func(document) error) (rest []byte, line int,
 	}
 }
 
-// jsonFields decodes the next object. It looks first at how large that is unless
-// all objects together are bounded.
+// jsonFields decodes the next object. It checks the size of the object first, unless all objects
+// together are bounded.
 func jsonFields(decoder *json.Decoder, bounded bool) (fields map[string]any, err error) {
 	if bounded {
 		err = decoder.Decode(&fields)
@@ -157,8 +154,7 @@ func bearable(text []byte) error {
 	return nil
 }
 
-// errorOffset returns where in the input a JSON error lies, for want of better
-// where the value begins.
+// errorOffset returns the position of a JSON error in the input, or the beginning of the value if it is unknown.
 func errorOffset(err error, begin int) int {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return int(syntax.Offset)
@@ -176,7 +172,7 @@ func skipLine(data []byte) []byte {
 	return trimmed
 }
 
-// lineCounter tells line numbers for rising offsets without counting twice.
+// lineCounter returns line numbers for ascending offsets. It counts each line once.
 type lineCounter struct {
 	data  []byte
 	upTo  int
@@ -192,13 +188,12 @@ func (l *lineCounter) at(offset int) int {
 
 var yamlSeparator = []byte("---")
 
-// yamlDocuments visits the YAML documents of a file, the first line of which
-// has the given number.
+// yamlDocuments visits the YAML documents of a file. line is the number of the file's first line.
 func yamlDocuments(data []byte, line int, visit func(document) error) error {
 	var (
 		text  []byte
 		begin = line
-		// The document's text and the current line begin there.
+		// from is the start of the document's text, and at is the start of the current line.
 		from, at int
 	)
 	flush := func() error {
@@ -276,9 +271,8 @@ func decodeYAML(text []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// mayEndEarly tells whether the decoder may have stopped before the end of the
-// text. It cannot where a mapping begins in the first column and no line ends
-// the document.
+// mayEndEarly reports whether the decoder may have stopped before the end of the text. It cannot if
+// a mapping begins in the first column and no line ends the document.
 func mayEndEarly(text []byte) bool {
 	begun := false
 	for line := range bytes.Lines(text) {
@@ -297,7 +291,7 @@ func mayEndEarly(text []byte) bool {
 	return false
 }
 
-// nothingLeft reports text that follows the first document.
+// nothingLeft returns an error if text follows the first document.
 func nothingLeft(text []byte) error {
 	decoder := goyaml.NewDecoder(bytes.NewReader(text))
 	for first := true; ; first = false {

@@ -16,15 +16,13 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Load reads the catalog below root. Files are decoded in parallel; the result
-// does not depend on the order in which that happens.
+// Load reads the catalog below root. Files are decoded in parallel, which does not affect the result.
 //
-// The error is [bundles.Problems] with everything that keeps files from being
-// read as objects of a catalog, or wraps the cause of ctx. With problems comes
-// the catalog of what could be read, in which packages that they may affect are
-// marked as incomplete: validate it to find everything else that is wrong. A directory without
-// files is a catalog without packages. Load does not judge what the objects
-// say: call [bundles.Catalog.Validate] for that.
+// The error is [bundles.Problems] with everything that prevents files from being read as objects of
+// a catalog, or wraps the cause of ctx. With problems, Load also returns the catalog of what could
+// be read. It marks packages that the problems may affect as incomplete. Validate this catalog to
+// find all other problems. A directory without files is a catalog without packages. Load does not
+// validate the objects: call [bundles.Catalog.Validate] for that.
 func Load(ctx context.Context, root fs.FS, options Options) (*bundles.Catalog, error) {
 	r, err := Open(ctx, root, options)
 	if err != nil {
@@ -46,8 +44,7 @@ func Load(ctx context.Context, root fs.FS, options Options) (*bundles.Catalog, e
 	return merge(r, parts)
 }
 
-// merge puts the parts of a catalog together; they come in the order of their
-// names.
+// merge merges the parts of a catalog. Parts come in the order of their names.
 func merge(r *Reader, parts []*part) (*bundles.Catalog, error) {
 	var (
 		catalog        bundles.Catalog
@@ -67,7 +64,7 @@ func merge(r *Reader, parts []*part) (*bundles.Catalog, error) {
 	return &catalog, problems.OrNil()
 }
 
-// inOrder brings elements into the order of their places.
+// inOrder sorts elements by their places.
 func inOrder[T any](elements []T, places []int) []T {
 	order := make([]int, len(elements))
 	for i := range order {
@@ -81,7 +78,7 @@ func inOrder[T any](elements []T, places []int) []T {
 	return out
 }
 
-// loader carries what the parallel readers of one catalog share.
+// loader is the state that the parallel readers of one catalog share.
 type loader struct {
 	root      fs.FS
 	options   Options
@@ -95,7 +92,7 @@ type loader struct {
 // largeBytes is the size from which on files are decoded one at a time.
 const largeBytes = 64 << 20
 
-// foundFile is what one file contributes.
+// foundFile is the content of one file.
 type foundFile struct {
 	info     fileInfo
 	records  []record
@@ -103,16 +100,16 @@ type foundFile struct {
 	gaps     gaps
 }
 
-// gaps tell what may be missing because it could not be read.
+// gaps are what may be missing because it could not be read.
 type gaps struct {
-	// anything says that it is not known what.
+	// anything is set if it is unknown what is missing.
 	anything bool
-	// packages and declarations name the packages of which objects are missing,
-	// and those whose olm.package objects are.
+	// packages are the packages with missing objects. declarations are the packages whose
+	// olm.package objects are missing.
 	packages, declarations []string
 }
 
-// add notes an object that could not be decoded.
+// add records an object that could not be decoded.
 func (g *gaps) add(head header) {
 	switch {
 	case head.schema == bundles.SchemaPackage && head.name != "":
@@ -155,7 +152,7 @@ func describe(name string, err error) bundles.Problem {
 	}
 }
 
-// plain finds the objects of a file that is a plain stream of JSON objects.
+// plain finds the objects of a file that is a stream of plain JSON objects.
 func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
 	file, info, err := openFile(l.root, name, l.options.MaxFileBytes)
 	if err != nil {
@@ -166,7 +163,7 @@ func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
 	if err := l.count(info.Size()); err != nil {
 		return foundFile{}, err
 	}
-	// The file may have grown since it was looked at: that makes it peculiar.
+	// If the file has grown since its size was read, it is not plain.
 	var added int64
 	err = skim.skim(io.LimitReader(file, info.Size()+1), info.Size(), func(r record) error {
 		if r.offset+r.size > info.Size() {
@@ -190,7 +187,7 @@ func (l *loader) count(size int64) error {
 	return nil
 }
 
-// add notes an object, or what is wrong with its header.
+// add records an object or the problem of its header.
 func (l *loader) add(out *foundFile, r record, fields func() (map[string]any, error)) error {
 	if l.documents.Add(1) > l.options.MaxDocuments {
 		return l.tooManyObjects()
@@ -213,7 +210,7 @@ func (l *loader) add(out *foundFile, r record, fields func() (map[string]any, er
 	return nil
 }
 
-// peculiar finds the objects of any file by decoding them.
+// peculiar finds the objects of any file by decoding the file.
 func (l *loader) peculiar(name string) (foundFile, error) {
 	info, err := fs.Stat(l.root, name)
 	if err != nil {
@@ -259,13 +256,12 @@ func (g *gaps) merge(other gaps) {
 	g.declarations = append(g.declarations, other.declarations...)
 }
 
-// affect tells whether objects of a package may be missing.
+// affect reports whether objects of a package may be missing.
 func (g *gaps) affect(name string) bool {
 	return g.anything || slices.Contains(g.packages, name) || slices.Contains(g.declarations, name)
 }
 
-// assemble hands every object to the package of that name; at has the places of
-// the objects.
+// assemble assigns every object to the package of a name. at has the places of the objects.
 func (p *part) assemble(name string, objects []object, at []int, elsewhere gaps) {
 	for _, o := range objects {
 		if o.pkg != nil {
@@ -275,8 +271,7 @@ func (p *part) assemble(name string, objects []object, at []int, elsewhere gaps)
 	if len(p.catalog.Packages) == 0 && p.undeclared(name, objects, elsewhere) {
 		p.catalog.Packages = []*bundles.Package{{Name: name}}
 	}
-	// Of two packages with one name the first gets the content; that there are
-	// two is for Validate to say.
+	// Of two packages with one name the first gets the content. Validate reports the second one.
 	var owner *bundles.Package
 	if len(p.catalog.Packages) > 0 {
 		owner = p.catalog.Packages[0]
@@ -300,8 +295,7 @@ func (p *part) assemble(name string, objects []object, at []int, elsewhere gaps)
 	sortCatalog(&p.catalog)
 }
 
-// undeclared tells whether the olm.package object of that name may be among
-// what is missing.
+// undeclared reports whether the olm.package object of a name may be among what is missing.
 func (p *part) undeclared(name string, objects []object, elsewhere gaps) bool {
 	if name == "" {
 		return false
@@ -313,8 +307,7 @@ func (p *part) undeclared(name string, objects []object, elsewhere gaps) bool {
 	return elsewhere.anything && slices.ContainsFunc(objects, belongs)
 }
 
-// sortCatalog brings packages, channels and bundles into the order of their
-// names.
+// sortCatalog sorts packages, channels and bundles by name.
 func sortCatalog(catalog *bundles.Catalog) {
 	slices.SortStableFunc(catalog.Packages, func(a, b *bundles.Package) int { return cmp.Compare(a.Name, b.Name) })
 	for _, p := range catalog.Packages {
@@ -323,7 +316,7 @@ func sortCatalog(catalog *bundles.Catalog) {
 	}
 }
 
-// adopt gives an object to its package.
+// adopt adds an object to its package.
 func adopt(p *bundles.Package, o object) {
 	switch {
 	case o.channel != nil:
@@ -335,7 +328,7 @@ func adopt(p *bundles.Package, o object) {
 	}
 }
 
-// stray returns what is said of an object whose package is not declared.
+// stray returns an object whose package is not declared as a stray.
 func (o object) stray() bundles.Stray {
 	switch {
 	case o.channel != nil:

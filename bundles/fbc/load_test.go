@@ -69,7 +69,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// tooMany is an object with one value more than there may be, with a line break.
+// tooMany is an object with one value more than allowed, and with a line break.
 func tooMany(lineBreak string) string {
 	return "schema: x\nv: !!seq\n" + strings.Repeat("- 1"+lineBreak, values.Max)
 }
@@ -186,8 +186,7 @@ func TestLoadByteOrderMark(t *testing.T) {
 	}
 }
 
-// bottomless is a file system with one file of NUL bytes that counts how much
-// of it is read.
+// bottomless is a file system with one file of NUL bytes. It counts the bytes that are read.
 type bottomless struct {
 	fs.FS
 
@@ -218,8 +217,8 @@ func TestReadFileStopsAtJunk(t *testing.T) {
 	}
 }
 
-// TestLoadAllProblems wants what is wrong with the rest to be found beside
-// broken files and objects, and nothing that only they make look wrong.
+// TestLoadAllProblems checks that problems of intact objects are found beside broken files and
+// objects. Consequences of the broken ones must not be reported.
 func TestLoadAllProblems(t *testing.T) {
 	const (
 		declared = `{"schema":"olm.package","name":"p","defaultChannel":"c"}` + "\n"
@@ -319,8 +318,7 @@ func TestLoadStops(t *testing.T) {
 	}
 }
 
-// FuzzLoad wants no input to do worse than be refused, and an accepted one to
-// be judged.
+// FuzzLoad checks that any input is refused or loaded, and that a loaded catalog can be validated.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		"", "{", "{}{}{", "schema: x\n---\n", "---\n---\n", `{"schema":"olm.bundle","properties":[{"type":"olm.gvk","value":1}]}`,
@@ -343,7 +341,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestObjectLimit has objects of just the size that is allowed, and of more.
+// TestObjectLimit has objects of exactly the allowed size, and larger ones.
 func TestObjectLimit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason       string

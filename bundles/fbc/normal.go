@@ -11,26 +11,23 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
-// normalizer writes JSON values in the form that [normalize] gives them,
-// without decoding them: compact, keys sorted at every depth, characters
-// escaped only where they must be, numbers as float64.
+// normalizer writes JSON values in the form of [normalize] without decoding them: compact, keys
+// sorted at every depth, only required characters escaped, and numbers as float64.
 //
-// It gives up on what is too rare to deserve a rule of its own: keys that are
-// repeated or contain escapes.
+// It gives up on rare input: keys that are repeated or contain escapes.
 type normalizer struct {
 	text []byte
 	out  []byte
-	// members are those of the objects around the current place, in out.
+	// members are the members of the enclosing objects, in out.
 	members []member
-	// sorted is where members are put in order.
+	// sorted is the buffer for sorting members.
 	sorted []byte
 	depth  int
 }
 
 // member is one "key":value of an object in the output.
 type member struct {
-	// begin is the key's opening quote, key the end of the key, and end the end
-	// of the value.
+	// begin is the key's opening quote, key is the end of the key, and end is the end of the value.
 	begin, key, end int
 }
 
@@ -98,7 +95,7 @@ func (n *normalizer) object(i int) int {
 	}
 }
 
-// member appends a member of an object and returns where it ends in the text.
+// member appends a member of an object and returns its end in the text.
 func (n *normalizer) member(i int) (m member, end int) {
 	m.begin = len(n.out)
 	value := n.key(i)
@@ -111,7 +108,7 @@ func (n *normalizer) member(i int) (m member, end int) {
 	return m, end
 }
 
-// key appends a key with its colon and returns where its value begins.
+// key appends a key with its colon and returns the start of its value.
 func (n *normalizer) key(i int) int {
 	end, value := jsontext.KeyEnd(n.text, i)
 	if end == jsontext.Broken {
@@ -130,8 +127,7 @@ func (n *normalizer) keyOf(m member) []byte { return n.out[m.begin+1 : m.key-1] 
 
 func (n *normalizer) before(a, b member) bool { return bytes.Compare(n.keyOf(a), n.keyOf(b)) < 0 }
 
-// sort brings the members of one object, which end the output, in order. It
-// tells whether all keys are different.
+// sort sorts the members of one object at the end of the output. It reports whether all keys are different.
 func (n *normalizer) sort(members []member) bool {
 	base := members[0].begin
 	slices.SortFunc(members, func(a, b member) int { return bytes.Compare(n.keyOf(a), n.keyOf(b)) })
@@ -185,7 +181,7 @@ func (n *normalizer) list(i int) int {
 
 // str appends the string whose opening quote is at i.
 func (n *normalizer) str(i int) int {
-	// Up to from the text is in the output already.
+	// The text before from is already in the output.
 	from := i
 	for i++; ; {
 		i = jsontext.PlainEnd(n.text, i)
@@ -213,8 +209,7 @@ func (n *normalizer) str(i int) int {
 	}
 }
 
-// plain appends a part of a string in which nothing is escaped that need not
-// be.
+// plain appends a part of a string without unnecessary escapes.
 func (n *normalizer) plain(part []byte) {
 	for {
 		at := jsontext.SeparatorAt(part)
@@ -228,8 +223,7 @@ func (n *normalizer) plain(part []byte) {
 	}
 }
 
-// escape appends what the escape sequence at i, known to be well-formed, stands
-// for and returns its end.
+// escape appends the character of the well-formed escape sequence at i and returns its end.
 func (n *normalizer) escape(i int) int {
 	r, ok := jsontext.HexRune(n.text, i)
 	if !ok {
@@ -249,7 +243,7 @@ func (n *normalizer) escape(i int) int {
 
 const hexDigits = "0123456789abcdef"
 
-// appendRune appends a character as it stands in a normalised string.
+// appendRune appends a character in the form of a normalized string.
 func appendRune(out []byte, r rune) []byte {
 	switch r {
 	case '"', '\\':
@@ -292,7 +286,7 @@ func (n *normalizer) number(i int) int {
 	return end
 }
 
-// appendFloat appends a number the way encoding/json writes it.
+// appendFloat appends a number in the format of encoding/json.
 func appendFloat(out []byte, f float64) []byte {
 	magnitude := math.Abs(f)
 	if magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21) {

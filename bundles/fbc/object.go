@@ -15,8 +15,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// object is a document that has been decoded by its schema. Exactly one of the
-// pointers is set.
+// object is a document decoded according to its schema. Exactly one of the pointers is set.
 type object struct {
 	pkg          *bundles.Package
 	channel      *bundles.Channel
@@ -25,20 +24,19 @@ type object struct {
 	custom       *bundles.Custom
 }
 
-// deprecations is an olm.deprecations object before it is handed to its
-// package.
+// deprecations is an olm.deprecations object before it is assigned to its package.
 type deprecations struct {
 	pkg  string
 	list bundles.DeprecationList
 }
 
-// header is what every object says about itself.
+// header holds the fields that every object has.
 type header struct {
 	schema, pkg, name string
 }
 
-// identify reads the header of a document. The problem has no file yet; the
-// header, as far as it could be read, says what it is a problem of.
+// identify reads the header of a document. The problem has no file yet. The returned header, as far
+// as it could be read, identifies the object.
 func identify(fields map[string]any) (header, *bundles.Problem) {
 	head, err := readHeader(fields)
 	if err != nil {
@@ -47,7 +45,7 @@ func identify(fields map[string]any) (header, *bundles.Problem) {
 	return head, head.check()
 }
 
-// check reports a header that does not say what the object is.
+// check returns a problem if a header does not identify the object.
 func (h header) check() *bundles.Problem {
 	if h.schema != "" {
 		return nil
@@ -95,9 +93,8 @@ func (h header) problem(err error) *bundles.Problem {
 	return p
 }
 
-// readHeader finds schema, package and name in whatever case they are
-// written. Keys that are equal but for their case are refused: which of them
-// counts would depend on the reader.
+// readHeader finds schema, package and name regardless of the case of their keys. Keys that differ
+// only in case are an error, because different readers would use different ones.
 func readHeader(fields map[string]any) (header, error) {
 	var head header
 	targets := map[string]*string{"schema": &head.schema, "package": &head.pkg, "name": &head.name}
@@ -139,7 +136,7 @@ func fold(key string) string {
 	}, key)
 }
 
-// deeper tells whether a value is nested more than limit levels deep.
+// deeper reports whether a value is nested more than limit levels deep.
 func deeper(value any, limit int) bool {
 	if limit < 0 {
 		return true
@@ -161,9 +158,9 @@ func deeper(value any, limit int) bool {
 	return false
 }
 
-// normalize encodes an object the one way that everything downstream relies
-// on: compact, keys sorted, nothing escaped for HTML. Numbers have been
-// through float64 by then, as every consumer of catalogs expects.
+// normalize encodes an object in the only form that other packages expect: compact, keys sorted,
+// nothing escaped for HTML. Numbers have been converted to float64, as every consumer of catalogs
+// does.
 func normalize(fields map[string]any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -241,8 +238,7 @@ func decodeBundle(blob json.RawMessage, origin bundles.Origin) (object, error) {
 
 var errNotUTF8 = errors.New("manifest is not UTF-8 text")
 
-// check reports what is wrong with an object beyond its shape; it may use the
-// buffer.
+// check returns the problems of an object beyond its shape. It may use the buffer.
 func (o object) check(buffer *[]byte) error {
 	if o.bundle == nil {
 		return nil
@@ -250,9 +246,8 @@ func (o object) check(buffer *[]byte) error {
 	return checkManifests(o.bundle.Properties, buffer)
 }
 
-// checkManifests makes sure that the inline manifests can be handed to clients
-// as JSON. Values that have the wrong shape are left to validation, which
-// knows how to report them.
+// checkManifests checks that the inline manifests can be sent to clients as JSON. Validation
+// reports values of the wrong shape.
 func checkManifests(properties []bundles.Property, buffer *[]byte) error {
 	var errs []error
 	for i := range properties {
@@ -271,8 +266,8 @@ func checkManifests(properties []bundles.Property, buffer *[]byte) error {
 	return errors.Join(errs...)
 }
 
-// ManifestJSON returns an inline manifest as JSON: text that begins with a
-// brace as it is, everything else converted from YAML.
+// ManifestJSON returns an inline manifest as JSON. It returns text that begins with a brace
+// unchanged and converts other text from YAML.
 func ManifestJSON(data []byte) ([]byte, error) {
 	if !utf8.Valid(data) {
 		return nil, errNotUTF8

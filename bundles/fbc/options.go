@@ -5,9 +5,7 @@ import (
 	"runtime"
 )
 
-// The bounds that apply unless [Options] says otherwise. They are far above
-// what catalogs in the field need and keep a hostile one from taking all
-// memory.
+// The default limits. They are far above the needs of existing catalogs and bound the memory for a hostile one.
 const (
 	DefaultMaxFileBytes  = 1 << 30
 	DefaultMaxTotalBytes = 4 << 30
@@ -15,11 +13,9 @@ const (
 	DefaultMaxDepth      = 1000
 )
 
-// Options bound what a catalog may consist of. The zero value stands for the
-// defaults.
+// Options bound the content of a catalog. The zero value means the defaults.
 type Options struct {
-	// Concurrency is the number of files that are decoded at a time; the
-	// number of processors by default.
+	// Concurrency is the number of files decoded in parallel; the number of processors by default.
 	Concurrency int
 	// MaxFileBytes is the largest size of a file.
 	MaxFileBytes int64
@@ -27,7 +23,7 @@ type Options struct {
 	MaxTotalBytes int64
 	// MaxDocuments is the largest number of objects in a catalog.
 	MaxDocuments int64
-	// MaxDepth is the deepest nesting of objects and lists in an object.
+	// MaxDepth is the largest nesting depth of objects and lists in an object.
 	MaxDepth int
 }
 

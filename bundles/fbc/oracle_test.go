@@ -20,8 +20,8 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// loadPlainly loads a catalog the obvious way: file after file, everything
-// decoded by encoding/json into maps and out of them again.
+// loadPlainly loads a catalog in the simplest way: it decodes one file after the other with
+// encoding/json into maps, and encodes the maps again.
 func loadPlainly(root fs.FS, options Options) (*bundles.Catalog, error) {
 	options = options.withDefaults()
 	var (
@@ -82,7 +82,7 @@ func (l *loader) visit(name string, visit func(document, map[string]any)) error 
 	})
 }
 
-// putTogether hands every object to its package.
+// putTogether assigns every object to its package.
 func putTogether(objects []object, missing gaps) *bundles.Catalog {
 	catalog := &bundles.Catalog{}
 	packages := make(map[string]*bundles.Package)
@@ -122,7 +122,7 @@ func putTogether(objects []object, missing gaps) *bundles.Catalog {
 	return catalog
 }
 
-// compareLoads wants Load to find what loading plainly finds.
+// compareLoads checks that Load and loadPlainly agree.
 func compareLoads(t *testing.T, root fs.FS, options Options) {
 	t.Helper()
 	want, wantErr := loadPlainly(root, options)
@@ -136,8 +136,8 @@ func compareLoads(t *testing.T, root fs.FS, options Options) {
 	checkParts(t, root, options, want)
 }
 
-// difference shows in what two catalogs differ, and only where in large ones:
-// there it takes minutes to find.
+// difference returns the differences of two catalogs. For large catalogs it names only their
+// positions, because a full comparison takes minutes.
 func difference(want, got *bundles.Catalog) string {
 	const large = 5
 	for i := range min(len(want.Packages), len(got.Packages)) {
@@ -149,7 +149,7 @@ func difference(want, got *bundles.Catalog) string {
 	return gocmp.Diff(want, got)
 }
 
-// checkParts wants the reader to hand out each package under its name, once.
+// checkParts checks that the reader returns each package once under its name.
 func checkParts(t *testing.T, root fs.FS, options Options, want *bundles.Catalog) {
 	t.Helper()
 	r, err := Open(t.Context(), root, options)
@@ -185,7 +185,7 @@ func TestLoadLikePlainly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Every tenth package is enough: the other way is slow.
+	// Check every tenth package, because the simple way is slow.
 	for i := 0; i < len(entries); i += 10 {
 		root, err := fs.Sub(all, entries[i].Name())
 		if err != nil {
@@ -195,8 +195,7 @@ func TestLoadLikePlainly(t *testing.T) {
 	}
 }
 
-// FuzzConvertYAML wants documents that are converted without a parser to be
-// what the parser makes of them.
+// FuzzConvertYAML checks that documents converted without a parser equal the result of the parser.
 func FuzzConvertYAML(f *testing.F) {
 	for _, seed := range []string{
 		"a: b\n", "---\na: b\nc:\n- d: e\n  f: |-\n    x\n\n      y\n  g: 'h''i'\n- j\n", "a: |+\n  b\n\n\nc: |\n\n  d\n\ne: \"f\\n\\\"g\"\n",
@@ -231,7 +230,7 @@ func FuzzConvertYAML(f *testing.F) {
 	})
 }
 
-// seeds are texts of catalogs, most of which have something unusual about them.
+// seeds are texts of catalogs, most of them unusual.
 var seeds = []string{
 	"", " ", "{", "{}", "{}{}{", "[]", "3", "null", "{}null", "schema: x\n---\n", "---\n---\n", "---\nschema: x\n--- # c\nname: y\n",
 	`{"schema":"olm.package","name":"p","defaultChannel":"c","description":"\u003ca\u00e9\ud83d\ude00\ud800\"","icon":{"base64data":"PHN2Zz4=","mediatype":"m"}}`,
@@ -255,8 +254,7 @@ var seeds = []string{
 	"\v{\"schema\":\"s\"}", "{\"schema\":\"s\"}\v{\"schema\":\"t\"}", "{\"schema\":\"s\"}}", "{\"schema\":\"s\" \"a\":1}", "schema: s\n---\nschema: [\n",
 }
 
-// FuzzLoadLikePlainly wants the quick way and the obvious way to come to the
-// same objects and the same problems.
+// FuzzLoadLikePlainly checks that Load and loadPlainly return the same objects and problems.
 func FuzzLoadLikePlainly(f *testing.F) {
 	for i, seed := range seeds {
 		f.Add([]byte(seed), []byte(seeds[(i+11)%len(seeds)]), false)
@@ -270,7 +268,7 @@ func FuzzLoadLikePlainly(f *testing.F) {
 	})
 }
 
-// TestLoadTightly has the limits that files reach one after the other.
+// TestLoadTightly sets limits that the files reach one after the other.
 func TestLoadTightly(t *testing.T) {
 	t.Parallel()
 	root := fstest.MapFS{"a": {Data: []byte(seeds[13])}, "b": {Data: []byte(seeds[12])}, "c": {Data: []byte("schema: x\n---\nschema: y\n")}}
@@ -282,7 +280,7 @@ func TestLoadTightly(t *testing.T) {
 	}
 }
 
-// TestPackageStops has packages that nobody waits for any more.
+// TestPackageStops cancels reads of packages.
 func TestPackageStops(t *testing.T) {
 	t.Parallel()
 	r, err := Open(t.Context(), fstest.MapFS{"a": {Data: []byte(`{"schema":"olm.package","name":"p"}`)}}, Options{})
@@ -296,8 +294,7 @@ func TestPackageStops(t *testing.T) {
 	}
 }
 
-// TestPackageChanged has files that are changed between being looked at and
-// being read.
+// TestPackageChanged changes files between the scan and the read.
 func TestPackageChanged(t *testing.T) {
 	t.Parallel()
 	const text = `{"schema":"olm.package","name":"p","description":"d"}` + "\n" + `{"schema":"olm.channel","package":"p","name":"c"}`
@@ -340,7 +337,7 @@ func TestPackageChanged(t *testing.T) {
 	}
 }
 
-// unseekable is a file system the files of which can only be read on.
+// unseekable is a file system whose files cannot seek.
 type unseekable struct{ fs.FS }
 
 func (u unseekable) Open(name string) (fs.File, error) {

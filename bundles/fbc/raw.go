@@ -10,20 +10,19 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Object is one object of a catalog as its author wrote it, with all its fields.
+// Object is one object of a catalog in its original form, with all its fields.
 type Object struct {
-	// Schema, Package and Name are what the object says about itself.
+	// Schema, Package and Name are fields of the object.
 	Schema, Package, Name string
-	// Origin is where the object stands.
+	// Origin is the position of the object.
 	Origin bundles.Origin
-	// JSON is the whole object; one that is written as YAML is converted.
+	// JSON is the whole object. An object written as YAML is converted.
 	JSON json.RawMessage
 }
 
-// Objects returns the objects of one of the packages, in the order in which they stand: the
-// olm.package objects of that name and all objects that name it. It leaves out the objects
-// for which keep, called with schema and name, returns false, without decoding them. A nil
-// keep keeps all.
+// Objects returns the objects of one of the packages, in the order of the files: the olm.package
+// objects of that name and all objects that name it. It skips the objects for which keep, called
+// with schema and name, returns false, and does not decode them. A nil keep selects all.
 //
 // The error is [bundles.Problems] with the objects that could not be read, or wraps the
 // cause of ctx.
@@ -60,7 +59,7 @@ func (r *Reader) text(file *openedFile, space *workspace, rec *record) (json.Raw
 	}
 	if text, ok := space.plain(rec); ok && json.Valid(text) {
 		if rec.form == formYAML {
-			return text, nil // it is not in the buffer
+			return text, nil // not in the buffer
 		}
 		return slices.Clone(bytes.TrimSpace(text)), nil
 	}

@@ -17,11 +17,10 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Reader reads a catalog package by package. It knows where every object stands
-// and reads the objects themselves when they are asked for, so that a catalog
-// need never be in memory as a whole.
+// Reader reads a catalog package by package. It stores the positions of the objects and reads the
+// objects on demand, so the whole catalog need not be in memory.
 //
-// A Reader may be used by any number of goroutines.
+// A Reader is safe for concurrent use.
 type Reader struct {
 	root     fs.FS
 	options  Options
@@ -31,30 +30,29 @@ type Reader struct {
 	names    []string
 	problems bundles.Problems
 	gaps     gaps
-	// spaces are those that nobody works in. A sync.Pool would lose them with
-	// each garbage collection, of which there are many where memory is short.
+	// spaces are the unused workspaces. A sync.Pool would lose them with each garbage collection,
+	// and short memory causes many collections.
 	mu     sync.Mutex
 	spaces []*workspace
 }
 
-// fileInfo identifies a file as it was when its objects were found.
+// fileInfo identifies a file as it was when it was scanned.
 type fileInfo struct {
 	name    string
 	size    int64
 	changed time.Time
 }
 
-// workspace is what decoding objects needs room for.
+// workspace holds the buffers for decoding objects.
 type workspace struct {
 	text, manifest []byte
 	typed          typed
 }
 
-// Open finds the objects of the catalog below root. Files are read in parallel;
-// the result does not depend on the order in which that happens.
+// Open scans the files below root for objects of the catalog. Files are read in parallel, which
+// does not affect the result.
 //
-// What keeps files from being read as objects of a catalog is no error: see
-// [Reader.Problems].
+// Problems of files are not an error: see [Reader.Problems].
 func Open(ctx context.Context, root fs.FS, options Options) (*Reader, error) {
 	files, err := Files(root)
 	unlisted := bundles.Problems(nil)
@@ -64,7 +62,7 @@ func Open(ctx context.Context, root fs.FS, options Options) (*Reader, error) {
 	r := &Reader{root: root, options: options.withDefaults(), groups: make(map[string][]int)}
 	l := &loader{root: root, options: r.options}
 	found := make([]foundFile, len(files)+1)
-	// The last one stands for what could not be listed.
+	// The last element holds what could not be listed.
 	found[len(files)] = foundFile{problems: unlisted, gaps: gaps{anything: len(unlisted) > 0}}
 	next := atomic.Int64{}
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -92,7 +90,7 @@ func Open(ctx context.Context, root fs.FS, options Options) (*Reader, error) {
 	return r, nil
 }
 
-// collect puts together what was found in the files.
+// collect combines the results of all files.
 func (r *Reader) collect(ctx context.Context, found []foundFile) error {
 	r.files = make([]fileInfo, len(found))
 	for i := range found {
@@ -109,23 +107,20 @@ func (r *Reader) collect(ctx context.Context, found []foundFile) error {
 		r.names = append(r.names, name)
 	}
 	slices.Sort(r.names)
-	// Objects without a package may be anything when they cannot be decoded.
+	// Objects without a package that cannot be decoded may be anything.
 	ignore := func(int, object) {}
 	return r.each(ctx, "", ignore, func(head header, _ bundles.Problem) { r.gaps.add(head) })
 }
 
-// Problems returns what keeps files from being read as objects of a catalog.
-// What is wrong with an object that belongs to a package comes with
-// [Reader.Package].
+// Problems returns everything that prevents files from being read as objects of a catalog.
+// [Reader.Package] returns the problems of an object that belongs to a package.
 func (r *Reader) Problems() bundles.Problems { return slices.Clone(r.problems) }
 
-// Packages returns the names of all packages, whether declared or only named by
-// other objects, in byte order. The name of objects that name no package is
-// empty.
+// Packages returns the names of all packages, declared or only named by other objects, in byte
+// order. Objects that name no package belong to the empty name.
 func (r *Reader) Packages() []string { return slices.Clone(r.names) }
 
-// Size returns how many bytes of the catalog's text belong to a package. To
-// decode it takes about as much memory.
+// Size returns the number of bytes of a package in the catalog. Decoding it takes about as much memory.
 func (r *Reader) Size(name string) int64 {
 	var n int64
 	for _, i := range r.groups[name] {
@@ -134,7 +129,7 @@ func (r *Reader) Size(name string) int64 {
 	return n
 }
 
-// Close releases what the reader holds. It must not be used afterwards.
+// Close releases the resources of the reader, which must not be used afterwards.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,13 +137,12 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Package decodes the part of the catalog that concerns one of the packages:
-// the package, once for each time that it is declared, with everything that
-// belongs to it; strays and objects of other schemas that name it.
+// Package decodes the part of the catalog that belongs to a package. This part holds the package,
+// once for each declaration, with everything that belongs to it. It also holds strays and objects
+// of other schemas that name the package.
 //
-// The error is [bundles.Problems] with what could not be decoded, beside which
-// there is everything else in a package that is marked as incomplete, or wraps
-// the cause of ctx.
+// The error is [bundles.Problems] with what could not be decoded, or wraps the cause of ctx. With
+// problems, Package also returns everything else, in a package that is marked as incomplete.
 func (r *Reader) Package(ctx context.Context, name string) (*bundles.Catalog, error) {
 	p, err := r.part(ctx, name)
 	if err != nil {
@@ -157,12 +151,12 @@ func (r *Reader) Package(ctx context.Context, name string) (*bundles.Catalog, er
 	return &p.catalog, p.problems.OrNil()
 }
 
-// part is what the catalog has of one package.
+// part is the content of the catalog for one package.
 type part struct {
 	catalog  bundles.Catalog
 	problems bundles.Problems
 	gaps     gaps
-	// strays and custom are the places, in the catalog, of those objects.
+	// strays and custom are the places of those objects in the catalog.
 	strays, custom []int
 }
 
@@ -185,7 +179,7 @@ func (r *Reader) part(ctx context.Context, name string) (*part, error) {
 	return &p, nil
 }
 
-// each decodes the objects of a package in the order in which they stand.
+// each decodes the objects of a package in the order of the files.
 func (r *Reader) each(
 	ctx context.Context, name string, visit func(i int, o object), failed func(header, bundles.Problem),
 ) error {
@@ -199,13 +193,13 @@ func (r *Reader) each(
 	}, failed)
 }
 
-// origin returns where an object stands.
+// origin returns the position of an object.
 func (r *Reader) origin(rec *record) bundles.Origin {
 	return bundles.Origin{File: r.files[rec.file].name, Line: rec.line}
 }
 
-// walk calls read with the number of each object of a package, in the order in which they
-// stand, and failed with what is wrong with an object that could not be read.
+// walk calls read with the number of each object of a package, in the order of the files. It calls
+// failed with the problem of an object that could not be read.
 func (r *Reader) walk(
 	ctx context.Context, name string, read func(*openedFile, *workspace, int) error, failed func(header, bundles.Problem),
 ) error {
@@ -244,8 +238,7 @@ func (r *Reader) takeSpace() *workspace {
 	return space
 }
 
-// maxKeptBytes is the size up to which the room for an object's text is kept
-// for the next one.
+// maxKeptBytes is the size up to which a buffer for an object's text is reused.
 const maxKeptBytes = 1 << 20
 
 func (r *Reader) returnSpace(space *workspace) {
@@ -270,7 +263,7 @@ func (r *Reader) object(file *openedFile, space *workspace, rec *record, origin 
 	return o, err
 }
 
-// readError says that an object could not be read again.
+// readError is the error of an object that could not be read again.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
@@ -279,7 +272,7 @@ func (e *readError) Unwrap() error { return e.err }
 
 var errChanged = errors.New("has changed while it was being read")
 
-// decode decodes the object that the text consists of.
+// decode decodes the object in the text.
 func (w *workspace) decode(rec *record, origin bundles.Origin, maxDepth int) (object, error) {
 	if text, ok := w.plain(rec); ok {
 		if o, ok := w.typed.decode(text, rec.header, origin); ok {
@@ -300,8 +293,7 @@ func (w *workspace) decode(rec *record, origin bundles.Origin, maxDepth int) (ob
 	return o, o.check(&w.manifest)
 }
 
-// plain returns the object as JSON without peculiarities, if it is or can be
-// turned into that.
+// plain returns the object as plain JSON, if possible.
 func (w *workspace) plain(rec *record) ([]byte, bool) {
 	if !rec.identified || !utf8.Valid(w.text) {
 		return nil, false
@@ -317,7 +309,7 @@ func (w *workspace) plain(rec *record) ([]byte, bool) {
 	return converted, err == nil && converted != nil
 }
 
-// decodeText decodes the text of one object, as it has been decoded before.
+// decodeText decodes the text of one object that has been decoded before.
 func decodeText(text []byte, yaml bool) (map[string]any, error) {
 	var (
 		fields map[string]any
@@ -341,13 +333,13 @@ func decodeText(text []byte, yaml bool) (map[string]any, error) {
 	return fields, nil
 }
 
-// openedFile reads objects from one file after the other.
+// openedFile reads objects from one file at a time.
 type openedFile struct {
 	reader *Reader
 	index  int
 	file   fs.File
 	err    error
-	// at is how much of the file has been read.
+	// at is the number of bytes read from the file.
 	at int64
 }
 
@@ -358,7 +350,7 @@ func (f *openedFile) close() {
 	}
 }
 
-// read returns the text of an object, in buffer if that has room for it.
+// read returns the text of an object. It uses the buffer if it is large enough.
 func (f *openedFile) read(buffer []byte, rec *record) ([]byte, error) {
 	if f.index != rec.file || f.at > rec.offset {
 		f.close()
@@ -395,7 +387,7 @@ func (f *openedFile) open(want fileInfo) error {
 	return nil
 }
 
-// seek goes on to an offset.
+// seek moves to an offset.
 func (f *openedFile) seek(offset int64) error {
 	if f.at == offset {
 		return nil

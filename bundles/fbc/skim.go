@@ -12,55 +12,53 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
-// form is how the text of an object is to be read.
+// form is the way to decode the text of an object.
 type form uint8
 
 const (
-	// formPlain is JSON without peculiarities, see [typed].
+	// formPlain is plain JSON, see [typed].
 	formPlain form = iota
-	// formJSON is a JSON value that encoding/json has to decode.
+	// formJSON is a JSON value that only encoding/json can decode.
 	formJSON
 	// formYAML is a YAML document.
 	formYAML
 )
 
-// record says where an object stands and what it is.
+// record is the position and the header of an object.
 type record struct {
 	header
 
-	// file counts in the order of the files.
+	// file is the index of the file.
 	file int
 	form form
-	// identified tells that the header is known without decoding the object.
+	// identified is set if the header is known without decoding the object.
 	identified bool
 	line       int
-	// offset and size of the object's text in the file.
+	// offset and size are the position of the object's text in the file.
 	offset, size int64
 }
 
 const (
-	// skimBytes is how much of a file is looked at in one go, unless one object
-	// is larger.
+	// skimBytes is the size of the part of a file that is scanned in one go, unless one object is larger.
 	skimBytes = 512 << 10
 	// maxObjectBytes is the size of the largest object.
 	maxObjectBytes = 64 << 20
 )
 
-// errPeculiar says that a file has to be read by the decoders that know
-// everything.
+// errPeculiar means that only the general decoders can read a file.
 var errPeculiar = errors.New("not a plain stream of JSON objects")
 
-// skimmer finds the objects of files that are plain streams of JSON objects.
+// skimmer finds the objects of files that are streams of plain JSON objects.
 type skimmer struct {
 	options Options
-	// buffer holds a part of the file, of which base is the offset.
+	// buffer holds a part of the file that begins at the offset base.
 	buffer []byte
 	base   int64
 	ended  bool
 	file   io.Reader
-	// at is a place in the buffer, on the given line.
+	// at is a position in the buffer, on the line line.
 	at, line int
-	// text of the last object.
+	// text is the text of the last object.
 	text  []byte
 	names map[string]string
 }
@@ -74,14 +72,13 @@ func (s *skimmer) current() (map[string]any, error) {
 	return fields, nil
 }
 
-// skim calls visit for each object of a file of about that size. It returns errPeculiar where it
-// meets with anything but what [documents] would read as a stream of JSON
-// objects up to the end of the file; other errors are those of visit and of
-// reading.
+// skim calls visit for each object of a file of about that size. It returns errPeculiar unless
+// [documents] would read the whole file as a stream of JSON objects. Other errors come from visit
+// and from reads.
 func (s *skimmer) skim(file io.Reader, size int64, visit func(record) error) error {
 	s.buffer, s.base, s.ended, s.file, s.at, s.line = s.buffer[:0], 0, false, file, 0, 1
 	if want := int(min(size+1, skimBytes)); cap(s.buffer) < want {
-		// One byte more tells that the file ends there.
+		// One more byte detects the end of the file.
 		s.buffer = make([]byte, 0, want)
 	}
 	if err := s.fill(); err != nil {
@@ -134,7 +131,7 @@ func (s *skimmer) next() (record, error) {
 	}
 }
 
-// take returns the record of the object that reaches to end.
+// take returns the record of the object that ends at end.
 func (s *skimmer) take(r record, end int) (record, error) {
 	text := s.buffer[s.at:end]
 	if len(text) > maxObjectBytes || !utf8.Valid(text) {
@@ -147,7 +144,7 @@ func (s *skimmer) take(r record, end int) (record, error) {
 	return r, nil
 }
 
-// fill drops what has been read from the buffer and reads more.
+// fill discards the scanned part of the buffer and reads more.
 func (s *skimmer) fill() error {
 	kept := copy(s.buffer, s.buffer[s.at:])
 	s.base += int64(s.at)
@@ -167,18 +164,16 @@ func (s *skimmer) fill() error {
 	return nil
 }
 
-// maxPlainKeys is the number of fields up to which an object is compared with
-// itself for repetitions.
+// maxPlainKeys is the number of fields up to which the keys of an object are compared with each other.
 const maxPlainKeys = 32
 
-// plainKeys are the fields of an object as far as it has been read.
+// plainKeys are the keys of an object that have been read.
 type plainKeys struct {
 	keys  [maxPlainKeys][]byte
 	count int
 }
 
-// add takes one more key, and tells whether it is sure that it is not repeated
-// in whatever case.
+// add adds a key and reports whether it certainly differs from the others, regardless of case.
 func (p *plainKeys) add(key []byte) bool {
 	if p.count == maxPlainKeys || !jsontext.PlainASCII(key) {
 		return false
@@ -193,7 +188,7 @@ func (p *plainKeys) add(key []byte) bool {
 	return true
 }
 
-// header reads the object at i as far as its header is concerned.
+// header scans the object at i and reads its header.
 func (s *skimmer) header(i int) (record, int) {
 	var (
 		out  record
@@ -231,8 +226,7 @@ func (s *skimmer) header(i int) (record, int) {
 	}
 }
 
-// note keeps the value of a field if it belongs to the header, and tells
-// whether that is sure.
+// note stores the value of a field if it belongs to the header. It reports whether the value is certain.
 func (s *skimmer) note(head *header, key, value []byte) bool {
 	var to *string
 	switch field := jsontext.Find(customFields, key); field {
@@ -251,7 +245,7 @@ func (s *skimmer) note(head *header, key, value []byte) bool {
 	return true
 }
 
-// intern returns a text that is kept once however often it occurs.
+// intern returns a text that is stored once, however often it occurs.
 func (s *skimmer) intern(text []byte) string {
 	if known, ok := s.names[string(text)]; ok {
 		return known
@@ -264,7 +258,7 @@ func (s *skimmer) intern(text []byte) string {
 	return out
 }
 
-// group is what an object belongs to: the package that it is or names.
+// group returns the package that an object is or names.
 func (h header) group() string {
 	if h.schema == bundles.SchemaPackage {
 		return h.name

@@ -9,16 +9,14 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/jsontext"
 )
 
-// typed decodes objects of the known schemas straight from their text. Property
-// values are normalised on the way; everything else is picked by its key. It
-// gives up, as [normalizer] does, where the text is JSON but in a way that is
-// too rare to deserve a rule: keys in another case, null, values of a wrong
-// type.
+// typed decodes objects of the known schemas directly from their text. It normalizes property
+// values on the way and finds other fields by their keys. Like [normalizer], it gives up on rare
+// but valid JSON: keys in another case, null, and values of a wrong type.
 type typed struct {
 	normalizer
 }
 
-// The fields of each object, in the order in which fields reports them.
+// The fields of each object, in the order in which the method fields reports them.
 var (
 	packageFields     = []string{"schema", "name", "defaultChannel", "icon", "description", "properties"}
 	iconFields        = []string{"base64data", "mediatype"}
@@ -33,8 +31,7 @@ var (
 	customFields      = []string{"schema", "package", "name"}
 )
 
-// decode returns the object that text consists of, and whether it could be
-// read this way. Nothing of the result refers to text.
+// decode returns the object in text and reports whether it could decode it. The result does not refer to text.
 func (t *typed) decode(text []byte, head header, origin bundles.Origin) (object, bool) {
 	t.normalizer = normalizer{text: text, out: t.out[:0], members: t.members[:0], sorted: t.sorted[:0]}
 	var (
@@ -62,7 +59,7 @@ func (t *typed) decode(text []byte, head header, origin bundles.Origin) (object,
 	if end != len(text) {
 		return object{}, false
 	}
-	// A package and deprecations have no use for one of them.
+	// Packages and deprecations lack one of these fields.
 	if got.schema != head.schema || (got.name != head.name && out.deprecations == nil) || (got.pkg != head.pkg && out.pkg == nil) {
 		return object{}, false
 	}
@@ -261,9 +258,8 @@ func (t *typed) custom(head *header, c *bundles.Custom) int {
 	return end
 }
 
-// fields calls visit with each of the known fields of the object at i: its
-// place in known and where its value begins. Visit returns where that ends.
-// Other fields are skipped.
+// fields calls visit with each of the known fields of the object at i: its index in known and the
+// start of its value. visit returns the end of the value. Other fields are skipped.
 func (t *typed) fields(i int, known []string, visit func(field, i int) int) int {
 	if i >= len(t.text) || t.text[i] != '{' {
 		return jsontext.Broken

@@ -22,9 +22,8 @@ const ignoreFile = ".indexignore"
 // maxIgnoreBytes bounds an .indexignore file.
 const maxIgnoreBytes = 1 << 20
 
-// Files returns the paths of the files that make up the catalog, in the order
-// of [fs.WalkDir]. Directories and files that cannot be read are
-// [bundles.Problems]; the files that were found come with them.
+// Files returns the paths of the files of the catalog, in the order of [fs.WalkDir]. If directories
+// or files cannot be read, it returns [bundles.Problems] and the files that it found.
 func Files(root fs.FS) ([]string, error) {
 	var (
 		files    []string
@@ -66,8 +65,7 @@ func Files(root fs.FS) ([]string, error) {
 	return kept, found.OrNil()
 }
 
-// readIgnore returns the patterns of one .indexignore file; they apply to the
-// directory it lies in and below.
+// readIgnore returns the patterns of one .indexignore file. They apply to its directory and below.
 func readIgnore(root fs.FS, name string) ([]gitignore.Pattern, error) {
 	data, err := readFile(root, name, maxIgnoreBytes)
 	if err != nil {
@@ -94,11 +92,11 @@ var (
 	errEncoding  = errors.New("is not UTF-8 text")
 )
 
-// probeBytes is how much of a file is read and looked at in one go.
+// probeBytes is the number of bytes that are read and checked in one go.
 const probeBytes = 1 << 20
 
-// openFile opens a file of at most limit bytes. It looks at the file first:
-// opening a pipe would wait for somebody to write to it.
+// openFile opens a file of at most limit bytes. It checks the type of the file first, because
+// opening a pipe would block.
 func openFile(root fs.FS, name string, limit int64) (fs.File, fs.FileInfo, error) {
 	info, err := fs.Stat(root, name)
 	if err != nil {
@@ -130,7 +128,7 @@ func readFile(root fs.FS, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The file may have grown since it was looked at.
+	// The file may have grown since its size was read.
 	if int64(len(data)) > limit {
 		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, limit)
 	}
@@ -140,8 +138,7 @@ func readFile(root fs.FS, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readText reads everything, about size bytes. It stops at junk before it
-// makes room for all of it.
+// readText reads about size bytes. It stops at junk before it allocates the whole size.
 func readText(from io.Reader, size int64) ([]byte, error) {
 	var data bytes.Buffer
 	for begin := 0; ; begin = data.Len() {
@@ -161,7 +158,7 @@ func readText(from io.Reader, size int64) ([]byte, error) {
 	}
 }
 
-// unreadable is the problem of a file or directory that cannot be read.
+// unreadable returns the problem of a file or directory that cannot be read.
 func unreadable(name string, err error) bundles.Problem {
 	p := bundles.Problem{File: name, Message: err.Error(), Remedy: "make it readable or remove it"}
 	if at, ok := errors.AsType[*fs.PathError](err); ok {

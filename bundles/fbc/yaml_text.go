@@ -6,14 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// yamlText turns YAML documents as encoders write them into JSON, at a fraction
-// of what a YAML parser takes. It knows block mappings and sequences, plain,
-// quoted and literal scalars on their own lines, and gives up on everything
-// else: comments, anchors, tags, flow collections, folded lines, and whatever
-// may not be a string but looks like one.
+// yamlText converts YAML documents in the form of common encoders to JSON, in a fraction of the
+// time of a YAML parser. It supports block mappings and sequences, and plain, quoted and literal
+// scalars on their own lines. It gives up on everything else: comments, anchors, tags, flow
+// collections, folded lines, and scalars that look like strings but may not be.
 type yamlText struct {
 	text []byte
-	// at is where the current line begins.
+	// at is the start of the current line.
 	at  int
 	out []byte
 }
@@ -21,13 +20,13 @@ type yamlText struct {
 const (
 	maxYAMLDepth = 100
 	maxYAMLKey   = 256
-	// maxFolded is how long a folded scalar may become: each of its lines costs
-	// another look at those before.
+	// maxFolded is the largest length of a folded scalar. Each of its lines costs another scan of
+	// the previous ones.
 	maxFolded = 16 << 10
 )
 
-// convertYAML returns a document as JSON, if it can be done so simply. The
-// document is what [yamlDocuments] hands on: lines that end with a newline.
+// convertYAML returns a document as JSON, if [yamlText] supports it. The document comes from
+// [yamlDocuments]: lines that end with a newline.
 func convertYAML(text []byte) ([]byte, bool) {
 	if !plainCharacters(text) {
 		return nil, false
@@ -46,8 +45,8 @@ func convertYAML(text []byte) ([]byte, bool) {
 	return y.out, true
 }
 
-// plainCharacters tells whether a text has only characters that mean the same
-// in YAML and in JSON wherever they stand, besides line ends.
+// plainCharacters reports whether a text has only line ends and characters that mean the same in
+// YAML and JSON in any position.
 func plainCharacters(text []byte) bool {
 	for i, c := range text {
 		switch {
@@ -60,8 +59,8 @@ func plainCharacters(text []byte) bool {
 	return true
 }
 
-// isPeculiar tells whether a text begins with one of the separators, the byte
-// order mark or what is no character, or with one that is not told from these.
+// isPeculiar reports whether a text begins with a line separator, the byte order mark or an invalid
+// character, or with a character that it does not distinguish from these.
 func isPeculiar(text []byte) bool {
 	switch text[0] {
 	case 0xc2:
@@ -81,11 +80,10 @@ func (y *yamlText) line() []byte {
 	return line
 }
 
-// skip goes on to the next line.
+// skip moves to the next line.
 func (y *yamlText) skip() { y.at = min(len(y.text), y.at+len(y.line())+1) }
 
-// next passes over empty lines and returns the indentation of the line that
-// follows; false at the end.
+// next skips empty lines and returns the indentation of the next line; false at the end.
 func (y *yamlText) next() (indent int, ok bool) {
 	for y.at < len(y.text) && y.text[y.at] == '\n' {
 		y.at++
@@ -104,8 +102,7 @@ func indentation(line []byte) int {
 	return n
 }
 
-// mapping converts the block mapping with that indentation. Its first key
-// stands at a column of the current line.
+// mapping converts the block mapping with an indentation. Its first key is at a column of the current line.
 func (y *yamlText) mapping(indent, column, depth int) bool {
 	if depth > maxYAMLDepth {
 		return false
@@ -139,13 +136,12 @@ func (y *yamlText) mapping(indent, column, depth int) bool {
 	return true
 }
 
-// isItem tells whether the current line is an item of a sequence.
+// isItem reports whether the current line is an item of a sequence.
 func (y *yamlText) isItem(indent int) bool {
 	return bytes.HasPrefix(y.line()[indent:], []byte("- "))
 }
 
-// keyLength returns the length of the key that a line begins with, up to its
-// colon, or zero.
+// keyLength returns the length of the key at the beginning of a line, up to its colon, or zero.
 func keyLength(line []byte) int {
 	n := 0
 	for n < len(line) && n < maxYAMLKey && isKeyCharacter(line[n]) {
@@ -166,8 +162,7 @@ func isKeyCharacter(c byte) bool {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// isSpecial tells whether a plain scalar may be anything but a string although
-// it begins with a letter.
+// isSpecial reports whether a plain scalar that begins with a letter may not be a string.
 func isSpecial(text []byte) bool {
 	const longest = len("false")
 	if len(text) > longest {
@@ -181,7 +176,7 @@ func isSpecial(text []byte) bool {
 	}
 }
 
-// value converts what follows a key's colon, or is on the lines below.
+// value converts the value after a key's colon or on the following lines.
 func (y *yamlText) value(rest []byte, indent, depth int) bool {
 	if len(rest) > 0 {
 		return y.scalar(rest[1:], indent)
@@ -199,7 +194,7 @@ func (y *yamlText) value(rest []byte, indent, depth int) bool {
 	}
 }
 
-// sequence converts the block sequence with that indentation.
+// sequence converts the block sequence with an indentation.
 func (y *yamlText) sequence(indent, depth int) bool {
 	if depth > maxYAMLDepth {
 		return false
@@ -232,8 +227,8 @@ func (y *yamlText) sequence(indent, depth int) bool {
 	return true
 }
 
-// scalar converts a value that begins on the current line, in a collection of
-// that indentation, and goes on to the next line.
+// scalar converts a value that begins on the current line, in a collection with an indentation, and
+// moves to the next line.
 func (y *yamlText) scalar(text []byte, indent int) bool {
 	if len(text) == 0 {
 		return false
@@ -258,12 +253,12 @@ func (y *yamlText) scalar(text []byte, indent int) bool {
 	if !ok {
 		return false
 	}
-	// The next line must not go on with the value.
+	// The next line must not continue the value.
 	found, more := y.next()
 	return !more || found <= indent
 }
 
-// folded adds the lines that a plain scalar goes on with to its first one.
+// folded appends the continuation lines of a plain scalar to its first line.
 func (y *yamlText) folded(text []byte, indent int) ([]byte, bool) {
 	for y.at < len(y.text) {
 		line := y.line()
@@ -281,7 +276,7 @@ func (y *yamlText) folded(text []byte, indent int) ([]byte, bool) {
 	return text, true
 }
 
-// isPlainText tells whether a line of a plain scalar is nothing else.
+// isPlainText reports whether a line is nothing but a line of a plain scalar.
 func isPlainText(line []byte) bool {
 	last := line[len(line)-1]
 	return last != ' ' && last != ':' && !bytes.Contains(line, []byte(": ")) && !bytes.Contains(line, []byte(" #"))
@@ -306,9 +301,9 @@ func (y *yamlText) plain(text []byte) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// mayBeNumber tells whether what begins with a digit may be a number or a time.
+// mayBeNumber reports whether a text that begins with a digit may be a number or a time.
 func mayBeNumber(text []byte) bool {
-	// With two dots it is neither.
+	// A text with two dots is neither.
 	if bytes.Count(text, []byte(".")) > 1 {
 		return false
 	}
@@ -324,7 +319,7 @@ func mayBeNumber(text []byte) bool {
 	return true
 }
 
-// isWholeNumber tells whether a number is written the same in JSON.
+// isWholeNumber reports whether a number has the same form in JSON.
 func isWholeNumber(text []byte) bool {
 	const longest = 15
 	for _, c := range text {
@@ -335,8 +330,8 @@ func isWholeNumber(text []byte) bool {
 	return len(text) <= longest && (text[0] != '0' || len(text) == 1)
 }
 
-// closed adds the lines that a quoted scalar goes on with to its first one. The
-// result is still open where that takes more than folding lines.
+// closed appends the continuation lines of a quoted scalar to its first line. The result stays open
+// if folding the lines does not suffice.
 func (y *yamlText) closed(text []byte, indent int, open func([]byte) bool) []byte {
 	for open(text) && y.at < len(y.text) {
 		line := y.line()
@@ -351,11 +346,10 @@ func (y *yamlText) closed(text []byte, indent int, open func([]byte) bool) []byt
 	return text
 }
 
-// singleOpen tells whether a scalar in single quotes goes on: quotes come in
-// pairs.
+// singleOpen reports whether a scalar in single quotes continues: quotes come in pairs.
 func singleOpen(text []byte) bool { return bytes.Count(text, []byte(`'`))%2 == 1 }
 
-// doubleOpen tells whether a scalar in double quotes goes on.
+// doubleOpen reports whether a scalar in double quotes continues.
 func doubleOpen(text []byte) bool {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -368,8 +362,7 @@ func doubleOpen(text []byte) bool {
 	return true
 }
 
-// singleQuoted converts a scalar in which only the quote itself is escaped, by
-// another one.
+// singleQuoted converts a scalar in which only quotes are escaped, by doubling them.
 func (y *yamlText) singleQuoted(text []byte) bool {
 	if len(text) < len(`''`) || text[len(text)-1] != '\'' {
 		return false
@@ -386,8 +379,7 @@ func (y *yamlText) singleQuoted(text []byte) bool {
 	return true
 }
 
-// doubleQuoted converts a scalar in which nothing is escaped but quotes,
-// backslashes and line ends.
+// doubleQuoted converts a scalar in which only quotes, backslashes and line ends are escaped.
 func (y *yamlText) doubleQuoted(text []byte) bool {
 	y.out = append(y.out, '"')
 	for i := 1; i < len(text); i++ {
@@ -428,8 +420,7 @@ func (y *yamlText) escape(text []byte) {
 	}
 }
 
-// literal converts the block of lines that follows a | in a collection of that
-// indentation.
+// literal converts the block of lines after a | in a collection with an indentation.
 func (y *yamlText) literal(text []byte, indent int) bool {
 	chomping, width, ok := literalHeader(text[1:], indent)
 	if !ok {
@@ -451,9 +442,8 @@ func (y *yamlText) literal(text []byte, indent int) bool {
 	return true
 }
 
-// literalHeader reads what stands behind the | of a block: what happens to the
-// line ends at its end, and the indentation of its lines, which is zero when
-// the first of them shows it.
+// literalHeader parses the text after the | of a block: the treatment of the final line ends, and
+// the indentation of its lines, which is zero if the first line determines it.
 func literalHeader(text []byte, indent int) (chomping string, width int, ok bool) {
 	if len(text) > 0 && '1' <= text[0] && text[0] <= '9' {
 		text, width = text[1:], indent+int(text[0]-'0')
@@ -462,10 +452,10 @@ func literalHeader(text []byte, indent int) (chomping string, width int, ok bool
 	return chomping, width, chomping == "" || chomping == "-" || chomping == "+"
 }
 
-// literalLines converts the lines of a block and returns how many line ends
-// there are at its end. It does without blocks that have no text.
+// literalLines converts the lines of a block and returns the number of line ends at its end. It
+// does not support blocks without text.
 func (y *yamlText) literalLines(indent, width int) (ends int, ok bool) {
-	// Line ends wait until it is known that they do not end the block.
+	// Line ends are written only after it is known that they do not end the block.
 	for ; y.at < len(y.text); y.skip() {
 		line := y.line()
 		if len(line) == 0 {

@@ -10,8 +10,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// checkedBlob hands out bytes and fails at the end, or as soon as there are too
-// many, unless they are those that were announced.
+// checkedBlob is a blob that is checked while it is read. A read fails at the end if the size or
+// the digest is wrong, and as soon as there are too many bytes.
 type checkedBlob struct {
 	io.ReadCloser
 

@@ -11,8 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// TestCheckedBlob reads blobs from a source that checks nothing itself, as that of
-// a registry's client does.
+// TestCheckedBlob reads blobs from a source without checks of its own, like the registry client.
 func TestCheckedBlob(t *testing.T) {
 	text := []byte("content")
 	sum := sha256.Sum256(text)

@@ -17,43 +17,38 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Options say how a [Client] talks to registries and what it accepts.
+// Options configure a [Client].
 type Options struct {
-	// Keychain has the credentials; nil for none.
+	// Keychain provides the credentials; nil for none.
 	Keychain authn.Keychain
-	// Platform of the image to read, as os/architecture[/variant]. Empty takes
-	// linux on the architecture of this program, else the first platform that
-	// the image has: right where the content is the same for all.
+	// Platform is the platform of the image to pull, as os/architecture[/variant]. Empty selects
+	// linux on the architecture of this program, else the first platform of the image. That suits
+	// images whose content is the same for all platforms.
 	Platform string
-	// PlainHTTP allows to talk to registries without TLS.
+	// PlainHTTP allows connections to registries without TLS.
 	PlainHTTP bool
 	// SkipTLSVerify accepts any certificate.
 	SkipTLSVerify bool
 	// RootCAs are PEM texts with certificates to trust besides the system's.
 	RootCAs [][]byte
-	// ResolveTimeout bounds asking for a digest, with all attempts; 20 s by
-	// default.
+	// ResolveTimeout bounds the resolution of a reference, with all attempts; 20 s by default.
 	ResolveTimeout time.Duration
-	// PullTimeout bounds bringing an image here, with all attempts; 10 minutes
-	// by default.
+	// PullTimeout bounds a pull, with all attempts; 10 minutes by default.
 	PullTimeout time.Duration
-	// Attempts is how often anything is tried that may work the next time; 4
-	// by default.
+	// Attempts is the number of attempts of an operation that may succeed later; 4 by default.
 	Attempts int
-	// Backoff is the pause after the first attempt, 500 ms by default; later
-	// ones double.
+	// Backoff is the pause after the first attempt, 500 ms by default. Each later pause is twice as long.
 	Backoff time.Duration
-	// Limits bound what an image may consist of.
+	// Limits bound the size and content of an image.
 	Limits Limits
-	// Progress is told how many bytes of how many have been transferred; nil
-	// for nobody. It is called by several goroutines, one at a time.
+	// Progress is called with the number of transferred bytes and the total; nil for nothing.
+	// Several goroutines call it, one at a time.
 	Progress func(done, total int64)
-	// UserAgent names the program to registries.
+	// UserAgent is the user agent of the program.
 	UserAgent string
 }
 
-// Client reads images from registries. It is safe for use by several
-// goroutines and keeps no connection when it has nothing to do.
+// Client pulls images from registries. It is safe for concurrent use. It keeps no idle connections.
 type Client struct {
 	options  Options
 	platform *v1.Platform
@@ -88,8 +83,7 @@ func New(options Options) (*Client, error) {
 
 var errPlatform = errors.New("the platform must be os/architecture, as linux/amd64")
 
-// IsDigest tells whether a reference names its content by digest, so that it
-// always stands for the same.
+// IsDigest reports whether a reference has a digest and so always has the same content.
 func IsDigest(reference string) bool {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
@@ -99,13 +93,13 @@ func IsDigest(reference string) bool {
 	return ok
 }
 
-// IsReference tells whether a text names an image.
+// IsReference reports whether a text is a reference to an image.
 func IsReference(text string) bool {
 	_, err := name.ParseReference(text)
 	return err == nil
 }
 
-// parse reads a reference.
+// parse parses a reference.
 func (c *Client) parse(reference string) (name.Reference, error) {
 	var options []name.Option
 	if c.options.PlainHTTP {
@@ -118,14 +112,14 @@ func (c *Client) parse(reference string) (name.Reference, error) {
 	return ref, nil
 }
 
-// Reference reads the reference of an image. The error is an [*Error].
+// Reference parses the reference of an image. The error is an [*Error].
 func (c *Client) Reference(text string) (name.Reference, error) {
 	ref, err := c.parse(text)
 	return ref, describe(text, err)
 }
 
-// Remote returns how go-containerregistry's package remote reaches registries as the client does.
-// Of several credentials that fit it takes the first.
+// Remote returns options for go-containerregistry's package remote that match the client's. If
+// several credentials fit, they use the first.
 func (c *Client) Remote(ctx context.Context) ([]remote.Option, error) {
 	base, err := newTransport(&c.options)
 	if err != nil {
@@ -137,8 +131,8 @@ func (c *Client) Remote(ctx context.Context) ([]remote.Option, error) {
 	}, nil
 }
 
-// Describe returns what went wrong with an image, using the options of [Client.Remote], as an
-// [*Error]. Where the registry denies access it names the credentials, without their value.
+// Describe returns an error from package remote, called with the options of [Client.Remote], as an
+// [*Error]. If the registry denies access, the error names the credentials without their values.
 func (c *Client) Describe(ref name.Reference, err error) error {
 	if err == nil {
 		return nil
@@ -147,25 +141,25 @@ func (c *Client) Describe(ref name.Reference, err error) error {
 	if !denied(err) || c.options.Keychain == nil {
 		return describe(ref.String(), err)
 	}
-	// Of several credentials those options use the first one.
+	// If several credentials fit, the options use the first one.
 	if all, found := candidates(c.options.Keychain, ref.Context()); found == nil {
 		err = fail(classify(err), "%w; tried %s", err, all[0].name)
 	}
 	return describe(ref.String(), err)
 }
 
-// session is what one operation does with one repository.
+// session is one operation on one repository.
 type session struct {
 	client *Client
 	ref    name.Reference
 	puller *remote.Puller
-	// admitted reports whether the registry has answered with content.
+	// admitted is set if the registry has answered with content.
 	admitted bool
 }
 
-// within runs an operation on the repository of a reference, bounded by a
-// timeout, and describes its error. It tries all credentials that fit the repository, as the
-// kubelet does, until the registry accepts one; it never continues without credentials.
+// within runs an operation on the repository of a reference, with a timeout, and describes its
+// error. It tries all credentials that fit the repository, as the kubelet does, until the registry
+// accepts one. If there are credentials, it never tries without.
 func (c *Client) within(ctx context.Context, reference string, timeout time.Duration, run func(context.Context, *session) error) error {
 	ref, err := c.parse(reference)
 	if err != nil {
@@ -189,8 +183,8 @@ func (c *Client) within(ctx context.Context, reference string, timeout time.Dura
 	return describe(reference, err)
 }
 
-// try runs an operation with one credential after the other, until the registry accepts one. Where
-// it accepts none the error names all.
+// try runs an operation with one credential after the other, until the registry accepts one. If the
+// registry accepts none, the error names all.
 func (c *Client) try(ctx context.Context, ref name.Reference, base http.RoundTripper, all []login, run func(context.Context, *session) error) error {
 	var (
 		tried []string
@@ -206,7 +200,7 @@ func (c *Client) try(ctx context.Context, ref name.Reference, base http.RoundTri
 	return fail(classify(err), "%w; tried %s", err, strings.Join(tried, ", "))
 }
 
-// run runs an operation with some credentials.
+// run runs an operation with a credential.
 func (s *session) run(ctx context.Context, base http.RoundTripper, auth authn.Authenticator, operation func(context.Context, *session) error) error {
 	puller, err := s.client.puller(base, auth)
 	if err != nil {
@@ -216,30 +210,29 @@ func (s *session) run(ctx context.Context, base http.RoundTripper, auth authn.Au
 	return operation(ctx, s)
 }
 
-// puller returns what asks registries with some credentials.
+// puller returns a client of the registry with a credential.
 func (c *Client) puller(base http.RoundTripper, auth authn.Authenticator) (*remote.Puller, error) {
 	return remote.NewPuller( //nolint:wrapcheck // the caller describes it
 		remote.WithTransport(&guard{
 			inner: base, plainHTTP: c.options.PlainHTTP, maxBytes: c.options.Limits.MaxManifestBytes, stall: c.stall,
 		}),
 		remote.WithAuth(auth), remote.WithUserAgent(c.options.UserAgent),
-		// Attempts are counted here, where they end with the context.
+		// The retry function counts attempts, because its pauses end with the context.
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 	)
 }
 
-// denied reports whether other credentials may find the image. Many registries answer that it is
-// not there to those who may not read it.
+// denied reports whether other credentials may find the image. Many registries answer "not found"
+// to users without permission.
 func denied(err error) bool {
 	reason := classify(err)
 	return reason == ReasonUnauthorized || reason == ReasonNotFound
 }
 
-// ErrTimeout is wrapped by the error of an operation that exceeds its timeout.
+// ErrTimeout is wrapped by the error of an operation that exceeded its timeout.
 var ErrTimeout = errors.New("took longer than")
 
-// retry runs something until it succeeds, fails for good or has been tried
-// often enough.
+// retry runs a function until it succeeds, fails permanently, or the attempts are used up.
 func (c *Client) retry(ctx context.Context, what string, run func() error) error {
 	pause := c.options.Backoff
 	for attempt := 1; ; attempt++ {
@@ -250,7 +243,7 @@ func (c *Client) retry(ctx context.Context, what string, run func() error) error
 		if attempt >= c.options.Attempts || ctx.Err() != nil || !transient(err) {
 			return fmt.Errorf("%s: %w", what, plain(err))
 		}
-		// Clients that failed together must not come back together.
+		// Clients that failed at the same time must not retry at the same time.
 		jittered := pause + rand.N(pause/2+1) //nolint:gosec // nothing depends on it being hard to guess
 		select {
 		case <-ctx.Done():
@@ -261,8 +254,8 @@ func (c *Client) retry(ctx context.Context, what string, run func() error) error
 	}
 }
 
-// Resolve asks the registry which digest a reference stands for now. For a
-// reference by digest it asks nobody. The error is an [*Error].
+// Resolve returns the digest that a reference currently resolves to. For a reference with a digest
+// it sends no request. The error is an [*Error].
 func (c *Client) Resolve(ctx context.Context, reference string) (string, error) {
 	var digest string
 	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
@@ -273,7 +266,7 @@ func (c *Client) Resolve(ctx context.Context, reference string) (string, error) 
 	return digest, err
 }
 
-// Labels asks the registry for the labels of an image. The error is an [*Error].
+// Labels returns the labels of an image from the registry. The error is an [*Error].
 func (c *Client) Labels(ctx context.Context, reference string) (map[string]string, error) {
 	var labels map[string]string
 	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
@@ -287,9 +280,8 @@ func (c *Client) Labels(ctx context.Context, reference string) (map[string]strin
 	return labels, err
 }
 
-// Find asks the registry for the digest of a reference, even of one by digest:
-// that it answers shows that the image is there and may be had with the
-// credentials. The error is an [*Error].
+// Find requests the digest of a reference from the registry, even if the reference has a digest.
+// Success shows that the image exists and that the credentials suffice. The error is an [*Error].
 func (c *Client) Find(ctx context.Context, reference string) (string, error) {
 	var digest string
 	err := c.within(ctx, reference, c.options.ResolveTimeout, func(ctx context.Context, s *session) error {
@@ -320,7 +312,7 @@ func (s *session) find(ctx context.Context) (string, error) {
 		if answered && answer.StatusCode != http.StatusMethodNotAllowed || ctx.Err() != nil {
 			return err
 		}
-		// Some registries answer HEAD without saying the digest.
+		// Some registries answer HEAD requests without a digest.
 		manifest, getErr := s.puller.Get(ctx, s.ref)
 		if getErr != nil {
 			return getErr

@@ -87,9 +87,9 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestTrouble asks registries that do not do their work, or not for everybody.
+// TestTrouble covers registries that fail, or that refuse some clients.
 func TestTrouble(t *testing.T) {
-	// fails answers the first requests for some path with a status.
+	// fails answers the first requests whose path has a part with a status.
 	fails := func(part string, times int32, status int) func(http.ResponseWriter, *http.Request) bool {
 		var count atomic.Int32
 		return func(w http.ResponseWriter, request *http.Request) bool {
@@ -100,8 +100,7 @@ func TestTrouble(t *testing.T) {
 			return true
 		}
 	}
-	// corrupts answers the first requests for blobs with other bytes; of the
-	// right length, or cut off.
+	// corrupts answers the first requests for blobs with other bytes of the same length, or with fewer.
 	corrupts := func(times int32, cut bool) func(http.ResponseWriter, *http.Request) bool {
 		var count atomic.Int32
 
@@ -158,8 +157,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestWrongBytes serves blobs of the right size with another content, and such
-// that are too long or too short, without saying so.
+// TestWrongBytes serves blobs with wrong content, and blobs that are too long or too short.
 func TestWrongBytes(t *testing.T) {
 	for what, tc := range map[string]struct {
 		change func([]byte) []byte
@@ -186,7 +184,7 @@ func TestWrongBytes(t *testing.T) {
 				if !strings.HasSuffix(request.URL.Path, "/blobs/"+digest.String()) {
 					return false
 				}
-				// Chunked: the length is not known beforehand.
+				// With chunked encoding, the length is unknown beforehand.
 				w.(http.Flusher).Flush()
 				_, _ = w.Write(tc.change(append([]byte(nil), data...)))
 				return true
@@ -202,7 +200,7 @@ func TestWrongBytes(t *testing.T) {
 	}
 }
 
-// TestStall pulls from a registry that stops in the middle.
+// TestStall pulls from a registry that stalls in the middle.
 func TestStall(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "stall:v1", simple(t, "1"))
@@ -210,7 +208,7 @@ func TestStall(t *testing.T) {
 		if !strings.Contains(request.URL.Path, "/blobs/") {
 			return false
 		}
-		// Something, and then nothing.
+		// Send one byte and then stall.
 		_, _ = w.Write([]byte{'{'})
 		w.(http.Flusher).Flush()
 		<-request.Context().Done()
@@ -234,7 +232,7 @@ func TestTimeout(t *testing.T) {
 	expect(t, "the limit is named", err, r.host()+"/a:v1", ReasonUnreachable, "took longer than 20ms")
 }
 
-// TestBasicAuthentication wants a user and a password.
+// TestBasicAuthentication covers a registry that requires a user and a password.
 func TestBasicAuthentication(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "team/catalog:v1", simple(t, "1"))
@@ -263,7 +261,7 @@ func TestBasicAuthentication(t *testing.T) {
 	}
 }
 
-// TestTokens wants a token that the registry sells for credentials.
+// TestTokens covers a registry that requires a token, which it issues for credentials.
 func TestTokens(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "catalog:v1", simple(t, "1"))
@@ -328,8 +326,8 @@ func push(t *testing.T, r *fakeRegistry, reference string) {
 	r.Client().CloseIdleConnections()
 }
 
-// TestPlainHTTP must be allowed, even where the client library would fall back
-// to it, and even when a registry sends the client there.
+// TestPlainHTTP checks that plain HTTP must be allowed, even if the client library would fall back
+// to it or a registry redirects to it.
 func TestPlainHTTP(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "catalog:v1", simple(t, "1"))
@@ -371,7 +369,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestConnections wants none to be kept.
+// TestConnections checks that no idle connection remains.
 func TestConnections(t *testing.T) {
 	var open atomic.Int32
 	r := serve(t, func(s *httptest.Server) {
@@ -398,7 +396,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestProgress counts bytes, also those that were for nothing.
+// TestProgress checks the counted bytes, including those of failed attempts.
 func TestProgress(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "catalog:v1", simple(t, "1"))

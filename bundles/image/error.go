@@ -12,61 +12,58 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Reason says what kind of trouble an [Error] is, for those who know the
-// remedy.
+// Reason is the kind of an [Error], from which callers derive the remedy.
 type Reason string
 
-// The reasons for which an image cannot be used.
+// The reasons why an image cannot be used.
 const (
-	// ReasonReference: the text is no reference to an image.
+	// ReasonReference: the text is not a reference to an image.
 	ReasonReference Reason = "BadReference"
-	// ReasonUnauthorized: the registry wants credentials, or others. Many
-	// registries also say so of images that do not exist.
+	// ReasonUnauthorized: the registry requires credentials, or other ones. Many registries also
+	// give this answer for images that do not exist.
 	ReasonUnauthorized Reason = "Unauthorized"
-	// ReasonNotFound: the registry does not have it.
+	// ReasonNotFound: the registry lacks the image.
 	ReasonNotFound Reason = "NotFound"
-	// ReasonPlatform: the image is not made for the platform.
+	// ReasonPlatform: the image is not built for the platform.
 	ReasonPlatform Reason = "NoSuchPlatform"
-	// ReasonNoTree: the image does not hold the directory that is looked for.
+	// ReasonNoTree: the image lacks the requested directory.
 	ReasonNoTree Reason = "NoSuchDirectory"
-	// ReasonFormat: the directory is of another format than the one that is
-	// looked for.
+	// ReasonFormat: the directory has another format than the requested one.
 	ReasonFormat Reason = "OtherFormat"
 	// ReasonTooLarge: a limit is exceeded.
 	ReasonTooLarge Reason = "TooLarge"
-	// ReasonInvalid: the image is damaged or does what images must not do.
+	// ReasonInvalid: the image is damaged or violates the format.
 	ReasonInvalid Reason = "Invalid"
 	// ReasonUntrusted: the registry's certificate is not trusted.
 	ReasonUntrusted Reason = "Untrusted"
-	// ReasonPlainHTTP: the registry speaks HTTP, which is not allowed.
+	// ReasonPlainHTTP: the registry uses plain HTTP, which is not allowed.
 	ReasonPlainHTTP Reason = "PlainHTTP"
 	// ReasonCredentials: the credentials cannot be read.
 	ReasonCredentials Reason = "BadCredentials"
-	// ReasonUnreachable: the registry cannot be reached or does not do its
-	// work; another attempt may succeed.
+	// ReasonUnreachable: the registry is unreachable or fails. Another attempt may succeed.
 	ReasonUnreachable Reason = "Unreachable"
-	// ReasonLocal: the local file system does not do its work.
+	// ReasonLocal: the local file system fails.
 	ReasonLocal Reason = "LocalFailure"
 )
 
-// Error says which image cannot be used and why.
+// Error is the error of an image that cannot be used.
 type Error struct {
-	// Reference is the image as it was asked for.
+	// Reference is the image in the form that the caller passed.
 	Reference string
-	// Reason is the kind of trouble.
+	// Reason is the kind of the error.
 	Reason Reason
-	// Err says what happened.
+	// Err is the cause.
 	Err error
 }
 
-// Error names the image and what happened.
+// Error returns the image and the cause.
 func (e *Error) Error() string { return fmt.Sprintf("image %q: %v", e.Reference, e.Err) }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// MayPass tells whether the same attempt may succeed later although the image
-// is the same: when it is about who asks and about the way to the registry.
+// MayPass reports whether the same operation on the same image may succeed later: if the reason
+// concerns credentials or the connection to the registry.
 func (e *Error) MayPass() bool {
 	switch e.Reason {
 	case ReasonUnreachable, ReasonLocal, ReasonUnauthorized, ReasonNotFound, ReasonUntrusted, ReasonCredentials, ReasonPlainHTTP:
@@ -76,7 +73,7 @@ func (e *Error) MayPass() bool {
 	}
 }
 
-// ReasonOf returns the reason of an error, "" when it has none.
+// ReasonOf returns the reason of an error, or "" if it has none.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
@@ -87,8 +84,7 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// failure is an error whose reason is known where it happens; it becomes an
-// Error once the reference is known.
+// failure is an error with a reason and without a reference. It becomes an Error when the reference is known.
 type failure struct {
 	reason Reason
 	err    error
@@ -103,7 +99,7 @@ func fail(reason Reason, format string, args ...any) error {
 	return &failure{reason: reason, err: fmt.Errorf(format, args...)}
 }
 
-// describe turns whatever went wrong into an Error.
+// describe returns any error as an Error.
 func describe(reference string, err error) error {
 	if err == nil {
 		return nil
@@ -114,7 +110,7 @@ func describe(reference string, err error) error {
 	return &Error{Reference: reference, Reason: classify(err), Err: err}
 }
 
-// classify finds the reason of an error that may come from the registry client.
+// classify returns the reason of an error that may come from the registry client.
 func classify(err error) Reason {
 	if isCertificate(err) {
 		return ReasonUntrusted
@@ -133,7 +129,7 @@ func classify(err error) Reason {
 	return ReasonUnreachable
 }
 
-// isCertificate tells whether the registry's certificate was refused.
+// isCertificate reports whether the registry's certificate was refused.
 func isCertificate(err error) bool {
 	verification, _ := errors.AsType[*tls.CertificateVerificationError](err)
 	unknown := new(x509.UnknownAuthorityError)
@@ -142,10 +138,10 @@ func isCertificate(err error) bool {
 	return verification != nil || errors.As(err, unknown) || errors.As(err, name) || errors.As(err, invalid)
 }
 
-// answered is what a registry said instead of doing what it was asked.
+// answered is an error answer of a registry.
 type answered struct{ err *transport.Error }
 
-// Error says it without what only those who debug HTTP want to know.
+// Error returns the text without HTTP details.
 func (a *answered) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "the registry answers %d %s", a.err.StatusCode, http.StatusText(a.err.StatusCode))
@@ -158,11 +154,10 @@ func (a *answered) Error() string {
 // Unwrap returns the error of the registry client.
 func (a *answered) Unwrap() error { return a.err }
 
-// maxAnswer bounds what is repeated of an answer, in bytes.
+// maxAnswer is the largest part of an answer that a message repeats, in bytes.
 const maxAnswer = 500
 
-// plain leaves of an error of the registry client what is of use to whoever
-// named the image.
+// plain removes details from an error of the registry client that do not help users.
 func plain(err error) error {
 	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return certificate
@@ -176,7 +171,7 @@ func plain(err error) error {
 	return err
 }
 
-// transient tells whether it is worth trying again at once.
+// transient reports whether an immediate retry may succeed.
 func transient(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

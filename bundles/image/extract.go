@@ -13,24 +13,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Extracted says what has been brought to the file system.
+// Extracted describes an extracted directory.
 type Extracted struct {
-	// Digest of what the reference stands for.
+	// Digest is the digest that the reference resolved to.
 	Digest string `json:"digest"`
 	// Manifest is the digest of the image for one platform.
 	Manifest string `json:"manifest"`
-	// Platform of the image; empty when it is for a single one.
+	// Platform is the platform of the image; empty for an image for a single platform.
 	Platform string `json:"platform,omitempty"`
 	// Dir is the directory in the image.
 	Dir string `json:"dir"`
-	// Files and Bytes are how much it holds.
+	// Files and Bytes are the size of the directory.
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Extract brings a directory of an image to dir, an empty directory. Beside the
-// content it needs room for the layers as they are transferred, in scratch. The
-// error is an [*Error]; dir then holds anything.
+// Extract extracts a directory of an image to dir, an empty directory. It stores the transferred
+// layers in scratch. The error is an [*Error]; dir may then hold anything.
 func (c *Client) Extract(ctx context.Context, reference string, what Tree, dir, scratch string) (*Extracted, error) {
 	var out *Extracted
 	err := c.within(ctx, reference, c.options.PullTimeout, func(ctx context.Context, s *session) error {
@@ -49,7 +48,7 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 	if err != nil {
 		return nil, err
 	}
-	// Whatever the tag does meanwhile, this is one image.
+	// From here on the image is fixed, even if the tag moves.
 	ref := s.ref.Context().Digest(digest)
 	m, err := s.manifest(ctx, ref)
 	if err != nil {
@@ -84,17 +83,17 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 	}, nil
 }
 
-// source is an image that a directory is taken from.
+// source is an image from which a directory is extracted.
 type source struct {
 	ref      name.Digest
 	manifest *manifest
 	labels   map[string]string
 	tree     *Tree
-	// scratch has room for the layers.
+	// scratch is a directory for the layers.
 	scratch string
 }
 
-// labelled brings the directory that the labels name below root.
+// labelled extracts the directory that the labels name below root.
 func (s *session) labelled(ctx context.Context, from *source, root *os.Root) (*tree, error) {
 	inImage, err := from.tree.dir(from.labels)
 	if err != nil {
@@ -104,11 +103,10 @@ func (s *session) labelled(ctx context.Context, from *source, root *os.Root) (*t
 	return grown, s.layers(ctx, from, grown)
 }
 
-// maxTransfers is how many layers are transferred at a time.
+// maxTransfers is the number of concurrent layer transfers.
 const maxTransfers = 3
 
-// layers transfers the layers, some at a time, and applies each, to every tree,
-// once all those below it have been.
+// layers transfers the layers, some in parallel. It applies each to every tree after all lower layers.
 func (s *session) layers(ctx context.Context, from *source, to ...*tree) error {
 	group, ctx := errgroup.WithContext(ctx)
 	m := from.manifest
@@ -120,7 +118,7 @@ func (s *session) layers(ctx context.Context, from *source, to ...*tree) error {
 	progress := s.progress(m)
 	group.Go(func() error { return s.apply(ctx, ready, slots, to) })
 	for i := range m.Layers {
-		// In order: the lowest layer must be among those under way.
+		// Start in order, because the lowest layer must be among those in progress.
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -150,8 +148,7 @@ func (s *session) layers(ctx context.Context, from *source, to ...*tree) error {
 	return err //nolint:wrapcheck // it has been, by those who know what they did
 }
 
-// temporary returns a file that is gone when it is closed, even if the program
-// is killed before.
+// temporary returns a file that is deleted when it is closed, even if the program is killed.
 func temporary(scratch string) (*os.File, error) {
 	file, err := os.CreateTemp(scratch, "layer-*")
 	if err != nil {
@@ -164,8 +161,7 @@ func temporary(scratch string) (*os.File, error) {
 	return file, nil
 }
 
-// apply applies the layers in their order as they become ready, and makes room
-// for further transfers.
+// apply applies the layers in their order when they are ready. It then permits further transfers.
 func (s *session) apply(ctx context.Context, ready []chan *os.File, slots <-chan struct{}, to []*tree) error {
 	limits := &s.client.options.Limits
 	left := limits.MaxUnpackedBytes
@@ -193,7 +189,7 @@ func applyLayer(ctx context.Context, file *os.File, left *int64, limits *Limits,
 	for _, one := range to {
 		one.begin()
 	}
-	// Trees do not overlap: one of them at most reads the content.
+	// Trees do not overlap, so at most one of them reads the content.
 	err := entries(ctx, file, left, limits.MaxUnpackedBytes, func(header *tar.Header, content io.Reader) error {
 		for _, one := range to {
 			if err := one.apply(header, content); err != nil {
@@ -208,7 +204,7 @@ func applyLayer(ctx context.Context, file *os.File, left *int64, limits *Limits,
 	return nil
 }
 
-// progress returns what counts transferred bytes.
+// progress returns a function that counts transferred bytes.
 func (s *session) progress(m *manifest) func(int64) {
 	report := s.client.options.Progress
 	if report == nil {

@@ -33,11 +33,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeRegistry is a registry whose answers a test may get its hands into.
+// fakeRegistry is a registry whose answers a test may replace.
 type fakeRegistry struct {
 	*httptest.Server
 
-	// before is asked first and tells whether it has answered.
+	// before is called first and reports whether it has answered.
 	before func(http.ResponseWriter, *http.Request) bool
 }
 
@@ -62,7 +62,7 @@ func (r *fakeRegistry) host() string {
 	return host
 }
 
-// push puts an image, or an index, into the registry.
+// push stores an image or an index in the registry.
 func (r *fakeRegistry) push(t *testing.T, repository string, what remote.Taggable) string {
 	t.Helper()
 	reference := r.host() + "/" + repository
@@ -80,11 +80,11 @@ func (r *fakeRegistry) push(t *testing.T, repository string, what remote.Taggabl
 type entry struct {
 	name, link, text string
 	kind             byte
-	// size overrides that of the text.
+	// size overrides the size of the text.
 	size int64
 }
 
-// archive returns a tar stream. A size that is not that of the text ends it.
+// archive returns a tar stream. An entry with a wrong size ends it.
 func archive(t *testing.T, entries ...entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -131,7 +131,7 @@ func layer(t *testing.T, entries ...entry) []byte {
 	return zipped(t, archive(t, entries...))
 }
 
-// build makes an image of layers.
+// build returns an image with layers.
 func build(t *testing.T, labels map[string]string, layers ...[]byte) v1.Image {
 	t.Helper()
 	img, err := mutate.Config(empty.Image, v1.Config{Labels: labels})
@@ -159,7 +159,7 @@ func client(t *testing.T, change func(*Options)) *Client {
 	return c
 }
 
-// pulled is where a test has a catalog brought to.
+// pulled is the destination of a pull.
 type pulled struct{ dir, scratch string }
 
 func newPulled(t *testing.T) pulled {
@@ -174,7 +174,7 @@ func newPulled(t *testing.T) pulled {
 	return p
 }
 
-// clean fails when anything lies beside the content.
+// clean fails the test if files remain beside the content.
 func (p pulled) clean(t *testing.T) {
 	t.Helper()
 	if left, err := os.ReadDir(p.scratch); err != nil || len(left) > 0 {
@@ -185,7 +185,7 @@ func (p pulled) clean(t *testing.T) {
 	}
 }
 
-// files returns what has been brought: text of files, "-> target" of links.
+// files returns the extracted files: the text of files, and "-> target" for links.
 func (p pulled) files(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -343,7 +343,7 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// TestExtractRefuses pulls images that are broken or mean harm.
+// TestExtractRefuses pulls broken and malicious images.
 func TestExtractRefuses(t *testing.T) {
 	file := entry{name: "configs/c", text: "12345678"}
 	link := func(name, target string) []byte {
@@ -490,7 +490,7 @@ func TestExtractRefuses(t *testing.T) {
 	}
 }
 
-// expect wants an error with a reason and a text that names the reference.
+// expect checks that an error has a reason and a text with the reference.
 func expect(t *testing.T, why string, err error, reference string, want Reason, text string) {
 	t.Helper()
 	if ReasonOf(err) != want {
@@ -502,14 +502,14 @@ func expect(t *testing.T, why string, err error, reference string, want Reason, 
 	}
 }
 
-// TestSymbolicLinkChain makes links that lead out only together.
+// TestSymbolicLinkChain creates links that lead out of the root only in combination.
 func TestSymbolicLinkChain(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "chain:v1", build(t, nil, layer(t,
 		entry{name: "configs/d/e/c", text: "1"},
 		entry{name: "configs/s", link: "d/e", kind: tar.TypeSymlink},
 		entry{name: "configs/d/e/up", link: "..", kind: tar.TypeSymlink},
-		// Followed step by step this is the parent of the root.
+		// Followed step by step, this link is the parent of the root.
 		entry{name: "configs/t", link: "s/up/up/../../x", kind: tar.TypeSymlink},
 	)))
 	to := newPulled(t)
@@ -645,7 +645,7 @@ func TestForgedManifests(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a pull whose registry is slow.
+// TestCancelled cancels a pull from a slow registry.
 func TestCancelled(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "slow:v1", build(t, nil, layer(t, entry{name: "configs/c"})))

@@ -17,17 +17,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// maxSecretBytes is what Kubernetes allows a Secret to hold.
+// maxSecretBytes is the largest size of a Secret in Kubernetes.
 const maxSecretBytes = 1 << 20
 
-// DefaultKeychain takes credentials from the configuration of the user: that of
-// docker, with its credential helpers, else that of podman.
+// DefaultKeychain returns the credentials in the user's configuration: docker's, with its
+// credential helpers, else podman's.
 func DefaultKeychain() authn.Keychain { return authn.DefaultKeychain }
 
-// PullSecrets takes credentials from files of the Secret type dockerconfigjson
-// (or the older dockercfg), or from directories that such Secrets are mounted
-// at. They are read for each pull, so that changed credentials count at once.
-// Of several that fit all are tried, in the order of [Keychains].
+// PullSecrets returns credentials from files of the Secret type dockerconfigjson (or the older
+// dockercfg), or from directories where such Secrets are mounted. The files are read for each pull,
+// so changed credentials apply at once. If several fit, all are tried in the order of [Keychains].
 func PullSecrets(paths ...string) authn.Keychain { return secretFiles(paths) }
 
 // ParsePullSecret returns the credentials in the value of a Secret.
@@ -46,7 +45,7 @@ func (s secretFiles) Resolve(target authn.Resource) (authn.Authenticator, error)
 	return first(s, target)
 }
 
-// entries reads the files.
+// entries reads the credentials in the files.
 func (s secretFiles) entries() (credentials, error) {
 	var all credentials
 	for _, file := range s {
@@ -63,7 +62,7 @@ func (s secretFiles) entries() (credentials, error) {
 	return all, nil
 }
 
-// readSecret reads a file, or the one that Kubernetes mounts into a directory.
+// readSecret reads a file, or the file in the mount directory of a Secret.
 func readSecret(secret string) ([]byte, error) {
 	candidates := []string{secret}
 	if info, err := os.Stat(secret); err == nil && info.IsDir() {
@@ -104,8 +103,8 @@ var (
 	errSecretJSON = errors.New("is not JSON of type dockerconfigjson")
 )
 
-// credential is for the repositories of a registry whose names begin with a
-// path; empty for all.
+// credential applies to the repositories of a registry whose names begin with a path; to all if the
+// path is empty.
 type credential struct {
 	host, path string
 	auth       authn.AuthConfig
@@ -117,7 +116,7 @@ func parseSecret(data []byte) (credentials, error) {
 	var config struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
-	// Errors of the decoder repeat what they stumble on, which is secret.
+	// Errors of the decoder repeat parts of the input, which is secret.
 	if err := json.Unmarshal(data, &config); err != nil {
 		return nil, errSecretJSON
 	}
@@ -141,8 +140,7 @@ func parseSecret(data []byte) (credentials, error) {
 	return found, nil
 }
 
-// splitKey takes apart what credentials are for: "host", "host:port/path" or
-// an URL, as docker wrote them once.
+// splitKey splits the key of credentials: "host", "host:port/path" or a URL, as old versions of docker wrote it.
 func splitKey(key string) (host, repository string) {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
 	host, repository, _ = strings.Cut(key, "/")
@@ -165,7 +163,8 @@ func (c credentials) Resolve(target authn.Resource) (authn.Authenticator, error)
 func (c credentials) entries() (credentials, error) { return c, nil }
 
 // fitting returns the credentials for a repository, each once, in the order in which the kubelet
-// tries them: backwards by what they are for, so that longer paths come first, else as they came.
+// tries them. The keys are in descending order, so longer paths come first. Equal keys remain in
+// their order.
 func (c credentials) fitting(target authn.Resource) credentials {
 	host := target.RegistryStr()
 	repository := strings.Trim(strings.TrimPrefix(target.String(), host), "/")
@@ -183,13 +182,12 @@ func (c credentials) fitting(target authn.Resource) credentials {
 	return found
 }
 
-// fits compares as the kubelet does: a path fits each repository that begins with its text.
+// fits matches as the kubelet does: a path matches each repository that begins with its text.
 func (c *credential) fits(host, repository string) bool {
 	return hostFits(c.host, host) && strings.HasPrefix(repository, c.path)
 }
 
-// hostFits compares hosts label by label; a label of the pattern may hold
-// wildcards, as in *.example.com.
+// hostFits compares hosts label by label. A label of the pattern may have wildcards, as in *.example.com.
 func hostFits(pattern, host string) bool {
 	if pattern == host {
 		return true
@@ -206,12 +204,13 @@ func hostFits(pattern, host string) bool {
 	return true
 }
 
-// keychains are several keychains; unlike authn.NewMultiKeychain they end at the first that fails.
+// keychains are several keychains. Unlike authn.NewMultiKeychain, they stop at the first error.
 type keychains []authn.Keychain
 
-// Keychains returns the credentials of several keychains. All that fit a repository are tried
-// until the registry accepts one, in the kubelet's order: those of pull secrets backwards by what
-// they are for, of equals as the Secrets come, and then those of other keychains.
+// Keychains combines several keychains. All credentials that fit a repository are tried until the
+// registry accepts one, in the kubelet's order. Credentials of pull secrets come first, with their
+// keys in descending order and equal keys in the order of the Secrets. Then come the other
+// keychains.
 func Keychains(all ...authn.Keychain) authn.Keychain { return keychains(all) }
 
 // Resolve returns the first credentials that are found.
@@ -228,23 +227,23 @@ func first(keychain authn.Keychain, target authn.Resource) (authn.Authenticator,
 	return all[0].auth, nil
 }
 
-// login is credentials to try, and what messages call them; their values stay secret.
+// login is credentials to try, with their name in messages. Their values stay secret.
 type login struct {
 	auth authn.Authenticator
 	name string
 }
 
-// What messages call credentials that no pull secret holds.
+// The names of credentials that are not from a pull secret.
 const (
 	anonymously = "no credentials"
 	byKeychain  = "the credentials of the docker or podman configuration"
 )
 
-// maxCandidates bounds how many credentials are tried for one image.
+// maxCandidates is the number of credentials that are tried for one image.
 const maxCandidates = 32
 
-// candidates returns the credentials of a keychain for a repository, in the order in which they
-// are tried: at least one, which is none where there are no others.
+// candidates returns the credentials of a keychain for a repository, in the order in which they are
+// tried. If there are none, it returns one anonymous login.
 func candidates(keychain authn.Keychain, target authn.Resource) ([]login, error) {
 	var (
 		known credentials
@@ -278,7 +277,7 @@ func candidates(keychain authn.Keychain, target authn.Resource) ([]login, error)
 	return all[:min(len(all), maxCandidates)], nil
 }
 
-// flatten returns the keychains that a keychain consists of.
+// flatten returns the keychains in a combined keychain.
 func flatten(keychain authn.Keychain) []authn.Keychain {
 	several, is := keychain.(keychains)
 	if !is {

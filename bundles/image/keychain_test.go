@@ -28,7 +28,7 @@ func TestParsePullSecret(t *testing.T) {
 		"a.example/other":           "host",
 		"a.example/team":            "team",
 		"a.example/team/x":          "team",
-		"a.example/teamwork":        "team", // as the kubelet compares
+		"a.example/teamwork":        "team", // compared like the kubelet
 		"x.b.example:5000/a":        "wild",
 		"x.y.b.example:5000/a":      "",
 		"b.example:5000/a":          "",
@@ -71,7 +71,7 @@ func TestParsePullSecretLegacy(t *testing.T) {
 	}
 }
 
-// TestBadPullSecret must not repeat what is secret.
+// TestBadPullSecret checks that errors do not repeat secrets.
 func TestBadPullSecret(t *testing.T) {
 	for _, text := range []string{
 		``, `hunter2`, `[]`, `{}`, `{"auths":"hunter2"}`, `{"auths":{"a":"hunter2"}}`, `{"auths":{"a":{"auth":"hunter2!"}}}`, `{"a":"hunter2"}`,
@@ -85,7 +85,7 @@ func TestBadPullSecret(t *testing.T) {
 
 func TestReadSecret(t *testing.T) {
 	dir := t.TempDir()
-	// As Kubernetes mounts them.
+	// The kubelet mounts Secrets like this.
 	if err := os.Mkdir(filepath.Join(dir, "..1"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func FuzzParsePullSecret(f *testing.F) {
 	})
 }
 
-// TestTried names the credentials that were tried, and never their values.
+// TestTried checks that errors name the tried credentials without their values.
 func TestTried(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "config.json")
 	text := `{"auths":{"127.0.0.1:*/team":{"username":"u","password":"hidden"},"example.com":{"auth":"aDpo"}}}`

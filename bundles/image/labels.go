@@ -14,22 +14,19 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// Tree says which directory of an image is wanted.
+// Tree selects the directory of an image to extract.
 type Tree struct {
-	// Label of the image that names the directory.
+	// Label is the image label that holds the directory.
 	Label string
-	// Default is the directory of images without the label; empty to insist
-	// on it.
+	// Default is the directory of images without the label; empty to require the label.
 	Default string
-	// Metadata is the directory whose file annotations.yaml says, in images
-	// without the label, what labels do in others; empty for none. It must not
-	// be above or below Default.
+	// Metadata is the directory of the file annotations.yaml, which replaces the labels of images
+	// without them; empty for none. It must not be above or below Default.
 	Metadata string
-	// FormatLabel names the format of the directory, which has to be Format. An
-	// image without it is taken to have that. Empty for any format.
+	// FormatLabel is the label with the format of the directory, which must be Format. An image
+	// without the label is assumed to have that format. Empty for any format.
 	FormatLabel, Format string
-	// Legacy maps labels of images that hold something else in its place to
-	// what that is.
+	// Legacy maps labels of images with other content to the name of that content.
 	Legacy map[string]string
 }
 
@@ -41,7 +38,7 @@ const (
 	labelMediaType = "operators.operatorframework.io.bundle.mediatype.v1"
 )
 
-// Catalog is the directory of a catalog image that holds the catalog.
+// Catalog returns the tree of the catalog in a catalog image.
 func Catalog() Tree {
 	return Tree{
 		Label: labelCatalog, Default: "/configs",
@@ -53,7 +50,7 @@ func Catalog() Tree {
 	}
 }
 
-// Bundle is the directory of a bundle image that holds the manifests.
+// Bundle returns the tree of the manifests in a bundle image.
 func Bundle() Tree {
 	return Tree{
 		Label: labelManifests, Default: "/manifests", Metadata: "/metadata",
@@ -65,13 +62,12 @@ func Bundle() Tree {
 	}
 }
 
-// isUnlabelled tells whether the image itself has to be looked into for what its
-// labels do not say.
+// isUnlabelled reports whether annotations.yaml must replace the labels of an image.
 func (w *Tree) isUnlabelled(labels map[string]string) bool {
 	return w.Metadata != "" && labels[w.Label] == ""
 }
 
-// check refuses an image that says that it holds something else.
+// check returns an error for an image whose labels state another content.
 func (w *Tree) check(labels map[string]string) error {
 	if content := w.other(labels); content != "" && w.isUnlabelled(labels) {
 		return fail(ReasonNoTree, "has no label %s; it holds %s", w.Label, content)
@@ -84,7 +80,7 @@ func (w *Tree) check(labels map[string]string) error {
 	return nil
 }
 
-// dir returns the directory that labels name, without slashes around it.
+// dir returns the directory in the labels, without leading and trailing slashes.
 func (w *Tree) dir(labels map[string]string) (string, error) {
 	dir, labelled := labels[w.Label]
 	if !labelled || dir == "" {
@@ -103,7 +99,7 @@ func (w *Tree) dir(labels map[string]string) (string, error) {
 	return dir, nil
 }
 
-// other says what an image with these labels holds instead.
+// other returns the name of the other content of an image with these labels.
 func (w *Tree) other(labels map[string]string) string {
 	for _, label := range slices.Sorted(maps.Keys(w.Legacy)) {
 		if _, ok := labels[label]; ok {
@@ -113,7 +109,7 @@ func (w *Tree) other(labels map[string]string) string {
 	return ""
 }
 
-// missing adds to an error what the image holds instead.
+// missing adds the name of the other content to an error.
 func (w *Tree) missing(labels map[string]string, err error) error {
 	if content := w.other(labels); content != "" {
 		return fail(ReasonNoTree, "%w; it holds %s", err, content)
@@ -124,15 +120,14 @@ func (w *Tree) missing(labels map[string]string, err error) error {
 	return err
 }
 
-// annotationsName is a file in the directory of metadata, and maxAnnotations what
-// is read of it.
+// annotationsName is a file in the metadata directory. maxAnnotations is the largest size that is read.
 const (
 	annotationsName = "annotations.yaml"
 	maxAnnotations  = 256 << 10
 )
 
-// unlabelled brings the directory below root that annotations.yaml names. The one
-// that it names as a rule is taken along while that file is looked for.
+// unlabelled extracts the directory that annotations.yaml names below root. It extracts the usual
+// directory in the same pass as that file.
 func (s *session) unlabelled(ctx context.Context, from *source, root *os.Root) (*tree, error) {
 	aside, err := os.MkdirTemp(from.scratch, "metadata-*")
 	if err != nil {
@@ -172,7 +167,7 @@ func (s *session) unlabelled(ctx context.Context, from *source, root *os.Root) (
 	return again, s.layers(ctx, from, again)
 }
 
-// readAnnotations reads what annotations.yaml says in place of labels.
+// readAnnotations reads the annotations that replace labels.
 func readAnnotations(metadata *os.Root, inMetadata string) (map[string]string, error) {
 	where := path.Join("/", inMetadata, annotationsName)
 	file, err := metadata.Open(annotationsName)

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// annotated is a file annotations.yaml.
+// annotated returns a file annotations.yaml.
 func annotated(lines ...string) entry {
 	return entry{name: "metadata/annotations.yaml", text: "annotations:\n  " + strings.Join(lines, "\n  ") + "\n"}
 }
@@ -105,7 +105,7 @@ func TestExtractBundleRefuses(t *testing.T) {
 	}
 }
 
-// TestFind asks for an image by digest that is there, and for one that is not.
+// TestFind looks for an existing and a missing image by digest.
 func TestFind(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	img := simple(t, "1")

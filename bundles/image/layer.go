@@ -16,8 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// spool brings a layer into a file and checks it: nothing of a layer is looked
-// at before all of it is known to be what the manifest says.
+// spool transfers a layer into a file and checks it. A layer is used only after all of it matches the manifest.
 func (s *session) spool(ctx context.Context, ref name.Reference, d *v1.Descriptor, file *os.File, progress func(int64)) error {
 	return s.client.retry(ctx, "fetching a layer", func() error {
 		done := int64(0)
@@ -58,7 +57,7 @@ func rewind(file *os.File) error {
 	return nil
 }
 
-// spoolFile is a file whose failures are known to be local.
+// spoolFile is a file whose errors are local failures.
 type spoolFile struct {
 	file     *os.File
 	progress func(int64)
@@ -74,13 +73,13 @@ func (s *spoolFile) Write(p []byte) (int, error) {
 }
 
 const (
-	// maxWindow bounds the memory that decompressing zstd takes.
+	// maxWindow bounds the memory for decompressing zstd.
 	maxWindow   = 64 << 20
 	readerBytes = 256 << 10
 )
 
-// decompress returns the tar stream of a layer, whatever it is compressed with.
-// The media type is not asked: some tools write a wrong one.
+// decompress returns the tar stream of a layer. It detects the compression from the content,
+// because some tools write wrong media types.
 func decompress(from io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReaderSize(from, readerBytes)
 	start, err := buffered.Peek(4)
@@ -106,8 +105,8 @@ func decompress(from io.Reader) (io.Reader, func(), error) {
 	}
 }
 
-// bounded ends a stream with an error when it is longer than what is left of a
-// limit that several streams share, or when ctx ends.
+// bounded ends a stream with an error if ctx ends or the stream exceeds the rest of a limit that
+// several streams share.
 type bounded struct {
 	ctx   context.Context
 	inner io.Reader
@@ -148,8 +147,8 @@ func entries(ctx context.Context, layer io.Reader, left *int64, limit int64, vis
 	}
 }
 
-// layerError is for errors of a layer that is what the registry announced: it
-// is the image that is wrong, unless it is ctx or a limit.
+// layerError returns an error of a layer that matches its digest. The image is invalid, unless the
+// cause is ctx or a limit.
 func layerError(ctx context.Context, err error) error {
 	if ReasonOf(err) != "" || context.Cause(ctx) != nil {
 		return err

@@ -2,25 +2,23 @@ package image
 
 import "cmp"
 
-// Limits bound what an image may consist of and what is done with it. The zero
-// value of a field stands for its default, which is far above what catalogs and
-// bundles in the field need.
+// Limits bound the size and content of an image. The zero value of a field means its default, which
+// is far above the needs of existing catalogs and bundles.
 type Limits struct {
 	// MaxManifestBytes bounds each manifest, index and configuration.
 	MaxManifestBytes int64
 	// MaxLayers bounds the number of layers.
 	MaxLayers int
-	// MaxLayerBytes bounds all layers together as they are transferred.
+	// MaxLayerBytes bounds the transferred size of all layers together.
 	MaxLayerBytes int64
-	// MaxUnpackedBytes bounds all layers together when they are decompressed,
-	// whether anything of them is kept or not.
+	// MaxUnpackedBytes bounds the decompressed size of all layers together, extracted or not.
 	MaxUnpackedBytes int64
-	// MaxEntries bounds the entries of all layers together, kept or not.
+	// MaxEntries bounds the number of entries of all layers together, extracted or not.
 	MaxEntries int64
-	// MaxBytes bounds the files that are kept, together and each.
+	// MaxBytes bounds the size of the extracted files, together and each.
 	MaxBytes     int64
 	MaxFileBytes int64
-	// MaxFiles bounds the number of files and directories that are kept.
+	// MaxFiles bounds the number of extracted files and directories.
 	MaxFiles int
 }
 
@@ -36,7 +34,7 @@ const (
 	DefaultMaxFiles         = 256 << 10
 )
 
-// What the file systems that content is brought to can name.
+// The limits of file systems for names.
 const (
 	maxNameBytes = 255
 	maxPathBytes = 3000

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockShared says that a directory is in use. The lock goes with the file. Whoever
-// has locked the directory for himself alone does not take long.
+// lockShared marks a directory as in use. The lock ends with the file. An exclusive lock of another
+// process is short.
 func lockShared(dir *os.File) error {
 	for {
 		if err := unix.Flock(int(dir.Fd()), unix.LOCK_SH); !errors.Is(err, unix.EINTR) {
@@ -19,5 +19,5 @@ func lockShared(dir *os.File) error {
 	}
 }
 
-// lockExclusive fails when a directory is in use.
+// lockExclusive returns an error if a directory is in use.
 func lockExclusive(dir *os.File) error { return unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) }

@@ -21,12 +21,11 @@ type manifest struct {
 	v1.Manifest
 
 	digest string
-	// platform is empty when the image is for a single one and does not say so.
+	// platform is empty if the image is for a single platform and does not name it.
 	platform string
 }
 
-// document is what a manifest may be: an image, a list of them, or what came
-// before both.
+// document is any manifest: an image, an index, or an older format of either.
 type document struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	MediaType     string          `json:"mediaType"`
@@ -94,7 +93,7 @@ func parseDocument(d *remote.Descriptor) (*document, error) {
 	return &out, nil
 }
 
-// choose finds the image for the platform in an index.
+// choose returns the image for the platform in an index.
 func (s *session) choose(all []v1.Descriptor) (*v1.Descriptor, error) {
 	want := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 	if s.client.platform != nil {
@@ -103,7 +102,7 @@ func (s *session) choose(all []v1.Descriptor) (*v1.Descriptor, error) {
 	names := make([]string, 0, len(all))
 	var first *v1.Descriptor
 	for i := range all {
-		// Attestations are listed as images for an unknown platform.
+		// Attestations are listed with an unknown platform.
 		p := all[i].Platform
 		if p == nil || p.OS == "unknown" || p.Architecture == "unknown" {
 			continue
@@ -137,7 +136,7 @@ func (s *session) parseManifest(d *remote.Descriptor, platform string) (*manifes
 
 var errTooLarge = errors.New("is too large")
 
-// check compares what a manifest announces with the limits.
+// check compares the sizes in a manifest with the limits.
 func (l *Limits) check(m *v1.Manifest) error {
 	if len(m.Layers) > l.MaxLayers {
 		return fail(ReasonTooLarge, "%w: %d layers, at most %d are allowed", errTooLarge, len(m.Layers), l.MaxLayers)
@@ -189,8 +188,7 @@ func (s *session) labels(ctx context.Context, ref name.Reference, m *manifest) (
 	return config.Config.Labels, nil
 }
 
-// blob opens a blob of exactly the size and the digest that its descriptor
-// says; reading it fails where they differ.
+// blob opens a blob. A read fails if the blob's size or digest differs from its descriptor.
 func (s *session) blob(ctx context.Context, ref name.Reference, d *v1.Descriptor) (io.ReadCloser, error) {
 	layer, err := s.puller.Layer(ctx, ref.Context().Digest(d.Digest.String()))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Prune removes what nobody uses from the store, except one entry: content of
-// other images, and what processes that were killed have left.
+// Prune removes everything that is not in use from the store, except one entry: content of other
+// images, and leftovers of killed processes.
 func (s Store) Prune(keep *Kept) error {
 	all, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s Store) Prune(keep *Kept) error {
 	return errors.Join(errs...)
 }
 
-// unlessInUse leaves out that somebody uses what was to be removed: it stays for him.
+// unlessInUse ignores the error of an entry in use.
 func unlessInUse(err error) error {
 	if errors.Is(err, errInUse) {
 		return nil
@@ -38,29 +38,28 @@ func unlessInUse(err error) error {
 	return err
 }
 
-// youth is how long something new is left to its maker, who may not have locked it
-// yet.
+// youth is the age up to which new directories are kept, because their creator may not have locked them yet.
 const youth = time.Minute
 
 func isYoung(one fs.DirEntry) bool {
 	return strings.HasPrefix(one.Name(), newPrefix) && !isOlder(one, youth)
 }
 
-// isOlder tells whether something has not been written for some time.
+// isOlder reports whether a file was last written at least age ago.
 func isOlder(one fs.DirEntry, age time.Duration) bool {
 	info, err := one.Info()
 	return err == nil && time.Since(info.ModTime()) >= age
 }
 
-// Usage is how much a store holds.
+// Usage is the size of a store.
 type Usage struct {
 	Images int
 	Bytes  int64
 }
 
-// Bound removes content from the store, that used least recently first, until what
-// is left has no more than a number of bytes, and what processes that were killed
-// have left. What is in use or being put together stays. It returns what is left.
+// Bound removes the least recently used content from the store until at most size bytes remain. It
+// also removes leftovers of killed processes. It keeps what is in use or under construction, and
+// returns what remains.
 func (s Store) Bound(size int64) (Usage, error) {
 	all, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +93,7 @@ func (s Store) Bound(size int64) (Usage, error) {
 	return left, errors.Join(errs...)
 }
 
-// reduce removes what was used least recently until no more than size is left.
+// reduce removes the least recently used entries until at most size bytes remain.
 func (u *Usage) reduce(found []candidate, size int64) error {
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.entry, b.entry))
@@ -123,11 +122,10 @@ type candidate struct {
 	used  time.Time
 }
 
-// maxTagAge is how long a tag is remembered that nobody looks at.
+// maxTagAge is how long an unused tag is remembered.
 const maxTagAge = 7 * 24 * time.Hour
 
-// forget removes what is remembered of tags that stand for what is not there any
-// more, or that nobody has looked at for long.
+// forget removes remembered tags whose image is not stored or that have not been used for long.
 func (s Store) forget() error {
 	all, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -151,8 +149,7 @@ func (s Store) forget() error {
 	return errors.Join(errs...)
 }
 
-// isForgotten tells whether a file is what is remembered of a tag in vain, or was
-// meant to be and never finished.
+// isForgotten reports whether a file is an obsolete remembered tag or an old unfinished one.
 func (s Store) isForgotten(one fs.DirEntry, digests map[string]bool) bool {
 	if strings.HasPrefix(one.Name(), newPrefix) {
 		return one.Type().IsRegular() && isOlder(one, youth)
@@ -165,7 +162,7 @@ func (s Store) isForgotten(one fs.DirEntry, digests map[string]bool) bool {
 	return err == nil && (!digests[strings.ReplaceAll(digest, ":", "-")] || isOlder(one, maxTagAge))
 }
 
-// isEntry tells whether a name is that of an entry.
+// isEntry reports whether a name is the name of an entry.
 func isEntry(name string) bool {
 	return strings.HasPrefix(name, "sha256-") || strings.HasPrefix(name, "sha512-")
 }

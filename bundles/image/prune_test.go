@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// keep brings several images to a store, each used a minute after the one before.
+// keep stores several images, each used a minute after the previous one.
 func (s *stored) keep(texts ...string) []*Kept {
 	s.t.Helper()
 	var all []*Kept
@@ -25,7 +25,7 @@ func (s *stored) keep(texts ...string) []*Kept {
 	return all
 }
 
-// has tells which of several entries are still there.
+// has returns which of several entries still exist.
 func (s *stored) has(all []*Kept) string {
 	s.t.Helper()
 	var out []string
@@ -58,7 +58,7 @@ func TestBound(t *testing.T) {
 		kept.Release()
 	}
 	bound(3*one+one/2, "a c d")
-	// What is used becomes young again.
+	// Use makes an entry recent.
 	again, err := s.store.Open(s.client, s.reference, all[2].Digest, Catalog())
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestBoundCleansUp removes what nobody will use any more.
+// TestBoundCleansUp checks that leftovers are removed.
 func TestBoundCleansUp(t *testing.T) {
 	s := newStored(t)
 	all := s.keep("a")
@@ -126,8 +126,7 @@ func TestBoundCleansUp(t *testing.T) {
 	}
 }
 
-// TestBoundShared has many take, use and remove content at the same time, as
-// several processes do.
+// TestBoundShared has many goroutines store, use and remove content concurrently, as several processes would.
 func TestBoundShared(t *testing.T) {
 	s := newStored(t)
 	digests := []string{s.tag("a"), s.tag("b"), s.tag("c")}
@@ -153,7 +152,7 @@ func TestBoundShared(t *testing.T) {
 	group.Wait()
 }
 
-// TestStoreApart keeps what one repository has from those who ask another.
+// TestStoreApart checks that content of one repository is not returned for another.
 func TestStoreApart(t *testing.T) {
 	s := newStored(t)
 	s.store.Apart = true
@@ -169,7 +168,7 @@ func TestStoreApart(t *testing.T) {
 	expect(t, "another repository", err, s.host()+"/other", ReasonNotFound, "404")
 }
 
-// TestStoreSum finds content that has changed and is as long as before.
+// TestStoreSum checks that changed content of the same length is detected.
 func TestStoreSum(t *testing.T) {
 	s := newStored(t)
 	digest := s.tag("text")

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// record is what is written down of stored content.
+// record describes stored content.
 type record struct {
 	Extracted
 
-	// Sum is the checksum of the content, empty when that is too large for one.
+	// Sum is the checksum of the content; empty if the content is too large.
 	Sum string `json:"sum,omitempty"`
 }
 
-// maxSummed is how large content may be to be read whole each time that it is
-// opened. Of what is larger it is the sizes that are compared.
+// maxSummed is the size up to which content is read completely each time it is opened. For larger
+// content, only the sizes are compared.
 const maxSummed = 64 << 20
 
 func writeRecord(dir string, found *Extracted) error {
@@ -53,14 +53,13 @@ func readRecord(entry string) (*record, error) {
 	return &found, nil
 }
 
-// used takes note that an entry is in use. Where that cannot be written it counts
-// from when the entry was made.
+// used records that an entry is in use. If that fails, the creation time of the entry counts.
 func used(entry string) {
 	now := time.Now()
 	_ = os.Chtimes(filepath.Join(entry, recordName), now, now)
 }
 
-// lastUsed is when an entry was used last.
+// lastUsed returns the time of the last use of an entry.
 func lastUsed(entry string) time.Time {
 	info, err := os.Stat(filepath.Join(entry, recordName))
 	if err != nil {
@@ -69,8 +68,8 @@ func lastUsed(entry string) time.Time {
 	return info.ModTime()
 }
 
-// checksum covers the names and the bytes of the files in a directory, and where
-// its links lead. It is empty for more than it is worth.
+// checksum covers the names and contents of the files in a directory, and the targets of links. It
+// is empty for content larger than maxSummed.
 func checksum(dir string, size int64) (string, error) {
 	if size > maxSummed {
 		return "", nil

@@ -15,32 +15,31 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Store keeps directories of images below a directory of its own, each under
-// the digest of its image. What is in it is complete: content is put together
-// beside it and moved in. Processes may share a store.
+// Store stores directories of images below a directory of its own, each under the digest of its
+// image. Stored content is complete: it is assembled in another directory and renamed. Processes
+// may share a store.
 type Store struct {
-	// Dir is the store's directory; it is made when it is missing.
+	// Dir is the store's directory. It is created if it is missing.
 	Dir string
-	// Apart keeps what was had from one repository from those who ask for the same
-	// digest in another: that a registry knows a digest does not show that it has
-	// what it stands for.
+	// Apart separates the content of different repositories. A user who may pull one repository
+	// must not get content of another by its digest.
 	Apart bool
 }
 
-// Kept is a directory in a [Store]. It stays there until it is released.
+// Kept is a directory in a [Store]. It exists until it is released.
 type Kept struct {
 	Extracted
 
-	// Path of the directory that holds the content, and of the one around it,
-	// which the user of the content may keep more in.
+	// Path is the directory with the content. Entry is the directory around it, in which users of
+	// the content may store more.
 	Path, Entry string
 
 	lock *os.File
 }
 
-// Release says that the content is not used any more.
+// Release marks the content as no longer used.
 func (k *Kept) Release() {
-	// Nothing has been written through it.
+	// The directory was opened only for its lock.
 	_ = k.lock.Close()
 }
 
@@ -52,8 +51,8 @@ const (
 	tagPrefix   = "tag-"
 )
 
-// Get returns a directory of the image with a digest, from the store or, when
-// it is not there, from the registry. The error is an [*Error].
+// Get returns a directory of the image with a digest. It pulls the image if the store lacks it. The
+// error is an [*Error].
 func (s Store) Get(ctx context.Context, c *Client, reference, digest string, what Tree) (*Kept, error) {
 	ref, err := c.parse(reference)
 	if err != nil {
@@ -68,16 +67,16 @@ func (s Store) Get(ctx context.Context, c *Client, reference, digest string, wha
 	}
 	kept, err := s.add(ctx, c, pin(ref, digest), what, entry)
 	if e, ok := errors.AsType[*Error](err); ok {
-		// The digest is ours; the user knows the image by its tag.
+		// Users know the image by its tag, not by the digest.
 		e.Reference = reference
 	}
 	return kept, describe(reference, err)
 }
 
-// pin returns a reference to what has the digest.
+// pin returns a reference with the digest.
 func pin(ref name.Reference, digest string) string { return ref.Context().Digest(digest).Name() }
 
-// Open returns a directory of the image with a digest if the store has it, whole.
+// Open returns a directory of the image with a digest if the store has it and it is intact.
 func (s Store) Open(c *Client, reference, digest string, what Tree) (*Kept, error) {
 	ref, err := c.parse(reference)
 	if err != nil {
@@ -90,8 +89,7 @@ func (s Store) Open(c *Client, reference, digest string, what Tree) (*Kept, erro
 	return kept, nil
 }
 
-// entry is the directory for an image. Its name depends on everything that the
-// content does.
+// entry returns the directory for an image. Its name depends on everything that determines the content.
 func (s Store) entry(c *Client, ref name.Reference, digest string, what Tree) string {
 	parts := []string{c.options.Platform, what.Label, what.Default}
 	if s.Apart {
@@ -101,7 +99,7 @@ func (s Store) entry(c *Client, ref name.Reference, digest string, what Tree) st
 	return filepath.Join(s.Dir, strings.ReplaceAll(digest, ":", "-")+"-"+hex.EncodeToString(sum[:16]))
 }
 
-// open returns the content of an entry that is there and whole.
+// open returns the content of an entry that exists and is intact.
 func open(entry string) (*Kept, error) {
 	lock, err := os.Open(entry)
 	if err != nil {
@@ -121,8 +119,8 @@ var (
 	errRemovedEntry = errors.New("the stored image is being removed")
 )
 
-// check locks an entry and compares it with what is written down about it: a
-// machine that loses power may leave files without their content.
+// check locks an entry and compares it with its record. A machine that loses power may leave files
+// without their content.
 func (k *Kept) check() error {
 	if err := lockShared(k.lock); err != nil {
 		return fmt.Errorf("locking stored image: %w", err)
@@ -172,7 +170,7 @@ func count(dir string) (files int, size int64, err error) {
 	return files, size, nil
 }
 
-// add brings an image from the registry.
+// add pulls an image from the registry.
 func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, entry string) (*Kept, error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // others may read what anybody may pull
 		return nil, fail(ReasonLocal, "making the directory for images: %w", err)
@@ -195,7 +193,7 @@ func (s Store) add(ctx context.Context, c *Client, pinned string, what Tree, ent
 	return kept, nil
 }
 
-// fill puts an image into a new directory.
+// fill extracts an image to a new directory.
 func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) (*Kept, error) {
 	lock, err := os.Open(dir)
 	if err != nil {
@@ -219,16 +217,15 @@ func fill(ctx context.Context, c *Client, pinned string, what Tree, dir string) 
 	return kept, writeRecord(dir, found)
 }
 
-// collisions is how often another process may put an entry there, and a third
-// remove it, while it is looked at.
+// collisions bounds the retries when other processes add and remove the entry in between.
 const collisions = 10
 
-// settle moves a complete directory to its place. Where another process has been
-// faster, what that has put there counts.
+// settle renames a complete directory to its final name. If another process has stored the entry
+// first, settle returns that entry.
 func (k *Kept) settle(from, entry string) (*Kept, error) {
 	err := os.RemoveAll(filepath.Join(from, scratchName))
 	if err == nil {
-		// The temporary one was for its maker only.
+		// The temporary directory was only accessible to its creator.
 		err = os.Chmod(from, 0o755) //nolint:gosec // others may read what anybody may pull
 	}
 	if err != nil {
@@ -240,7 +237,7 @@ func (k *Kept) settle(from, entry string) (*Kept, error) {
 			removeAll(from)
 			return found, nil
 		}
-		// What is there is damaged.
+		// The existing entry is damaged.
 		if err = remove(entry); err != nil {
 			continue
 		}
@@ -252,10 +249,10 @@ func (k *Kept) settle(from, entry string) (*Kept, error) {
 	return k, fail(ReasonLocal, "storing the image: %w", err)
 }
 
-// errInUse is why an entry cannot be removed now.
+// errInUse means that an entry is in use and cannot be removed.
 var errInUse = errors.New("the stored image is in use")
 
-// remove removes an entry. It returns [errInUse] when somebody uses it.
+// remove removes an entry. It returns [errInUse] if the entry is in use.
 func remove(entry string) error {
 	lock, err := os.Open(entry)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,10 +271,10 @@ func remove(entry string) error {
 	case err != nil:
 		return fmt.Errorf("removing stored image: %w", err)
 	case !same:
-		// Another process has removed it, and a third has just brought it again.
+		// Another process has removed the entry, and a third has stored it again.
 		return errInUse
 	}
-	// Whoever waits for the lock must not find half of it under its name.
+	// Rename the entry first. Processes that wait for the lock must not find a partial entry.
 	gone, err := os.MkdirTemp(filepath.Dir(entry), newPrefix)
 	if err != nil {
 		return fmt.Errorf("removing stored image: %w", err)
@@ -290,7 +287,7 @@ func remove(entry string) error {
 	return nil
 }
 
-// isAt tells whether an open directory is still the one with a name.
+// isAt reports whether an open directory still has a name.
 func isAt(open *os.File, entry string) (bool, error) {
 	opened, err := open.Stat()
 	if err != nil {
@@ -303,6 +300,5 @@ func isAt(open *os.File, entry string) (bool, error) {
 	return os.SameFile(opened, now), nil
 }
 
-// removeAll removes what nobody will look for. What cannot be removed now is
-// found by the next [Store.Prune].
+// removeAll removes a directory that no process uses. The next [Store.Prune] removes what remains.
 func removeAll(dir string) { _ = os.RemoveAll(dir) }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// names returns what a directory holds.
+// names returns the names of the files in a directory.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -56,7 +56,7 @@ func newStored(t *testing.T) *stored {
 	return s
 }
 
-// tag moves the tag to an image with some text and returns its digest.
+// tag moves the tag to an image with a text and returns the digest of the image.
 func (s *stored) tag(text string) string {
 	s.t.Helper()
 	img := simple(s.t, text)
@@ -109,7 +109,7 @@ func TestStore(t *testing.T) {
 	third.Release()
 }
 
-// TestStoreDamaged finds an entry whose files have lost their content.
+// TestStoreDamaged checks that an entry whose files have lost their content is detected.
 func TestStoreDamaged(t *testing.T) {
 	s := newStored(t)
 	digest := s.tag("text")
@@ -135,7 +135,7 @@ func TestStoreDamaged(t *testing.T) {
 	}
 }
 
-// TestStoreFailure leaves nothing behind.
+// TestStoreFailure checks that a failure leaves nothing behind.
 func TestStoreFailure(t *testing.T) {
 	s := newStored(t)
 	s.tag("x")
@@ -155,8 +155,7 @@ func TestStoreFailure(t *testing.T) {
 	expect(t, "a place to write to is needed", err, s.reference, ReasonLocal, "making the directory")
 }
 
-// TestStoreShared has many take the same content at the same time, as several
-// processes do.
+// TestStoreShared has many goroutines store the same content concurrently, as several processes would.
 func TestStoreShared(t *testing.T) {
 	s := newStored(t)
 	digest := s.tag("text")

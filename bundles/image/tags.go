@@ -12,14 +12,13 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// tagName is the file that remembers a tag.
+// tagName returns the file in which a tag is remembered.
 func (s Store) tagName(reference string) string {
 	sum := sha256.Sum256([]byte(reference))
 	return filepath.Join(s.Dir, tagPrefix+hex.EncodeToString(sum[:8]))
 }
 
-// Remember notes which digest a reference stood for, for the time when the
-// registry cannot be asked.
+// Remember stores the digest that a reference resolved to, for times when the registry is unreachable.
 func (s Store) Remember(reference, digest string) error {
 	file, err := os.CreateTemp(s.Dir, newPrefix)
 	if err != nil {
@@ -36,7 +35,7 @@ func (s Store) Remember(reference, digest string) error {
 	return nil
 }
 
-// Recall returns the digest that a reference stood for when it was remembered.
+// Recall returns the remembered digest of a reference, and whether there is one.
 func (s Store) Recall(reference string) (string, bool) {
 	text, err := os.ReadFile(s.tagName(reference))
 	if err != nil {
@@ -49,10 +48,10 @@ func (s Store) Recall(reference string) (string, bool) {
 	return digest, true
 }
 
-// Forget removes what was remembered of a reference.
+// Forget removes the remembered digest of a reference.
 func (s Store) Forget(reference string) {
 	if _, ok := s.Recall(reference); ok {
-		// What cannot be removed now grows old: see [Store.Bound].
+		// [Store.Bound] removes a file that cannot be removed now.
 		_ = os.Remove(s.tagName(reference))
 	}
 }

@@ -17,14 +17,13 @@ import (
 const (
 	dialTimeout   = 10 * time.Second
 	headerTimeout = 30 * time.Second
-	// stallTimeout is how long a registry may send nothing.
+	// stallTimeout is the longest time without data from a registry.
 	stallTimeout = 30 * time.Second
 )
 
 var errStalled = errors.New("the registry stopped sending")
 
-// newTransport returns the HTTP client's lower half. It keeps no connection
-// beyond an operation.
+// newTransport returns the HTTP transport. It keeps no connection after an operation.
 func newTransport(o *Options) (*http.Transport, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil || roots == nil {
@@ -43,7 +42,7 @@ func newTransport(o *Options) (*http.Transport, error) {
 		ResponseHeaderTimeout: headerTimeout,
 		IdleConnTimeout:       stallTimeout,
 		MaxConnsPerHost:       8,
-		// The answers' headers are foreign as well.
+		// The headers of answers are foreign input, too.
 		MaxResponseHeaderBytes: 256 << 10,
 		ForceAttemptHTTP2:      true,
 		TLSClientConfig: &tls.Config{
@@ -55,8 +54,8 @@ func newTransport(o *Options) (*http.Transport, error) {
 
 var errNoCertificate = errors.New("there is no certificate in the PEM text")
 
-// guard is a transport that refuses plain HTTP unless it is allowed, bounds
-// every answer that is no layer, and gives up on a registry that stalls.
+// guard is a transport that refuses plain HTTP unless it is allowed. It limits every answer except
+// layers and gives up on a registry that stalls.
 type guard struct {
 	inner     http.RoundTripper
 	plainHTTP bool
@@ -91,7 +90,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// failed recognises a registry that speaks plain HTTP only.
+// failed returns an error that names plain HTTP, if the registry supports nothing else.
 func (g *guard) failed(request *http.Request, err error) error {
 	record, ok := errors.AsType[tls.RecordHeaderError](err)
 	if ok && string(record.RecordHeader[:]) == "HTTP/" && !g.plainHTTP {
@@ -102,16 +101,15 @@ func (g *guard) failed(request *http.Request, err error) error {
 
 var errPlainHTTP = errors.New("plain HTTP is not allowed")
 
-// isBlob tells whether a request is for a layer or a configuration, which are
-// bounded by the sizes that the manifest names. A registry may send the client
-// elsewhere for them.
+// isBlob reports whether a request is for a layer or a configuration, whose size the manifest
+// limits. A registry may redirect such requests.
 func isBlob(request *http.Request) bool {
 	first := request
 	for first.Response != nil && first.Response.Request != nil {
 		first = first.Response.Request
 	}
-	// A repository may be called blobs/sha256; no other path of the API ends with
-	// blobs and a digest, since tags have no colon.
+	// A repository may be called blobs/sha256. No other path of the API ends with blobs and a
+	// digest, because tags have no colon.
 	rest, digest := path.Split(first.URL.Path)
 	return path.Base(rest) == "blobs" && strings.Contains(digest, ":")
 }
@@ -128,7 +126,7 @@ type guardedBody struct {
 	cancel context.CancelCauseFunc
 	stall  time.Duration
 	timer  *time.Timer
-	// left is how many bytes may still come; negative for any number.
+	// left is the number of further bytes allowed; negative for any number.
 	left, limit int64
 }
 
@@ -148,7 +146,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // readers hand on io.EOF
 }
 
-// Close closes the body and ends what belongs to it.
+// Close closes the body and releases its timer and context.
 func (b *guardedBody) Close() error {
 	b.timer.Stop()
 	b.cancel(nil)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestIsBlob checks which answers are bounded by the size of a manifest.
+// TestIsBlob checks which answers the manifest limits.
 func TestIsBlob(t *testing.T) {
 	t.Parallel()
 	const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
@@ -31,8 +31,8 @@ func TestIsBlob(t *testing.T) {
 	}
 }
 
-// TestRepositoryNamedAsABlob serves an endless manifest from a repository whose path looks like
-// that of a blob.
+// TestRepositoryNamedAsABlob serves an endless manifest from a repository whose path looks like the
+// path of a blob.
 func TestRepositoryNamedAsABlob(t *testing.T) {
 	r := serve(t, (*httptest.Server).Start)
 	reference := r.push(t, "a/blobs/sha256:v1", simple(t, "1"))

@@ -13,30 +13,28 @@ import (
 	"unicode/utf8"
 )
 
-// tree is the directory of an image that is wanted, as it grows layer by layer
-// below a local root. Whatever entries are called, nothing is written outside
-// of the root, and no link leads out of it.
+// tree is the extracted directory of an image, below a local root. Layers are applied to it one by
+// one. Whatever the names of entries, nothing is written outside the root, and no link leads out of
+// it.
 type tree struct {
 	root *os.Root
-	// dir is the directory in the image, without slashes around it; "." is the
-	// whole image.
+	// dir is the directory in the image, without leading and trailing slashes; "." is the whole image.
 	dir    string
 	limits *Limits
 
-	// exists says that the image has the directory.
+	// exists is set if the image has the directory.
 	exists bool
-	// nodes is what the tree holds, by path below the root.
+	// nodes are the files in the tree, by path below the root.
 	nodes map[string]node
 	bytes int64
-	// entries counts what is left of the limit for all layers.
+	// entries is the number of further entries allowed in all layers.
 	entries int64
 	// children are the paths directly in each directory that has any.
 	children map[string]map[string]bool
-	// fresh are the paths that the current layer has written: what it removes
-	// is of the layers below.
+	// fresh are the paths that the current layer has written. Whiteouts of the layer do not remove these.
 	fresh map[string]bool
-	// cleared are the directories below which nothing of a lower layer is left. A layer adds
-	// nothing of that kind, so they need not be walked again.
+	// cleared are the directories whose content of lower layers has been removed. A layer adds no
+	// such content, so they need not be scanned again.
 	cleared map[string]bool
 
 	buffer []byte
@@ -96,8 +94,7 @@ func (t *tree) apply(header *tar.Header, content io.Reader) error {
 	return t.write(local, header, content)
 }
 
-// entryName checks the name of an entry and returns it without slashes around
-// it.
+// entryName checks the name of an entry and returns it without leading and trailing slashes.
 func entryName(name string) (string, error) {
 	switch {
 	case strings.HasPrefix(name, "/"):
@@ -108,8 +105,7 @@ func entryName(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// checkLocal refuses names that file systems, or those who read the tree,
-// cannot cope with.
+// checkLocal returns an error for names that file systems or readers of the tree cannot handle.
 func checkLocal(local string) error {
 	if len(local) > maxPathBytes {
 		return fail(ReasonInvalid, "a layer holds a path of %d bytes, at most %d are possible: %q", len(local), maxPathBytes, clip(local))
@@ -126,7 +122,7 @@ func checkLocal(local string) error {
 	return nil
 }
 
-// clip shortens a name that a message repeats.
+// clip shortens a name for a message.
 func clip(name string) string { return clipTo(name, 200) }
 
 func clipTo(text string, limit int) string {
@@ -136,7 +132,7 @@ func clipTo(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// local returns the path below the root for one of the image.
+// local returns the path below the root for a path of the image, and whether it is in the tree.
 func (t *tree) local(name string) (string, bool) {
 	switch t.dir {
 	case ".":
@@ -147,13 +143,13 @@ func (t *tree) local(name string) (string, bool) {
 	return strings.CutPrefix(name, t.dir+"/")
 }
 
-// above tells whether the directory lies below a path of the image.
+// above reports whether the directory is below a path of the image.
 func (t *tree) above(name string) bool {
 	return name == "." || strings.HasPrefix(t.dir, name+"/")
 }
 
-// applyRoot takes note of the directory itself, or of one that it lies in. What
-// is no directory replaces everything below it.
+// applyRoot applies an entry for the directory itself or for one of its parents. An entry that is
+// not a directory replaces everything below it.
 func (t *tree) applyRoot(itself bool, header *tar.Header) error {
 	if header.Typeflag == tar.TypeDir {
 		t.exists = t.exists || itself
@@ -163,8 +159,8 @@ func (t *tree) applyRoot(itself bool, header *tar.Header) error {
 	return t.removeBelow(".")
 }
 
-// hide removes what lower layers have at a path of the image; of a directory
-// only the content when it is opaque.
+// hide removes content of lower layers at a path of the image. If content is set, it keeps the
+// directory and removes only its content, as an opaque whiteout requires.
 func (t *tree) hide(name string, content bool) error {
 	local, inside := t.local(name)
 	switch {
@@ -178,10 +174,10 @@ func (t *tree) hide(name string, content bool) error {
 	return t.removeLower(".")
 }
 
-// isLower tells whether a path is of a layer below the current one.
+// isLower reports whether a path belongs to a layer below the current one.
 func (t *tree) isLower(local string) bool { return !t.fresh[local] }
 
-// hideLocal does what hide does for a path below the root.
+// hideLocal is hide for a path below the root.
 func (t *tree) hideLocal(local string, content bool) error {
 	if t.nodes[local].kind == tar.TypeDir {
 		if err := t.removeLower(local); err != nil {
@@ -194,7 +190,7 @@ func (t *tree) hideLocal(local string, content bool) error {
 	return t.remove(local)
 }
 
-// removeBelow removes what lies below a directory.
+// removeBelow removes the content of a directory.
 func (t *tree) removeBelow(dir string) error {
 	for name := range t.children[dir] {
 		if err := t.removeBelow(name); err != nil {
@@ -207,8 +203,8 @@ func (t *tree) removeBelow(dir string) error {
 	return nil
 }
 
-// removeLower removes what lies below a directory and is of a lower layer. In each layer it
-// walks a directory once, whatever the number of whiteouts.
+// removeLower removes the content of a directory that belongs to lower layers. It scans a directory
+// once for each layer, whatever the number of whiteouts.
 func (t *tree) removeLower(dir string) error {
 	if t.cleared[dir] {
 		return nil
@@ -228,7 +224,7 @@ func (t *tree) removeLower(dir string) error {
 	return nil
 }
 
-// remove removes one file, link or empty directory, if it is there.
+// remove removes one file, link or empty directory, if it exists.
 func (t *tree) remove(local string) error {
 	found, ok := t.nodes[local]
 	if !ok {
@@ -248,7 +244,7 @@ func (t *tree) remove(local string) error {
 	return nil
 }
 
-// write makes an entry of the layer a file, a directory or a link.
+// write writes an entry of the layer as a file, a directory or a link.
 func (t *tree) write(local string, header *tar.Header, content io.Reader) error {
 	if err := t.parents(local); err != nil {
 		return err
@@ -271,7 +267,7 @@ func (t *tree) write(local string, header *tar.Header, content io.Reader) error 
 // inImage returns the path in the image, for messages.
 func (t *tree) inImage(local string) string { return path.Join("/", t.dir, local) }
 
-// parents makes the directories that a path lies in.
+// parents creates the parent directories of a path.
 func (t *tree) parents(local string) error {
 	dir := path.Dir(local)
 	if dir == "." || t.fresh[dir] && t.nodes[dir].kind == tar.TypeDir {
@@ -305,8 +301,7 @@ func (t *tree) written(err error) error {
 	return nil
 }
 
-// replace removes what is at a path and takes note of what is written there
-// next.
+// replace removes the node at a path and records the next one.
 func (t *tree) replace(local string, next node) error {
 	if t.nodes[local].kind == tar.TypeDir {
 		if err := t.removeBelow(local); err != nil {
@@ -372,8 +367,8 @@ func (t *tree) hardLink(local, target string) error {
 	return t.written(t.root.Link(from, local))
 }
 
-// symbolicLink makes a link that stays below the root: what it leads to is
-// worked out here, on paths that hold no links, and written as a relative path.
+// symbolicLink creates a link that stays below the root. It resolves the target without following
+// links and writes it as a relative path.
 func (t *tree) symbolicLink(local, target string) error {
 	resolved := target
 	if !path.IsAbs(target) {
@@ -398,7 +393,7 @@ func (t *tree) symbolicLink(local, target string) error {
 
 var errEmptyTree = errors.New("is not in the image")
 
-// result says what the tree holds in the end.
+// result returns the number and size of the files in the tree.
 func (t *tree) result() (files int, size int64, err error) {
 	if !t.exists {
 		return 0, 0, &failure{ReasonNoTree, fmt.Errorf("directory /%s %w", t.dir, errEmptyTree)}

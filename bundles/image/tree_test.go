@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzLayers applies two layers of any bytes and looks for what lies outside of
-// the directory, leads out of it or is not what was counted.
+// FuzzLayers applies two layers of arbitrary bytes. It checks for files outside the directory,
+// links that lead out of it, and wrong counts.
 func FuzzLayers(f *testing.F) {
 	seed := func(entries ...entry) []byte {
 		var out bytes.Buffer
@@ -59,7 +59,7 @@ func FuzzLayers(f *testing.F) {
 	})
 }
 
-// checkGrown compares a directory with what is known of it.
+// checkGrown compares a directory with the nodes of its tree.
 func checkGrown(t *testing.T, dir string, grown *tree) {
 	t.Helper()
 	seen := 0
@@ -78,7 +78,7 @@ func checkGrown(t *testing.T, dir string, grown *tree) {
 		if d.Type()&fs.ModeSymlink == 0 {
 			return nil
 		}
-		// Only what exists can be followed; a loop leads nowhere.
+		// Only existing targets can be followed. A loop has no target.
 		if target, err := filepath.EvalSymlinks(name); err == nil && target != dir && !strings.HasPrefix(target, dir+"/") {
 			t.Errorf("%q leads out to %q", local, target)
 		}
@@ -87,7 +87,7 @@ func checkGrown(t *testing.T, dir string, grown *tree) {
 	if err != nil {
 		t.Error(err)
 	}
-	// An entry that failed is known, but not there.
+	// A failed entry is in the nodes but not in the directory.
 	if seen > len(grown.nodes) || seen < len(grown.nodes)-1 || grown.bytes > grown.limits.MaxBytes {
 		t.Errorf("%d of %d known files are there, %d bytes", seen, len(grown.nodes), grown.bytes)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestManyWhiteouts applies as many whiteouts as a layer may hold to as many files as a tree may
-// hold. Each of them once walked all files.
+// TestManyWhiteouts applies the largest number of whiteouts in a layer to the largest number of
+// files in a tree. Each whiteout once scanned all files.
 func TestManyWhiteouts(t *testing.T) {
 	const files, whiteouts = 10_000, 100_000
 	limits := (&Limits{MaxFiles: files + 1_000, MaxEntries: files + whiteouts}).withDefaults()
@@ -49,7 +49,7 @@ func TestManyWhiteouts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Walking all files each time takes minutes.
+			// A scan of all files for each whiteout takes minutes.
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("%s: %d whiteouts took %s", test.reason, whiteouts, took)
 			}

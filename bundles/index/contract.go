@@ -8,13 +8,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The messages of the api.Registry contract are written and read field by field,
-// without the generated types: two packages that hold those of one contract cannot be
-// linked into one program, and operator-registry has another one. The field numbers
-// are those of proto/registry.proto, which is frozen; tests compare the encoding with
-// that of the generated types, byte by byte.
+// The messages of the api.Registry contract are written and read field by field, without the
+// generated types. Two packages with generated types of one contract cannot be linked into one
+// program, and operator-registry has one. The field numbers come from proto/registry.proto, which
+// is frozen. Tests compare the encoding with the generated types, byte by byte.
 
-// api.Package and what it consists of.
+// api.Package and its messages.
 const (
 	packageFieldName           protowire.Number = 1
 	packageFieldChannels       protowire.Number = 2
@@ -26,7 +25,7 @@ const (
 	channelFieldDeprecation protowire.Number = 3
 )
 
-// api.Bundle. Those whose values can be large are csvJson and object.
+// api.Bundle. The values of csvJson and object can be large.
 const (
 	bundleFieldCSVName      protowire.Number = 1
 	bundleFieldPackageName  protowire.Number = 2
@@ -57,11 +56,10 @@ const (
 	secondField protowire.Number = 2
 )
 
-// errNotUTF8 says that a text cannot be a string of a message.
+// errNotUTF8 means that a text cannot be a string of a message.
 var errNotUTF8 = errors.New("text is not valid UTF-8")
 
-// wire is an encoded message that grows field by field, in the order of their
-// numbers.
+// wire is an encoded message under construction. Fields are appended in the order of their numbers.
 type wire struct {
 	out []byte
 	err error
@@ -69,7 +67,7 @@ type wire struct {
 
 // newWire returns a message with room for some texts.
 func newWire(texts ...string) wire {
-	const each = 4 // tag and length
+	const each = 4 // the size of tag and length
 	size := 0
 	for _, text := range texts {
 		size += each + len(text)
@@ -77,7 +75,7 @@ func newWire(texts ...string) wire {
 	return wire{out: make([]byte, 0, size)}
 }
 
-// text appends a string; an empty one is left out.
+// text appends a string. It omits an empty one.
 func (w *wire) text(field protowire.Number, text string) {
 	if text != "" {
 		w.element(field, text)
@@ -144,8 +142,7 @@ func (w *wire) encoded(name string) ([]byte, error) {
 	return w.out, nil
 }
 
-// readFields calls visit with each field of a message whose value is of the kind of
-// strings and messages; the contract has no others.
+// readFields calls visit with each field of a message. All fields of the contract are strings or messages.
 func readFields(message []byte, visit func(field protowire.Number, value []byte) error) error {
 	for len(message) > 0 {
 		field, kind, tag := protowire.ConsumeTag(message)
@@ -168,7 +165,7 @@ func readFields(message []byte, visit func(field protowire.Number, value []byte)
 	return nil
 }
 
-// readText returns one string of a message, such as that of an api.Deprecation.
+// readText returns one string field of a message, such as an api.Deprecation.
 func readText(message []byte, of protowire.Number) (string, error) {
 	var out string
 	err := readFields(message, func(field protowire.Number, value []byte) error {

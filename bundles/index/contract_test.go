@@ -20,8 +20,7 @@ import (
 // contract are the messages of a package, except manifests, in a fixed order.
 type contract [][]byte
 
-// typedContract encodes them with the generated types of the contract. It says what
-// the encoding has to be.
+// typedContract encodes the messages with the generated types of the contract. It defines the expected encoding.
 func typedContract(p *bundles.Package) (contract, error) {
 	t := typed{deprecated: deprecations(p)}
 	for _, b := range p.Bundles {
@@ -115,7 +114,7 @@ func typedFacts(b *bundles.Bundle, facts *bundles.Facts) *api.Bundle {
 	return out
 }
 
-// wireContract encodes the same messages as indexes do.
+// wireContract encodes the same messages with the encoder of this package.
 func wireContract(p *bundles.Package) (contract, error) {
 	e := &encoder{pkg: p, deprecated: deprecations(p), bundles: make(map[string]*encodedBundle)}
 	out := &encodedPackage{name: p.Name, defaultChannel: p.DefaultChannel}
@@ -175,8 +174,8 @@ func compareContracts(t failer, p *bundles.Package) {
 	}
 }
 
-// TestContract compares the encoding of all packages of a real catalog with that of
-// the generated types, and reads it back.
+// TestContract compares the encoding of all packages of a real catalog with the generated types,
+// and decodes it again.
 func TestContract(t *testing.T) {
 	for _, name := range []string{realcatalogs.Metadata, realcatalogs.Objects} {
 		t.Run(name, func(t *testing.T) {
@@ -194,8 +193,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestContractOfAnything draws packages, with names and values that real ones do not
-// have.
+// TestContractOfAnything generates packages with names and values that real ones lack.
 func TestContractOfAnything(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a", "\xff", strings.Repeat("x", 300)}))
 	bundle := rapid.Custom(func(t *rapid.T) *bundles.Bundle {
@@ -253,8 +251,8 @@ func TestContractOfAnything(t *testing.T) {
 	})
 }
 
-// FuzzReadFields reads foreign bytes as messages: it agrees with the generated types
-// on what can be read.
+// FuzzReadFields decodes arbitrary bytes as messages, and checks that this package and the
+// generated types agree on what is valid.
 func FuzzReadFields(f *testing.F) {
 	seed, err := marshalOptions.Marshal(&api.Package{Name: "p", DefaultChannelName: "c", Channels: []*api.Channel{{Name: "c", Deprecation: &api.Deprecation{Message: "old"}}}})
 	if err != nil {
@@ -276,8 +274,8 @@ func FuzzReadFields(f *testing.F) {
 	})
 }
 
-// BenchmarkContract encodes all messages of a real catalog but the manifests, as
-// indexes do and with the generated types.
+// BenchmarkContract encodes all messages of a real catalog except the manifests, with this package
+// and with the generated types.
 func BenchmarkContract(b *testing.B) {
 	catalog, err := fbc.Load(b.Context(), os.DirFS(realcatalogs.Dir(b, realcatalogs.Metadata)), fbc.Options{})
 	if err != nil {

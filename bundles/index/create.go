@@ -23,53 +23,51 @@ import (
 
 // Source is a catalog that can be read package by package.
 type Source interface { //nolint:interfacebloat // whoever makes an index asks all four, of the same catalog
-	// Packages returns the names of all packages, in byte order; an empty one
-	// stands for what belongs to none.
+	// Packages returns the names of all packages, in byte order. An empty name stands for objects
+	// without a package.
 	Packages() []string
-	// Package reads what concerns one package. It is called for several packages
-	// at a time, once for each; what it returns is used up. The error is
-	// [bundles.Problems] with what could not be read.
+	// Package reads the objects of one package. It is called once for each package, for several in
+	// parallel. The caller may change the result. The error is [bundles.Problems] with what could
+	// not be read.
 	Package(ctx context.Context, name string) (*bundles.Catalog, error)
-	// Size returns about how many bytes a package takes in the catalog.
+	// Size returns the approximate number of bytes of a package in the catalog.
 	Size(name string) int64
-	// Problems returns what is wrong with the catalog besides its packages.
+	// Problems returns the problems of the catalog that belong to no package.
 	Problems() bundles.Problems
 }
 
-// Options say how to make an index.
+// Options configure the creation of an index.
 type Options struct {
-	// Sources are the files that the catalog consists of, for those who want to
-	// know later whether the index is still that of the catalog.
+	// Sources are the files of the catalog. Later they show whether the index still matches the catalog.
 	Sources []SourceFile
-	// Digest stands for the catalog; see [Info.SourceDigest].
+	// Digest identifies the catalog; see [Info.SourceDigest].
 	Digest [32]byte
-	// Progress is called after each package with the number of those that are
-	// done; nil for nobody. Calls do not overlap.
+	// Progress is called after each package with the number of finished packages; nil for nothing.
+	// Calls do not overlap.
 	Progress func(done, all int)
 	// Durable waits until the file is on the disk.
 	Durable bool
 }
 
-// SourceFile is a file that an index has been made of.
+// SourceFile is a file that an index was created from.
 type SourceFile struct {
-	// Name below the catalog's root.
+	// Name is the path below the catalog's root.
 	Name string
-	// Size in bytes.
+	// Size is in bytes.
 	Size int64
-	// ModTime is when the file was changed last, in nanoseconds since 1970.
+	// ModTime is the modification time of the file, in nanoseconds since 1970.
 	ModTime int64
 	// Sum is a checksum of the content.
 	Sum uint64
 }
 
-// inFlightBytes bounds the packages that are being worked on, by their size in
-// the catalog. A larger package is worked on alone.
+// inFlightBytes bounds the packages in progress, by their size in the catalog. A larger package is
+// processed alone.
 const inFlightBytes = 6 << 20
 
-// Create writes the index of a catalog to a file, which appears under its name
-// when it is complete; a file of that name is replaced. It returns the index that
-// it has written, whatever has that name by then. The same content makes the same
-// file. The error is [bundles.Problems] when the catalog cannot be served; then
+// Create writes the index of a catalog to a file. The file gets its name after it is complete, and
+// replaces a file of that name. Create returns the index that it has written. The same content
+// produces the same file. The error is [bundles.Problems] when the catalog cannot be served; then
 // nothing is written.
 func Create(ctx context.Context, name string, from Source, o Options) (*Index, error) {
 	dir, base := filepath.Split(name)
@@ -83,15 +81,14 @@ func Create(ctx context.Context, name string, from Source, o Options) (*Index, e
 	hold(file)
 	x, err := finishFile(ctx, file, name, from, o)
 	if err != nil {
-		// What stopped it is the news; that its rest stays is not.
+		// Report the original error and not a failed removal.
 		_ = os.Remove(file.Name())
 		return nil, err
 	}
 	return x, nil
 }
 
-// removeLeftOver removes what processes left that were killed while they wrote:
-// files that nobody holds.
+// removeLeftOver removes unfinished files of killed processes: files that are not locked.
 func removeLeftOver(dir, prefix string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -107,7 +104,7 @@ func removeLeftOver(dir, prefix string) {
 			continue
 		}
 		if hold(file) {
-			// It may be gone already, and takes nothing but room.
+			// The file may not exist any more. Otherwise it only takes space.
 			_ = os.Remove(name)
 		}
 		_ = file.Close()
@@ -117,7 +114,7 @@ func removeLeftOver(dir, prefix string) {
 func finishFile(ctx context.Context, file *os.File, name string, from Source, o Options) (*Index, error) {
 	x, err := writeFile(ctx, file, from, o)
 	if err == nil {
-		// A container may run as any user, and nothing here is secret.
+		// A container may run as any user, and the file holds no secret.
 		err = file.Chmod(0o644)
 	}
 	if err == nil && o.Durable {
@@ -135,8 +132,8 @@ func finishFile(ctx context.Context, file *os.File, name string, from Source, o 
 	return x, nil
 }
 
-// CreateTemp makes the index of a catalog in a file that has no name and goes
-// with the index. It takes the directory for temporary files when dir is empty.
+// CreateTemp creates the index of a catalog in an unnamed file that exists as long as the index. If
+// dir is empty, it uses the directory for temporary files.
 func CreateTemp(ctx context.Context, dir string, from Source, o Options) (*Index, error) {
 	file, err := os.CreateTemp(dir, "chandlery-index-*")
 	if err != nil {
@@ -149,7 +146,7 @@ func CreateTemp(ctx context.Context, dir string, from Source, o Options) (*Index
 	return writeFile(ctx, file, from, o)
 }
 
-// writeFile writes an index and maps what it has written.
+// writeFile writes an index to a file and maps it.
 func writeFile(ctx context.Context, file *os.File, from Source, o Options) (*Index, error) {
 	if err := write(ctx, file, spillTo(filepath.Dir(file.Name())), from, o); err != nil {
 		return nil, err
@@ -157,15 +154,14 @@ func writeFile(ctx context.Context, file *os.File, from Source, o Options) (*Ind
 	return openFile(file)
 }
 
-// Build makes the index of a catalog in memory. [bundles.Catalog.Validate] must
-// have found nothing wrong with it; with another one it may fail, with
-// [bundles.Problems] where it can say what is wrong. The index does not refer to
-// the catalog afterwards.
+// Build creates the index of a catalog in memory. [bundles.Catalog.Validate] must accept the
+// catalog; otherwise Build may fail, with [bundles.Problems] if the problem is known. The index
+// does not refer to the catalog afterwards.
 func Build(ctx context.Context, catalog *bundles.Catalog) (*Index, error) {
 	return CreateInMemory(ctx, newCatalogSource(catalog), Options{})
 }
 
-// CreateInMemory makes an index where there is no place for a file.
+// CreateInMemory creates an index in memory, for environments without a place for files.
 func CreateInMemory(ctx context.Context, from Source, o Options) (*Index, error) {
 	var file memoryFile
 	if err := write(ctx, &file, nil, from, o); err != nil {
@@ -174,7 +170,7 @@ func CreateInMemory(ctx context.Context, from Source, o Options) (*Index, error)
 	return newIndex(newMapping(slices.Clip(file.bytes)))
 }
 
-// memoryFile is written like a file.
+// memoryFile is a file in memory.
 type memoryFile struct {
 	bytes []byte
 	at    int
@@ -187,7 +183,7 @@ func (f *memoryFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Seek goes to a place that has been written.
+// Seek moves to a position that has been written.
 func (f *memoryFile) Seek(offset int64, whence int) (int64, error) {
 	if whence != io.SeekStart || offset < 0 || offset > int64(len(f.bytes)) {
 		return 0, errSeek
@@ -198,7 +194,7 @@ func (f *memoryFile) Seek(offset int64, whence int) (int64, error) {
 
 var errSeek = errors.New("seeking to where nothing is")
 
-// catalogSource is a catalog that has been read already.
+// catalogSource is a catalog in memory.
 type catalogSource struct {
 	names []string
 	parts map[string]*bundles.Catalog
@@ -227,7 +223,7 @@ func newCatalogSource(catalog *bundles.Catalog) *catalogSource {
 	return s
 }
 
-// clonePackage returns a package that may be used up.
+// clonePackage returns a copy of a package that the encoder may change.
 func clonePackage(p *bundles.Package) *bundles.Package {
 	out := *p
 	out.Bundles = make([]*bundles.Bundle, len(p.Bundles))
@@ -246,15 +242,14 @@ func (s *catalogSource) Package(_ context.Context, name string) (*bundles.Catalo
 	return s.parts[name], nil
 }
 
-// Size implements [Source]: all packages are in memory anyway.
+// Size implements [Source]. It returns 0 because all packages are in memory.
 func (s *catalogSource) Size(string) int64 { return 0 }
 
 // Problems implements [Source].
 func (s *catalogSource) Problems() bundles.Problems { return nil }
 
-// write reads, encodes and writes a catalog. Packages are read and encoded in
-// parallel and written in their order. What does not fit into memory goes to
-// files that spill makes.
+// write reads, encodes and writes a catalog. Packages are read and encoded in parallel and written
+// in their order. Data that does not fit into memory goes to files that spill creates.
 func write(ctx context.Context, out io.WriteSeeker, spill func() (*os.File, error), from Source, o Options) (err error) {
 	w, err := newWriter(out, spill)
 	if err != nil {
@@ -268,7 +263,7 @@ func write(ctx context.Context, out io.WriteSeeker, spill func() (*os.File, erro
 	return w.finish(out, o.Digest)
 }
 
-// encodePackages hands all packages to the writer.
+// encodePackages passes all packages to the writer.
 func encodePackages(ctx context.Context, w *writer, from Source, o Options) error {
 	c := &encoding{
 		from: from, names: from.Packages(), writer: w, progress: o.Progress, problems: from.Problems(),
@@ -288,8 +283,8 @@ func encodePackages(ctx context.Context, w *writer, from Source, o Options) erro
 	return c.problems.OrNil()
 }
 
-// encoding makes those who encode packages in parallel deliver them in their
-// order, and begin only as much at a time as memory allows.
+// encoding coordinates parallel encoders. Packages are written in their order, and the packages in
+// progress are bounded by memory.
 type encoding struct {
 	from     Source
 	names    []string
@@ -297,12 +292,12 @@ type encoding struct {
 
 	mu      sync.Mutex
 	changed sync.Cond
-	// begun and written count packages, bytes is what lies between.
+	// begun and written are numbers of packages. bytes is the size of the packages between them.
 	begun, written int
 	bytes          int64
 	ended          bool
 
-	// Only the one whose turn it is uses these.
+	// Only the goroutine whose turn it is uses these.
 	writer   *writer
 	problems bundles.Problems
 }
@@ -332,8 +327,7 @@ func (c *encoding) work(ctx context.Context) error {
 	}
 }
 
-// begin gives the next package once there is room for one; false when there is
-// none left.
+// begin returns the next package when there is memory for it; false if there is none left.
 func (c *encoding) begin() (turn int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -349,8 +343,7 @@ func (c *encoding) begin() (turn int, ok bool) {
 	return 0, false
 }
 
-// wait returns when all packages before have been written; false when that is
-// not going to happen.
+// wait returns when all previous packages have been written; false if the encoding has been aborted.
 func (c *encoding) wait(turn int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,7 +364,7 @@ func (c *encoding) end(turn int) {
 	c.changed.Broadcast()
 }
 
-// abandon lets everybody go.
+// abandon ends all waits.
 func (c *encoding) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -379,19 +372,19 @@ func (c *encoding) abandon() {
 	c.changed.Broadcast()
 }
 
-// encodedPart is what a catalog says about one package, encoded.
+// encodedPart is the encoded content of the catalog for one package.
 type encodedPart struct {
-	pkg    *encodedPackage // nil for none
+	pkg    *encodedPackage // nil if the catalog lacks the package
 	custom []encodedCustom
 }
 
-// encodedCustom is an object of a schema of the catalog's own.
+// encodedCustom is an object of a custom schema.
 type encodedCustom struct {
 	schema, pkg string
 	message     []byte
 }
 
-// encodePart reads, checks and encodes what concerns one package.
+// encodePart reads, checks and encodes the objects of one package.
 func encodePart(ctx context.Context, from Source, name string) (*encodedPart, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, fmt.Errorf("building index: %w", err)

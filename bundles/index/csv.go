@@ -21,8 +21,7 @@ const (
 	csvAPIVersion = "operators.coreos.com/v1alpha1"
 )
 
-// iconJSON returns the icon of a package as it stands in the
-// ClusterServiceVersion of each of its bundles, or nil.
+// iconJSON returns the icon of a package in the form of a ClusterServiceVersion, or nil.
 func iconJSON(p *bundles.Package) []byte {
 	if p.Icon == nil {
 		return nil
@@ -31,11 +30,10 @@ func iconJSON(p *bundles.Package) []byte {
 	return append(appendString(append(out, `,"mediatype":`...), p.Icon.MediaType), '}')
 }
 
-// manifests returns a bundle's ClusterServiceVersion and all its manifests as
-// JSON, each in consecutive parts. Where the catalog has the metadata of the
-// ClusterServiceVersion only, the manifest is made from that and is the only
-// one. The icon, from [iconJSON], is a part of its own; a manifest that is the
-// ClusterServiceVersion consists of the same parts.
+// manifests returns a bundle's ClusterServiceVersion and all its manifests as JSON, each in
+// consecutive parts. If the catalog has only the metadata of the ClusterServiceVersion, the
+// manifest is synthesized from it and is the only one. The icon, from [iconJSON], is a part of its
+// own. A manifest that is the ClusterServiceVersion consists of the same parts.
 func manifests(
 	p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts, icon []byte,
 ) (csv [][]byte, objects [][][]byte, err error) {
@@ -66,8 +64,7 @@ func manifests(
 	return csv, objects, nil
 }
 
-// isCSV tells whether a manifest is a ClusterServiceVersion. What is not JSON
-// is not.
+// isCSV reports whether a manifest is a ClusterServiceVersion. A manifest that is not JSON is none.
 func isCSV(object []byte) bool {
 	if !bytes.Contains(object, []byte(csvKind)) {
 		return false
@@ -85,10 +82,9 @@ func isCSV(object []byte) bool {
 // csvEncoders holds *bundles.CSVEncoder values.
 var csvEncoders = sync.Pool{New: func() any { return new(bundles.CSVEncoder) }}
 
-// synthesize makes a ClusterServiceVersion from its metadata. Fields stand in
-// the order of the API type, because clients see this text; the list of
-// deployments is null, because clients write into the map around it and fail
-// where there is none.
+// synthesize returns a ClusterServiceVersion that is built from its metadata. The fields have the
+// order of the API type, because clients see this text. The list of deployments is null, because
+// clients write into the enclosing map and fail if it is missing.
 func synthesize(p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts, icon []byte) ([][]byte, error) {
 	version, err := semver.Parse(facts.Packages[0].Version)
 	if err != nil {
@@ -111,7 +107,7 @@ func synthesize(p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts, ico
 	return [][]byte{before.out, icon, csvTail(csvText{out: []byte("]")}, b, &m)}, nil
 }
 
-// csvHead returns everything before the place of the icon.
+// csvHead returns everything before the icon.
 func csvHead(b *bundles.Bundle, version string, m *bundles.EncodedCSVMetadata) csvText {
 	var c csvText
 	c.out = make([]byte, 0, csvSize(b, m))
@@ -137,7 +133,7 @@ func csvHead(b *bundles.Bundle, version string, m *bundles.EncodedCSVMetadata) c
 	return c
 }
 
-// csvTail appends everything behind the place of the icon.
+// csvTail appends everything after the icon.
 func csvTail(c csvText, b *bundles.Bundle, m *bundles.EncodedCSVMetadata) []byte {
 	c.field(`"installModes":`, m.InstallModes)
 	c.out = append(c.out, `,"cleanup":{"enabled":false}`...)
@@ -157,7 +153,7 @@ func csvTail(c csvText, b *bundles.Bundle, m *bundles.EncodedCSVMetadata) []byte
 	return append(c.out, `},"status":{"cleanup":{}}}`...)
 }
 
-// csvSize is about how long the text before the icon will be.
+// csvSize returns the approximate length of the text before the icon.
 func csvSize(b *bundles.Bundle, m *bundles.EncodedCSVMetadata) int {
 	const fixed = 512
 	return fixed + len(b.Name) + len(m.Labels) + len(m.Annotations) + len(m.Maturity) + len(m.CustomResourceDefinitions) +
@@ -165,10 +161,10 @@ func csvSize(b *bundles.Bundle, m *bundles.EncodedCSVMetadata) int {
 		len(m.Description) + len(m.Keywords) + len(m.Maintainers) + len(m.Provider) + len(m.Links)
 }
 
-// csvText is a manifest that is being written.
+// csvText is a manifest under construction.
 type csvText struct{ out []byte }
 
-// field appends a field of the object that was begun, unless it is left out.
+// field appends a field of the current object. It omits a nil value.
 func (c *csvText) field(key string, value []byte) {
 	if value == nil {
 		return
@@ -179,7 +175,7 @@ func (c *csvText) field(key string, value []byte) {
 	c.out = append(append(c.out, key...), value...)
 }
 
-// appendString appends a string as encoding/json encodes it.
+// appendString appends a string in the encoding of encoding/json.
 func appendString(out []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || strings.IndexByte(`"\<>&`, c) >= 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// clusterServiceVersion is what synthesize writes, as types: the other way to
-// come to the same text. Fields stand in the order of the API type.
+// clusterServiceVersion is the output of synthesize as types, which produce the same text with
+// encoding/json. Fields have the order of the API type.
 type clusterServiceVersion struct {
 	Kind       string      `json:"kind"`
 	APIVersion string      `json:"apiVersion"`
@@ -73,7 +73,7 @@ type csvStatus struct {
 	Cleanup struct{} `json:"cleanup"`
 }
 
-// marshalled returns what synthesize is to return, in one piece.
+// marshalled returns the expected output of synthesize in one piece.
 func marshalled(t *testing.T, p *bundles.Package, b *bundles.Bundle, facts *bundles.Facts) []byte {
 	t.Helper()
 	m, err := facts.CSVMetadata[0].Decode()
@@ -106,8 +106,7 @@ func marshalled(t *testing.T, p *bundles.Package, b *bundles.Bundle, facts *bund
 	return out
 }
 
-// checkManifests compares the manifest that is made for a bundle with the one
-// that encoding/json writes.
+// checkManifests compares the manifest of a bundle with the output of encoding/json.
 func checkManifests(t *testing.T, p *bundles.Package, b *bundles.Bundle, icon []byte) {
 	t.Helper()
 	facts, err := bundles.ParseProperties(b.Properties)
@@ -155,7 +154,7 @@ func TestSynthesizeRealCatalogs(t *testing.T) {
 	}
 }
 
-// bundleWith returns a bundle with that metadata.
+// bundleWith returns a bundle with a metadata property.
 func bundleWith(metadata string) *bundles.Bundle {
 	return &bundles.Bundle{
 		Name: "b", Package: "p", RelatedImages: []bundles.RelatedImage{{Name: "<a>", Image: "é"}, {}},
@@ -166,8 +165,7 @@ func bundleWith(metadata string) *bundles.Bundle {
 	}
 }
 
-// FuzzSynthesize wants whatever is taken for metadata to become what
-// encoding/json makes of it.
+// FuzzSynthesize checks that any accepted metadata becomes the output of encoding/json.
 func FuzzSynthesize(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, ` { "keywords" : [ "a" , "b" ] } `, `{"description":"","displayName":"x"}`,

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// ErrDamaged is returned when the data of an index is not what was written. The
-// way out is to build the index anew.
+// ErrDamaged is returned if the data of an index differs from what was written. The remedy is to
+// rebuild the index.
 var ErrDamaged = errors.New("the index is damaged")
 
 // bitmap is a set of block numbers that only grows.
@@ -21,8 +21,7 @@ func (b bitmap) has(bit uint64) bool { return b[bit/32].Load()&(1<<(bit%32)) != 
 
 func (b bitmap) add(bit uint64) { b[bit/32].Or(1 << (bit % 32)) }
 
-// check makes sure that some data is intact. What was found intact once is not
-// looked at again.
+// check returns an error unless some data is intact. It checks each block once.
 func (x *Index) check(p place) error {
 	if p.length == 0 {
 		return nil
@@ -58,9 +57,8 @@ func (x *Index) checkBlock(block uint64) error {
 	return err
 }
 
-// Check reads all data that has not been looked at yet and makes sure that it
-// is intact; it returns [ErrDamaged] if not. Queries do this for what they
-// return; Check tells beforehand.
+// Check checks all data that has not been checked yet and returns [ErrDamaged] if it is damaged.
+// Queries check the data that they return. Check finds damage before a query does.
 func (x *Index) Check() error {
 	for block := range blocks(x.dataEnd) {
 		if x.mapping.checked.has(block) {
@@ -73,5 +71,5 @@ func (x *Index) Check() error {
 	return nil
 }
 
-// blocks returns how many blocks the data has that ends there.
+// blocks returns the number of blocks of the data that ends at dataEnd.
 func blocks(dataEnd uint64) uint64 { return (dataEnd - headerSize + blockSize - 1) / blockSize }

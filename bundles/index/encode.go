@@ -16,24 +16,23 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// encodedPackage is what one package contributes to an index.
+// encodedPackage is the contribution of one package to an index.
 type encodedPackage struct {
 	name           string
 	defaultChannel string
 	// listed, reply and summary are the answers of ListPackages, of GetPackage
 	// and of [Index.Summary].
 	listed, reply, summary []byte
-	// bundles and channels in byte order of their names.
+	// bundles and channels are in byte order of their names.
 	bundles  []*encodedBundle
 	channels []encodedChannel
 	digest   [32]byte
 }
 
-// encodedBundle is what the entries of one bundle have in common.
+// encodedBundle holds what the entries of one bundle have in common.
 type encodedBundle struct {
 	name string
-	// facts are the encoded fields that are the same in all channels, except
-	// names and manifests.
+	// facts are the encoded fields that are equal in all channels, except names and manifests.
 	facts    []byte
 	payload  payload
 	inline   bool
@@ -49,21 +48,19 @@ type encodedChannel struct {
 	entries []encodedEntry
 }
 
-// encodedEntry is a bundle as one channel presents it.
+// encodedEntry is a bundle in one channel.
 type encodedEntry struct {
 	bundle *encodedBundle
-	// message has the fields that depend on the channel: first those that all
-	// RPCs answer, up to unary, then the place in the graph.
+	// message has the fields that depend on the channel: first the fields in the answers of all
+	// RPCs, up to unary, then the position in the graph.
 	message []byte
 	unary   int
-	// replaces and skips are whose updates the entry is; the first edge is that
-	// of replaces.
+	// replaces and skips are the bundles that the entry upgrades. The first edge belongs to replaces.
 	replaces string
 	skips    []string
-	// edges are the messages of the RPCs that stream channel entries: one for
-	// what the entry replaces and one for each further bundle that it skips.
-	// innerEdges leaves out skipped bundles that are not part of the channel; it
-	// is set for heads.
+	// edges are the messages of the RPCs that stream channel entries: one for the replaced bundle
+	// and one for each further skipped bundle. innerEdges omits skipped bundles that the channel
+	// lacks; it is set for heads.
 	edges, innerEdges [][]byte
 }
 
@@ -71,15 +68,14 @@ type encodedEntry struct {
 // pieces of the encoded message.
 type payload []piece
 
-// piece is some bytes of a message. The same piece may be part of many.
+// piece is a part of a message. Several messages may share it.
 type piece struct {
 	bytes []byte
-	// sum identifies large pieces by their content; zero for small ones, which
-	// are cheaper to repeat.
+	// sum is the digest of a large piece; zero for a small one, which is cheaper to repeat.
 	sum [32]byte
 }
 
-// sharedSize is the size from which on pieces are kept once.
+// sharedSize is the size from which pieces are stored once.
 const sharedSize = 256
 
 // encoder encodes one package.
@@ -88,11 +84,11 @@ type encoder struct {
 	deprecated map[bundles.Reference]string
 	bundles    map[string]*encodedBundle
 	icon       []byte
-	// cut has the pieces of the parts that occurred already.
+	// cut holds the pieces of known parts.
 	cut map[pieceIdentity][]piece
 }
 
-// pieceIdentity tells slices apart without looking into them.
+// pieceIdentity identifies a slice by its address and length.
 type pieceIdentity struct {
 	first  *byte
 	length int
@@ -103,8 +99,7 @@ var (
 	errNoBundle = errors.New("there is no such bundle")
 )
 
-// encodePackage encodes a package that is valid; for another one it may fail. It
-// uses the package up.
+// encodePackage encodes a valid package; for another one it may fail. It changes the package.
 func encodePackage(p *bundles.Package) (*encodedPackage, error) {
 	e := &encoder{
 		pkg: p, deprecated: deprecations(p), bundles: make(map[string]*encodedBundle, len(p.Bundles)),
@@ -118,7 +113,7 @@ func encodePackage(p *bundles.Package) (*encodedPackage, error) {
 		}
 		e.bundles[b.Name] = one
 		out.bundles = append(out.bundles, one)
-		// What has been encoded need not stay until the whole package is.
+		// Release encoded fields before the whole package is encoded.
 		b.Properties, b.RelatedImages = nil, nil
 	}
 	slices.SortFunc(out.bundles, func(a, b *encodedBundle) int { return cmp.Compare(a.name, b.name) })
@@ -179,8 +174,7 @@ func (e *encoder) bundle(b *bundles.Bundle) (*encodedBundle, error) {
 	return out, nil
 }
 
-// payload returns the fields csvJson and object of a bundle, from texts that
-// are given in consecutive parts.
+// payload returns the fields csvJson and object of a bundle, from texts in consecutive parts.
 func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
 	var out payload
 	add := func(field protowire.Number, text [][]byte) {
@@ -203,8 +197,7 @@ func (e *encoder) payload(csv [][]byte, objects [][][]byte) payload {
 	return out
 }
 
-// pieces cuts a part so that what other parts may hold as well stands by
-// itself: long strings, which mostly stay the same from version to version.
+// pieces cuts a part at long strings, which often stay the same between versions and can be shared.
 func (e *encoder) pieces(part []byte) []piece {
 	identity := pieceIdentity{first: firstByte(part), length: len(part)}
 	if known, ok := e.cut[identity]; ok {
@@ -225,7 +218,7 @@ func (e *encoder) pieces(part []byte) []piece {
 	return out
 }
 
-// firstByte tells texts apart by where they are kept; nil for empty ones.
+// firstByte returns the address of a text; nil for an empty one.
 func firstByte(text []byte) *byte {
 	if len(text) == 0 {
 		return nil
@@ -233,10 +226,10 @@ func firstByte(text []byte) *byte {
 	return &text[0]
 }
 
-// longString is the size from which on a string is worth a piece of its own.
+// longString is the size from which a string gets a piece of its own.
 const longString = 2 << 10
 
-// nextString returns where the next string begins; a negative number for none.
+// nextString returns the start of the next string; a negative number for none.
 func nextString(text []byte, from int) int {
 	i := bytes.IndexByte(text[from:], '"')
 	if i < 0 {
@@ -312,7 +305,7 @@ func (e *encoder) entry(ch *bundles.Channel, in *bundles.Entry) (encodedEntry, e
 	w.text(bundleFieldSkipRange, in.SkipRange)
 	w.deprecation(bundleFieldDeprecation, e.deprecation(bundles.SchemaBundle, in.Name))
 	out.unary = len(w.out)
-	// The place in the graph is a message of its own, which follows the other.
+	// The position in the graph is a separate message after the first one.
 	w.text(bundleFieldReplaces, in.Replaces)
 	for _, skipped := range in.Skips {
 		w.element(bundleFieldSkips, skipped)
@@ -352,7 +345,7 @@ func (e *encodedEntry) encodeEdges(pkg, channel string, isHead bool, inChannel m
 	return nil
 }
 
-// replies encodes what is answered about the package as a whole.
+// replies encodes the answers about the package as a whole.
 func (e *encoder) replies(out *encodedPackage) error {
 	var reply, listed wire
 	reply.text(packageFieldName, out.name)
@@ -390,7 +383,7 @@ func (e *encoder) appendChannel(reply *wire, ch *encodedChannel) error {
 	return nil
 }
 
-// sum digests everything that the package contributes to answers.
+// sum returns the digest of everything that the package contributes to answers.
 func (p *encodedPackage) sum() [32]byte {
 	h := sha256.New()
 	writeCount(h, len(p.bundles))
@@ -418,19 +411,18 @@ func (p *encodedPackage) sum() [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// writeSized keeps apart what would run together: a part is preceded by its
-// length.
+// writeSized writes the length of a part before the part, to separate parts.
 func writeSized(h hash.Hash, part []byte) {
 	writeCount(h, len(part))
 	h.Write(part)
 }
 
-// writeCount precedes a list, or the bytes of a part, by its length.
+// writeCount writes the length of a list, or of a part in bytes.
 func writeCount(h hash.Hash, n int) {
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(max(0, n))))
 }
 
-// marshalOptions make encoding repeatable.
+// marshalOptions make the encoding deterministic.
 var marshalOptions = proto.MarshalOptions{Deterministic: true}
 
 func marshal(m proto.Message) ([]byte, error) {
@@ -441,8 +433,8 @@ func marshal(m proto.Message) ([]byte, error) {
 	return out, nil
 }
 
-// bundleFacts encodes the fields of a bundle that are the same in all its channels,
-// except names, manifests and deprecation.
+// bundleFacts encodes the fields of a bundle that are equal in all its channels, except names,
+// manifests and deprecation.
 func bundleFacts(b *bundles.Bundle, facts *bundles.Facts) ([]byte, error) {
 	var w wire
 	w.out = make([]byte, 0, factsSize(b))
@@ -465,26 +457,26 @@ func bundleFacts(b *bundles.Bundle, facts *bundles.Facts) ([]byte, error) {
 	return w.encoded("Bundle")
 }
 
-// isProperty reports whether clients see properties of a type. Others are the
-// manifests: clients copy properties into annotations, where manifests have no room.
+// isProperty reports whether clients see properties of a type. They do not see manifests: clients
+// copy properties into annotations, whose size is limited.
 func isProperty(kind string) bool {
 	return kind != bundles.TypeBundleObject && kind != bundles.TypeCSVMetadata
 }
 
-// factsSize is about how long the facts of a bundle are when they are encoded.
+// factsSize returns the approximate encoded size of a bundle's facts.
 func factsSize(b *bundles.Bundle) int {
 	const fixed, each = 256, 64
 	size := fixed + len(b.Image)
 	for _, p := range b.Properties {
 		if isProperty(p.Type) {
-			// What a bundle requires and provides is there twice.
+			// Required and provided APIs are encoded twice.
 			size += each + 2*len(p.Value)
 		}
 	}
 	return size
 }
 
-// appendDependencies appends what a bundle requires, in the order of its properties.
+// appendDependencies appends the requirements of a bundle, in the order of its properties.
 func appendDependencies(w *wire, b *bundles.Bundle, required []bundles.PackageRequired) error {
 	for _, p := range b.Properties {
 		switch p.Type {

@@ -9,12 +9,11 @@ import (
 	"unsafe"
 )
 
-// ErrTruncated is returned when the file that an index is mapped from has become
-// shorter. It wraps [ErrDamaged].
+// ErrTruncated is returned if the file that an index is mapped from has become shorter. It wraps [ErrDamaged].
 var ErrTruncated = fmt.Errorf("%w: its file was truncated", ErrDamaged)
 
-// File is the file that an [Index] is mapped from. It stays open for as long as
-// something refers to it, whatever its name leads to by then.
+// File is the file that an [Index] is mapped from. It stays open as long as something refers to it,
+// even if it is renamed or deleted.
 type File struct {
 	handle *os.File
 	name   string
@@ -25,19 +24,17 @@ func newFile(handle *os.File, size int64) *File {
 	return &File{handle: handle, name: handle.Name(), size: size}
 }
 
-// FileOf returns the file that an index is mapped from, and nil for an index that
-// is in memory.
+// FileOf returns the file that an index is mapped from, or nil for an index in memory.
 func FileOf(x *Index) *File { return x.mapping.file }
 
 // Name returns the name that the file had when it was opened or created.
 func (f *File) Name() string { return f.name }
 
-// WatchPath returns a path that leads to the file and to no other, also when the
-// file was renamed. It is valid while f is referred to, on systems that have /proc.
+// WatchPath returns a path of exactly this file, even after it was renamed. The path is valid as
+// long as f is referenced, on systems with /proc.
 func (f *File) WatchPath() string { return fmt.Sprintf("/proc/self/fd/%d", f.handle.Fd()) }
 
-// CheckSize returns [ErrTruncated] when the file is shorter than the index. Without
-// a file it returns nil.
+// CheckSize returns [ErrTruncated] if the file is shorter than the index. Without a file it returns nil.
 func (f *File) CheckSize() error {
 	if f == nil {
 		return nil
@@ -52,8 +49,7 @@ func (f *File) CheckSize() error {
 	return nil
 }
 
-// CheckFile returns [ErrTruncated] when the file that the message is part of is
-// shorter than the index.
+// CheckFile returns [ErrTruncated] if the file of the message is shorter than the index.
 func (m Message) CheckFile() error {
 	if m.owner == nil {
 		return nil
@@ -61,7 +57,7 @@ func (m Message) CheckFile() error {
 	return m.owner.file.CheckSize()
 }
 
-// errUnreadable is why data cannot be read whose file is as long as it should be.
+// errUnreadable means that data cannot be read although the file has its full size.
 var errUnreadable = fmt.Errorf("%w: a part of its file cannot be read", ErrDamaged)
 
 // Guard calls read, and returns [ErrDamaged] when read panics because a page of a
@@ -82,21 +78,21 @@ func Guard(read func() error) (err error) {
 	return read()
 }
 
-// fault is what the runtime panics with for an address at which there is nothing.
+// fault is the runtime's panic value for an invalid address.
 type fault interface {
 	runtime.Error
 	Addr() uintptr
 }
 
-// isFault reports whether what recover returned is a read of an address at which
-// there is nothing, after [debug.SetPanicOnFault]. A nil pointer is none.
+// isFault reports whether a value from recover means a read from an invalid address, after
+// [debug.SetPanicOnFault]. A nil pointer does not count.
 func isFault(cause any) bool {
 	_, ok := cause.(fault)
 	return ok
 }
 
-// FaultIn reports whether what recover returned, after [debug.SetPanicOnFault], is a
-// read of the file that an index is mapped from.
+// FaultIn reports whether a value from recover, after [debug.SetPanicOnFault], means a failed read
+// from the file that an index is mapped from.
 func FaultIn(x *Index, cause any) bool {
 	at, ok := cause.(fault)
 	if !ok || x.mapping.file == nil {
@@ -106,8 +102,7 @@ func FaultIn(x *Index, cause any) bool {
 	return at.Addr() >= first && at.Addr()-first < uintptr(len(x.mapping.bytes))
 }
 
-// guarded does what [Guard] does for a read of the mapping, and tells a truncated
-// file from one that cannot be read.
+// guarded is [Guard] for a read of the mapping. It distinguishes a truncated file from an unreadable one.
 func (m *mapping) guarded(read func() error) error {
 	err := Guard(read)
 	if errors.Is(err, errUnreadable) {

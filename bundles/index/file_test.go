@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// more is a second package and objects of a schema of its own.
+// more is a second package and objects of a custom schema.
 const more = `
 {schema: olm.package, name: a, defaultChannel: c}
 ---
@@ -44,7 +44,7 @@ const more = `
 {schema: example.notes, name: n3, text: three}
 `
 
-// open makes the objects of a catalog readable.
+// open opens the objects of a catalog.
 func open(tb testing.TB, root fs.FS) *fbc.Reader {
 	tb.Helper()
 	reader, err := fbc.Open(tb.Context(), root, fbc.Options{})
@@ -70,7 +70,7 @@ func create(tb testing.TB) string {
 	return name
 }
 
-// answers collects what an index answers to everything that can be asked.
+// answers returns the answers of an index to every query.
 func answers(tb testing.TB, x *Index) map[string]string {
 	tb.Helper()
 	out := make(map[string]string)
@@ -181,7 +181,7 @@ func read(tb testing.TB, name string) []byte {
 	return out
 }
 
-// write writes a changed copy of a file and returns its name.
+// writeChanged writes a changed copy of a file and returns its name.
 func writeChanged(tb testing.TB, file []byte, change func([]byte) []byte) string {
 	tb.Helper()
 	name := filepath.Join(tb.TempDir(), "changed.index")
@@ -250,7 +250,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// seal makes the checksums of a changed file right.
+// seal updates the checksums of a changed file.
 func seal(b []byte) []byte {
 	for id := range sectionCount {
 		entry := b[sectionsAt+int(id)*sectionSize:]
@@ -264,11 +264,11 @@ func seal(b []byte) []byte {
 	return b
 }
 
-// TestTruncatedFile truncates the file of an index that is mapped, and reads it.
+// TestTruncatedFile truncates the file of a mapped index and reads the index.
 func TestTruncatedFile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
-		// read is whether everything has been read, and found intact, before.
+		// read is set if everything has been read and found intact before.
 		read bool
 		call func(*Index) error
 		want error
@@ -301,7 +301,7 @@ func TestTruncatedFile(t *testing.T) {
 	}
 }
 
-// TestGuardPassesOtherPanics makes sure that a defect stays one.
+// TestGuardPassesOtherPanics checks that Guard does not hide other panics.
 func TestGuardPassesOtherPanics(t *testing.T) {
 	for name, read := range map[string]func() error{
 		"Nil":   func() error { var x *Index; _ = x.Stats(); return nil },
@@ -318,7 +318,7 @@ func TestGuardPassesOtherPanics(t *testing.T) {
 	}
 }
 
-// TestFaultIn tells reads of one index from those of another.
+// TestFaultIn checks that a read of one index is not attributed to another.
 func TestFaultIn(t *testing.T) {
 	name := create(t)
 	x, other := openWithoutCopy(t, name), openWithoutCopy(t, create(t))
@@ -379,7 +379,7 @@ func TestDamagedDataIsNeverAnswered(t *testing.T) {
 	}
 }
 
-// FuzzOpen makes up indexes whose checksums are right.
+// FuzzOpen generates indexes with valid checksums.
 func FuzzOpen(f *testing.F) {
 	file := read(f, create(f))
 	for id := range sectionCount {
@@ -451,7 +451,7 @@ func TestCreateWritesAllOrNothing(t *testing.T) {
 	}
 }
 
-// slowSource hands out the packages of another in reverse order of time.
+// slowSource returns the packages of another source at times in reverse order.
 type slowSource struct {
 	Source
 
@@ -492,7 +492,7 @@ func TestOrderOfPackages(t *testing.T) {
 	}
 }
 
-// mapped tells whether this process has mapped a file.
+// mapped reports whether this process has mapped a file.
 func mapped(t *testing.T, name string) bool {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -505,7 +505,7 @@ func mapped(t *testing.T, name string) bool {
 	return bytes.Contains(maps, []byte(name))
 }
 
-// openWithoutCopy maps the index in a file, however small it is.
+// openWithoutCopy maps the index in a file, whatever its size.
 func openWithoutCopy(t *testing.T, name string) *Index {
 	t.Helper()
 	file, err := os.Open(name)

@@ -8,34 +8,32 @@ import (
 	"hash/crc32"
 )
 
-// An index file begins with a header of fixed size, goes on with the data area,
-// which holds encoded messages and is cut into blocks that have a checksum
-// each, and ends with the sections: tables of rows of fixed width, in the order
-// in which they are searched, which refer to each other by row and to the data
-// by place. All numbers are little-endian.
+// An index file begins with a header of fixed size. The data area follows, with encoded messages.
+// It is divided into blocks, each with a checksum. The sections follow: tables of rows of fixed
+// width, in search order. Rows refer to other rows and to positions in the data. All numbers are
+// little-endian.
 //
-// A reader checks header and sections when it opens the file, which takes
-// milliseconds, and each block of the data when it is first needed.
+// A reader checks header and sections when it opens the file, which takes milliseconds. It checks
+// each block of the data on first use.
 const (
 	magic = "CHNDLRYX"
-	// formatVersion changes with every change of the layout or of what the
-	// messages in the file look like. A file of another version is not read:
-	// making one anew takes less time than any conversion would be worth.
+	// formatVersion changes with every change of the layout or of the encoding of messages. A file
+	// of another version is not read. Rebuilding the index is faster than a conversion would be.
 	formatVersion = 1
 
 	headerSize  = 512
 	sectionSize = 24
 	sectionsAt  = 160
-	// blockSize is how much of the data has one checksum.
+	// blockSize is the size of the data with one checksum.
 	blockSize = 64 << 10
-	// maxFileBytes bounds what is mapped.
+	// maxFileBytes bounds the size of a mapped file.
 	maxFileBytes = 1 << 40
 )
 
-// castagnoli is the polynomial that processors have an instruction for.
+// castagnoli is the polynomial for which processors have an instruction.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sectionID names a table of the file.
+// sectionID identifies a table of the file.
 type sectionID int
 
 const (
@@ -72,12 +70,11 @@ var widths = [sectionCount]int{
 	sectionBlocks:   4,
 }
 
-// none is the row that refers to nothing.
+// none is the row number of an empty reference.
 const none = ^uint32(0)
 
-// ErrNotIndex is returned for a file that is not an index that this program can
-// use: of another kind or version, cut off or damaged. The way out is to build
-// it anew.
+// ErrNotIndex is returned for a file that is not an index for this program: of another kind or
+// version, truncated or damaged. The remedy is to rebuild the index.
 var ErrNotIndex = errors.New("not a usable index")
 
 func unusable(format string, args ...any) error {
@@ -94,7 +91,7 @@ type header struct {
 	sections      [sectionCount]span
 }
 
-// span is the place of a section and its checksum.
+// span is the position of a section and its checksum.
 type span struct {
 	offset, length uint64
 	sum            uint32
@@ -126,7 +123,7 @@ func (h *header) encode() []byte {
 	return out
 }
 
-// decodeHeader reads the header of a file of which all is given.
+// decodeHeader decodes the header of a file.
 func decodeHeader(file []byte) (*header, error) {
 	if len(file) < len(magic) || string(file[:len(magic)]) != magic {
 		return nil, unusable("it is a file of another kind")
@@ -165,10 +162,10 @@ func decodeHeader(file []byte) (*header, error) {
 	return h, nil
 }
 
-// digestText is a digest as people see it.
+// digestText returns a digest in hexadecimal digits.
 func digestText(digest [32]byte) string { return hex.EncodeToString(digest[:]) }
 
-// table is a section: rows of one width.
+// table is a section: rows of the same width.
 type table struct {
 	rows  []byte
 	width int
@@ -185,7 +182,7 @@ func (t table) u64(row uint32, field int) uint64 {
 	return binary.LittleEndian.Uint64(t.rows[int(row)*t.width+field:])
 }
 
-// place reads a place in the data: where it begins and how long it is.
+// place reads a position in the data: offset and length.
 func (t table) place(row uint32, field int) place {
 	return place{offset: t.u64(row, field), length: t.u32(row, field+8)}
 }
@@ -195,7 +192,7 @@ func (t table) rowsOf(row uint32, field int) rowRange {
 	return rowRange{first: t.u32(row, field), count: t.u32(row, field+4)}
 }
 
-// place is where something lies in the file.
+// place is a position in the file.
 type place struct {
 	offset uint64
 	length uint32
@@ -203,13 +200,13 @@ type place struct {
 
 func (p place) end() uint64 { return p.offset + uint64(p.length) }
 
-// rowRange is a number of rows that follow each other.
+// rowRange is a range of consecutive rows.
 type rowRange struct{ first, count uint32 }
 
 func (r rowRange) end() uint64 { return uint64(r.first) + uint64(r.count) }
 
-// The fields of the rows, by their offsets. Names are a place in the strings:
-// offset and length, four bytes each.
+// The fields of the rows, by their offsets. A name is a position in the strings: offset and length,
+// four bytes each.
 const (
 	packageName           = 0
 	packageDefaultChannel = 8 // row, or none
@@ -229,12 +226,12 @@ const (
 	entryChannel    = 8
 	entryBundle     = 12
 	entryMessage    = 16 // the fields that depend on the channel
-	entryUnary      = 28 // how much of them the unary RPCs answer
+	entryUnary      = 28 // the part of them in the answers of the unary RPCs
 	entryEdges      = 32 // parts
 	entryInnerEdges = 40 // parts
 
 	bundleName    = 0
-	bundleShared  = 8 // the fields that are the same in all channels
+	bundleShared  = 8 // the fields that are equal in all channels
 	bundlePayload = 20
 	bundleInline  = 28 // whether the payload is listed
 

@@ -10,9 +10,9 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Index answers the queries of the api.Registry contract. It never changes and
-// may be used from any number of goroutines. What it is made of is given back
-// when nothing refers to it any more, nor to a [Message] of it.
+// Index answers the queries of the api.Registry contract. It never changes and is safe for
+// concurrent use. Its memory is released when neither the index nor any [Message] of it is
+// referenced.
 type Index struct {
 	mapping      *mapping
 	tables       [sectionCount]table
@@ -21,30 +21,28 @@ type Index struct {
 	stats        Stats
 	digest       string
 	sourceDigest string
-	// listsIntact is set once everything that lists are made of was found intact.
+	// listsIntact is set after all data of lists was found intact.
 	listsIntact atomic.Bool
 }
 
-// Stats says how much an index holds.
+// Stats are the sizes of an index.
 type Stats struct {
 	Packages int
 	Channels int
-	// Bundles counts each bundle once, Entries once for each of its channels.
+	// Bundles counts each bundle once. Entries counts it once for each of its channels.
 	Bundles int
 	Entries int
-	// Bytes is the size of all encoded messages, with what they share counted
-	// once.
+	// Bytes is the size of all encoded messages. Shared parts count once.
 	Bytes int64
 }
 
-// Info says what an index is.
+// Info describes an index.
 type Info struct {
 	Stats
 
-	// ContentDigest is the SHA-256, in hex, of everything the index answers.
+	// ContentDigest is the SHA-256, in hex, of everything in the answers of the index.
 	ContentDigest string
-	// SourceDigest stands for what the index was made of, as its maker defined;
-	// empty when it has not.
+	// SourceDigest identifies the source of the index, as its creator defines; empty if not set.
 	SourceDigest string
 	// Format is the version of the file's format.
 	Format int
@@ -52,9 +50,9 @@ type Info struct {
 	FileBytes int64
 }
 
-// NotFoundError says that the catalog does not hold what was asked for.
+// NotFoundError means that the catalog lacks the requested object.
 type NotFoundError struct {
-	// Message is worded as clients of catalogs know it.
+	// Message has the wording that clients of catalogs know.
 	Message string
 }
 
@@ -65,14 +63,14 @@ func notFound(format string, args ...any) error {
 	return &NotFoundError{Message: fmt.Sprintf(format, args...)}
 }
 
-// Stats returns how much the index holds.
+// Stats returns the sizes of the index.
 func (x *Index) Stats() Stats { return x.stats }
 
-// Digest returns the SHA-256, in hex, of everything the index answers. Two
-// indexes with the same digest give the same answers.
+// Digest returns the SHA-256, in hex, of everything in the answers of the index. Two indexes with
+// the same digest return the same answers.
 func (x *Index) Digest() string { return x.digest }
 
-// Info returns what the index is.
+// Info returns the description of the index.
 func (x *Index) Info() Info {
 	return Info{
 		Stats: x.stats, ContentDigest: x.digest, SourceDigest: x.sourceDigest,
@@ -80,8 +78,8 @@ func (x *Index) Info() Info {
 	}
 }
 
-// Packages returns the answers of ListPackages, by package name. It ends early
-// where the index is damaged; [Index.Check] tells beforehand.
+// Packages returns the answers of ListPackages, by package name. It ends early if the index is
+// damaged; call [Index.Check] first to find damage.
 func (x *Index) Packages() iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		t := x.tables[sectionPackages]
@@ -94,9 +92,9 @@ func (x *Index) Packages() iter.Seq[Message] {
 	}
 }
 
-// Bundles returns the answers of ListBundles, by channel, package and bundle
-// name. Bundles with an image come without their manifests. It ends early
-// where the index is damaged; [Index.CheckLists] tells beforehand.
+// Bundles returns the answers of ListBundles, by channel, package and bundle name. Bundles with an
+// image have no manifests. It ends early if the index is damaged; call [Index.CheckLists] first to
+// find damage.
 func (x *Index) Bundles() iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		t := x.tables[sectionListed]
@@ -109,8 +107,8 @@ func (x *Index) Bundles() iter.Seq[Message] {
 	}
 }
 
-// CheckLists makes sure that [Index.Packages], [Index.Bundles] and
-// [Index.Summaries] will return everything; it returns [ErrDamaged] if not. It reads what they would.
+// CheckLists returns [ErrDamaged] unless [Index.Packages], [Index.Bundles] and [Index.Summaries]
+// will return everything. It reads the data of these lists.
 func (x *Index) CheckLists() error {
 	if x.listsIntact.Load() {
 		return nil
@@ -178,10 +176,10 @@ func (x *Index) ChannelHead(pkg, channel string) (Message, error) {
 	return x.fullEntry(x.tables[sectionChannels].u32(ch, channelHead))
 }
 
-// Replacement returns the answer of GetBundleThatReplaces: of several bundles
-// that replace or skip the named one, the first in byte order.
+// Replacement returns the answer of GetBundleThatReplaces. If several bundles replace or skip the
+// named one, it returns the first in byte order.
 func (x *Index) Replacement(name, pkg, channel string) (Message, error) {
-	// This one text has always come without quotes.
+	// Existing servers return this text without quotes.
 	if _, ok := x.packageRow(pkg); !ok {
 		return Message{}, notFound("package %s not found", pkg)
 	}
@@ -212,8 +210,8 @@ func (x *Index) EntriesThatReplace(name string) (iter.Seq[Message], error) {
 	return x.edges(by, first)
 }
 
-// EntriesThatProvide returns the answers of GetChannelEntriesThatProvide: for
-// each entry one with what it replaces and one with each bundle that it skips.
+// EntriesThatProvide returns the answers of GetChannelEntriesThatProvide: for each entry one with
+// the replaced bundle and one with each skipped bundle.
 func (x *Index) EntriesThatProvide(api bundles.GVK) (iter.Seq[Message], error) {
 	row, ok := x.apiRow(api)
 	if !ok {
@@ -223,9 +221,9 @@ func (x *Index) EntriesThatProvide(api bundles.GVK) (iter.Seq[Message], error) {
 	return x.edges(x.tables[sectionAPIs].rowsOf(row, apiAll), all)
 }
 
-// LatestEntriesThatProvide returns the answers of
-// GetLatestChannelEntriesThatProvide: as [Index.EntriesThatProvide], for heads
-// of channels and for skipped bundles of the same channel only.
+// LatestEntriesThatProvide returns the answers of GetLatestChannelEntriesThatProvide: like
+// [Index.EntriesThatProvide], but only for heads of channels and for skipped bundles of the same
+// channel.
 func (x *Index) LatestEntriesThatProvide(api bundles.GVK) (iter.Seq[Message], error) {
 	row, ok := x.apiRow(api)
 	if !ok || x.tables[sectionAPIs].rowsOf(row, apiLatest).count == 0 {
@@ -249,9 +247,8 @@ func (x *Index) DefaultProvider(api bundles.GVK) (Message, error) {
 	return x.fullEntry(entry)
 }
 
-// Custom returns the objects of a schema of the catalog's own, each as an
-// encoded google.protobuf.Struct. An empty package stands for objects without
-// one.
+// Custom returns the objects of a custom schema, each as an encoded google.protobuf.Struct. An
+// empty package stands for objects without one.
 func (x *Index) Custom(schema, pkg string) (iter.Seq[Message], error) {
 	row, ok := x.customRow(schema, pkg)
 	if !ok {
@@ -268,7 +265,7 @@ func notProvided(api bundles.GVK) error {
 	return notFound("no channel entries found that provide group:%q version:%q kind:%q", api.Group, api.Version, api.Kind)
 }
 
-// edges returns the messages of entries, each of which has those that of says.
+// edges returns the messages of entries. of returns the messages of an entry.
 func (x *Index) edges(postings rowRange, of func(row uint32) rowRange) (iter.Seq[Message], error) {
 	t := x.tables[sectionPostings]
 	for i := range postings.count {
@@ -287,7 +284,7 @@ func (x *Index) edges(postings rowRange, of func(row uint32) rowRange) (iter.Seq
 	}, nil
 }
 
-// messages returns messages that have one part each, and have been checked.
+// messages returns checked messages that have one part each.
 func (x *Index) messages(parts rowRange) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		for i := range parts.count {
@@ -299,7 +296,7 @@ func (x *Index) messages(parts rowRange) iter.Seq[Message] {
 	}
 }
 
-// message returns a message that lies in one piece.
+// message returns a message that is stored in one piece.
 func (x *Index) message(at place) (Message, error) {
 	if err := x.check(at); err != nil {
 		return Message{}, err
@@ -307,19 +304,19 @@ func (x *Index) message(at place) (Message, error) {
 	return Message{owner: x.mapping, small: [2][]byte{x.bytes(at)}}, nil
 }
 
-// bytes returns data that has been checked.
+// bytes returns checked data.
 func (x *Index) bytes(at place) []byte { return x.mapping.bytes[at.offset:at.end():at.end()] }
 
-// fullEntry returns a bundle with its manifests and without its place in the
-// graph, as the unary RPCs answer.
+// fullEntry returns a bundle in the form of the unary RPCs: with its manifests and without its
+// position in the graph.
 func (x *Index) fullEntry(row uint32) (Message, error) {
 	message := x.tables[sectionEntries].place(row, entryMessage)
 	message.length = x.tables[sectionEntries].u32(row, entryUnary)
 	return x.entry(row, message, true)
 }
 
-// listedEntry returns a bundle as ListBundles answers: with its place in the
-// graph, and with its manifests only when it has no image.
+// listedEntry returns a bundle in the form of ListBundles: with its position in the graph, and with
+// its manifests only if it has no image.
 func (x *Index) listedEntry(row uint32) (Message, error) {
 	bundle := x.tables[sectionEntries].u32(row, entryBundle)
 	inline := x.tables[sectionBundles].u32(bundle, bundleInline) != 0
@@ -351,7 +348,7 @@ func (x *Index) entry(row uint32, message place, withPayload bool) (Message, err
 	return out, nil
 }
 
-// name returns a name that a row holds. It is part of the mapping.
+// name returns the name in a row. It refers to the mapping.
 func (x *Index) name(id sectionID, row uint32, field int) string {
 	at := x.tables[id].rowsOf(row, field)
 	if at.count == 0 {
@@ -361,8 +358,7 @@ func (x *Index) name(id sectionID, row uint32, field int) string {
 	return unsafe.String(&x.tables[sectionStrings].rows[at.first], at.count)
 }
 
-// search finds a name among some rows, which are in byte order of it. The name
-// of a row is its first field.
+// search finds a name among some rows, which are sorted by name. The name is the first field of a row.
 func (x *Index) search(id sectionID, rows rowRange, name string) (uint32, bool) {
 	return find(rows, func(row uint32) int { return cmp.Compare(name, x.name(id, row, 0)) })
 }
@@ -373,8 +369,8 @@ func find(rows rowRange, compare func(row uint32) int) (uint32, bool) {
 	return at, at < rows.first+rows.count && compare(at) == 0
 }
 
-// firstRow returns the first row among some for which something holds, which
-// then holds for all behind it, or the row behind the last.
+// firstRow returns the first row in a range for which holds is true, or the end of the range. If
+// holds is true for a row, it must be true for all later ones.
 func firstRow(rows rowRange, holds func(row uint32) bool) uint32 {
 	low, high := rows.first, rows.first+rows.count
 	for low < high {

@@ -131,7 +131,7 @@ func TestBundleForms(t *testing.T) {
 	if len(listed) != 4 {
 		t.Fatalf("got %d listed bundles, want 4", len(listed))
 	}
-	// The last in the order of channel, package and bundle.
+	// This entry is the last in the order of channel, package and bundle.
 	want.CsvJson, want.Object, want.Replaces, want.Skips = "", nil, "p.v1", []string{"p.v1", "p.v1.5"}
 	if diff := cmp.Diff(want, listed[3], protocmp.Transform()); diff != "" {
 		t.Errorf("list form: -want +got:\n%s", diff)

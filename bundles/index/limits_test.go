@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestOpenSize has files of impossible sizes. The large one is sparse.
+// TestOpenSize opens files of invalid sizes. The large one is sparse.
 func TestOpenSize(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size int64

@@ -8,26 +8,25 @@ import (
 
 // mapping is the bytes of an index, in memory or mapped from a file.
 //
-// A mapping ends when nothing refers to it any more: neither an [Index] nor a
-// [Message] nor, through the buffers made of messages, an answer on its way to
-// a client. The garbage collector knows that better than any count could, as
-// answers are dropped in many ways when connections break.
+// A mapping ends when nothing refers to it: neither an [Index] nor a [Message] nor, through the
+// buffers of messages, an answer to a client. The garbage collector determines this more reliably
+// than a reference count. gRPC drops answers in many ways when connections break.
 type mapping struct {
 	bytes []byte
-	// file is what the bytes are mapped from; nil for bytes in memory.
+	// file is the mapped file; nil for bytes in memory.
 	file *File
-	// checked has a bit for each block of the data that has been found intact.
+	// checked has a bit for each block of the data that was found intact.
 	checked bitmap
 }
 
 func newMapping(bytes []byte) *mapping { return &mapping{bytes: bytes} }
 
-// copiedFileBytes is the size up to which a file is copied into memory instead of
-// mapped: nothing that happens to the file afterwards can do any harm then.
+// copiedFileBytes is the size up to which a file is copied into memory instead of mapped. Later
+// changes of such a file have no effect.
 const copiedFileBytes = 4 << 20
 
-// mapFile maps a file that is not going to change, or copies it if it has at most
-// copied bytes. The caller may close the file afterwards.
+// mapFile maps a file that will not change, or copies it if it has at most copied bytes. The caller
+// may close the file afterwards.
 func mapFile(file *os.File, copied int64) (*mapping, error) {
 	info, err := file.Stat()
 	if err != nil {

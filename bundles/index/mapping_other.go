@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// mapBytes reads the first bytes of a file where files cannot be mapped.
+// mapBytes reads the first bytes of a file, because files cannot be mapped on this platform.
 func mapBytes(file *os.File, size int) ([]byte, *File, func([]byte), error) {
 	return copyBytes(file, size)
 }
@@ -31,8 +31,8 @@ func fileSize(file *os.File) (int64, error) {
 	return info.Size(), nil
 }
 
-// willNeed does nothing for what is in memory.
+// willNeed does nothing, because the bytes are in memory.
 func willNeed([]byte, uint64, uint64) {}
 
-// hold never succeeds where files have no locks: nothing is taken for left over.
+// hold always returns false, because files have no locks on this platform. So no file counts as a leftover.
 func hold(*os.File) bool { return false }

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapBytes maps the first bytes of a file. It returns them, the file, which stays
-// open, and what undoes the mapping.
+// mapBytes maps the first bytes of a file. It returns them, the file, which stays open, and a
+// function that unmaps the bytes.
 func mapBytes(file *os.File, size int) ([]byte, *File, func([]byte), error) {
-	// The caller closes its own.
+	// The caller closes its own descriptor.
 	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("keeping the file open: %w", err)
@@ -24,14 +24,14 @@ func mapBytes(file *os.File, size int) ([]byte, *File, func([]byte), error) {
 	if err != nil {
 		return nil, nil, nil, errors.Join(fmt.Errorf("mapping %d bytes: %w", size, err), backing.handle.Close())
 	}
-	// Replies lie anywhere, and what the system reads ahead it has to drop again
-	// where memory is short. Without the advice everything works as well.
+	// Messages are read in random order. Read-ahead would waste memory. Failure of this advice has
+	// no consequence.
 	_ = unix.Madvise(bytes, unix.MADV_RANDOM)
 	return bytes, backing, unmapBytes, nil
 }
 
-// copyBytes reads the first bytes of a file into memory of their own, which is no
-// part of the heap: it must not change how often garbage is collected.
+// copyBytes reads the first bytes of a file into memory outside the heap, which must not affect the
+// garbage collection.
 func copyBytes(file *os.File, size int) ([]byte, *File, func([]byte), error) {
 	bytes, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -48,12 +48,11 @@ func copyBytes(file *os.File, size int) ([]byte, *File, func([]byte), error) {
 }
 
 func unmapBytes(bytes []byte) {
-	// It was mapped as a whole, so this cannot fail.
+	// The whole mapping is unmapped, so this cannot fail.
 	_ = unix.Munmap(bytes)
 }
 
-// fileSize returns the size of an open file. It allocates nothing: there is a call
-// for each large reply.
+// fileSize returns the size of an open file. It allocates nothing, because it is called for each large answer.
 func fileSize(file *os.File) (int64, error) {
 	var info unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
@@ -62,15 +61,15 @@ func fileSize(file *os.File) (int64, error) {
 	return info.Size, nil
 }
 
-// willNeed tells the system that a part of a mapping is going to be read.
+// willNeed advises the system that a part of a mapping will be read.
 func willNeed(bytes []byte, from, to uint64) {
 	page := uint64(os.Getpagesize()) //nolint:gosec // a page has a size
 	from -= from % page
-	_ = unix.Madvise(bytes[from:to], unix.MADV_WILLNEED) // an advice
+	_ = unix.Madvise(bytes[from:to], unix.MADV_WILLNEED) // only an advice
 }
 
-// hold takes a lock on a file, which lasts until it is closed, however the
-// process ends; false when another holds it.
+// hold takes a lock on a file, which lasts until the file is closed or the process ends. It returns
+// false if another process has the lock.
 func hold(file *os.File) bool {
 	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }

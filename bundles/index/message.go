@@ -5,11 +5,11 @@ import (
 	"runtime"
 )
 
-// Message is an encoded protobuf message in parts: the message is their
-// concatenation. It keeps the index that it is part of from being unmapped.
+// Message is an encoded protobuf message in parts: the message is their concatenation. Its index
+// stays mapped while the message is referenced.
 type Message struct {
 	owner *mapping
-	// small parts, of which all messages have one or two, are not worth a list.
+	// small holds the parts of messages with one or two, which need no list.
 	small [2][]byte
 	large [][]byte
 }
@@ -17,8 +17,8 @@ type Message struct {
 // NewMessage returns a message made of parts that belong to no index.
 func NewMessage(parts ...[]byte) Message { return Message{large: parts} }
 
-// Parts returns the parts, which must not be changed. They are valid as long as
-// the message or its [Message.Owner] is referred to: see [runtime.KeepAlive].
+// Parts returns the parts, which must not be changed. They are valid while the message or its
+// [Message.Owner] is referenced: see [runtime.KeepAlive].
 func (m Message) Parts() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for _, part := range m.small {
@@ -34,8 +34,7 @@ func (m Message) Parts() iter.Seq[[]byte] {
 	}
 }
 
-// Owner returns what keeps the parts valid while it is referred to; nil when
-// they are so anyway.
+// Owner returns the object that keeps the parts valid while it is referenced; nil if the parts need none.
 func (m Message) Owner() any {
 	if m.owner == nil {
 		return nil

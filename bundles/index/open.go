@@ -7,12 +7,11 @@ import (
 	"os"
 )
 
-// Open opens the index in a file: it copies a small file into memory and maps a
-// larger one. The file must not be written to any more: a newer index takes its
-// place by renaming. The error wraps [ErrNotIndex] when the file cannot be used,
-// whatever it holds.
+// Open opens the index in a file: it copies a small file into memory and maps a larger one. The
+// file must not be written afterwards. To replace it, rename a newer index to its name. The error
+// wraps [ErrNotIndex] if the file is not a usable index, whatever its content.
 func Open(name string) (*Index, error) {
-	// Opening a pipe would wait for somebody to write to it.
+	// Opening a pipe would block.
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("opening index %s: %w", name, unusable("it is not a regular file"))
 	}
@@ -32,7 +31,7 @@ func openFile(file *os.File) (*Index, error) {
 	return openMapped(file, copiedFileBytes)
 }
 
-// openMapped opens an index whose file is copied if it has at most copied bytes.
+// openMapped opens an index. It copies a file of at most copied bytes.
 func openMapped(file *os.File, copied int64) (x *Index, err error) {
 	m, err := mapFile(file, copied)
 	if err != nil {
@@ -48,8 +47,7 @@ func openMapped(file *os.File, copied int64) (x *Index, err error) {
 	return x, err
 }
 
-// newIndex makes sure that everything that queries rely on holds, so that they
-// cannot fail on a file that somebody has made up.
+// newIndex checks everything that queries rely on, so they cannot fail even on a forged file.
 func newIndex(m *mapping) (*Index, error) {
 	h, err := decodeHeader(m.bytes)
 	if err != nil {
@@ -94,13 +92,13 @@ var (
 	errChecksum = errors.New("is damaged")
 )
 
-// reference is a field of a table that refers to something else.
+// reference is a field of a table that refers to another position.
 type reference struct {
 	from  sectionID
 	field int
 }
 
-// What refers to names, to the data, to a row and to several rows.
+// The fields that refer to names, to the data, to one row and to several rows.
 var (
 	nameFields = []reference{
 		{sectionPackages, packageName},
@@ -141,7 +139,7 @@ var (
 	}
 )
 
-// checkTables makes sure that every reference leads somewhere.
+// checkTables checks that every reference is valid.
 func (x *Index) checkTables() error {
 	have, want := uint64(x.tables[sectionBlocks].len()), blocks(x.dataEnd) //nolint:gosec // a length is never negative
 	if have != want {
@@ -158,8 +156,7 @@ func (x *Index) checkTables() error {
 	})
 }
 
-// checkTexts makes sure that names and encoded messages are where they should
-// be.
+// checkTexts checks the positions of names and encoded messages.
 func (x *Index) checkTexts() error {
 	for _, f := range nameFields {
 		names := uint64(len(x.tables[sectionStrings].rows))
@@ -179,7 +176,7 @@ func (x *Index) checkTexts() error {
 	return nil
 }
 
-// checkRows makes sure that rows which others refer to are there.
+// checkRows checks that referenced rows exist.
 func (x *Index) checkRows() error {
 	for f, to := range rowFields {
 		if err := x.checkField(f, func(t table, row uint32) bool { return int(t.u32(row, f.field)) < x.tables[to].len() }); err != nil {

@@ -8,14 +8,14 @@ import (
 	"os"
 )
 
-// spillBytes is how much of a table is kept in memory while it is being written.
+// spillBytes is the size of the part of a table that stays in memory during writing.
 const spillBytes = 256 << 10
 
-// rowBuffer collects the rows of a table. What does not fit into a little memory
-// goes to a temporary file, so that a large catalog does not need a large memory.
+// rowBuffer collects the rows of a table. Rows beyond a small size go to a temporary file, so a
+// large catalog needs little memory.
 type rowBuffer struct {
 	width int
-	// spill makes the temporary file; nil keeps everything in memory.
+	// spill creates the temporary file; nil keeps everything in memory.
 	spill func() (*os.File, error)
 
 	pending []byte
@@ -24,10 +24,10 @@ type rowBuffer struct {
 	err     error
 }
 
-// count returns how many rows there are.
+// count returns the number of rows.
 func (b *rowBuffer) count() int { return int((b.spilled + int64(len(b.pending))) / int64(b.width)) }
 
-// size returns how many bytes there are.
+// size returns the number of bytes.
 func (b *rowBuffer) size() int64 { return b.spilled + int64(len(b.pending)) }
 
 func (b *rowBuffer) u32(n uint32) {
@@ -40,8 +40,7 @@ func (b *rowBuffer) u64(n uint64) {
 	b.relieve()
 }
 
-// relieve moves rows to the file once there are many. What goes wrong with that
-// is told in the end.
+// relieve moves rows to the file when there are many. writeTo returns its error.
 func (b *rowBuffer) relieve() {
 	if len(b.pending) < spillBytes || b.spill == nil || b.err != nil {
 		return
@@ -76,7 +75,7 @@ func (b *rowBuffer) writeTo(out io.Writer) error {
 	return nil
 }
 
-// close gives the temporary file back.
+// close closes the temporary file.
 func (b *rowBuffer) close() error {
 	if b.file == nil {
 		return nil
@@ -84,7 +83,7 @@ func (b *rowBuffer) close() error {
 	return b.file.Close()
 }
 
-// spillTo returns what makes temporary files without a name in a directory.
+// spillTo returns a function that creates unnamed temporary files in a directory.
 func spillTo(dir string) func() (*os.File, error) {
 	return func() (*os.File, error) {
 		file, err := os.CreateTemp(dir, ".chandlery-table-*")

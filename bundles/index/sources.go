@@ -2,8 +2,7 @@ package index
 
 import "strings"
 
-// Sources returns the files that the index has been made of, as its maker has
-// recorded them; none when it has not.
+// Sources returns the files that the index was created from, if its creator has recorded them.
 func (x *Index) Sources() []SourceFile {
 	t := x.tables[sectionSources]
 	out := make([]SourceFile, t.len())

@@ -13,8 +13,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Summary is what one wants to know of a package before looking closer.
-// Everything about a bundle is about the head of the default channel.
+// Summary is a short description of a package. All facts about a bundle concern the head of the default channel.
 type Summary struct {
 	Package        string        `json:"-"`
 	DefaultChannel string        `json:"-"`
@@ -34,7 +33,7 @@ type Summary struct {
 	Deprecation string `json:"deprecation,omitempty"`
 }
 
-// summary encodes what [Index.Summary] cannot tell from the tables.
+// summary encodes the fields of [Index.Summary] that are not in the tables.
 func (e *encoder) summary(p *encodedPackage) ([]byte, error) {
 	s := Summary{Description: e.pkg.Description, Deprecation: e.deprecated[bundles.Reference{Schema: bundles.SchemaPackage}]}
 	for i := range p.channels {
@@ -52,8 +51,7 @@ func (e *encoder) summary(p *encodedPackage) ([]byte, error) {
 	return out, nil
 }
 
-// withoutIcon returns a ClusterServiceVersion in one piece, without the icon,
-// which is much to look through for nothing.
+// withoutIcon returns a ClusterServiceVersion in one piece, without the icon, which is long and not needed.
 func (e *encoder) withoutIcon(csv [][]byte) []byte {
 	parts := slices.Clone(csv)
 	for i, part := range parts {
@@ -64,8 +62,7 @@ func (e *encoder) withoutIcon(csv [][]byte) []byte {
 	return bytes.Join(parts, nil)
 }
 
-// describe takes over what a ClusterServiceVersion says for people. One that
-// says it in an unexpected way says nothing.
+// describe reads the descriptive fields of a ClusterServiceVersion. It ignores fields of an unexpected form.
 func (s *Summary) describe(csv []byte) {
 	var in struct {
 		Metadata struct {
@@ -94,8 +91,8 @@ func (s *Summary) describe(csv []byte) {
 	}
 }
 
-// Summaries returns the summaries of all packages, by name. It leaves out what
-// is damaged; [Index.Check] tells beforehand.
+// Summaries returns the summaries of all packages, by name. It omits damaged ones; call
+// [Index.Check] first to find damage.
 func (x *Index) Summaries() iter.Seq[Summary] {
 	return func(yield func(Summary) bool) {
 		for row := range uint32(x.tables[sectionPackages].len()) { //nolint:gosec // rows are counted in 32 bits
@@ -140,13 +137,13 @@ func (x *Index) summary(row uint32) (Summary, error) {
 	return out, nil
 }
 
-// Graph is how the bundles of a package follow each other.
+// Graph is the upgrade graph of a package.
 type Graph struct {
 	Package        string
 	DefaultChannel string
 	// Deprecation is the message of the package's deprecation; empty for none.
 	Deprecation string
-	// Channels in byte order of their names.
+	// Channels are in byte order of their names.
 	Channels []ChannelGraph
 }
 
@@ -155,7 +152,7 @@ type ChannelGraph struct {
 	Name        string
 	Head        string
 	Deprecation string
-	// Entries in byte order of their names.
+	// Entries are in byte order of their names.
 	Entries []GraphEntry
 }
 
@@ -167,7 +164,7 @@ type GraphEntry struct {
 	Skips       []string
 	SkipRange   string
 	Deprecation string
-	// Image is empty for a bundle whose manifests are in the catalog.
+	// Image is empty for a bundle with inline manifests.
 	Image string
 }
 
@@ -193,7 +190,7 @@ func (x *Index) Graph(pkg string) (*Graph, error) {
 	return out, nil
 }
 
-// decodePackage decodes an api.Package, which has no entries.
+// decodePackage decodes an api.Package into a graph without entries.
 func decodePackage(message []byte) (*Graph, error) {
 	out := &Graph{}
 	err := readFields(message, func(field protowire.Number, value []byte) (err error) {
@@ -277,10 +274,9 @@ func decodeEntry(message []byte) (GraphEntry, error) {
 	return out, err
 }
 
-// BundlesFrom returns what [Index.Bundles] does, in byte order of package,
-// channel and bundle and always without manifests, for some packages or for all
-// when none are named. It begins after a key that came with an earlier message;
-// an empty one stands for the beginning.
+// BundlesFrom returns the answers of [Index.Bundles], but in byte order of package, channel and
+// bundle and always without manifests. It returns the bundles of some packages, or of all if none
+// is named. It begins after the key of an earlier message; an empty key stands for the beginning.
 func (x *Index) BundlesFrom(after string, packages []string) iter.Seq2[string, Message] {
 	return func(yield func(string, Message) bool) {
 		entries := x.all(sectionEntries)
@@ -301,13 +297,12 @@ func (x *Index) BundlesFrom(after string, packages []string) iter.Seq2[string, M
 	}
 }
 
-// keySeparator comes before everything that names can go on with, once
-// [keyEscape] has seen to it that they do not hold it.
+// keySeparator sorts before every continuation of a name. [keyEscape] ensures that names do not contain it.
 const keySeparator = "\x00\x01"
 
 var keyEscape = strings.NewReplacer("\x00", "\x00\xff")
 
-// entryKey returns the package of an entry and a text that orders entries.
+// entryKey returns the package of an entry and a key for sorting entries.
 func (x *Index) entryKey(row uint32) (pkg, key string) {
 	channel := x.tables[sectionEntries].u32(row, entryChannel)
 	pkg = x.name(sectionPackages, x.tables[sectionChannels].u32(channel, channelPackage), packageName)

@@ -16,34 +16,32 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// writer writes the file of an index: the data as packages are added, the
-// sections and the header at the end. Packages come in byte order of their
-// names. The file depends on nothing but what is added.
+// writer writes the file of an index: first the data of each package, then the sections and the
+// header. Packages come in byte order of their names. The file depends only on what is added.
 type writer struct {
 	data    *blockWriter
 	strings stringTable
 	tables  [sectionCount]rowBuffer
 	stats   Stats
 	digests []byte
-	// apis and replaced collect postings, by what they are searched for.
+	// apis and replaced collect postings by their search keys.
 	apis     map[bundles.GVK]*providers
 	replaced map[string][]uint32
-	// custom has the places of the objects of each schema and package.
+	// custom holds the positions of the objects of each schema and package.
 	custom map[customKey][]place
-	// channels are what the order of ListBundles depends on: entries are written
-	// by package, channel and bundle.
+	// channels determine the order of ListBundles. Entries are written by package, channel and bundle.
 	channels []listedChannel
 }
 
-// customKey is what custom objects are asked for by.
+// customKey is the search key of custom objects.
 type customKey struct{ schema, pkg string }
 
-// providers are the entries whose bundle provides one API.
+// providers are the entries whose bundles provide an API.
 type providers struct {
 	all []uint32
-	// latest are those among all that are the head of their channel.
+	// latest are the entries in all that are the head of their channel.
 	latest []uint32
-	// standard is the first of latest in a default channel, or none.
+	// standard is the first entry of latest in a default channel, or none.
 	standard uint32
 }
 
@@ -53,8 +51,8 @@ type listedChannel struct {
 	entries rowRange
 }
 
-// newWriter returns a writer that keeps what does not fit into memory in files
-// that spill makes; nil keeps everything in memory.
+// newWriter returns a writer. Data that does not fit into memory goes to files that spill creates;
+// if spill is nil, everything stays in memory.
 func newWriter(out io.WriteSeeker, spill func() (*os.File, error)) (*writer, error) {
 	w := &writer{
 		data: &blockWriter{out: bufio.NewWriterSize(out, 256<<10), offset: headerSize}, strings: newStringTable(),
@@ -64,27 +62,26 @@ func newWriter(out io.WriteSeeker, spill func() (*os.File, error)) (*writer, err
 	for id := range w.tables {
 		w.tables[id] = rowBuffer{width: widths[id], spill: spill}
 	}
-	// The header follows when everything else is known; until then the file is
-	// not an index.
+	// The header is written last. Until then the file is not an index.
 	if _, err := out.Write(make([]byte, headerSize)); err != nil {
 		return nil, fmt.Errorf("writing index: %w", err)
 	}
 	return w, nil
 }
 
-// rows returns how many rows a table has so far.
+// rows returns the current number of rows of a table.
 func (w *writer) rows(id sectionID) uint32 {
 	return uint32(w.tables[id].count()) //nolint:gosec // finish checks that rows can be counted
 }
 
-// row appends a row made of numbers of four bytes.
+// row appends a row of four-byte numbers.
 func (w *writer) row(id sectionID, fields ...uint32) {
 	for _, f := range fields {
 		w.tables[id].u32(f)
 	}
 }
 
-// addPart writes everything that the catalog says about one package.
+// addPart writes the content of one package.
 func (w *writer) addPart(p *encodedPart) error {
 	if p.pkg != nil {
 		if err := w.add(p.pkg); err != nil {
@@ -99,8 +96,7 @@ func (w *writer) addPart(p *encodedPart) error {
 	return nil
 }
 
-// add writes what a package contributes: the manifests first, then everything
-// that lists are made of, close together.
+// add writes the content of a package: the manifests first, then the data of lists, close together.
 func (w *writer) add(p *encodedPackage) error {
 	payloads, err := w.payloads(p.bundles)
 	if err != nil {
@@ -146,8 +142,8 @@ func (w *writer) add(p *encodedPackage) error {
 	return nil
 }
 
-// payloads writes the manifests of a package's bundles and returns where the
-// parts of each lie. What occurs more than once is written once.
+// payloads writes the manifests of a package's bundles and returns the positions of the parts of
+// each. Repeated parts are written once.
 func (w *writer) payloads(all []*encodedBundle) ([][]place, error) {
 	out := make([][]place, len(all))
 	known := make(map[[32]byte]place)
@@ -157,7 +153,7 @@ func (w *writer) payloads(all []*encodedBundle) ([][]place, error) {
 			if err != nil {
 				return nil, err
 			}
-			// What lies side by side is one part.
+			// Adjacent positions form one part.
 			if n := len(out[i]); n > 0 && out[i][n-1].end() == at.offset {
 				out[i][n-1].length += at.length
 				continue
@@ -283,7 +279,7 @@ func (w *writer) addProvider(provided []bundles.GVK, row uint32, isHead, isDefau
 	}
 }
 
-// addCustom writes an object of a schema of the catalog's own.
+// addCustom writes an object of a custom schema.
 func (w *writer) addCustom(c *encodedCustom) error {
 	at, err := w.data.append(c.message)
 	if err != nil {
@@ -299,7 +295,7 @@ func (w *writer) addCustom(c *encodedCustom) error {
 	return nil
 }
 
-// addSources records what the index has been made of.
+// addSources records the source files of the index.
 func (w *writer) addSources(files []SourceFile) {
 	for i := range files {
 		w.row(sectionSources, w.strings.fields(files[i].Name)...)
@@ -348,7 +344,7 @@ func (w *writer) finish(out io.WriteSeeker, source [32]byte) error {
 	return nil
 }
 
-// close gives temporary files back.
+// close closes the temporary files.
 func (w *writer) close() error {
 	var errs []error
 	for id := range w.tables {
@@ -357,8 +353,7 @@ func (w *writer) close() error {
 	return errors.Join(errs...)
 }
 
-// searchTables fills the tables that are searched by something else than names
-// of packages, channels and bundles.
+// searchTables writes the tables that are not searched by names of packages, channels and bundles.
 func (w *writer) searchTables() {
 	slices.SortStableFunc(w.channels, func(a, b listedChannel) int { return cmp.Compare(a.name, b.name) })
 	for _, ch := range w.channels {
@@ -381,7 +376,7 @@ func (w *writer) searchTables() {
 	}
 }
 
-// customTable fills the table of custom objects.
+// customTable writes the table of custom objects.
 func (w *writer) customTable() {
 	compare := func(a, b customKey) int { return cmp.Or(cmp.Compare(a.schema, b.schema), cmp.Compare(a.pkg, b.pkg)) }
 	for _, key := range slices.SortedFunc(maps.Keys(w.custom), compare) {
@@ -402,12 +397,12 @@ func compareAPIs(a, b bundles.GVK) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Kind, b.Kind))
 }
 
-// fields returns the numbers that a place has in a row.
+// fields returns the numbers of a position in a row.
 func (p place) fields() []uint32 {
 	return []uint32{uint32(p.offset), uint32(p.offset >> 32), p.length} //nolint:gosec // the low half
 }
 
-// stringTable keeps each name once.
+// stringTable stores each name once.
 type stringTable struct {
 	text  []byte
 	known map[string]uint32
@@ -415,7 +410,7 @@ type stringTable struct {
 
 func newStringTable() stringTable { return stringTable{known: make(map[string]uint32)} }
 
-// fields returns the numbers that a name has in a row.
+// fields returns the numbers of a name in a row.
 func (t *stringTable) fields(text string) []uint32 {
 	at, known := t.known[text]
 	if !known {
@@ -435,7 +430,7 @@ type blockWriter struct {
 	filled int
 }
 
-// append writes some bytes and returns where they are.
+// append writes bytes and returns their position.
 func (w *blockWriter) append(bytes []byte) (place, error) {
 	if len(bytes) > math.MaxUint32 {
 		return place{}, errTooLong

@@ -14,13 +14,13 @@ import (
 const (
 	csvKind    = "ClusterServiceVersion"
 	csvVersion = "operators.coreos.com/v1alpha1"
-	// skipRangeAnnotation holds the range of versions that a CSV may replace
-	// directly, propertiesAnnotation further properties of its bundle.
+	// skipRangeAnnotation holds the range of versions that a CSV may replace directly.
+	// propertiesAnnotation holds further properties of its bundle.
 	skipRangeAnnotation  = "olm.skipRange"
 	propertiesAnnotation = "olm.properties"
 )
 
-// csv is what a bundle has of its ClusterServiceVersion.
+// csv holds the fields used of a ClusterServiceVersion.
 type csv struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -42,9 +42,9 @@ type csv struct {
 	} `json:"spec"`
 }
 
-// crdKey names one version of a custom resource definition.
+// crdKey identifies one version of a custom resource definition.
 type crdKey struct {
-	// Name is that of the definition: plural and group.
+	// Name is the name of the definition: plural and group.
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
@@ -64,7 +64,7 @@ func (k *crdKey) gvk() (bundles.GVK, error) {
 	return bundles.GVK{Group: group, Version: k.Version, Kind: k.Kind}, nil
 }
 
-// decodeCSV reads a ClusterServiceVersion from JSON.
+// decodeCSV decodes a ClusterServiceVersion.
 func decodeCSV(text json.RawMessage) (*csv, error) {
 	var out csv
 	if err := json.Unmarshal(text, &out); err != nil {
@@ -76,10 +76,9 @@ func decodeCSV(text json.RawMessage) (*csv, error) {
 	return &out, nil
 }
 
-// Bundle returns the bundle of a package that consists of a
-// ClusterServiceVersion and other objects, each as JSON. Its properties say
-// which version of the package it is, which APIs it provides and needs and what
-// the annotation olm.properties adds; its manifests are inline, that of the
+// Bundle returns the bundle of a package that consists of a ClusterServiceVersion and other
+// objects, each as JSON. Its properties are the version of the package, the provided and required
+// APIs, and those in the annotation olm.properties. Its manifests are inline, the
 // ClusterServiceVersion first.
 func Bundle(packageName string, csvText json.RawMessage, others ...json.RawMessage) (*bundles.Bundle, error) {
 	c, err := decodeCSV(csvText)
@@ -145,7 +144,7 @@ func apis(definitions []crdKey, services []bundles.GVK) ([]bundles.GVK, error) {
 	}), nil
 }
 
-// entry returns the place that the CSV takes in a channel.
+// entry returns the entry of the CSV in a channel.
 func (c *csv) entry() bundles.Entry {
 	return bundles.Entry{
 		Name: c.Metadata.Name, Replaces: c.Spec.Replaces,
@@ -172,7 +171,7 @@ func (l *propertyList) add(kind string, value any) {
 	l.properties = append(l.properties, bundles.Property{Type: kind, Value: text})
 }
 
-// addAnnotated adds a list of properties that is written as JSON.
+// addAnnotated adds a list of properties in JSON.
 func (l *propertyList) addAnnotated(text string) error {
 	if text == "" {
 		return nil
@@ -182,7 +181,7 @@ func (l *propertyList) addAnnotated(text string) error {
 		return fmt.Errorf("%w: %w", errNotValid, bundles.DescribeJSON(err))
 	}
 	for _, p := range list {
-		// What the CSV says itself is not said twice.
+		// The CSV defines these properties, so do not add them again.
 		if p.Type == bundles.TypePackage || p.Type == bundles.TypeBundleObject {
 			continue
 		}

@@ -37,9 +37,9 @@ type channelManifest struct {
 	CurrentCSV string `json:"currentCSV"`
 }
 
-// Catalog converts the data of a ConfigMap into a catalog whose bundles have
-// their manifests inline. A package's channels are what can be reached from
-// their current ClusterServiceVersions; others are left out.
+// Catalog converts the data of a ConfigMap into a catalog whose bundles have their manifests
+// inline. A package's channels hold what can be reached from their current ClusterServiceVersions.
+// Other bundles are omitted.
 //
 // The error is [bundles.Problems] with everything that cannot be converted.
 // Call [bundles.Catalog.Validate] on the result.
@@ -55,7 +55,7 @@ func Catalog(data map[string][]byte) (*bundles.Catalog, error) {
 	}
 	c.list(data, KeyCRDs, c.addCRD)
 	c.list(data, KeyCSVs, c.addCSV)
-	// That something is missing is no problem of its own then.
+	// Then missing objects are not reported.
 	c.incomplete = len(c.problems) > 0
 	c.list(data, KeyPackages, c.addPackage)
 	if err := c.problems.OrNil(); err != nil {
@@ -72,14 +72,13 @@ type converter struct {
 	texts    map[string]json.RawMessage
 	catalog  bundles.Catalog
 	problems bundles.Problems
-	// incomplete says that objects may be missing because they are wrong.
+	// incomplete is set if objects may be missing because they are invalid.
 	incomplete bool
 }
 
 func (c *converter) problem(p bundles.Problem) { c.problems = append(c.problems, p) }
 
-// list adds each element of a list; what is wrong with one is a problem of its
-// place.
+// list adds each element of a list. It reports the problem of an element with the element's position.
 func (c *converter) list(data map[string][]byte, key string, add func(string, json.RawMessage) error) {
 	var elements []json.RawMessage
 	if n := values.Count(data[key]); n > values.Max {
@@ -112,7 +111,7 @@ func (c *converter) list(data map[string][]byte, key string, add func(string, js
 	}
 }
 
-// crd is what has to be known of a custom resource definition.
+// crd holds the fields used of a custom resource definition.
 type crd struct {
 	Spec struct {
 		Group   string `json:"group"`
@@ -177,11 +176,10 @@ func (c *converter) addCSV(_ string, element json.RawMessage) error {
 	return nil
 }
 
-// complete returns an object with its type: lists of one type are often written
-// without.
+// complete returns an object with its type, because elements of lists often lack it.
 func complete(element json.RawMessage, apiVersion, kind string) (json.RawMessage, error) {
 	decoder := json.NewDecoder(bytes.NewReader(element))
-	// Whole numbers stay whole.
+	// Integers must stay integers.
 	decoder.UseNumber()
 	var object map[string]any
 	if err := decoder.Decode(&object); err != nil {
@@ -250,8 +248,7 @@ func (c *converter) addPackage(place string, element json.RawMessage) error {
 	return problems.OrNil()
 }
 
-// bundle makes the bundle of a CSV with the custom resource definitions that it
-// owns, as far as they are there.
+// bundle returns the bundle of a CSV with the owned custom resource definitions that exist.
 func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, error) {
 	one := c.csvs[name]
 	var others []json.RawMessage
@@ -261,7 +258,7 @@ func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, e
 		if err != nil {
 			return nil, fmt.Errorf("spec.customresourcedefinitions.owned[%d]: %w", i, err)
 		}
-		// A definition of several versions is owned once for each.
+		// A definition with several versions is owned once for each version.
 		if text := c.crds[api]; text != nil && !seen[string(text)] {
 			seen[string(text)] = true
 			others = append(others, text)
@@ -275,8 +272,7 @@ func (c *converter) bundle(in *bundles.Package, name string) (*bundles.Bundle, e
 	return out, nil
 }
 
-// entries returns the entries of a channel: the chain of what replaces what,
-// from its head on, and what these skip, as far as it is there.
+// entries returns the entries of a channel: the replaces chain from its head, and the skipped bundles that exist.
 func (c *converter) entries(head string) []bundles.Entry {
 	var entries []bundles.Entry
 	seen := map[string]bool{}
@@ -299,10 +295,9 @@ func (c *converter) entries(head string) []bundles.Entry {
 	return entries
 }
 
-// keepReachable makes sure that no entry of a chain is cut off. In file-based
-// catalogs a chain ends at what somebody skips, and may not go on behind it.
-// Where one does, those who are behind upgrade step by step: that a step is
-// skipped as well as replaced is left out.
+// keepReachable ensures that no entry of a chain is cut off. In file-based catalogs a chain ends at
+// a skipped bundle and must not continue after it. If a chain does, keepReachable removes all skips
+// of entries of the chain, which then upgrade step by step.
 func keepReachable(chain []bundles.Entry) {
 	skipped := map[string]bool{}
 	for i := range chain {

@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// csvOf writes a CSV as an element of a YAML list; spec is YAML in braces.
+// csvOf returns a CSV as an element of a YAML list. spec is YAML in braces.
 func csvOf(name, version, spec string) string {
 	return fmt.Sprintf("- metadata: {name: %s}\n  spec: {version: %s, %s}\n", name, version, spec)
 }
@@ -220,7 +220,7 @@ func TestBadCatalog(t *testing.T) {
 	}
 }
 
-// TestBundle makes a bundle of manifests that come from elsewhere.
+// TestBundle builds a bundle from manifests of other sources.
 func TestBundle(t *testing.T) {
 	got, err := Bundle("p", json.RawMessage(`{"metadata":{"name":"p.v1"},"spec":{"version":"1.0.0"}}`), json.RawMessage(`{"kind":"Service"}`))
 	if err != nil || got.Name != "p.v1" || got.Package != "p" || len(got.Properties) != 3 {

@@ -1,5 +1,5 @@
-// Package manifests turns the manifests of operators into bundles of a catalog:
-// a ClusterServiceVersion with the objects that belong to it, and the lists of
-// them that ConfigMaps hold for CatalogSources of the types configmap and
-// internal. It is pure: text in, [bundles.Catalog] out.
+// Package manifests converts the manifests of operators to bundles of a catalog. It reads a
+// ClusterServiceVersion with its objects, and the lists in ConfigMaps for CatalogSources of the
+// types configmap and internal. Its functions are pure: they take texts and return a
+// [bundles.Catalog].
 package manifests

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/bundles/internal/values"
 )
 
-// syntaxError says where a file stops being YAML or JSON, or what cannot be said
-// in JSON.
+// syntaxError is the error of a file that is neither YAML nor JSON, or of YAML that JSON cannot
+// express, with its line.
 type syntaxError struct {
 	line   int
 	remedy string
@@ -40,9 +40,9 @@ var (
 	separator     = []byte("---")
 )
 
-// documents calls visit for each value in a file that is not empty, as compact
-// JSON, and ends at its first error. line is where the document begins, from one.
-// Values of far more than max bytes are cut short by an error.
+// documents calls visit for each value in a nonempty file, as compact JSON, and stops at the first
+// error. line is the first line of the document, from one. The result of a value that far exceeds
+// limit bytes is an error.
 func documents(file []byte, limit int, visit func(line int, text []byte) error) error {
 	file = bytes.TrimPrefix(file, byteOrderMark)
 	if start := bytes.TrimLeftFunc(file, unicode.IsSpace); !bytes.HasPrefix(start, []byte("{")) {
@@ -50,7 +50,7 @@ func documents(file []byte, limit int, visit func(line int, text []byte) error) 
 	}
 	found, err := jsonValues(file)
 	if err != nil {
-		// It may be a flow mapping of YAML.
+		// The file may be a flow mapping of YAML.
 		if yamlErr := yamlFile(file, limit, visit); yamlErr == nil || !errors.As(yamlErr, new(*syntaxError)) {
 			return yamlErr
 		}
@@ -117,13 +117,13 @@ func yamlFile(file []byte, limit int, visit func(line int, text []byte) error) e
 	return flush()
 }
 
-// maxDocumentBytes is how much a YAML parser is given at once, besides the bound of
-// [values.Max]. Objects that can be stored have far less.
+// maxDocumentBytes is the largest text that the YAML parser gets at once, in addition to
+// [values.Max]. Objects that can be stored are far smaller.
 const maxDocumentBytes = 4 << 20
 
 const remedyLong = "shorten or split it: an object that the API server can store has at most 1.5 MiB as JSON"
 
-// bearable refuses a document that is too much for the parser.
+// bearable returns an error for a document that is too large for the parser.
 func bearable(text []byte, line int) error {
 	if len(text) > maxDocumentBytes {
 		return &syntaxError{line, remedyLong, fmt.Errorf("%s %w: it has %d bytes, at most %d are allowed", guess(text), errLong, len(text), maxDocumentBytes)}
@@ -134,7 +134,7 @@ func bearable(text []byte, line int) error {
 	return nil
 }
 
-// guessBytes is how much of a text is looked at to tell what it is.
+// guessBytes is the size of the part of a text that guess checks.
 const guessBytes = 64 << 10
 
 var (
@@ -142,7 +142,7 @@ var (
 	nameLine = regexp.MustCompile(`(?s)\n\s*"?metadata"?:.*?\n\s+"?name"?:\s*"?([A-Za-z0-9.-]+)`)
 )
 
-// guess says what a text that is not decoded seems to be.
+// guess returns the likely kind of a text that is not decoded.
 func guess(text []byte) string {
 	text = text[:min(len(text), guessBytes)]
 	kind := kindLine.FindSubmatch(text)
@@ -156,7 +156,7 @@ func guess(text []byte) string {
 	return named.String()
 }
 
-// yamlDocument reads one document, or several where lines end them.
+// yamlDocument reads one document, or several if lines end them.
 func yamlDocument(text []byte, line, limit int, visit func(line int, text []byte) error) error {
 	if err := bearable(text, line); err != nil {
 		return err
@@ -184,7 +184,7 @@ func yamlDocument(text []byte, line, limit int, visit func(line int, text []byte
 // yamlValue is a decoded document.
 type yamlValue struct {
 	value any
-	// ordered is the document with every key that is written in it; nil if no key is there twice.
+	// ordered is the document with every key in its text; nil if no key is repeated.
 	ordered yaml.MapSlice
 }
 
@@ -211,13 +211,13 @@ func decodeYAML(decoder, ordered *yaml.Decoder) ([]yamlValue, error) {
 			return found, err //nolint:wrapcheck // the caller says where it is
 		}
 		if ordered != nil {
-			_ = ordered.Decode(&one.ordered) // a document that is no mapping stays nil
+			_ = ordered.Decode(&one.ordered) // ordered stays nil for a document that is not a mapping
 		}
 		found = append(found, one)
 	}
 }
 
-// firstLine is where the content of a document begins, behind its separator.
+// firstLine returns the line of the content of a document, after its separator.
 func firstLine(text []byte, line int) int {
 	for raw := range bytes.Lines(text) {
 		trimmed := bytes.TrimSpace(raw)
@@ -231,8 +231,8 @@ func firstLine(text []byte, line int) int {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// yamlPlace takes the line out of an error of the parser, which counts from the
-// start of the document.
+// yamlPlace removes the line from an error of the parser, which counts from the start of the
+// document, and returns the line in the file.
 func yamlPlace(err error, line int) (int, error) {
 	text := bundles.OneLine(err.Error())
 	found := yamlLine.FindStringSubmatch(text)
@@ -245,15 +245,15 @@ func yamlPlace(err error, line int) (int, error) {
 	return line, errors.New(text[len(found[0]):])
 }
 
-// encoder writes decoded YAML as JSON. Aliases make a short text a long value: it
-// ends where that is longer than anybody could use.
+// encoder writes decoded YAML as JSON. With aliases, a short text can have a huge value, so the
+// encoder stops at a size that no caller accepts.
 type encoder struct {
 	out     bytes.Buffer
 	scalars *json.Encoder
 	limit   int
 }
 
-// maxDepth is the deepest nesting of objects and lists.
+// maxDepth is the largest nesting of objects and lists.
 const maxDepth = 1000
 
 var (
@@ -270,9 +270,9 @@ func newEncoder(limit int) *encoder {
 	return e
 }
 
-// value writes a value. ordered is the same value with every key that is written in it, or nil.
+// value writes a value. ordered is the same value with every key in its text, or nil.
 func (e *encoder) value(value, ordered any, depth int) error {
-	// What is somewhat too long is told apart by name later.
+	// An object that is only somewhat too long gets an error with its name later.
 	if e.out.Len() > 8*e.limit {
 		return fmt.Errorf("an object %w: it has more than %d bytes as JSON, at most %d can be stored", errLong, 8*e.limit, e.limit)
 	}
@@ -309,13 +309,13 @@ func (e *encoder) scalar(value any) error {
 	if err := e.scalars.Encode(value); err != nil {
 		return fmt.Errorf("%s %w", bundles.Quote(fmt.Sprint(value)), errJSON)
 	}
-	// The newline that ends what an Encoder writes.
+	// Remove the newline that an Encoder adds.
 	e.out.Truncate(e.out.Len() - 1)
 	return nil
 }
 
-// object writes a mapping. A key that is there twice is also written with null, before its last
-// value, so that readers of the JSON can warn.
+// object writes a mapping. A repeated key is also written with null, before its last value, so
+// readers of the JSON can warn.
 func (e *encoder) object(value map[any]any, ordered yaml.MapSlice, depth int) error {
 	members := make(map[string]any, len(value))
 	for key, member := range value {
@@ -359,7 +359,7 @@ func (e *encoder) member(name string, value, ordered any, depth int) error {
 	return e.value(value, ordered, depth+1)
 }
 
-// keyText is a key as Kubernetes reads it.
+// keyText returns a key in the form that Kubernetes uses.
 func keyText(key any) (string, error) {
 	switch key := key.(type) {
 	case string:

@@ -13,8 +13,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Limits bound what a bundle may consist of. The zero value of a field stands for
-// its default.
+// Limits bound the content of a bundle. The zero value of a field means its default.
 type Limits struct {
 	// MaxFiles is the largest number of files.
 	MaxFiles int
@@ -27,8 +26,8 @@ type Limits struct {
 	MaxObjectBytes int
 }
 
-// The defaults of [Limits]. An object has to fit into one request to etcd, whose
-// limit is 1.5 MiB. As YAML it may be several times as long.
+// The defaults of [Limits]. An object must fit into one request to etcd, whose limit is 1.5 MiB. As
+// YAML it may be several times as long.
 const (
 	DefaultMaxFiles       = 2000
 	DefaultMaxFileBytes   = 16 << 20
@@ -46,17 +45,15 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Read reads the manifests of a bundle, the files directly below root: each object
-// as compact JSON, the ClusterServiceVersion first and the others in the order of
-// the files' names, and of the documents in a file. Files may be YAML or JSON and
-// hold any number of objects. Of a key that a mapping has twice the last counts. The JSON has
-// it twice, too, so that its readers can warn.
+// Read reads the manifests of a bundle, the files directly below root: each object as compact JSON,
+// the ClusterServiceVersion first and the others in the order of the files' names, and of the
+// documents in a file. Files may be YAML or JSON and hold any number of objects. If a mapping
+// repeats a key, the last value counts. The JSON repeats the key, too, so its readers can warn.
 //
-// Subdirectories, files whose names begin with a dot and what is no object of
-// Kubernetes are passed over, as by the tools that make bundles. A file called
-// .yaml, .yml or .json has to be that, though.
+// Subdirectories, files whose names begin with a dot and files without Kubernetes objects are
+// ignored, as other bundle tools do. Files with the suffix .yaml, .yml or .json must hold objects.
 //
-// The error is [bundles.Problems] with everything that is wrong with the bundle.
+// The error is [bundles.Problems] with all problems of the bundle.
 func Read(root fs.FS, limits Limits) ([]string, error) {
 	r := &reader{root: root, limits: limits.withDefaults()}
 	r.files()
@@ -84,7 +81,7 @@ type reader struct {
 	size     int
 	csv      int
 	problems bundles.Problems
-	// full says that a limit of the bundle as a whole is exceeded.
+	// full is set if a limit of the whole bundle is exceeded.
 	full bool
 }
 
@@ -93,11 +90,11 @@ type manifest struct {
 	head
 
 	text string
-	// place is the file and the line that it begins on.
+	// place is the file and the first line.
 	place string
 }
 
-// head is what every object has.
+// head holds the fields that every object has.
 type head struct {
 	apiVersion, kind, name string
 }
@@ -108,7 +105,7 @@ func (r *reader) problemf(place, remedy, format string, args ...any) {
 	r.problems = append(r.problems, bundles.Problem{File: place, Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// overflowf reports a limit of the bundle as a whole.
+// overflowf reports an exceeded limit of the whole bundle.
 func (r *reader) overflowf(format string, args ...any) {
 	r.full = true
 	r.problemf("", "remove what the operator does not need from the bundle", format, args...)
@@ -136,7 +133,7 @@ func (r *reader) files() {
 	}
 }
 
-// isManifest tells whether a file has to hold objects, going by its name.
+// isManifest reports whether a file must hold objects, by its name.
 func isManifest(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml", ".json":
@@ -176,7 +173,7 @@ var (
 	errNoFile = errors.New("is no file")
 )
 
-// sizeError says that a file is too large, and what it seems to hold.
+// sizeError means that a file is too large. It names the likely kind of the content.
 type sizeError struct {
 	content     string
 	size, limit int64
@@ -186,7 +183,7 @@ func (e *sizeError) Error() string {
 	return fmt.Sprintf("%s is too large: the file has %d bytes, at most %d are allowed", e.content, e.size, e.limit)
 }
 
-// text reads a file; a link counts as what it leads to.
+// text reads a file. It follows links.
 func (r *reader) text(name string) ([]byte, error) {
 	file, err := r.root.Open(name)
 	if err != nil {
@@ -218,7 +215,7 @@ func (r *reader) text(name string) ([]byte, error) {
 	return text, nil
 }
 
-// at is a line of a file.
+// at returns the position of a line in a file.
 func at(name string, line int) string { return fmt.Sprintf("%s:%d", name, line) }
 
 // document adds the object that a document holds.
@@ -254,12 +251,12 @@ func (r *reader) document(name string, line int, text []byte) {
 	}
 }
 
-// identify reads what every object has. A value with neither kind nor apiVersion
-// is none of Kubernetes.
+// identify decodes the fields that every object has. A value with neither kind nor apiVersion is
+// not a Kubernetes object.
 func identify(text []byte) (found head, isObject bool, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
-		return head{}, false, nil // a list or a scalar is no object
+		return head{}, false, nil // a list or a scalar is not an object
 	}
 	str := func(in map[string]json.RawMessage, key, path string, to *string) {
 		if value, ok := in[key]; ok && json.Unmarshal(value, to) != nil && err == nil {
@@ -284,7 +281,7 @@ var (
 	errNoMetadata = errors.New("metadata is no object")
 )
 
-// complete checks the bundle as a whole and finds its ClusterServiceVersion.
+// complete checks the whole bundle and finds its ClusterServiceVersion.
 func (r *reader) complete() {
 	r.csv = -1
 	for i := range r.objects {

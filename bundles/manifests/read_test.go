@@ -26,7 +26,7 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-// directory makes a file system of texts.
+// directory returns a file system of texts.
 func directory(files map[string]string) fstest.MapFS {
 	root := fstest.MapFS{}
 	for name, text := range files {
@@ -35,7 +35,7 @@ func directory(files map[string]string) fstest.MapFS {
 	return root
 }
 
-// names are the objects of a bundle, as KIND/NAME.
+// names returns the objects of a bundle as KIND/NAME.
 func names(t *testing.T, texts []string) []string {
 	t.Helper()
 	var out []string
@@ -114,7 +114,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadKeepsDuplicateKeys has keys twice in a mapping: the last counts, and a strict decoder
+// TestReadKeepsDuplicateKeys repeats keys in a mapping. The last value counts, and a strict decoder
 // finds each in the JSON.
 func TestReadKeepsDuplicateKeys(t *testing.T) {
 	yaml := "# first\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n---\n" + csvYAML + `
@@ -156,7 +156,7 @@ spec:
 	}
 }
 
-// TestReadKeepsValues compares what YAML says with what comes of it.
+// TestReadKeepsValues compares YAML values with the resulting JSON.
 func TestReadKeepsValues(t *testing.T) {
 	yaml := csvYAML + `
 data:
@@ -181,7 +181,7 @@ data:
 		`"data":{"1":"one","1.5":"more","half":0.5,"html":"<a & b>","large":18446744073709551615,"lines":"one\n  two\n",` +
 		`"list":[{"x":1},{"x":1}],"merged":{"x":1,"z":2},"none":null,"text":"yes","time":"2020-01-02","true":"bool","whole":9223372036854775807},` +
 		`"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"}}`
-	// Both are the key true.
+	// Both keys mean true.
 	yaml = strings.Replace(yaml, "  yes: yes\n", "", 1)
 	texts, err := Read(directory(map[string]string{"csv.yaml": yaml}), Limits{})
 	if err != nil {
@@ -192,7 +192,7 @@ data:
 	}
 }
 
-// bad is a bundle that cannot be used, and what is said of it.
+// bad is an invalid bundle with its expected problems.
 type bad struct {
 	files  map[string]string
 	limits Limits
@@ -280,7 +280,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestReadLinks reads a directory with links, of which none may lead out.
+// TestReadLinks reads a directory with links. No link may lead out of it.
 func TestReadLinks(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -326,8 +326,8 @@ func TestReadLinks(t *testing.T) {
 	}
 }
 
-// FuzzRead reads any bytes as a manifest beside a ClusterServiceVersion. What is
-// accepted is JSON of an object within the limits.
+// FuzzRead reads arbitrary bytes as a manifest beside a ClusterServiceVersion. Accepted objects
+// must be JSON within the limits.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(configMap("a") + "---\n" + configMap("b")))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`))

@@ -1,7 +1,6 @@
-// Package outline is a catalog without its manifests: packages, channels, and
-// the bundles in them with what a catalog's author says about them. It is what
-// listings, pictures of upgrade graphs and comparisons are made of.
+// Package outline is a catalog without its manifests: packages, channels, and the bundles in them
+// with their metadata. Listings, drawings of upgrade graphs and comparisons use it.
 //
-// An outline comes from an index or from the messages of the api.Registry
-// contract, so that whatever serves catalogs can be looked at in one way.
+// An outline comes from an index or from the messages of the api.Registry contract, so the content
+// of any server can be shown in the same way.
 package outline

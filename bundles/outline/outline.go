@@ -11,11 +11,11 @@ import (
 
 // Catalog is the outline of a catalog.
 type Catalog struct {
-	// Packages in byte order of their names.
+	// Packages are in byte order of their names.
 	Packages []*Package `json:"packages"`
 }
 
-// Package returns the package of that name, or nil.
+// Package returns the package with a name, or nil.
 func (c *Catalog) Package(name string) *Package {
 	i, found := slices.BinarySearchFunc(c.Packages, name, func(p *Package, name string) int { return cmp.Compare(p.Name, name) })
 	if !found {
@@ -28,18 +28,18 @@ func (c *Catalog) Package(name string) *Package {
 type Package struct {
 	Name           string `json:"name"`
 	DefaultChannel string `json:"defaultChannel"`
-	// DisplayName and Provider are what the head of the default channel says
-	// about itself; empty when the outline is not from an index.
+	// DisplayName and Provider come from the head of the default channel. They are empty if the
+	// outline is not from an index.
 	DisplayName string `json:"displayName,omitempty"`
 	Provider    string `json:"provider,omitempty"`
-	// Deprecation is why the package should no longer be used; empty when it is
-	// not deprecated. The same holds for channels and entries.
+	// Deprecation is the deprecation message; empty if the package is not deprecated. The same
+	// holds for channels and entries.
 	Deprecation string `json:"deprecation,omitempty"`
-	// Channels in byte order of their names.
+	// Channels are in byte order of their names.
 	Channels []*Channel `json:"channels"`
 }
 
-// Channel returns the channel of that name, or nil.
+// Channel returns the channel with a name, or nil.
 func (p *Package) Channel(name string) *Channel {
 	i, found := slices.BinarySearchFunc(p.Channels, name, func(c *Channel, name string) int { return cmp.Compare(c.Name, name) })
 	if !found {
@@ -48,8 +48,8 @@ func (p *Package) Channel(name string) *Channel {
 	return p.Channels[i]
 }
 
-// Bundles returns one entry for each bundle of the package, with the names of
-// the channels that it is in, in the order of their versions, the highest first.
+// Bundles returns one entry for each bundle of the package with the names of its channels. It is
+// sorted by version, highest first.
 func (p *Package) Bundles() []Placed {
 	at := make(map[string]int)
 	var out []Placed
@@ -70,7 +70,7 @@ func (p *Package) Bundles() []Placed {
 	return out
 }
 
-// Placed is a bundle and the channels that it is in.
+// Placed is a bundle with its channels.
 type Placed struct {
 	*Entry
 
@@ -83,11 +83,11 @@ type Channel struct {
 	// Head is the entry that no other replaces or skips.
 	Head        string `json:"head"`
 	Deprecation string `json:"deprecation,omitempty"`
-	// Entries in byte order of their names.
+	// Entries are in byte order of their names.
 	Entries []*Entry `json:"entries"`
 }
 
-// Entry returns the entry of that name, or nil.
+// Entry returns the entry with a name, or nil.
 func (c *Channel) Entry(name string) *Entry {
 	i, found := slices.BinarySearchFunc(c.Entries, name, func(e *Entry, name string) int { return cmp.Compare(e.Name, name) })
 	if !found {
@@ -96,7 +96,7 @@ func (c *Channel) Entry(name string) *Entry {
 	return c.Entries[i]
 }
 
-// Graph returns the upgrade graph of the channel as package bundles knows it.
+// Graph returns the upgrade graph of the channel as a type of package bundles.
 func (c *Channel) Graph() *bundles.Channel {
 	out := &bundles.Channel{Name: c.Name, Entries: make([]bundles.Entry, len(c.Entries))}
 	for i, e := range c.Entries {
@@ -105,7 +105,7 @@ func (c *Channel) Graph() *bundles.Channel {
 	return out
 }
 
-// Entry is a bundle as one channel presents it.
+// Entry is a bundle in one channel.
 type Entry struct {
 	Name string `json:"name"`
 	// Version is a semantic version.
@@ -119,13 +119,12 @@ type Entry struct {
 	Provides    []bundles.GVK      `json:"provides,omitempty"`
 	Requires    []bundles.GVK      `json:"requires,omitempty"`
 	Properties  []bundles.Property `json:"properties,omitempty"`
-	// Manifests is a digest of the bundle's manifests as the catalog serves
-	// them; empty when it was not asked for.
+	// Manifests is a digest of the bundle's manifests as the catalog serves them; empty if it was not requested.
 	Manifests string `json:"-"`
 }
 
-// CompareVersions orders versions from low to high: semantic versions by their
-// precedence, then by their text; what is no semantic version comes first.
+// CompareVersions orders versions from low to high: semantic versions by their precedence, then by
+// their text. Texts that are not semantic versions come first.
 func CompareVersions(a, b string) int {
 	va, errA := semver.Parse(a)
 	vb, errB := semver.Parse(b)

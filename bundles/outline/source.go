@@ -14,25 +14,23 @@ import (
 // Source is a catalog that can be read package by package, as
 // [github.com/chandlery/chandlery/bundles/fbc.Reader] is.
 type Source interface {
-	// Packages returns the names of all packages, in byte order; an empty name stands for what
-	// belongs to no package.
+	// Packages returns the names of all packages, in byte order. An empty name stands for objects
+	// without a package.
 	Packages() []string
-	// Package reads what concerns one package. The error is [bundles.Problems] with what could
-	// not be read.
+	// Package reads the objects of one package. The error is [bundles.Problems] with what could not be read.
 	Package(ctx context.Context, name string) (*bundles.Catalog, error)
-	// Problems returns what is wrong with the catalog besides its packages.
+	// Problems returns the problems of the catalog that belong to no package.
 	Problems() bundles.Problems
 }
 
-// Options say what an outline contains besides what is always there.
+// Options select the optional content of an outline.
 type Options struct {
-	// Manifests asks for the digests of the bundles' manifests, which takes reading all of
-	// them.
+	// Manifests adds the digests of the bundles' manifests, which requires reading all of them.
 	Manifests bool
 }
 
-// FromSource returns the outline of a catalog. The error is [bundles.Problems] when the catalog
-// is invalid. Display names and providers are left out.
+// FromSource returns the outline of a catalog. The error is [bundles.Problems] when the catalog is
+// invalid. Display names and providers are empty.
 func FromSource(ctx context.Context, source Source, options Options) (*Catalog, error) {
 	catalog := &Catalog{}
 	problems := source.Problems()
@@ -89,7 +87,7 @@ func newPackage(p *bundles.Package, options Options) (*Package, error) {
 	return out, nil
 }
 
-// newEntry returns what is the same for a bundle in all channels.
+// newEntry returns the fields that a bundle has in all channels.
 func newEntry(p *bundles.Package, b *bundles.Bundle, options Options) (Entry, error) {
 	facts, err := bundles.ParseCheckedProperties(b.Properties)
 	if err != nil {

@@ -11,36 +11,35 @@ import (
 
 // Addition is a bundle that is kept because another one requires it.
 type Addition struct {
-	// Package, Channel and Bundle name it.
+	// Package, Channel and Bundle name the added bundle.
 	Package, Channel, Bundle string
 	// ForPackage and ForBundle name the bundle that requires it.
 	ForPackage, ForBundle string
-	// Requirement is what that requires, in words.
+	// Requirement describes what that bundle requires.
 	Requirement string
 }
 
-// Unmet is something that a kept bundle requires and the selection does not have.
+// Unmet is a requirement of a kept bundle that the selection does not meet.
 type Unmet struct {
 	// Package and Bundle name the bundle that requires it.
 	Package, Bundle string
-	// Requirement is what it requires, in words.
+	// Requirement describes what the bundle requires.
 	Requirement string
-	// Expression means that it depends on a CEL expression, which selections do not
-	// evaluate; else nothing in the catalog provides it.
+	// Expression means that the requirement depends on a CEL expression, which selections do not
+	// evaluate. Otherwise nothing in the catalog meets the requirement.
 	Expression bool
 }
 
 // candidate is a bundle of a channel that may meet a requirement.
 type candidate struct {
 	pkg, channel, bundle string
-	// rank orders candidates: heads before others, default channels before others,
-	// what is deprecated last.
+	// rank orders candidates: heads first, default channels first, deprecated ones last.
 	rank    int
 	version versions
 	facts   *facts
 }
 
-// summary is what dependencies need to know of a package.
+// summary holds the fields of a package that dependencies need.
 type summary struct {
 	pkg        *bundles.Package
 	versions   versions
@@ -48,15 +47,15 @@ type summary struct {
 	candidates []candidate
 }
 
-// resolver adds what kept bundles require.
+// resolver adds bundles that kept bundles require.
 type resolver struct {
 	to *Selected
 	// known are the packages that have been read; nil for names without a package.
 	known map[string]*summary
-	// kept are the bundles that are kept, by package.
+	// kept are the kept parts of packages.
 	kept map[string]*Kept
-	// pending are bundles whose requirements are to be met, and seen those that are
-	// or were among them.
+	// pending are bundles whose requirements have not been checked yet. seen are the bundles that
+	// are or were pending.
 	pending []bundleName
 	seen    map[bundleName]bool
 }
@@ -64,7 +63,7 @@ type resolver struct {
 // bundleName names a bundle of a catalog.
 type bundleName struct{ pkg, bundle string }
 
-// resolve adds what the selection requires to what is wanted.
+// resolve adds the required bundles to the wanted ones.
 func (s *Selected) resolve(ctx context.Context) error {
 	r := &resolver{to: s, known: make(map[string]*summary), kept: make(map[string]*Kept), seen: make(map[bundleName]bool)}
 	for _, name := range s.from.Packages() {
@@ -88,7 +87,7 @@ func (s *Selected) resolve(ctx context.Context) error {
 	return nil
 }
 
-// choose decides again what is kept of a package.
+// choose determines again what is kept of a package.
 func (r *resolver) choose(ctx context.Context, name string) error {
 	known, err := r.summary(ctx, name)
 	if err != nil || known == nil {
@@ -108,8 +107,8 @@ func (r *resolver) choose(ctx context.Context, name string) error {
 	return nil
 }
 
-// require adds what meets a requirement, unless something does that is kept, and
-// reports one that is not met. Where no bundle meets all of it alone, several may.
+// require adds a bundle that meets a requirement, unless a kept one does, and reports an unmet
+// requirement. If no bundle meets all of it alone, several may.
 func (r *resolver) require(ctx context.Context, of Unmet, required requirement) error {
 	if !required.wanting() {
 		r.judge(of, required)
@@ -136,8 +135,7 @@ func (r *resolver) require(ctx context.Context, of Unmet, required requirement) 
 	return r.add(ctx, best, of, required)
 }
 
-// judge reports a requirement that asks for nothing to be there, and that no kept
-// bundle is known to meet.
+// judge reports a requirement that requires nothing to exist and that no kept bundle is known to meet.
 func (r *resolver) judge(of Unmet, required requirement) {
 	answer := unmet
 	for _, name := range r.to.from.Packages() {
@@ -159,9 +157,8 @@ func (r *resolver) report(of Unmet, required requirement, expression bool) {
 	}
 }
 
-// best returns the best candidate for a requirement and its verdict: of those with
-// the best verdict one that is kept already, else one of a package that is kept
-// already, else the first in order.
+// best returns the best candidate for a requirement and its verdict. Of the candidates with the
+// best verdict, it prefers a kept one, then one of a kept package, then the first in order.
 func (r *resolver) best(ctx context.Context, required requirement) (candidate, verdict, error) {
 	var best candidate
 	answer := unmet
@@ -187,7 +184,7 @@ func (r *resolver) best(ctx context.Context, required requirement) (candidate, v
 	return best, answer, nil
 }
 
-// better reports whether a candidate is to be preferred to another one.
+// better reports whether a candidate is preferred to another one.
 func (r *resolver) better(a, b candidate) bool {
 	preference := func(c candidate) int {
 		switch {
@@ -229,7 +226,7 @@ func (r *resolver) add(ctx context.Context, c candidate, of Unmet, required requ
 	return r.choose(ctx, c.pkg)
 }
 
-// summary reads a package, once; nil for a name without a package.
+// summary reads a package once; it returns nil for a name without a package.
 func (r *resolver) summary(ctx context.Context, name string) (*summary, error) {
 	if known, ok := r.known[name]; ok {
 		return known, nil
@@ -251,7 +248,7 @@ func (r *resolver) summary(ctx context.Context, name string) (*summary, error) {
 	return out, nil
 }
 
-// summarize keeps of a package what dependencies need to know.
+// summarize returns the fields of a package that dependencies need.
 func summarize(p *bundles.Package) (*summary, error) {
 	known, err := readVersions(p)
 	if err != nil {
@@ -286,7 +283,7 @@ func withVersionOnly(b *bundles.Bundle) *bundles.Bundle {
 	out.RelatedImages, out.Properties = nil, nil
 	for _, p := range b.Properties {
 		if p.Type == bundles.TypePackage {
-			// The value shares its memory with those of the other properties.
+			// The value shares its memory with the values of the other properties.
 			out.Properties = append(out.Properties, bundles.Property{Type: p.Type, Value: slices.Clone(p.Value)})
 		}
 	}

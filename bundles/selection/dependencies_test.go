@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// needs has bundles that require others, in all ways.
+// needs has bundles with requirements of every kind.
 const needs = `
 package app stable
 channel app stable app.v1 app.v2>app.v1
@@ -130,8 +130,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestDependenciesJoin keeps the head of a channel where nothing else joins what
-// several bundles require of it.
+// TestDependenciesJoin checks that the head of a channel is kept if nothing else joins the required
+// bundles of the channel.
 func TestDependenciesJoin(t *testing.T) {
 	const text = `
 package a stable

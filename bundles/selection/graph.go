@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// graph is the upgrade graph of a channel while entries are taken out of it.
+// graph is the upgrade graph of a channel from which entries are removed.
 type graph struct {
 	channel  *bundles.Channel
 	versions versions
@@ -34,16 +34,15 @@ func newGraph(ch *bundles.Channel, v versions, keep map[string]bool) *graph {
 	return g
 }
 
-// reduce returns the channel with only some of its entries. What led to a kept
-// entry over others now leads there directly:
+// reduce returns the channel with only the entries in keep. Paths to a kept entry through removed
+// ones become direct edges:
 //
-//   - what is left out, and what that skips, is skipped;
-//   - the entry replaces the next kept one down the chain of what it replaces;
-//   - ranges that were skipped by what is left out are skipped, and so is the exact
-//     version of a kept entry that nothing else leads on from.
+//   - the kept entry skips the removed entries and the bundles that they skip;
+//   - it replaces the next kept entry down its replaces chain;
+//   - its skip range includes those of the removed entries, and the exact version of a kept entry
+//     that has no other way to it.
 //
-// Entries that nothing of this concerns stay as they are. The error is that of
-// [bundles.Channel.CheckGraph].
+// Other entries do not change. The error comes from [bundles.Channel.CheckGraph].
 func reduce(ch *bundles.Channel, v versions, keep map[string]bool) (*bundles.Channel, error) {
 	if !slices.ContainsFunc(ch.Entries, func(e bundles.Entry) bool { return !keep[e.Name] }) {
 		return ch, nil
@@ -67,19 +66,19 @@ func reduce(ch *bundles.Channel, v versions, keep map[string]bool) (*bundles.Cha
 	return &out, nil
 }
 
-// passage is what leads to a kept entry over entries that are left out.
+// passage collects the edges to a kept entry through removed entries.
 type passage struct {
 	seen map[string]bool
-	// skips are names that one may come from, in the order in which they are found.
+	// skips are the names of bundles that may upgrade, in the order in which they were found.
 	skips []string
-	// replaced are kept entries that one of those that are left out replaces.
+	// replaced are kept entries that a removed entry replaces.
 	replaced []string
-	// ranges are the skip ranges of those that are left out.
+	// ranges are the skip ranges of removed entries.
 	ranges []string
 }
 
-// reduced returns a kept entry with its new edges, and the kept entries that lead to
-// it only over what is left out and replaces them.
+// reduced returns a kept entry with its new edges. It also returns the kept entries that removed
+// ones replace and that have no other edge to the entry.
 func (g *graph) reduced(e *bundles.Entry) (entry bundles.Entry, replaced []string) {
 	p := &passage{seen: map[string]bool{e.Name: true}}
 	g.follow(e, p)
@@ -103,9 +102,9 @@ func (g *graph) reduced(e *bundles.Entry) (entry bundles.Entry, replaced []strin
 	return entry, replaced
 }
 
-// skips returns what an entry skips and the names that it has to skip besides: none
-// that it has already, and none that is left out and in its skip range. A kept entry
-// is skipped even if it is replaced too: the chain may not come this way.
+// skips returns the skips of an entry with the additional names. It omits names that are already
+// skipped, and removed ones in the skip range. A kept entry is skipped even if another one replaces
+// it, because the chain may not pass through it.
 func (g *graph) skips(e *bundles.Entry, names []string) []string {
 	out := slices.Clone(e.Skips)
 	known := map[string]bool{e.Name: true, e.Replaces: !g.keep[e.Replaces]}
@@ -125,7 +124,7 @@ func (g *graph) skips(e *bundles.Entry, names []string) []string {
 	return out
 }
 
-// follow collects what leads to an entry, and to those that are left out on the way.
+// follow collects the edges to an entry, and to the removed entries before it.
 func (g *graph) follow(e *bundles.Entry, p *passage) {
 	for pending := []*bundles.Entry{e}; len(pending) > 0; {
 		at := pending[0]
@@ -155,7 +154,7 @@ func (g *graph) before(e *bundles.Entry) []string {
 	return slices.DeleteFunc(out, func(name string) bool { return g.entries[name] == nil })
 }
 
-// add notes an entry that is left out, and what leads to it.
+// add records a removed entry and its edges.
 func (p *passage) add(g *graph, dropped *bundles.Entry) {
 	p.skips = append(p.skips, dropped.Name)
 	p.skips = append(p.skips, dropped.Skips...)
@@ -171,8 +170,8 @@ func (p *passage) add(g *graph, dropped *bundles.Entry) {
 	}
 }
 
-// replaces returns the next kept entry down the chain of what an entry replaces, or
-// what it replaces now when there is none.
+// replaces returns the next kept entry down the replaces chain of an entry, or its current replaces
+// if there is none.
 func (g *graph) replaces(e *bundles.Entry) string {
 	seen := map[string]bool{e.Name: true}
 	for next := e.Replaces; next != "" && !seen[next]; {
@@ -189,9 +188,9 @@ func (g *graph) replaces(e *bundles.Entry) string {
 	return e.Replaces
 }
 
-// reconnect lets kept entries skip the versions of others that lead to them over
-// what is left out, where there is no other way from one to the other. A name would
-// end the chain of the channel there.
+// reconnect adds the versions of kept entries to the skip range of the entry that they led to
+// through removed ones, if no other path remains. A skip by name would end the chain of the channel
+// there.
 func (g *graph) reconnect(out *bundles.Channel, replaced [][]string) {
 	for i := range out.Entries {
 		for _, name := range replaced[i] {

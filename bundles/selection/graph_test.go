@@ -17,7 +17,7 @@ func channelOf(entries ...bundles.Entry) *bundles.Channel {
 	return &bundles.Channel{Name: "stable", Package: "p", Entries: entries}
 }
 
-// versionsOf gives entries vN the version N.0.0.
+// versionsOf assigns the version N.0.0 to an entry vN.
 func versionsOf(ch *bundles.Channel) versions {
 	out := make(versions)
 	for _, e := range ch.Entries {
@@ -111,8 +111,8 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// drawChannel draws a valid channel whose edges lead from lower to higher versions:
-// a chain, and entries that others skip.
+// drawChannel generates a valid channel whose edges lead from lower to higher versions: a chain,
+// and entries that others skip.
 func drawChannel(t *rapid.T) *bundles.Channel {
 	n := rapid.IntRange(1, 9).Draw(t, "entries")
 	ch := channelOf()
@@ -146,8 +146,8 @@ func drawChannel(t *rapid.T) *bundles.Channel {
 	return ch
 }
 
-// reaches reports whether a path leads from something installed to an entry. The
-// name is empty for a version that the channel lacks.
+// reaches reports whether a path leads from an installed version to an entry. The name is empty for
+// a version that the channel lacks.
 func reaches(ch *bundles.Channel, known versions, from string, version semver.Version, to string) bool {
 	pending := ch.Successors(from, version)
 	seen := map[string]bool{}
@@ -165,8 +165,8 @@ func reaches(ch *bundles.Channel, known versions, from string, version semver.Ve
 	return false
 }
 
-// TestReduceKeepsPaths draws channels and what is kept of them: what is kept is a
-// valid channel, has the paths that the whole channel has, and no others.
+// TestReduceKeepsPaths generates channels and selections. The result must be a valid channel, with
+// the paths of the whole channel and no others.
 func TestReduceKeepsPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ch := drawChannel(t)
@@ -202,7 +202,7 @@ func TestReduceKeepsPaths(t *testing.T) {
 	})
 }
 
-// checkPaths compares what can be reached from something installed.
+// checkPaths compares what an installed version can reach.
 func checkPaths(t *rapid.T, whole, got *bundles.Channel, known versions, name string, version semver.Version) {
 	for _, e := range got.Entries {
 		if e.Name == name {
@@ -240,7 +240,7 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// TestUnionCovers draws ranges: their union covers what one of them covers.
+// TestUnionCovers generates ranges and checks that their union covers what any of them covers.
 func TestUnionCovers(t *testing.T) {
 	version := rapid.Custom(func(t *rapid.T) string {
 		return fmt.Sprintf("%d.%d.0%s", rapid.IntRange(0, 2).Draw(t, "major"), rapid.IntRange(0, 2).Draw(t, "minor"),

@@ -11,16 +11,15 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// What an ImageSetConfiguration calls itself. Its predecessors mean other things by
-// the same fields.
+// The API version and kind of an ImageSetConfiguration. In older versions the same fields have other meanings.
 const (
 	imageSetVersion = "mirror.openshift.io/v2alpha1"
 	imageSetKind    = "ImageSetConfiguration"
 )
 
-// imageSet is an ImageSetConfiguration of oc-mirror. What it says about other
-// images than those of operators is not looked into.
-// See https://github.com/openshift/oc-mirror/blob/main/docs/features/filtering.md.
+// imageSet is an ImageSetConfiguration of oc-mirror. Fields for other images than those of
+// operators are ignored. See
+// https://github.com/openshift/oc-mirror/blob/main/docs/features/filtering.md.
 type imageSet struct {
 	APIVersion  string          `json:"apiVersion"`
 	Kind        string          `json:"kind"`
@@ -35,8 +34,8 @@ type imageSet struct {
 	} `json:"mirror"`
 }
 
-// imageSetOperator is what is wanted of one catalog. Where the copy of the catalog
-// goes, and which platforms, is of no meaning here; dependencies are never followed.
+// imageSetOperator selects a part of one catalog. The destination of the catalog's copy and the
+// platforms have no meaning here. Dependencies are never followed.
 type imageSetOperator struct {
 	Catalog                     string            `json:"catalog"`
 	Full                        bool              `json:"full"`
@@ -62,7 +61,7 @@ type imageSetChannel struct {
 	Name string `json:"name"`
 }
 
-// imageSetVersions is a range that both ends belong to.
+// imageSetVersions is a range that includes both ends.
 type imageSetVersions struct {
 	MinVersion string `json:"minVersion"`
 	MaxVersion string `json:"maxVersion"`
@@ -149,7 +148,7 @@ func (p *imageSetPackage) selection(full bool) (Package, bundles.Problems) {
 	return out, found
 }
 
-// check returns what is wrong with the versions.
+// check returns the problems of the versions.
 func (v imageSetVersions) check() []string {
 	var found []string
 	for _, field := range []struct{ name, text string }{{"minVersion", v.MinVersion}, {"maxVersion", v.MaxVersion}} {
@@ -163,7 +162,7 @@ func (v imageSetVersions) check() []string {
 	return found
 }
 
-// text returns the versions in the grammar of ranges.
+// text returns the versions in the grammar of version ranges.
 func (v imageSetVersions) text() string {
 	var parts []string
 	if v.MinVersion != "" {

@@ -11,8 +11,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// maxInstalledBytes bounds a list of ClusterServiceVersions, each of which may have
-// a megabyte.
+// maxInstalledBytes bounds a list of ClusterServiceVersions. Each may have a megabyte.
 const maxInstalledBytes = 1 << 30
 
 // labelCopied marks copies of a ClusterServiceVersion in other namespaces.
@@ -23,7 +22,7 @@ var (
 	errNotInstalled   = errors.New("it is neither a ClusterServiceVersion nor a list of them: write it with 'kubectl get clusterserviceversions -A -o json'")
 )
 
-// installedObject is what is read of a ClusterServiceVersion.
+// installedObject holds the fields used of a ClusterServiceVersion.
 type installedObject struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -33,9 +32,9 @@ type installedObject struct {
 	Items []installedObject `json:"items"`
 }
 
-// ParseInstalled returns the names of the ClusterServiceVersions in a list of them,
-// as kubectl prints it in JSON or YAML, for [Selection.Installed]. Copies are left
-// out. Names come once each, in byte order.
+// ParseInstalled returns the names of the ClusterServiceVersions in a list of them, as kubectl
+// prints it in JSON or YAML, for [Selection.Installed]. It omits copies. Each name occurs once, in
+// byte order.
 func ParseInstalled(text []byte) ([]string, error) {
 	const kind = "ClusterServiceVersion"
 	if len(text) > maxInstalledBytes {

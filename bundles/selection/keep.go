@@ -12,31 +12,31 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Kept is what a selection keeps of a package.
+// Kept is the kept part of a package.
 type Kept struct {
 	// Package is the name of the package.
 	Package string
 	// DefaultChannel is one of Channels.
 	DefaultChannel string
-	// Channels in byte order of their names, with the entries that are kept and
-	// their new edges, in the order in which they were written.
+	// Channels are in byte order of their names. They hold the kept entries with their new edges,
+	// in the order in which they were written.
 	Channels []*bundles.Channel
-	// Bundles are the names of the bundles that are kept, in byte order.
+	// Bundles are the names of the kept bundles, in byte order.
 	Bundles []string
 }
 
-// HasBundle reports whether the bundle of that name is kept.
+// HasBundle reports whether the bundle with a name is kept.
 func (k *Kept) HasBundle(name string) bool {
 	_, found := slices.BinarySearch(k.Bundles, name)
 	return found
 }
 
-// HasChannel reports whether the channel of that name is kept.
+// HasChannel reports whether the channel with a name is kept.
 func (k *Kept) HasChannel(name string) bool {
 	return slices.ContainsFunc(k.Channels, func(ch *bundles.Channel) bool { return ch.Name == name })
 }
 
-// Keeps reports whether what a reference of a deprecation names is kept.
+// Keeps reports whether the target of a deprecation is kept.
 func (k *Kept) Keeps(r bundles.Reference) bool {
 	switch r.Schema {
 	case bundles.SchemaChannel:
@@ -48,8 +48,7 @@ func (k *Kept) Keeps(r bundles.Reference) bool {
 	}
 }
 
-// Apply returns the package with what is kept of it. The package stays as it is;
-// both share what did not change.
+// Apply returns the kept part of the package. It does not change the package. Both share what did not change.
 func (k *Kept) Apply(p *bundles.Package) *bundles.Package {
 	out := *p
 	out.DefaultChannel = k.DefaultChannel
@@ -70,12 +69,12 @@ func (k *Kept) Apply(p *bundles.Package) *bundles.Package {
 	return &out
 }
 
-// wanted is what is wanted of one package.
+// wanted is the selection for one package.
 type wanted struct {
 	Package
 
 	onlyDefaultChannel bool
-	// installed are bundles of the package that a cluster has.
+	// installed are the installed bundles of the package.
 	installed []string
 	// extra are bundles that dependencies need, by channel.
 	extra map[string][]string
@@ -83,7 +82,7 @@ type wanted struct {
 	named bool
 }
 
-// choice decides what is kept of one package.
+// choice determines what is kept of one package.
 type choice struct {
 	wanted
 
@@ -92,7 +91,7 @@ type choice struct {
 	found    bundles.Problems
 }
 
-// choose returns what is kept of a valid package. The error is [bundles.Problems].
+// choose returns the kept part of a valid package. The error is [bundles.Problems].
 func choose(p *bundles.Package, w wanted) (*Kept, error) {
 	known, err := readVersions(p)
 	if err != nil {
@@ -131,12 +130,12 @@ func entryNames(channels []*bundles.Channel) []string {
 	return slices.Compact(names)
 }
 
-// add reports what keeps the selection from being made.
+// add adds a problem that prevents the selection.
 func (c *choice) add(channel, message, remedy string) {
 	c.found = append(c.found, bundles.Problem{Package: c.pkg.Name, Channel: channel, Message: "the selection: " + message, Remedy: remedy})
 }
 
-// term returns what is wanted of a channel, and whether anything is.
+// term returns the selection for a channel, and whether the channel is selected.
 func (c *choice) term(ch *bundles.Channel) (Channel, bool) {
 	switch {
 	case !c.named:
@@ -156,7 +155,7 @@ func (c *choice) term(ch *bundles.Channel) (Channel, bool) {
 	return Channel{Name: ch.Name, Versions: c.Versions, Heads: c.Heads}, true
 }
 
-// channel returns what is kept of a channel; nil for nothing.
+// channel returns the kept part of a channel; nil for nothing.
 func (c *choice) channel(ch *bundles.Channel) *bundles.Channel {
 	term, asked := c.term(ch)
 	var keep map[string]bool
@@ -177,7 +176,7 @@ func (c *choice) channel(ch *bundles.Channel) *bundles.Channel {
 	}
 	reduced, err := reduce(ch, c.versions, keep)
 	if err != nil && len(c.extra[ch.Name]) > 0 {
-		// Dependencies may add the head, which joins what they need.
+		// Dependencies may add the head, which joins the required entries.
 		if head, noHead := ch.Head(); noHead == nil {
 			keep[head.Name] = true
 			reduced, err = reduce(ch, c.versions, keep)
@@ -190,7 +189,7 @@ func (c *choice) channel(ch *bundles.Channel) *bundles.Channel {
 	return reduced
 }
 
-// entries returns the entries that a term keeps of a channel.
+// entries returns the entries of a channel that a term selects.
 func (c *choice) entries(ch *bundles.Channel, term Channel) map[string]bool {
 	covers, err := parseRange(term.Versions)
 	if err != nil {
@@ -216,8 +215,8 @@ func (c *choice) entries(ch *bundles.Channel, term Channel) map[string]bool {
 	}
 }
 
-// paths returns the entries on the upgrade paths from installed bundles to the head;
-// nil when none leads there.
+// paths returns the entries on the upgrade paths from installed bundles to the head; nil if there
+// is no such path.
 func (c *choice) paths(ch *bundles.Channel, keep map[string]bool, from []string) map[string]bool {
 	within, err := reduce(ch, c.versions, keep)
 	if err != nil {
@@ -236,7 +235,7 @@ func (c *choice) paths(ch *bundles.Channel, keep map[string]bool, from []string)
 	return out
 }
 
-// missingChannels reports channels that are wanted and that the package lacks.
+// missingChannels reports selected channels that the package lacks.
 func (c *choice) missingChannels() {
 	has := func(name string) bool {
 		return slices.ContainsFunc(c.pkg.Channels, func(ch *bundles.Channel) bool { return ch.Name == name })
@@ -259,7 +258,7 @@ func (c *choice) channelNames() string {
 	return strings.Join(names, ", ")
 }
 
-// unmatched reports a channel that was named and of which nothing is kept.
+// unmatched reports a named channel of which nothing is kept.
 func (c *choice) unmatched(ch *bundles.Channel, term Channel) {
 	if len(c.From) > 0 {
 		c.add(ch.Name, "no upgrade path of the channel begins at "+strings.Join(c.From, ", "), "leave the channel out, or name a bundle that it leads on from")
@@ -281,7 +280,7 @@ func (c *choice) nothing() {
 	c.add("", fmt.Sprintf("no version of the package is in the range %s", c.Versions), "it has "+c.versions.span(all))
 }
 
-// disconnected reports a channel of which what would be kept is no upgrade graph.
+// disconnected reports a channel whose kept entries form no valid upgrade graph.
 func (c *choice) disconnected(ch *bundles.Channel, err error) {
 	remedy := "choose another range"
 	if heads := (*bundles.MultipleHeadsError)(nil); errors.As(err, &heads) {
@@ -290,9 +289,9 @@ func (c *choice) disconnected(ch *bundles.Channel, err error) {
 	c.add(ch.Name, errors.Unwrap(err).Error(), remedy)
 }
 
-// defaultChannel returns the default channel of what is kept. Where it was not
-// chosen and the one of the package is gone, it is the channel that leads to the
-// highest version; where channels were chosen, it has to be chosen too.
+// defaultChannel returns the default channel of the kept part: the selected one, or the package's.
+// If the package's is not kept, it is the channel with the highest head version. If several
+// channels were named and kept, the user must select it.
 func (c *choice) defaultChannel(k *Kept) string {
 	if c.DefaultChannel != "" {
 		if !k.HasChannel(c.DefaultChannel) {

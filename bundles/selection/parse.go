@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// MaxBytes is the largest size of a written selection.
+// MaxBytes is the largest size of a written selection, in bytes.
 const MaxBytes = 1 << 20
 
 var (
@@ -21,13 +21,11 @@ var (
 	errKind     = errors.New("the document is of another kind: write the fields of a selection, or an ImageSetConfiguration of mirror.openshift.io/v2alpha1")
 )
 
-// Parse reads a selection that is written in JSON or YAML, or an
-// ImageSetConfiguration of mirror.openshift.io/v2alpha1. Of the latter it takes the
-// entry of mirror.operators for the catalog with that reference, or the only entry;
-// the catalog counts for nothing else. Fields that are not known are errors.
+// Parse reads a selection that is written in JSON or YAML, or an ImageSetConfiguration of
+// mirror.openshift.io/v2alpha1. From the latter it uses the entry of mirror.operators for the
+// reference catalog, or the only entry. Unknown fields are errors.
 //
-// The error is [bundles.Problems] for a selection that can be read and makes no
-// sense.
+// The error is [bundles.Problems] for a selection that can be decoded but is invalid.
 func Parse(text []byte, catalog string) (*Selection, error) {
 	if len(text) > MaxBytes {
 		return nil, errTooLarge
@@ -66,7 +64,7 @@ func Parse(text []byte, catalog string) (*Selection, error) {
 	return out, nil
 }
 
-// decodeStrictly decodes a JSON text all fields of which have to be known.
+// decodeStrictly decodes a JSON text. An unknown field is an error.
 func decodeStrictly(text []byte, to any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -69,8 +69,8 @@ func checkParsed(t *testing.T, reason string, got, want *Selection, err error, w
 	}
 }
 
-// TestParseImageSet holds the meaning of an ImageSetConfiguration to the table of
-// accepted cases in oc-mirror's design of its second version.
+// TestParseImageSet checks the meaning of an ImageSetConfiguration against the table of accepted
+// cases in oc-mirror's design of its second version.
 func TestParseImageSet(t *testing.T) {
 	operators := func(entries string) string {
 		return "apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\narchiveSize: 4\nmirror:\n" +
@@ -183,7 +183,7 @@ func TestParseInstalled(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that whatever can be read has a text that means the same.
+// FuzzParse checks that every selection that can be parsed has a text with the same meaning.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"packages":[{"name":"a","versions":"1.x"}],"heads":true}`)
 	f.Add("apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\nmirror: {operators: [{catalog: c, packages: [{name: p, minVersion: 1.0.0}]}]}\n")

@@ -25,8 +25,8 @@ func openReal(t *testing.T) *fbc.Reader {
 	return r
 }
 
-// TestSelectRealCatalog selects parts of a real catalog. What is selected is valid, and the
-// heads can be upgraded to from everything that could be before.
+// TestSelectRealCatalog selects parts of a real catalog. The selected part must be valid, and every
+// bundle that could upgrade to a head before still can.
 func TestSelectRealCatalog(t *testing.T) {
 	r := openReal(t)
 	heads, err := selection.Open(t.Context(), r, &selection.Selection{Heads: true})
@@ -49,7 +49,7 @@ func TestSelectRealCatalog(t *testing.T) {
 	}
 }
 
-// checkHeads compares what can upgrade to the heads of a package's channels.
+// checkHeads compares which bundles can upgrade to the heads of a package's channels.
 func checkHeads(t *testing.T, p *bundles.Package, kept *selection.Kept) {
 	t.Helper()
 	for i, ch := range p.Channels {
@@ -116,8 +116,7 @@ func versionOf(t *testing.T, p *bundles.Package, name string) semver.Version {
 	return semver.Version{}
 }
 
-// TestRequireRealCatalog makes an index of the heads of a real catalog with what they
-// require.
+// TestRequireRealCatalog builds an index of the heads of a real catalog and their requirements.
 func TestRequireRealCatalog(t *testing.T) {
 	r := openReal(t)
 	selected, err := selection.Open(t.Context(), r, &selection.Selection{Heads: true, OnlyDefaultChannels: true, Dependencies: true})

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// facts are what a bundle says about itself and requires of others.
+// facts are the properties and requirements of a bundle.
 type facts struct {
 	pkg      string
 	version  semver.Version
@@ -23,7 +23,7 @@ type facts struct {
 // requirement is something that a bundle requires of another one.
 type requirement struct {
 	constraint *bundles.Constraint
-	// label is asked for where constraint is nil.
+	// label is the required label if constraint is nil.
 	label string
 }
 
@@ -88,18 +88,18 @@ func describe(err error) error {
 	return fmt.Errorf("decoding value: %w", bundles.DescribeJSON(err))
 }
 
-// verdict is whether a bundle meets a requirement.
+// verdict is the result of checking whether a bundle meets a requirement.
 type verdict int
 
-// The verdicts, in an order in which those of several constraints can be combined.
+// The verdicts. Their order permits combining the verdicts of several constraints with min and max.
 const (
 	unmet verdict = iota
-	// undecided depends on an expression, which selections do not evaluate.
+	// undecided means that the result depends on an expression, which selections do not evaluate.
 	undecided
 	met
 )
 
-// by returns whether a bundle meets the requirement alone.
+// by reports whether the bundle meets the requirement alone.
 func (r requirement) by(f *facts) verdict {
 	if r.constraint == nil {
 		return verdictOf(slices.Contains(f.labels, r.label))
@@ -130,8 +130,7 @@ func constraintMet(c *bundles.Constraint, f *facts) verdict {
 	}
 }
 
-// inRange reports whether a version is in a range, which one that cannot be read
-// has none of.
+// inRange reports whether a version is in a range. An invalid range contains no version.
 func inRange(version semver.Version, text string) bool {
 	covers, err := bundles.ParseRange(text)
 	return err == nil && covers(version)
@@ -152,8 +151,7 @@ func verdictOf(is bool) verdict {
 	return unmet
 }
 
-// wanting reports whether the requirement asks for something to be there, rather than
-// saying what will do.
+// wanting reports whether the requirement requires a bundle to exist.
 func (r requirement) wanting() bool { return r.constraint == nil || constraintWants(r.constraint) }
 
 func constraintWants(c *bundles.Constraint) bool {
@@ -167,8 +165,8 @@ func constraintWants(c *bundles.Constraint) bool {
 	}
 }
 
-// parts returns the requirements that together say what this one says, where several
-// bundles may meet it: those members of an "all" that ask for something.
+// parts returns the members of an "all" that require a bundle to exist. Together they are
+// equivalent to the requirement if several bundles may meet it.
 func (r requirement) parts() []requirement {
 	if r.constraint == nil || r.constraint.All == nil {
 		return nil
@@ -182,8 +180,8 @@ func (r requirement) parts() []requirement {
 	return out
 }
 
-// packageName returns the name of the package of which a bundle has to be to meet the
-// requirement; empty where bundles of several packages may.
+// packageName returns the package of every bundle that can meet the requirement; empty if bundles
+// of several packages can.
 func (r requirement) packageName() string {
 	if r.constraint == nil || r.constraint.Package == nil {
 		return ""
@@ -191,7 +189,7 @@ func (r requirement) packageName() string {
 	return r.constraint.Package.PackageName
 }
 
-// String returns the requirement in words.
+// String returns a description of the requirement.
 func (r requirement) String() string {
 	if r.constraint == nil {
 		return "a bundle with the label " + bundles.Quote(r.label)

@@ -12,61 +12,57 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Selection says which part of a catalog is wanted. The zero value wants all of it.
+// Selection selects a part of a catalog. The zero value selects all of it.
 type Selection struct {
-	// Packages are those that are wanted; none means all.
+	// Packages are the selected packages; none means all.
 	Packages []Package `json:"packages,omitempty"`
-	// Heads keeps of each channel its head alone, or the highest version where a
-	// range excludes the head.
+	// Heads keeps only the head of each channel, or the highest version if a range excludes the head.
 	Heads bool `json:"heads,omitempty"`
-	// OnlyDefaultChannels keeps of packages that list no channels the default one.
+	// OnlyDefaultChannels keeps only the default channel of packages that list no channels.
 	OnlyDefaultChannels bool `json:"onlyDefaultChannels,omitempty"`
-	// Dependencies adds what kept bundles require of others, and what that requires
-	// in turn.
+	// Dependencies adds the bundles that kept bundles require, and those that these require.
 	Dependencies bool `json:"dependencies,omitempty"`
-	// Installed are names of bundles that a cluster has installed. They count as
-	// [Package.From] of each package that has them, and where Packages is empty only
-	// such packages are wanted.
+	// Installed are the names of installed bundles of a cluster. They have the meaning of
+	// [Package.From] for each package that has them. If Packages is empty, only such packages are
+	// selected.
 	Installed []string `json:"-"`
 }
 
-// Package is what is wanted of a package. The name alone means all of it.
+// Package selects a part of a package. The name alone selects all of it.
 type Package struct {
-	// Name of the package.
+	// Name is the name of the package.
 	Name string `json:"name"`
-	// Channels are those that are wanted; none means all.
+	// Channels are the selected channels; none means all.
 	Channels []Channel `json:"channels,omitempty"`
-	// DefaultChannel is the new default channel; empty keeps the one that the package
-	// has.
+	// DefaultChannel is the new default channel; empty keeps the current one.
 	DefaultChannel string `json:"defaultChannel,omitempty"`
-	// Versions is a range in the grammar of github.com/blang/semver; empty means all.
-	// It excludes ranges of channels.
+	// Versions is a range in the grammar of github.com/blang/semver; empty means all. It must not
+	// be combined with ranges of channels.
 	Versions string `json:"versions,omitempty"`
-	// Heads does what [Selection.Heads] does, for this package.
+	// Heads is [Selection.Heads] for this package.
 	Heads bool `json:"heads,omitempty"`
-	// From are installed bundles, by name or version. Of each channel the upgrade
-	// path from these to the head is kept, and nothing else; they themselves are
-	// part of it.
+	// From are installed bundles, by name or version. Of each channel, only the upgrade path from
+	// these to the head is kept, including these.
 	From []string `json:"from,omitempty"`
 }
 
-// Channel is what is wanted of a channel.
+// Channel selects a part of a channel.
 type Channel struct {
-	// Name of the channel.
+	// Name is the name of the channel.
 	Name string `json:"name"`
-	// Versions does what [Package.Versions] does, for this channel.
+	// Versions is [Package.Versions] for this channel.
 	Versions string `json:"versions,omitempty"`
-	// Heads does what [Selection.Heads] does, for this channel.
+	// Heads is [Selection.Heads] for this channel.
 	Heads bool `json:"heads,omitempty"`
 }
 
-// IsZero reports whether the selection wants the whole catalog.
+// IsZero reports whether the selection selects the whole catalog.
 func (s *Selection) IsZero() bool {
 	return s == nil || len(s.Packages) == 0 && len(s.Installed) == 0 && !s.Heads && !s.OnlyDefaultChannels
 }
 
-// String returns the selection as the JSON that [Parse] reads. Equal selections
-// have equal texts, except for what is [Selection.Installed], which it leaves out.
+// String returns the selection as JSON for [Parse]. Equal selections have equal texts. The text
+// omits [Selection.Installed].
 func (s *Selection) String() string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
@@ -77,7 +73,7 @@ func (s *Selection) String() string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// sorted returns the selection in the order of names.
+// sorted returns the selection with its lists sorted by name.
 func (s *Selection) sorted() *Selection {
 	out := *s
 	out.Packages = byName(s.Packages, func(p *Package) string { return p.Name })
@@ -89,8 +85,7 @@ func (s *Selection) sorted() *Selection {
 	return &out
 }
 
-// byName returns a copy of a list in the order of names. It sorts pointers, for which
-// programs have the code already.
+// byName returns a copy of a list sorted by name. It sorts pointers, for which programs already have the code.
 func byName[T any](list []T, name func(*T) string) []T {
 	pointers := make([]*T, len(list))
 	for i := range list {
@@ -104,8 +99,7 @@ func byName[T any](list []T, name func(*T) string) []T {
 	return out
 }
 
-// Validate returns everything that is wrong with the selection whatever catalog it
-// is applied to, as [bundles.Problems], or nil.
+// Validate returns all problems of the selection that do not depend on a catalog, as [bundles.Problems], or nil.
 func (s *Selection) Validate() error {
 	var found bundles.Problems
 	seen := make(map[string]bool, len(s.Packages))
@@ -159,7 +153,7 @@ func (p *Package) validate(i int) bundles.Problems {
 	return found
 }
 
-// checkRange reports what is wrong with a range of versions.
+// checkRange returns an error for an invalid range of versions.
 func checkRange(text string) error {
 	if text == "" {
 		return nil
@@ -176,7 +170,7 @@ func parseRange(text string) (semver.Range, error) {
 	return bundles.ParseRange(text)
 }
 
-// pkg returns what is wanted of a package, and whether anything is.
+// pkg returns the selection for a package, and whether the package is selected.
 func (s *Selection) pkg(name string) (Package, bool) {
 	if len(s.Packages) == 0 {
 		return Package{Name: name}, true

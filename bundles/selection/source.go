@@ -9,40 +9,37 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Source is a catalog that can be read package by package, as indexes are made of.
+// Source is a catalog that can be read package by package, as indexes require.
 type Source interface { //nolint:interfacebloat // it is that of package index
-	// Packages returns the names of all packages, in byte order; an empty one stands
-	// for what belongs to none.
+	// Packages returns the names of all packages, in byte order. An empty name stands for objects
+	// without a package.
 	Packages() []string
-	// Package reads what concerns one package. The error is [bundles.Problems] with
-	// what could not be read.
+	// Package reads the objects of one package. The error is [bundles.Problems] with what could not be read.
 	Package(ctx context.Context, name string) (*bundles.Catalog, error)
-	// Size returns about how many bytes a package takes in the catalog.
+	// Size returns the approximate number of bytes of a package in the catalog.
 	Size(name string) int64
-	// Problems returns what is wrong with the catalog besides its packages.
+	// Problems returns the problems of the catalog that belong to no package.
 	Problems() bundles.Problems
 }
 
-// Selected is the selected part of a catalog. It implements [Source], and may be used
-// by any number of goroutines where the catalog may.
+// Selected is the selected part of a catalog. It implements [Source]. It is safe for concurrent use
+// if the catalog is.
 type Selected struct {
 	from    Source
 	names   []string
 	wanted  map[string]wanted
 	missing bundles.Problems
-	// additions and unmet are what dependencies did and could not do.
+	// additions are the bundles that dependencies added. unmet are the requirements that remain unmet.
 	additions []Addition
 	unmet     []Unmet
 }
 
-// Open selects a part of a catalog. Where the selection asks for dependencies, or for
-// what is installed, it reads packages to decide which are wanted; else it reads
-// nothing.
+// Open selects a part of a catalog. If the selection has dependencies or installed bundles, Open
+// reads packages to determine the selected ones; otherwise it reads nothing.
 //
-// Packages that are wanted and not there, and selections that a package cannot
-// satisfy, are problems of the result: see [Selected.Problems] and
-// [Selected.Package]. The error is [bundles.Problems] when packages have to be read
-// and cannot be, or wraps the cause of ctx.
+// Missing packages, and selections that a package cannot satisfy, are problems of the result: see
+// [Selected.Problems] and [Selected.Package]. The error is [bundles.Problems] when packages must be
+// read and cannot be, or wraps the cause of ctx.
 func Open(ctx context.Context, from Source, s *Selection) (*Selected, error) {
 	out := &Selected{from: from}
 	out.find(s)
@@ -64,7 +61,7 @@ func Open(ctx context.Context, from Source, s *Selection) (*Selected, error) {
 	return out, nil
 }
 
-// find notes which packages are wanted, and which of these are not there.
+// find records the selected packages and the missing ones.
 func (s *Selected) find(selection *Selection) {
 	s.wanted = make(map[string]wanted)
 	for _, name := range s.from.Packages() {
@@ -83,8 +80,8 @@ func (s *Selected) find(selection *Selection) {
 	}
 }
 
-// findInstalled notes which packages have what is installed, and leaves out those that
-// have nothing of it unless they are named.
+// findInstalled records the installed bundles of each selected package. It removes packages without
+// any, unless the selection names packages.
 func (s *Selected) findInstalled(ctx context.Context, selection *Selection) error {
 	for _, name := range s.from.Packages() {
 		w, ok := s.wanted[name]
@@ -104,8 +101,8 @@ func (s *Selected) findInstalled(ctx context.Context, selection *Selection) erro
 	return nil
 }
 
-// installedOf returns the names that a package knows: of its bundles and of what its
-// channels lead on from.
+// installedOf returns the installed names that a package knows: names of its entries, and of
+// bundles that they replace or skip.
 func installedOf(p *bundles.Package, installed []string) []string {
 	if p == nil {
 		return nil
@@ -128,8 +125,7 @@ func installedOf(p *bundles.Package, installed []string) []string {
 	return out
 }
 
-// read reads a package, which has to be valid; nil when the catalog does not declare
-// it.
+// read reads a package, which must be valid; it returns nil if the catalog does not declare the package.
 func (s *Selected) read(ctx context.Context, name string) (*bundles.Package, error) {
 	part, err := s.part(ctx, name)
 	if err != nil {
@@ -141,7 +137,7 @@ func (s *Selected) read(ctx context.Context, name string) (*bundles.Package, err
 	return part.Packages[0], nil
 }
 
-// part reads what concerns a package and checks it.
+// part reads the objects of a package and checks them.
 func (s *Selected) part(ctx context.Context, name string) (*bundles.Catalog, error) {
 	part, err := s.from.Package(ctx, name)
 	var problems bundles.Problems
@@ -155,7 +151,7 @@ func (s *Selected) part(ctx context.Context, name string) (*bundles.Catalog, err
 // Packages implements [Source].
 func (s *Selected) Packages() []string { return slices.Clone(s.names) }
 
-// Package implements [Source]: it returns what is kept of a package.
+// Package implements [Source]. It returns the kept part of a package.
 func (s *Selected) Package(ctx context.Context, name string) (*bundles.Catalog, error) {
 	w, ok := s.wanted[name]
 	if !ok && name != "" {
@@ -174,9 +170,8 @@ func (s *Selected) Package(ctx context.Context, name string) (*bundles.Catalog, 
 	return &out, nil
 }
 
-// Kept returns what is kept of a package, which may have been read elsewhere; it has
-// to be valid. The error is [bundles.Problems] with what keeps the selection from
-// being made.
+// Kept returns the kept part of a valid package, which may come from another reader. The error is
+// [bundles.Problems] with the reasons that prevent the selection.
 func (s *Selected) Kept(p *bundles.Package) (*Kept, error) {
 	w, ok := s.wanted[p.Name]
 	if !ok {
@@ -188,15 +183,13 @@ func (s *Selected) Kept(p *bundles.Package) (*Kept, error) {
 // Size implements [Source].
 func (s *Selected) Size(name string) int64 { return s.from.Size(name) }
 
-// Problems implements [Source]: what is wrong with the whole catalog, and packages
-// that are wanted and not there.
+// Problems implements [Source]. It returns the problems of the whole catalog and the missing packages.
 func (s *Selected) Problems() bundles.Problems { return slices.Concat(s.from.Problems(), s.missing) }
 
 // Additions returns the bundles that are kept because others require them, in the
 // order in which they were found.
 func (s *Selected) Additions() []Addition { return slices.Clone(s.additions) }
 
-// Unmet returns what kept bundles require and nothing in the catalog provides, or
-// nothing that a selection can find. It may be there in other catalogs, or in
-// clusters.
+// Unmet returns the requirements of kept bundles that the selection does not meet. Other catalogs
+// or clusters may meet them.
 func (s *Selected) Unmet() []Unmet { return slices.Clone(s.unmet) }

@@ -15,10 +15,10 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// Selections are what indexes are made of.
+// Indexes can be built from selections.
 var _ index.Source = (*Selected)(nil)
 
-// open reads a catalog that is written in a short form, a line for each object:
+// open parses a catalog in a short form, with a line for each object:
 //
 //	package NAME DEFAULT
 //	channel PACKAGE NAME BUNDLE[>REPLACED][!SKIPPED][~RANGE]…
@@ -115,8 +115,8 @@ bundle oil oil.v1 1.0.0
 notes oil
 `
 
-// show returns what a selection has of a catalog, a line for each channel, or what is
-// wrong with it. It makes an index of it, which checks everything.
+// show returns the selected part of a catalog, with a line for each channel, or the problems. It
+// builds an index, which checks everything.
 func show(t *testing.T, r Source, s *Selection) string {
 	t.Helper()
 	selected, err := Open(t.Context(), r, s)
@@ -232,7 +232,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// three has three channels, and versions that only their highest joins.
+// three has three channels. Only their highest entries join some versions.
 const three = `
 package p c
 channel p a p.v1
@@ -307,7 +307,7 @@ func TestSelectedObjects(t *testing.T) {
 	}
 }
 
-// TestInvalid reports an invalid package as always, and only if it is selected.
+// TestInvalid checks that an invalid package is reported only if it is selected.
 func TestInvalid(t *testing.T) {
 	r := open(t, lamps+"package broken stable\n")
 	if got := show(t, r, &Selection{Packages: []Package{{Name: "oil"}}}); got != "oil/stable*: v1" {

@@ -9,16 +9,16 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Terms is a selection as command lines have it, in values of flags.
+// Terms is a selection in the values of command line flags.
 type Terms struct {
 	// Packages are PACKAGE or PACKAGE@RANGE.
 	Packages []string
-	// Channels are PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE. A package that is named
-	// here only is wanted with these channels.
+	// Channels are PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE. A package that only these name is
+	// selected with these channels.
 	Channels []string
-	// From are PACKAGE@BUNDLE or PACKAGE@VERSION, of installed bundles.
+	// From are installed bundles, as PACKAGE@BUNDLE or PACKAGE@VERSION.
 	From []string
-	// Heads and Dependencies are those of [Selection].
+	// Heads and Dependencies are the fields of [Selection].
 	Heads, Dependencies bool
 }
 
@@ -29,8 +29,7 @@ var (
 	errOnlyAdds    = errors.New("dependencies add to what is selected: name packages or channels, or keep heads only")
 )
 
-// Selection returns what the terms mean. The zero value of Terms is the zero value
-// of Selection.
+// Selection returns the selection. The zero value of Terms is the zero value of Selection.
 func (t *Terms) Selection() (*Selection, error) {
 	out := &Selection{Heads: t.Heads, Dependencies: t.Dependencies}
 	for _, terms := range []struct {
@@ -83,7 +82,7 @@ func (s *Selection) addFrom(text string) error {
 	return nil
 }
 
-// named returns the package of that name, which it adds if there is none.
+// named returns the package with a name. It adds the package if it is missing.
 func (s *Selection) named(name string) *Package {
 	i := slices.IndexFunc(s.Packages, func(p Package) bool { return p.Name == name })
 	if i < 0 {

@@ -11,7 +11,7 @@ import (
 // bound is one end of an interval of versions.
 type bound struct {
 	version semver.Version
-	// open leaves the version itself out.
+	// open excludes the version itself.
 	open bool
 	// none means that the interval has no end on this side.
 	none bool
@@ -20,13 +20,12 @@ type bound struct {
 // interval is a range of versions without a gap.
 type interval struct {
 	low, high bound
-	// text is as it was written; empty for an interval that was put together.
+	// text is the original text; empty for a computed interval.
 	text string
 }
 
-// union returns a range that covers what any of the ranges covers, in as few words
-// as it takes. Ranges come as they are written; what is not a plain interval is
-// repeated as it is.
+// union returns a short range that covers what any of the ranges covers. A range that is not a
+// plain interval is repeated unchanged.
 func union(ranges []string) string {
 	var plain []*interval
 	var others []string
@@ -58,8 +57,8 @@ func union(ranges []string) string {
 	return strings.Join(append(texts, others...), " || ")
 }
 
-// parseInterval reads comparisons that all have to hold, such as ">=1.0.0 <2.0.0",
-// if they describe an interval that is not empty.
+// parseInterval parses comparisons that must all hold, such as ">=1.0.0 <2.0.0". It reports whether
+// they describe a nonempty interval.
 func parseInterval(text string) (interval, bool) {
 	out := interval{low: bound{none: true}, high: bound{none: true}, text: text}
 	fields := strings.Fields(text)
@@ -91,7 +90,7 @@ func parseInterval(text string) (interval, bool) {
 	return out, len(fields) > 0 && !out.empty()
 }
 
-// compareLow orders lower ends: what begins earlier comes first.
+// compareLow orders lower ends, the lowest first.
 func compareLow(a, b bound) int {
 	if a.none || b.none {
 		return truth(b.none) - truth(a.none)
@@ -99,7 +98,7 @@ func compareLow(a, b bound) int {
 	return cmp.Or(a.version.Compare(b.version), truth(a.open)-truth(b.open))
 }
 
-// compareHigh orders upper ends: what ends earlier comes first.
+// compareHigh orders upper ends, the lowest first.
 func compareHigh(a, b bound) int {
 	if a.none || b.none {
 		return truth(a.none) - truth(b.none)
@@ -114,7 +113,7 @@ func truth(b bool) int {
 	return 0
 }
 
-// empty reports whether no version is in the interval.
+// empty reports whether the interval contains no version.
 func (i interval) empty() bool {
 	if i.low.none || i.high.none {
 		return false
@@ -123,8 +122,7 @@ func (i interval) empty() bool {
 	return order > 0 || order == 0 && (i.low.open || i.high.open)
 }
 
-// meets reports whether there is nothing between the interval and one that does not
-// begin before it.
+// meets reports whether there is no gap between the interval and one that does not begin before it.
 func (i interval) meets(next interval) bool {
 	if i.high.none || next.low.none {
 		return true
@@ -133,7 +131,7 @@ func (i interval) meets(next interval) bool {
 	return order < 0 || order == 0 && (!next.low.open || !i.high.open)
 }
 
-// with returns what the interval and one that meets it cover.
+// with returns the union of the interval and one that meets it.
 func (i interval) with(next interval) interval {
 	if compareHigh(next.high, i.high) <= 0 {
 		return i

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// versions are those of the bundles of a package, by name.
+// versions are the versions of the bundles of a package, by name.
 type versions map[string]semver.Version
 
 // readVersions returns the versions of all bundles. The error is [bundles.Problems].
@@ -31,7 +31,7 @@ func readVersions(p *bundles.Package) (versions, error) {
 
 var errNoVersion = errors.New("the bundle has no property of type " + bundles.TypePackage)
 
-// versionOf returns what the olm.package property of a bundle says.
+// versionOf returns the version in the olm.package property of a bundle.
 func versionOf(b *bundles.Bundle) (semver.Version, error) {
 	for _, p := range b.Properties {
 		if p.Type != bundles.TypePackage {
@@ -50,8 +50,7 @@ func versionOf(b *bundles.Bundle) (semver.Version, error) {
 	return semver.Version{}, errNoVersion
 }
 
-// headOf returns the head of a channel if it may be kept, else the highest version
-// that may be.
+// headOf returns the head of a channel if it may be kept, else the highest version that may be kept.
 func (v versions) headOf(ch *bundles.Channel, keep map[string]bool) string {
 	if head, err := ch.Head(); err == nil && keep[head.Name] {
 		return head.Name
@@ -65,7 +64,7 @@ func (v versions) headOf(ch *bundles.Channel, keep map[string]bool) string {
 	return highest
 }
 
-// span names the lowest and the highest version of some entries.
+// span returns a text with the lowest and the highest version of some entries.
 func (v versions) span(entries []bundles.Entry) string {
 	var lowest, highest semver.Version
 	for i := range entries {
@@ -80,7 +79,7 @@ func (v versions) span(entries []bundles.Entry) string {
 	return fmt.Sprintf("versions from %s to %s", lowest, highest)
 }
 
-// named returns the name of the bundle of that name or version; empty for none.
+// named returns the name of the bundle with a name or version; empty for none.
 func (v versions) named(installed string) string {
 	if _, ok := v[installed]; ok {
 		return installed
@@ -98,8 +97,8 @@ func (v versions) named(installed string) string {
 	return found
 }
 
-// successors returns what may be installed over a bundle, the best first. Of a bundle
-// whose version is not known only its name counts.
+// successors returns the entries that may be installed over a bundle, the best first. If the
+// version of the bundle is unknown, skip ranges are ignored.
 func (v versions) successors(ch *bundles.Channel, name string) []bundles.Entry {
 	version, known := v[name]
 	if known {
@@ -113,10 +112,9 @@ func (v versions) successors(ch *bundles.Channel, name string) []bundles.Entry {
 	return plain.Successors(name, version)
 }
 
-// path returns the entries that an installed bundle, given by name or version, passes
-// on its way to the head of a channel, and itself if the channel has it. It takes the
-// best successor at each step, as a cluster does where nothing else keeps it from
-// that.
+// path returns the entries on the way of an installed bundle, by name or version, to the head of a
+// channel. It includes the bundle if the channel has it. Each step takes the best successor, as a
+// cluster does unless constraints prevent it.
 func (v versions) path(ch *bundles.Channel, installed string) []string {
 	name, known := v.named(installed), v
 	if name == "" {

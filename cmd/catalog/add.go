@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// changing is how commands change a catalog.
+// changing holds the settings of commands that change a catalog.
 type changing struct {
 	catalog string
 	dryRun  bool
@@ -25,7 +25,7 @@ func (c *changing) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print the changes, but make none")
 }
 
-// run changes the files of a package, and prints which, or how they would change.
+// run changes the files of a package and prints the changed files. With --diff it prints the changes instead.
 func (c *changing) run(cmd *cobra.Command, pkg string, change func(*edit.Files) error) error {
 	result, err := update.Run(cmd.Context(), update.Target{Path: c.catalog, Package: pkg, DryRun: c.dryRun}, change)
 	if err != nil {
@@ -100,7 +100,7 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	return o.changing.run(cmd, addition.Bundles[0].Package, func(files *edit.Files) error { return files.Add(addition) })
 }
 
-// addition renders the bundles.
+// addition renders the bundles to add.
 func (o *addOptions) addition(cmd *cobra.Command, args []string) (*edit.Addition, error) {
 	a := &edit.Addition{Channels: o.channels, Edges: o.edges, CreateChannels: o.create, References: map[string]string{}}
 	err := o.reading.with(cmd, func(opener *render.Opener) error {

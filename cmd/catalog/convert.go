@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// rewriteOptions are the flags of commands that make a catalog of whole catalogs.
+// rewriteOptions are the flags of commands that write a catalog from whole catalogs.
 type rewriteOptions struct {
 	reading reading
 	output  catalogOutput

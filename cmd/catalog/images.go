@@ -55,7 +55,7 @@ func newImagesCommand() *cobra.Command {
 }
 
 func (o *imagesOptions) run(cmd *cobra.Command, catalog string) error {
-	if o.check == "" { // before the whole catalog is read
+	if o.check == "" { // check the options before the whole catalog is read
 		if _, err := mirror.Format(o.form, nil, o.mirror); err != nil {
 			return fmt.Errorf("--output %s: %w", o.form, err)
 		}
@@ -95,7 +95,7 @@ func catalogImage(catalog string) string {
 	return ""
 }
 
-// ask prints what a mirror lacks.
+// ask prints the images that a mirror lacks.
 func (o *imagesOptions) ask(cmd *cobra.Command, images []mirror.Image) error {
 	client, err := o.reading.pulling.Client(agent())
 	if err != nil {

@@ -98,7 +98,7 @@ func (o *initOptions) newPackage(name string) (*declcfg.Package, error) {
 	return pkg, nil
 }
 
-// completeDir offers directories for the value of a flag.
+// completeDir completes directories for the value of a flag.
 func completeDir(cmd *cobra.Command, flag string) {
 	if err := cmd.MarkFlagDirname(flag); err != nil {
 		panic(err) //nolint:forbidigo // the flag has just been added

@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
-// inspected is what the commands validate and diff need to know.
+// inspected configures the commands validate and diff for this program.
 func inspected() inspect.Program {
 	return inspect.Program{
 		Name: "catalog", EnvPrefix: envPrefix, Sources: "A SOURCE is the directory or the image of a catalog. Write oci:IMAGE if a directory could have the same name.",
@@ -25,13 +25,13 @@ func inspected() inspect.Program {
 	}
 }
 
-// inspectReader reads catalogs for commands that other programs have as well.
+// inspectReader reads catalogs for commands that several programs share.
 type inspectReader struct{ reading reading }
 
-// AddFlags adds the flags that say how a catalog is read.
+// AddFlags adds the flags for reading catalogs.
 func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.reading.addFlags(cmd.Flags()) }
 
-// Count reads a catalog.
+// Count reads a catalog and returns the numbers of its objects.
 func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument string) (inspect.Counts, error) {
 	catalog, err := r.Outline(ctx, terminal, argument, outline.Options{})
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument 
 
 var errNotCatalog = errors.New("is a bundle, not a catalog")
 
-// Outline reads the outline of a catalog.
+// Outline reads a catalog and returns its outline.
 func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (catalog *outline.Catalog, err error) {
 	client, err := r.reading.pulling.Client(agent())
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argumen
 	return catalog, err //nolint:wrapcheck // names file and line
 }
 
-// open reads a catalog, whose problems name files below its directory.
+// open opens a catalog. Its problems name files relative to its directory.
 func open(ctx context.Context, opener *render.Opener, argument string) (*render.Directory, error) {
 	if render.IsDirectory(argument) && !render.IsBundle(argument) {
 		return render.OpenDirectory(ctx, os.DirFS(argument)) //nolint:wrapcheck // names file and line
@@ -85,7 +85,7 @@ func open(ctx context.Context, opener *render.Opener, argument string) (*render.
 	return whole, nil
 }
 
-// Path returns the path of a catalog that is not an image.
+// Path returns the path of a catalog; empty for an image.
 func (*inspectReader) Path(argument string) string {
 	if strings.HasPrefix(argument, render.ImagePrefix) {
 		return ""

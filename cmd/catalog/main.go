@@ -1,4 +1,4 @@
-// Command catalog makes file-based operator catalogs: it renders bundles, changes catalogs in
+// Command catalog creates file-based operator catalogs: it renders bundles, changes catalogs in
 // place, and builds and pushes catalog images.
 package main
 
@@ -21,13 +21,13 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// Set by the linker.
+// The linker sets these.
 var (
 	version = "devel"
 	commit  = "unknown"
 )
 
-// envPrefix begins the names of the variables that stand in for flags.
+// envPrefix is the prefix of the variables that set flags.
 const envPrefix = "CATALOG"
 
 func main() {
@@ -52,7 +52,7 @@ func newCommand() *cobra.Command {
 		newDockerfileCommand(), newPushCommand(), inspect.Validate(inspected()), inspect.Diff(inspected()))
 }
 
-// printError writes one line for each thing that is wrong, with what to do about images.
+// printError writes one line for each problem, and the remedy for errors of images.
 func printError(out io.Writer, err error) {
 	failed, isImage := errors.AsType[*image.Error](err)
 	if isImage && !errors.As(err, new(bundles.Problems)) {

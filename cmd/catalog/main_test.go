@@ -46,7 +46,7 @@ func succeed(t *testing.T, args ...string) string {
 	return output
 }
 
-// lantern makes a catalog with one version of the package lantern.
+// lantern creates a catalog with one version of the package lantern.
 func lantern(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "catalog")
@@ -105,8 +105,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFilesOfProblems has catalogs with problems: messages name files as they are seen from where
-// the program runs.
+// TestFilesOfProblems has catalogs with problems. Messages name files relative to the working
+// directory of the program.
 func TestFilesOfProblems(t *testing.T) {
 	whole := lantern(t)
 	text, err := os.ReadFile(filepath.Join(whole, "lantern", "catalog.yaml"))
@@ -143,7 +143,7 @@ func TestFilesOfProblems(t *testing.T) {
 				}
 				output, code := run(t.Context(), slices.Insert(slices.Clone(args), place, dir)...)
 				if dir == "invalid" && (code == 0 || name == "Merge") {
-					return // the command looks at objects one by one
+					return // the command handles objects one by one
 				}
 				line := strings.TrimPrefix(output, "catalog: ")
 				if code == 0 || !strings.HasPrefix(line, dir+"/p/catalog.yaml:") {
@@ -154,8 +154,8 @@ func TestFilesOfProblems(t *testing.T) {
 	}
 }
 
-// TestImagesOutOfReach has a registry that lets no one in, and one without TLS: messages name the
-// registry, its answer, the credentials, but not their value, and a remedy.
+// TestImagesOutOfReach has a registry that refuses access, and one without TLS. Messages name the
+// registry, its answer, the credentials without their value, and a remedy.
 func TestImagesOutOfReach(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
@@ -203,7 +203,7 @@ func TestImagesOutOfReach(t *testing.T) {
 	}
 }
 
-// TestLayout writes an image to a folder, which has to be new.
+// TestLayout writes an image to a folder, which must not exist.
 func TestLayout(t *testing.T) {
 	catalog, dir := lantern(t), filepath.Join(t.TempDir(), "image")
 	succeed(t, "push", catalog, "example.com/a:v1", "--layout", dir)
@@ -212,7 +212,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestConcurrentAdd adds many bundles to one catalog at once: no entry is lost.
+// TestConcurrentAdd adds many bundles to one catalog at once and checks that no entry is lost.
 func TestConcurrentAdd(t *testing.T) {
 	dir := lantern(t)
 	const channels = 8
@@ -254,7 +254,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestPush pushes a catalog twice, and reads the image again.
+// TestPush pushes a catalog twice and reads the image.
 func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()

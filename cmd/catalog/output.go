@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
-// catalogOutput is where commands that make catalogs write them.
+// catalogOutput is the destination of commands that create catalogs.
 type catalogOutput struct {
 	format formatFlag
 	to     string
@@ -23,7 +23,7 @@ func (o *catalogOutput) addFlags(cmd *cobra.Command) {
 	completeDir(cmd, "to")
 }
 
-// write writes a catalog to where the flags say.
+// write writes a catalog to the destination that the flags name.
 func (o *catalogOutput) write(cmd *cobra.Command, quiet bool, what string, source render.Source) error {
 	format, err := o.format.format()
 	if err != nil {

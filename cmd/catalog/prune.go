@@ -52,7 +52,7 @@ func (o *pruneOptions) run(cmd *cobra.Command, catalog string) error {
 
 var errNoCatalog = errors.New("is a bundle; name a catalog")
 
-// selected returns the part of a catalog that flags select.
+// selected returns the part of a catalog that the flags select.
 func selected(cmd *cobra.Command, opener *render.Opener, flags *selectionflags.Flags, catalog string) (render.Source, error) {
 	wanted, err := flags.Selection(catalog)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
 )
 
-// imageOptions say what a catalog image is made of.
+// imageOptions are the contents of a catalog image.
 type imageOptions struct {
 	base   string
 	labels []string
@@ -150,7 +150,7 @@ var (
 	errEpoch     = errors.New("$SOURCE_DATE_EPOCH must be a number of seconds since 1970")
 )
 
-// created returns the time that images carry.
+// created returns the creation time for images.
 func created() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {

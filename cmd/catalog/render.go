@@ -15,21 +15,21 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
 )
 
-// agent is the name by which registries know the program.
+// agent returns the user agent for registries.
 func agent() string { return "chandlery-catalog/" + version }
 
-// referenceHelp says what commands that read bundles and catalogs take.
+// referenceHelp describes the arguments of commands that read bundles and catalogs.
 const referenceHelp = "A REFERENCE is the directory or the image of a bundle or of a catalog. Write oci:IMAGE if a directory could have\n" +
 	"the same name."
 
-// reading is how commands read what references name.
+// reading holds the flags for reading references.
 type reading struct {
 	pulling  pulling.Flags
 	imageRef string
 	quiet    bool
 }
 
-// addFlags adds the flags that say how references are read.
+// addFlags adds the flags for reading references.
 func (r *reading) addFlags(flags *pflag.FlagSet) {
 	r.pulling.AddFlags(flags)
 	r.addQuietFlag(flags)
@@ -46,7 +46,7 @@ func (r *reading) addQuietFlag(flags *pflag.FlagSet) {
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 }
 
-// opener returns what reads references. Its progress is shown on a terminal.
+// opener returns an opener for references. It shows its progress on a terminal.
 func (r *reading) opener(cmd *cobra.Command) (*render.Opener, error) {
 	client, err := r.pulling.Client(agent())
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *reading) opener(cmd *cobra.Command) (*render.Opener, error) {
 	return opener, nil
 }
 
-// with runs something with what reads references, and removes what that has extracted.
+// with calls run with an opener, and then removes what the opener has extracted.
 func (r *reading) with(cmd *cobra.Command, run func(*render.Opener) error) (err error) {
 	opener, err := r.opener(cmd)
 	if err != nil {
@@ -81,7 +81,7 @@ var errFormat = errors.New("--output must be json or yaml")
 func (f *formatFlag) addFlag(cmd *cobra.Command, value, usage string) {
 	cmd.Flags().StringVarP(&f.value, "output", "o", value, usage+": "+strings.Join(render.Formats(), " or "))
 	complete(cmd, "output", render.Formats()...)
-	// Before a whole catalog is read.
+	// Validate the flag before a whole catalog is read.
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		_, err := f.format()
 		return err
@@ -95,7 +95,7 @@ func (f *formatFlag) format() (render.Format, error) {
 	return render.Format(f.value), nil
 }
 
-// complete offers the values of a flag that has just been added.
+// complete completes the values of a flag.
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) //nolint:forbidigo // the flag has just been added
@@ -150,7 +150,7 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// openAll returns everything that references name.
+// openAll returns the content of all references.
 func openAll(cmd *cobra.Command, opener *render.Opener, references []string) (render.Source, error) {
 	sources := make([]render.Source, len(references))
 	for i, reference := range references {

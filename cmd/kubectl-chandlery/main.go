@@ -1,6 +1,5 @@
-// Command kubectl-chandlery looks at what the supervisor does in a cluster, and approves
-// what waits. It is a plugin of kubectl, which calls it as "kubectl chandlery", and runs
-// by itself too.
+// Command kubectl-chandlery shows what the supervisor does in a cluster and approves InstallPlans.
+// It is a kubectl plugin, which kubectl runs as "kubectl chandlery". It also runs without kubectl.
 package main
 
 import (
@@ -17,30 +16,30 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// Set by the linker.
+// The linker sets these.
 var (
 	version = "devel"
 	commit  = "unknown"
 )
 
 const (
-	// called is how a person calls the program.
+	// called is the command that users type.
 	called = "kubectl chandlery"
-	// agent is what it tells API servers of itself.
+	// agent is the user agent for API servers.
 	agent = "kubectl-chandlery"
-	// envPrefix begins the names of the variables that stand in for flags.
+	// envPrefix is the prefix of the variables that set flags.
 	envPrefix = "CHANDLERY"
 )
 
 func main() {
-	// An interrupt ends what follows a cluster, which is no error; a second one ends
-	// whatever does not heed the first.
+	// The first interrupt ends a command that follows a cluster, without an error. A second one
+	// ends a command that ignores the first.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(int(console.Report(terminal.NewWriter(os.Stderr), called, newCommand().ExecuteContext(ctx))))
 }
 
-// newCommand gives the command with its sub-commands.
+// newCommand returns the root command with its sub-commands.
 func newCommand() *cobra.Command {
 	p := program.Program{
 		Name: agent, Called: called, Short: "Inspect the operators of a cluster, and approve InstallPlans",

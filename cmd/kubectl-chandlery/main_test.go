@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHelp shows that the plugin speaks of itself as a person calls it, and that it has
-// nothing that runs.
+// TestHelp checks that the help names the plugin as users call it, and that the plugin has no
+// command that runs controllers.
 func TestHelp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string

@@ -68,7 +68,7 @@ var (
 	errIsIndex      = errors.New("is an index file already, or none of what an index can be made of")
 )
 
-// creator is a source of which an index file can be made.
+// creator is a source that can write an index file.
 type creator interface {
 	Create(ctx context.Context, name string) (index.Info, error)
 }
@@ -103,7 +103,7 @@ func (o *buildOptions) run(ctx context.Context, argument string, out, terminal i
 	return nil
 }
 
-// checkOutput reports a file that cannot be written, or must not be.
+// checkOutput returns an error for an output file that cannot be written or must not be.
 func (o *buildOptions) checkOutput(argument string) error {
 	switch o.output {
 	case "":
@@ -130,7 +130,7 @@ func (o *buildOptions) checkOutput(argument string) error {
 	return nil
 }
 
-// kindOf says what is not a regular file.
+// kindOf returns the name of the kind of a file that is not regular.
 func kindOf(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -146,7 +146,7 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
-// isBelow tells whether a directory is another or lies in it.
+// isBelow reports whether a directory is another directory or lies in it.
 func isBelow(dir, other string) bool {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

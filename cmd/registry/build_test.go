@@ -64,8 +64,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildKeepsWhatIsNoFile makes sure that nothing but regular files is
-// replaced.
+// TestBuildKeepsWhatIsNoFile checks that only regular files are replaced.
 func TestBuildKeepsWhatIsNoFile(t *testing.T) {
 	dir, out := writeCatalog(t, catalog), t.TempDir()
 	link, pipe, socket, target := filepath.Join(out, "link"), filepath.Join(out, "pipe"), filepath.Join(out, "socket"), filepath.Join(out, "target")
@@ -91,7 +90,7 @@ func TestBuildKeepsWhatIsNoFile(t *testing.T) {
 		"Stdout": {"-", "--output - would be standard output"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Where this fails it must not replace a device of this machine.
+			// If this fails, the test must not replace a device of this machine.
 			if o := (buildOptions{output: tc.output}); o.checkOutput(dir) == nil {
 				t.Fatal("it is written to")
 			}

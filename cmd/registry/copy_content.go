@@ -81,9 +81,9 @@ func copyProgram(to string) error {
 	return copyFile(program, to, 0o755)
 }
 
-// copyTree copies a directory. What links lead to is copied in their place, since
-// what they lead to is not there any more afterwards. linked tells that a link led
-// here: a second one could go round for ever.
+// copyTree copies a directory. It copies the targets of symbolic links, because they are not
+// available later. linked is set below a link to a directory; a second such link could be a loop
+// and is an error.
 func copyTree(from, to string, linked bool) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -113,8 +113,7 @@ func copyTree(from, to string, linked bool) error {
 	return nil
 }
 
-// copyFile writes a file beside its place and moves it there: a container that is
-// started again finds a whole file or none.
+// copyFile writes a temporary file and renames it. A restarted container finds a whole file or none.
 func copyFile(from, to string, mode os.FileMode) error {
 	source, err := os.Open(from)
 	if err != nil {

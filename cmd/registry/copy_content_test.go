@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// files lists the files below a directory with their content.
+// files returns the files below a directory with their contents.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -46,7 +46,7 @@ func TestCopyContent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A try that was cut off leaves part of a file.
+	// An interrupted attempt leaves part of a file.
 	if err := os.MkdirAll(volume, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (o *graphOptions) run(cmd *cobra.Command, argument, pkg string) error {
 	return draw(cmd.OutOrStdout(), o.output, catalog.Packages[0])
 }
 
-// draw writes the graph of a package in a form.
+// draw writes the graph of a package in a format.
 func draw(out io.Writer, form string, p *outline.Package) error {
 	var text string
 	switch form {

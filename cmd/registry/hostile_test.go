@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// hostile is what an author of a catalog may write to control the terminal of a reader.
+// hostile is text that an author of a catalog may write to control the terminal of a reader.
 const hostile = "x\x1b[2J\x1b]0;title\a\u009b31m\u202eevil\u2066\x7f\r"
 
-// hostileCatalog has hostile texts wherever a catalog may have any.
+// hostileCatalog has hostile text in every text of a catalog.
 func hostileCatalog(version string) string {
 	text := strings.Trim(strconv.QuoteToASCII(hostile), `"`)
 	text = strings.NewReplacer(`\x1b`, `\u001b`, `\a`, `\u0007`, `\x7f`, `\u007f`).Replace(text)
@@ -39,7 +39,7 @@ func TestHostileCatalog(t *testing.T) {
 	for _, tt := range []struct {
 		args  []string
 		forms []string
-		// fails is what the author, or the person who calls, brought about.
+		// fails is set if the author or the user caused a failure.
 		fails bool
 	}{
 		{args: []string{"list", "packages", dir}, forms: tableForms},
@@ -103,7 +103,7 @@ func TestHostileCatalog(t *testing.T) {
 	}
 }
 
-// checkDocument wants a document for programs to hold the hostile text as it is.
+// checkDocument checks that a machine-readable document holds the hostile text unchanged.
 func checkDocument(t *testing.T, form, output string) {
 	t.Helper()
 	var value any

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/inspect"
 )
 
-// inspected is what the commands validate and diff need to know.
+// inspected configures the commands validate and diff for this program.
 func inspected() inspect.Program {
 	return inspect.Program{
 		Name: "registry", EnvPrefix: envPrefix, Sources: sourceHelp,
@@ -19,13 +19,13 @@ func inspected() inspect.Program {
 	}
 }
 
-// inspectReader reads catalogs for commands that other programs have as well.
+// inspectReader reads catalogs for commands that several programs share.
 type inspectReader struct{ reading reading }
 
-// AddFlags adds the flags that say how a catalog is read.
+// AddFlags adds the flags for reading catalogs.
 func (r *inspectReader) AddFlags(cmd *cobra.Command) { r.reading.addFlags(cmd) }
 
-// Count reads a catalog.
+// Count reads a catalog and returns the numbers of its objects.
 func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument string) (inspect.Counts, error) {
 	x, err := r.reading.index(ctx, terminal, argument)
 	if err != nil {
@@ -35,12 +35,12 @@ func (r *inspectReader) Count(ctx context.Context, terminal io.Writer, argument 
 	return inspect.Counts{Packages: stats.Packages, Channels: stats.Channels, Bundles: stats.Bundles}, nil
 }
 
-// Outline reads the outline of a catalog.
+// Outline reads a catalog and returns its outline.
 func (r *inspectReader) Outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (*outline.Catalog, error) {
 	return r.reading.outline(ctx, terminal, argument, o)
 }
 
-// Path returns the path of a catalog that is not an image.
+// Path returns the path of a catalog; empty for an image.
 func (*inspectReader) Path(argument string) string {
 	if strings.HasPrefix(argument, imagePrefix) {
 		return ""

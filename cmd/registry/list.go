@@ -40,7 +40,7 @@ func newListCommand() *cobra.Command {
 	return cmd
 }
 
-// newListOf makes a command that prints one kind of object.
+// newListOf returns a command that prints one kind of object.
 func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobra.Command {
 	var o listOptions
 	cmd := &cobra.Command{
@@ -77,13 +77,12 @@ func newListOf(what, short string, tabulate func(*outline.Catalog) *table) *cobr
 	return cmd
 }
 
-// Nothing of that name is in the catalog.
+// The catalog has no object of a requested name.
 var (
 	errNoChannel = errors.New("no such channel")
 )
 
-// narrow leaves out of a catalog what was not asked for; empty names ask for
-// all.
+// narrow removes from a catalog what was not requested. Empty names select everything.
 func narrow(catalog *outline.Catalog, pkg, channel string) (*outline.Catalog, error) {
 	if pkg != "" {
 		p := catalog.Package(pkg)
@@ -114,7 +113,7 @@ func narrow(catalog *outline.Catalog, pkg, channel string) (*outline.Catalog, er
 	return nil, fmt.Errorf("package %q has %w: %q; there is %s", pkg, errNoChannel, channel, channelNames(catalog.Packages[0]))
 }
 
-// channelNames names some channels of a package.
+// channelNames returns the names of some channels of a package.
 func channelNames(p *outline.Package) string {
 	var names []string
 	for _, ch := range p.Channels[:min(len(p.Channels), maxSimilar)] {
@@ -123,11 +122,10 @@ func channelNames(p *outline.Package) string {
 	return strings.Join(names, ", ")
 }
 
-// maxSimilar is how many names are offered for one that is not there.
+// maxSimilar is the number of similar names in a message about a missing one.
 const maxSimilar = 5
 
-// similar names packages whose names contain what was asked for, or the other
-// way round.
+// similar returns a text with packages whose names contain the requested name or are part of it.
 func similar(catalog *outline.Catalog, name string) string {
 	var found []string
 	for _, p := range catalog.Packages {
@@ -141,7 +139,7 @@ func similar(catalog *outline.Catalog, name string) string {
 	return "; there is " + strings.Join(found[:min(len(found), maxSimilar)], ", ")
 }
 
-// packageRow is a package as programs read it.
+// packageRow is a package in the machine-readable output.
 type packageRow struct {
 	Name           string `json:"name"`
 	DefaultChannel string `json:"defaultChannel"`
@@ -183,7 +181,7 @@ func headVersion(ch *outline.Channel) string {
 	return ""
 }
 
-// mark says in a column that something is deprecated.
+// mark returns the text of the column for deprecations.
 func mark(deprecation string) string {
 	if deprecation == "" {
 		return ""
@@ -191,7 +189,7 @@ func mark(deprecation string) string {
 	return "yes"
 }
 
-// channelRow is a channel as programs read it.
+// channelRow is a channel in the machine-readable output.
 type channelRow struct {
 	Package     string `json:"package"`
 	Name        string `json:"name"`
@@ -224,7 +222,7 @@ func channelsTable(catalog *outline.Catalog) *table {
 	return t
 }
 
-// bundleRow is a bundle as programs read it.
+// bundleRow is a bundle in the machine-readable output.
 type bundleRow struct {
 	Package     string    `json:"package"`
 	Name        string    `json:"name"`
@@ -234,7 +232,7 @@ type bundleRow struct {
 	Channels    []edgeRow `json:"channels"`
 }
 
-// edgeRow is the place of a bundle in a channel.
+// edgeRow is the position of a bundle in a channel.
 type edgeRow struct {
 	Name      string   `json:"name"`
 	Head      bool     `json:"head"`
@@ -273,7 +271,7 @@ func bundlesTable(catalog *outline.Catalog) *table {
 	return t
 }
 
-// distinct joins texts, each once; empty ones are left out.
+// distinct joins texts, each once. It omits empty texts.
 func distinct(texts []string) string {
 	slices.Sort(texts)
 	texts = slices.Compact(texts)

@@ -12,18 +12,18 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/inspect"
 )
 
-// The forms of tables.
+// The output formats of tables.
 var tableForms = []string{"table", "wide", "json", "yaml", "name"}
 
-// table is what list and query print.
+// table is the output of list and query.
 type table struct {
-	// columns are the headings; those from wide on are shown on demand.
+	// columns are the headings. Only the wide format shows the columns from wide on.
 	columns []string
 	wide    int
 	rows    [][]string
-	// names stand for the rows where only names are wanted.
+	// names are the rows of the format name.
 	names []string
-	// value is the whole for programs.
+	// value is the value for JSON and YAML.
 	value any
 }
 
@@ -32,7 +32,7 @@ func (t *table) add(name string, cells ...string) {
 	t.names = append(t.names, name)
 }
 
-// printAs writes the table in a form.
+// printAs writes the table in a format.
 func (t *table) printAs(out io.Writer, form string) error {
 	switch form {
 	case "table":
@@ -72,7 +72,7 @@ func (t *table) write(out io.Writer, columns int) error {
 	return nil
 }
 
-// isLocal tells whether a source is a file or directory of this machine.
+// isLocal reports whether a source is a file or directory of this machine.
 func isLocal(argument string) bool {
 	_, err := os.Stat(argument)
 	return err == nil

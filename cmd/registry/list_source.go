@@ -16,21 +16,21 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 )
 
-// sourceHelp says what commands that look at catalogs take.
+// sourceHelp describes the arguments of commands that read catalogs.
 const sourceHelp = "A SOURCE is a directory, an index file, an image (oci:REFERENCE) or a mounted ConfigMap (configmap:DIR)."
 
-// reading is how commands that look at catalogs read them.
+// reading holds the flags of commands that read catalogs.
 type reading struct {
 	source sourceFlags
 	quiet  bool
 }
 
-// addFlags adds the flags that say how a catalog is read.
+// addFlags adds the flags for reading catalogs.
 func (r *reading) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	r.source.AddFlags(flags)
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
-	// These are about serving only.
+	// These flags only concern serving.
 	for _, name := range []string{"poll", "cache-only", "cache-enforce-integrity"} {
 		if flags.Lookup(name) == nil {
 			continue
@@ -59,8 +59,8 @@ func (r *reading) index(ctx context.Context, terminal io.Writer, argument string
 	return x, nil
 }
 
-// repaired reads a catalog whose index is damaged again: one in a cache is made
-// anew when it is looked at closely. There is no other way for an index file.
+// repaired reads a catalog again whose index is damaged. A cached index is rebuilt when its
+// integrity is enforced. An index file cannot be rebuilt.
 func (r *reading) repaired(ctx context.Context, argument string, damage error) (*index.Index, error) {
 	problem := bundles.Problem{File: argument, Message: damage.Error(), Remedy: "make it again with 'registry build'"}
 	if r.source.cacheDir == "" || r.source.cacheEnforceIntegrity {
@@ -91,13 +91,13 @@ func (r *reading) outline(ctx context.Context, terminal io.Writer, argument stri
 	return contract.FromIndex(ctx, x, o)
 }
 
-// between accepts a number of arguments.
+// between accepts a number of arguments between least and most.
 func between(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return inspect.Arguments(cmd, args, least, most) }
 }
 
-// completePackages offers the names of a catalog's packages where the argument
-// at an index is to be one. Only files of this machine are read for it.
+// completePackages completes the names of a catalog's packages for the argument at an index. It
+// reads only local files.
 func (r *reading) completePackages(at int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) < at {

@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// sampleCatalog has two packages, one of them deprecated with a channel and a
-// bundle, and names that a terminal might act on.
+// sampleCatalog has two packages: one is deprecated with a channel and a bundle, and some names
+// contain control characters.
 const sampleCatalog = `{"schema":"olm.package","name":"lamp","defaultChannel":"stable"}
 {"schema":"olm.channel","package":"lamp","name":"stable","entries":[{"name":"lamp.v1"},{"name":"lamp.v2","replaces":"lamp.v1","skips":["lamp.v0"],"skipRange":"<2.0.0"}]}
 {"schema":"olm.channel","package":"lamp","name":"old\u001b[2J","entries":[{"name":"lamp.v1"}]}
@@ -20,7 +20,7 @@ const sampleCatalog = `{"schema":"olm.package","name":"lamp","defaultChannel":"s
 {"schema":"olm.deprecations","package":"lamp","entries":[{"reference":{"schema":"olm.package"},"message":"use a torch"},{"reference":{"schema":"olm.bundle","name":"lamp.v1"},"message":"too dim"}]}
 `
 
-// writeCatalog makes a directory of one file.
+// writeCatalog creates a directory with one file.
 func writeCatalog(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,8 +75,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestExitCodes is about the commands that tell what they found by their exit
-// code.
+// TestExitCodes covers the commands that report what they found by their exit code.
 func TestExitCodes(t *testing.T) {
 	good, bad := writeCatalog(t, sampleCatalog), writeCatalog(t, sampleCatalog+"{}"+catalog+catalog)
 	more := writeCatalog(t, sampleCatalog+catalog)
@@ -125,7 +124,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// exitCodeOf runs the program and returns what it writes and how it ends.
+// exitCodeOf runs the program and returns what it writes and its exit code.
 func exitCodeOf(t *testing.T, args ...string) (output string, code int) {
 	t.Helper()
 	var out strings.Builder
@@ -154,8 +153,7 @@ func damage(t *testing.T, file string) {
 	}
 }
 
-// TestDamagedIndex makes sure that no command takes a damaged file for a small
-// catalog.
+// TestDamagedIndex checks that no command takes a damaged file for a small catalog.
 func TestDamagedIndex(t *testing.T) {
 	dir := writeCatalog(t, sampleCatalog)
 	file := filepath.Join(t.TempDir(), "catalog.index")
@@ -184,7 +182,7 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// TestDamagedCache makes sure that what is damaged in a cache is rebuilt.
+// TestDamagedCache checks that a damaged index in a cache is rebuilt.
 func TestDamagedCache(t *testing.T) {
 	dir, cache := writeCatalog(t, sampleCatalog), t.TempDir()
 	for range 2 {

@@ -17,13 +17,13 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// Set by the linker.
+// The linker sets these.
 var (
 	version = "devel"
 	commit  = "unknown"
 )
 
-// envPrefix begins the names of the variables that stand in for flags.
+// envPrefix is the prefix of the variables that set flags.
 const envPrefix = "REGISTRY"
 
 func main() {
@@ -49,8 +49,8 @@ func newCommand() *cobra.Command {
 	return root
 }
 
-// acceptGlobalFlags accepts what may stand before the command of opm. Commands
-// to which such a flag means something have it as their own.
+// acceptGlobalFlags accepts the flags that may precede a command of opm. A command for which such a
+// flag has a meaning declares its own.
 func acceptGlobalFlags(flags *pflag.FlagSet) {
 	for _, name := range []string{"skip-tls", "skip-tls-verify", "use-http"} {
 		flags.Bool(name, false, "for commands that read images")
@@ -60,5 +60,5 @@ func acceptGlobalFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// printError writes one line for each thing that is wrong.
+// printError writes one line for each problem.
 func printError(out io.Writer, err error) { inspect.PrintError(out, "registry", err) }

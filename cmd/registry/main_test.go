@@ -25,8 +25,7 @@ const catalog = `{"schema":"olm.package","name":"p","defaultChannel":"a"}
 {"schema":"olm.bundle","package":"p","name":"b","image":"i","properties":[
  {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}`
 
-// run executes the program and returns what it wrote, its errors as main
-// prints them, and whether it failed.
+// run runs the program and returns what it writes, its errors as main prints them, and whether it failed.
 func run(ctx context.Context, args ...string) (output string, failed bool) {
 	var out bytes.Buffer
 	cmd := newCommand() //nolint:contextcheck // commands get their context when they are executed
@@ -84,7 +83,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// logWatch is a log that tells where the program serves.
+// logWatch is a log that reports the address at which the program serves.
 type logWatch struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -107,7 +106,7 @@ func (l *logWatch) String() string {
 	return l.text.String()
 }
 
-// TestServe runs the program, asks it for a bundle and stops it.
+// TestServe runs the program, requests a bundle and stops the program.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "c"), []byte(catalog), 0o600); err != nil {
@@ -123,7 +122,7 @@ func TestServe(t *testing.T) {
 	logs := &logWatch{address: make(chan string, 1)}
 	cmd := newCommand()
 	cmd.SetErr(logs)
-	// A port that somebody else has, and flags that opm knows, are no obstacle.
+	// A metrics port in use, and flags of opm, must not fail the start.
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +192,7 @@ func TestTerminationMessage(t *testing.T) {
 	}
 }
 
-// TestMain keeps programs that fail from leaving the reason on this machine.
+// TestMain prevents failing programs from writing a termination message on this machine.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("REGISTRY_TERMINATION_LOG", os.DevNull); err != nil {
 		panic(err)

@@ -24,17 +24,17 @@ type queryOptions struct {
 	latest     bool
 }
 
-// verb is something that a server can be asked.
+// verb is a query to a server.
 type verb struct {
 	name string
-	// arguments as the help shows them, and how many there may be.
+	// arguments is the text in the help. least and most bound their number.
 	arguments   string
 	least, most int
 	short       string
 	ask         func(q *query, ctx context.Context, args []string) error
 }
 
-// verbs are all that servers can be asked, in the order of the help.
+// verbs returns all queries, in the order of the help.
 func verbs() []verb {
 	return []verb{
 		{"packages", "", 0, 0, "all packages", (*query).packages},
@@ -100,7 +100,7 @@ func describeVerbs() string {
 
 var errBadQuery = errors.New("this cannot be asked")
 
-// chooseVerb returns what is asked for by the arguments.
+// chooseVerb returns the query that the arguments select.
 func chooseVerb(cmd *cobra.Command, args []string) (verb, error) {
 	if len(args) < 2 || args[0] == "" {
 		return verb{}, fmt.Errorf("%w: name an address and what to ask: %s; see '%s --help'", errBadQuery, cmd.UseLine(), cmd.CommandPath())
@@ -140,7 +140,7 @@ func (o *queryOptions) run(cmd *cobra.Command, chosen verb, args []string) error
 	if err != nil {
 		return fmt.Errorf("connecting to %s: %w", args[0], err)
 	}
-	// What was to be asked has been asked by then.
+	// All answers have been received by then.
 	defer func() { _ = conn.Close() }()
 	ctx := cmd.Context()
 	if o.timeout > 0 {

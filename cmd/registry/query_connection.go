@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/pulling"
 )
 
-// connectionFlags say how a server is reached.
+// connectionFlags configure the connection to a server.
 type connectionFlags struct {
 	tls           bool
 	ca, cert, key string
@@ -45,7 +45,7 @@ var (
 	errNoCertificate   = errors.New("holds no certificate (PEM)")
 )
 
-// dial prepares a connection; nothing is sent before the first call.
+// dial prepares a connection. It sends nothing before the first call.
 func (c *connectionFlags) dial(address string) (*grpc.ClientConn, error) {
 	how, err := c.credentials()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *connectionFlags) dial(address string) (*grpc.ClientConn, error) {
 	)
 }
 
-// withPort adds the port that catalogs are served on where there is none.
+// withPort adds the default port of catalogs to an address without a port.
 func withPort(address string) string {
 	if strings.Contains(address, "://") || strings.HasPrefix(address, "unix:") {
 		return address
@@ -100,7 +100,7 @@ func (c *connectionFlags) credentials() (credentials.TransportCredentials, error
 	return credentials.NewTLS(config), nil
 }
 
-// explain words the failure of a call for a person.
+// explain returns the error of a failed call with a remedy.
 func (o *queryOptions) explain(address, what string, err error) error {
 	failure, ok := status.FromError(err)
 	if !ok || errors.As(err, new(*exitcode.Error)) {
@@ -120,7 +120,7 @@ func (o *queryOptions) explain(address, what string, err error) error {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		hint = "; show a certificate that the server accepts (--cert, --key)"
 	case codes.NotFound, codes.Unknown, codes.InvalidArgument:
-		// The message says what is missing or wrong.
+		// The message names the missing or wrong value.
 	default:
 	}
 	return fmt.Errorf("asking %s for %s: %s (%s)%s", address, what, failure.Message(), failure.Code(), hint)

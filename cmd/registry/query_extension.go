@@ -15,7 +15,7 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// message prints a message of the extension for programs.
+// message prints a message of the extension in a machine-readable format.
 func (q *query) message(m proto.Message) error {
 	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
 	if err != nil {
@@ -24,7 +24,7 @@ func (q *query) message(m proto.Message) error {
 	return inspect.PrintValue(q.out, q.form, rawJSON(string(text)))
 }
 
-// forPrograms tells whether the output is not for a person.
+// forPrograms reports whether the format is machine-readable.
 func (q *query) forPrograms() bool { return q.form == "json" || q.form == "yaml" }
 
 func (q *query) info(ctx context.Context, _ []string) error {

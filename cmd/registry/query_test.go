@@ -52,7 +52,7 @@ func serving(t *testing.T, text string) string {
 	}
 }
 
-// waitServing asks until the server has its content.
+// waitServing waits until the server has loaded its content.
 func waitServing(t *testing.T, address string) string {
 	t.Helper()
 	conn, err := (&connectionFlags{maxMessage: 1 << 20}).dial(address)
@@ -122,8 +122,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate that stands for itself, and returns the file
-// that it is in.
+// certificate returns a self-signed certificate and its file.
 func certificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -146,7 +145,7 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
-// TestQueryTLS asks a server that is not ours over TLS.
+// TestQueryTLS queries a foreign server over TLS.
 func TestQueryTLS(t *testing.T) {
 	pair, file := certificate(t)
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})))

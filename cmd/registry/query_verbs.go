@@ -23,7 +23,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// query asks one server and prints what it answers.
+// query sends a query to one server and prints the answer.
 type query struct {
 	conn          *grpc.ClientConn
 	out, terminal io.Writer
@@ -32,10 +32,10 @@ type query struct {
 	latest        bool
 }
 
-// parallel is how many packages are asked for at a time.
+// parallel is the number of concurrent calls for packages.
 const parallel = 8
 
-// outline reads what a server has: packages, and bundles where they are wanted.
+// outline reads the packages of a server, and its bundles if requested.
 func (q *query) outline(ctx context.Context, bundlesToo bool) (*outline.Catalog, error) {
 	done := progress.Start(q.terminal, q.quiet, "Asking for everything")
 	defer done()
@@ -98,7 +98,7 @@ func receive[M any](open func() (grpc.ServerStreamingClient[M], error)) ([]*M, e
 	}
 }
 
-// tabulated prints a table of what a server has, or of one package of it.
+// tabulated prints a table of the catalog of a server, or of one of its packages.
 func (q *query) tabulated(ctx context.Context, args []string, tabulate func(*outline.Catalog) *table) error {
 	catalog, err := q.outline(ctx, true)
 	if err != nil {
@@ -139,7 +139,7 @@ func (q *query) graph(ctx context.Context, args []string) error {
 	return draw(q.out, form, catalog.Packages[0])
 }
 
-// onePackage asks for one package alone.
+// onePackage reads one package.
 func (q *query) onePackage(ctx context.Context, args []string) error {
 	p, err := api.NewRegistryClient(q.conn).GetPackage(ctx, &api.GetPackageRequest{Name: args[0]})
 	if err != nil {
@@ -180,7 +180,7 @@ func (q *query) onePackage(ctx context.Context, args []string) error {
 	return nil
 }
 
-// bundleValue is a bundle as programs read it.
+// bundleValue is a bundle in the machine-readable output.
 type bundleValue struct {
 	Name        string             `json:"name"`
 	Package     string             `json:"package"`
@@ -192,7 +192,7 @@ type bundleValue struct {
 	Provides    []bundles.GVK      `json:"provides,omitempty"`
 	Requires    []bundles.GVK      `json:"requires,omitempty"`
 	Properties  []bundles.Property `json:"properties,omitempty"`
-	// CSV and Objects are the manifests; one that is no JSON is a string.
+	// CSV and Objects are the manifests. A manifest that is not JSON is a string.
 	CSV     json.RawMessage   `json:"csv,omitempty"`
 	Objects []json.RawMessage `json:"objects,omitempty"`
 }
@@ -223,7 +223,7 @@ func gvks(in []*api.GroupVersionKind) []bundles.GVK {
 	return out
 }
 
-// rawJSON returns a text that is JSON as it is, and others as a string.
+// rawJSON returns a JSON text unchanged, and any other text as a string.
 func rawJSON(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -262,7 +262,7 @@ func (q *query) bundle(ctx context.Context, args []string) error {
 	}
 }
 
-// describeBundle prints a bundle for a person.
+// describeBundle prints a bundle in the human-readable format.
 func describeBundle(out io.Writer, b bundleValue, wide bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, text string) {
@@ -286,7 +286,7 @@ func describeBundle(out io.Writer, b bundleValue, wide bool) error {
 			MinKubeVersion string `json:"minKubeVersion"`
 		} `json:"spec"`
 	}
-	// A bundle without these has no such lines.
+	// A bundle without these fields has no such lines.
 	_ = json.Unmarshal(b.CSV, &csv)
 	line("Display name", csv.Spec.DisplayName)
 	line("Provider", csv.Spec.Provider.Name)
@@ -311,7 +311,7 @@ func describeBundle(out io.Writer, b bundleValue, wide bool) error {
 
 var errBadAPI = errors.New("write an API as GROUP/VERSION/KIND, as in apps/v1/Deployment")
 
-// parseAPI reads group, version and kind; the group may be empty.
+// parseAPI parses group, version and kind. The group may be empty.
 func parseAPI(text string) (bundles.GVK, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
@@ -348,7 +348,7 @@ func (q *query) replaces(ctx context.Context, args []string) error {
 	return q.entries(entries)
 }
 
-// entries prints entries of channels in an order, whatever order they come in.
+// entries prints sorted entries of channels.
 func (q *query) entries(in []*api.ChannelEntry) error {
 	type entry struct {
 		Package  string `json:"package"`

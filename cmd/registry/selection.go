@@ -6,7 +6,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/selectionflags"
 )
 
-// selectionHelp says what commands do whose flags select a part of a catalog.
+// selectionHelp describes the flags that select a part of a catalog.
 const selectionHelp = "The flags --package, --channel, --from, --heads, --dependencies and --selection select a part of\n" +
 	"the catalog. The selected part is a valid catalog. An installed version that is left out can still\n" +
 	"upgrade to every selected version that it could reach before."
@@ -21,8 +21,7 @@ func (o *sourceFlags) addSelectionFlags(cmd *cobra.Command) {
 	}
 }
 
-// completeSelected offers the names of the packages in the catalog that is named
-// already.
+// completeSelected completes the names of the packages in the catalog that an argument names.
 func (o *sourceFlags) completeSelected(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestBuildSelection makes indexes of parts of a catalog.
+// TestBuildSelection builds indexes of parts of a catalog.
 func TestBuildSelection(t *testing.T) {
 	dir, out := writeCatalog(t, sampleCatalog+catalog), t.TempDir()
 	images := filepath.Join(out, "images.yaml")
@@ -51,7 +51,7 @@ func TestBuildSelection(t *testing.T) {
 	}
 }
 
-// TestSelectionFromEnvironment has a variable stand in for a flag.
+// TestSelectionFromEnvironment sets a flag by its variable.
 func TestSelectionFromEnvironment(t *testing.T) {
 	t.Setenv("REGISTRY_PACKAGE", "lamp@>=2.0.0,p")
 	output, failed := run(t.Context(), "build", writeCatalog(t, sampleCatalog+catalog), "-o", filepath.Join(t.TempDir(), "index"))

@@ -28,7 +28,7 @@ type serveOptions struct {
 	host           string
 	port           string
 	metricsAddress string
-	// metricsGiven tells that somebody has asked for that address.
+	// metricsGiven is set if the user has set the address.
 	metricsGiven    bool
 	terminationLog  string
 	shutdownTimeout time.Duration
@@ -133,11 +133,10 @@ func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer)
 	}), stopTracing(ctx, tracing))
 }
 
-// The heap may grow by this much, in percent of what is in use, before garbage
-// is collected. Serving uses next to nothing, and would spend its time collecting
-// that. Making an index uses more, for a short time: it is kept, as far as it
-// can be, within what a small container allows. So is what many calls at once
-// leave behind, which has that much room besides what is in use at rest.
+// The percentages are the growth of the heap before a garbage collection. Serving uses little
+// memory and would otherwise collect often. Building an index uses more for a short time; the
+// memory limit then fits a small container. While serving, the limit is the memory in use after
+// loading and servingRoom, which many concurrent calls may use.
 const (
 	loadingGCPercent   = 100
 	loadingMemoryLimit = 40 << 20
@@ -145,9 +144,8 @@ const (
 	servingRoom        = 20 << 20
 )
 
-// collectOften sets how often garbage is collected, unless the environment says
-// so, and afterwards gives back what loading took: left alone the runtime keeps
-// it for minutes.
+// collectOften sets the garbage collection for loading or serving, unless the environment sets it.
+// After loading it releases the memory, which the Go runtime would keep for minutes.
 func collectOften(loading bool) {
 	percent, limit := servingGCPercent, int64(math.MaxInt64)
 	if loading {
@@ -157,7 +155,7 @@ func collectOften(loading bool) {
 	if loading {
 		return
 	}
-	// What pools hold is dropped in the second round.
+	// The second collection frees the contents of pools.
 	runtime.GC()
 	debug.FreeOSMemory()
 	var atRest runtime.MemStats
@@ -165,7 +163,7 @@ func collectOften(loading bool) {
 	setGC(percent, int64(atRest.HeapAlloc)+servingRoom) //nolint:gosec // less than there is memory
 }
 
-// setGC sets what the environment does not.
+// setGC sets what the environment does not set.
 func setGC(percent int, limit int64) {
 	if _, decided := os.LookupEnv("GOGC"); !decided {
 		debug.SetGCPercent(percent)
@@ -198,7 +196,7 @@ func (o *serveOptions) serve(ctx context.Context, from server.Source, logger *sl
 	return nil
 }
 
-// stopTracing sends the last traces, for a moment: the collector may be gone.
+// stopTracing sends the last traces, within a short timeout, because the collector may be unreachable.
 func stopTracing(ctx context.Context, tracing *server.Tracing) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
@@ -219,7 +217,7 @@ func oneSource(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%w: %s; see '%s --help'", errOneSource, cmd.UseLine(), cmd.CommandPath())
 }
 
-// check reports flags whose values are of no use.
+// check returns an error for invalid values.
 func (o *serveOptions) check() error {
 	if _, err := strconv.ParseUint(o.port, 10, 16); err != nil {
 		return fmt.Errorf("%w, found %q", errBadPort, o.port)
@@ -240,7 +238,7 @@ func (o *serveOptions) check() error {
 	return nil
 }
 
-// off lets "0" stand for nothing, as it does for other servers.
+// off returns an empty address for "0", which disables an endpoint as in other servers.
 func off(address string) string {
 	if address == "0" {
 		return ""
@@ -248,9 +246,8 @@ func off(address string) string {
 	return address
 }
 
-// freeMetricsAddress returns where metrics are served; empty for nowhere. Where
-// "opm serve" runs no such port need be free, so one that is taken is an error
-// only when somebody has asked for it.
+// freeMetricsAddress returns the address of the metrics; empty for none. A port in use is an error
+// only if the user has set the address, because "opm serve" needs no such port.
 func (o *serveOptions) freeMetricsAddress(ctx context.Context, logger *slog.Logger) (string, error) {
 	address := off(o.metricsAddress)
 	if address == "" {
@@ -260,7 +257,7 @@ func (o *serveOptions) freeMetricsAddress(ctx context.Context, logger *slog.Logg
 	listener, err := config.Listen(ctx, "tcp", address)
 	switch {
 	case err == nil:
-		// The server opens it again.
+		// The server opens the port again.
 		if err := listener.Close(); err != nil {
 			return "", fmt.Errorf("trying the metrics port: %w", err)
 		}
@@ -272,12 +269,12 @@ func (o *serveOptions) freeMetricsAddress(ctx context.Context, logger *slog.Logg
 	return "", nil
 }
 
-// defaultTerminationLog is where Kubernetes looks for the reason of a failure.
+// defaultTerminationLog is the file from which Kubernetes reads the reason of a failure.
 const defaultTerminationLog = "/dev/termination-log"
 
-// leaveTerminationMessage leaves the reason of a failure where Kubernetes, or
-// whoever named the file, looks for it. That the usual place cannot be written to
-// is no reason to complain: outside of a container nobody looks there.
+// leaveTerminationMessage writes the reason of a failure to the termination log. It reports a
+// failed write only if the user has set the file: outside a container the default file does not
+// exist.
 func (o *serveOptions) leaveTerminationMessage(logs io.Writer, failure error) {
 	if failure == nil || o.terminationLog == "" {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/server"
 )
 
-// limitFlags are the flags that bound what clients may take.
+// limitFlags are the flags that bound what clients may use.
 type limitFlags struct {
 	values  server.Limits
 	request pulling.ByteSize
@@ -44,7 +44,7 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 		"shortest time between two pings of a client; a client that pings more often is disconnected")
 }
 
-// limits returns what the flags say.
+// limits returns the limits that the flags set.
 func (o *limitFlags) limits() server.Limits {
 	l := o.values
 	l.RequestBytes = int(min(o.request, math.MaxInt32))

@@ -20,20 +20,18 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// sourceFlags are the flags that say how content is read. Every command that
-// reads a catalog takes them, so that an argument means the same to all.
+// sourceFlags are the flags for reading content. Every command that reads a catalog has them, so an
+// argument means the same for all.
 type sourceFlags struct {
 	allowEmpty bool
-	// selection says what is kept of the content; commands that do not take its
-	// flags keep everything.
+	// selection is the part of the content to keep. Commands without its flags keep everything.
 	selection selectionflags.Flags
 
 	cacheDir string
-	// cacheOnly asks to fill the cache and end instead of serving.
+	// cacheOnly fills the cache and then ends the program.
 	cacheOnly bool
-	// cacheEnforceIntegrity compares what is cached with the content before it
-	// is used, instead of afterwards. What is wrong is rebuilt, whatever it
-	// says.
+	// cacheEnforceIntegrity compares the cache with the content before using the cache, instead of
+	// afterwards. Any damaged or outdated cache is rebuilt.
 	cacheEnforceIntegrity bool
 
 	poll    time.Duration
@@ -49,7 +47,7 @@ func (o *sourceFlags) AddFlags(flags *pflag.FlagSet) {
 	o.pulling.AddFlags(flags)
 }
 
-// addCacheFlags adds what "opm serve" has to say about its cache.
+// addCacheFlags adds the cache flags of "opm serve".
 func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cacheDir, "cache-dir", "",
 		"directory that caches what was read, for a faster start; missing or stale content is rebuilt")
@@ -58,7 +56,7 @@ func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 		"compare a cached index with the content before its use, not afterwards; a wrong index is rebuilt in both cases")
 }
 
-// check reports flags whose values are of no use.
+// check returns an error for invalid values.
 func (o *sourceFlags) check() error {
 	if o.poll < 0 {
 		return fmt.Errorf("--poll %w, found %s", errNegative, o.poll)
@@ -72,9 +70,8 @@ const (
 	configMapPrefix = "configmap:"
 )
 
-// open finds out what an argument names: an image as "oci:REFERENCE", a mounted
-// ConfigMap as "configmap:DIR" or by what it holds, an index file or a
-// directory. It does not read the content.
+// open returns the source that an argument names: an image as "oci:REFERENCE", a mounted ConfigMap
+// as "configmap:DIR" or by its files, an index file or a directory. It does not read the content.
 func (o *sourceFlags) open(argument string, logger *slog.Logger) (server.Source, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -92,7 +89,7 @@ func (o *sourceFlags) open(argument string, logger *slog.Logger) (server.Source,
 	return o.openPath(argument, filter)
 }
 
-// openPath finds out what a path leads to.
+// openPath returns the source at a path.
 func (o *sourceFlags) openPath(path string, filter source.Filter) (server.Source, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -116,7 +113,7 @@ func (o *sourceFlags) openPath(path string, filter source.Filter) (server.Source
 
 var errSelectIndex = errors.New("is an index file, of which nothing can be selected: give the selection to 'registry build', which makes such a file")
 
-// filter returns what is kept of the content of an argument.
+// filter returns the filter for the content of an argument.
 func (o *sourceFlags) filter(argument string, logger *slog.Logger) (source.Filter, error) {
 	selected, err := o.selection.Selection(strings.TrimPrefix(argument, imagePrefix))
 	if err != nil {
@@ -125,8 +122,7 @@ func (o *sourceFlags) filter(argument string, logger *slog.Logger) (source.Filte
 	return source.Filter{Selection: selected, Logger: logger}, nil
 }
 
-// isLikeImage tells whether what is no file looks like the name of an image:
-// one with a registry in front.
+// isLikeImage reports whether an argument looks like the name of an image with a registry.
 func isLikeImage(argument string) bool {
 	host, rest, ok := strings.Cut(argument, "/")
 	return ok && rest != "" && !strings.HasPrefix(host, ".") && strings.ContainsAny(host, ".:")
@@ -144,7 +140,7 @@ func (o *sourceFlags) openImage(reference string, filter source.Filter) (server.
 	}, nil
 }
 
-// What keeps --cache-only from doing its work.
+// The errors that prevent --cache-only.
 var (
 	errNoCacheDir = errors.New("--cache-only fills a cache: name its directory with --cache-dir")
 	errNotCached  = errors.New("--cache-only: only a directory or an image has a cache; " +
@@ -153,7 +149,7 @@ var (
 	errSeeWarnings    = errors.New("the warnings say why")
 )
 
-// fillCache reads the content for what reading it leaves behind.
+// fillCache reads the content to fill the cache.
 func (o *sourceFlags) fillCache(ctx context.Context, from server.Source, logger *slog.Logger) error {
 	if o.cacheDir == "" {
 		return errNoCacheDir
@@ -168,7 +164,7 @@ func (o *sourceFlags) fillCache(ctx context.Context, from server.Source, logger 
 		return fmt.Errorf("filling the cache: %w", err)
 	}
 	stats := x.Stats()
-	// Only the index of a cache says what it was made of. Of nothing there is none.
+	// Only a cached index records its source. An empty one records nothing.
 	if len(x.Sources()) == 0 && stats.Packages > 0 {
 		return fmt.Errorf("%w %s: %w", errCacheNotFilled, o.cacheDir, whyNotWritable(o.cacheDir))
 	}
@@ -176,8 +172,7 @@ func (o *sourceFlags) fillCache(ctx context.Context, from server.Source, logger 
 	return nil
 }
 
-// whyNotWritable tries to write to a directory, or where it would be made, and
-// returns what keeps it from that.
+// whyNotWritable tries to write to a directory, or to its nearest existing parent, and returns the error.
 func whyNotWritable(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
 		return whyNotWritable(filepath.Dir(dir))

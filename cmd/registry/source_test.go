@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// flagsOf returns source flags after parsing.
+// flagsOf parses arguments and returns the source flags.
 func flagsOf(t *testing.T, args ...string) *sourceFlags {
 	t.Helper()
 	var o sourceFlags

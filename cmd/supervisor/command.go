@@ -21,15 +21,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 )
 
-// agent is what the process tells API servers of itself.
+// agent is the user agent for API servers.
 const agent = "chandlery-supervisor"
 
-// gcPercent is by how much the heap may grow before garbage is collected, unless
-// the environment says so. The process holds much and makes little garbage, so
-// that collecting more often than Go does by default costs next to nothing.
+// gcPercent is the growth of the heap before a garbage collection, unless the environment sets it.
+// The process holds much memory and allocates little, so collecting more often than Go's default
+// costs almost nothing.
 const gcPercent = 50
 
-// newCommand gives the command with its sub-commands.
+// newCommand returns the root command with its sub-commands.
 func newCommand() *cobra.Command {
 	p := program.Program{
 		Name: "supervisor", Short: "Keep the operators of a cluster installed and up to date",

@@ -11,18 +11,18 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// Set by the linker.
+// The linker sets these.
 var (
 	version = "devel"
 	commit  = "unknown"
 )
 
-// envPrefix begins the names of the variables that stand in for flags.
+// envPrefix is the prefix of the variables that set flags.
 const envPrefix = "SUPERVISOR"
 
 func main() {
-	// The signals stay caught until the very end: a second one, as supervising
-	// programs send it to a whole process group, must not cut off the hand-over.
+	// The signals stay handled until the end. Process managers may send a second signal to the
+	// whole process group, which must not interrupt the release of the Lease.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newCommand().ExecuteContext(ctx); err != nil {

@@ -19,48 +19,48 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/layer"
 )
 
-// Prefix begins the names of the images.
+// Prefix is the prefix of the image names.
 const Prefix = "chandlery/"
 
-// User is the number of the user, and of its group, that the programs run as.
+// User is the ID of the user and the group that the programs run as.
 const User = 65532
 
-// Options say what to build.
+// Options select what [Build] builds.
 type Options struct {
-	// Dir is inside the checkout to build from; empty for the working directory.
+	// Dir is a directory of the checkout to build from; empty for the working directory.
 	Dir string
-	// Version and Commit are what the programs report, and the labels say.
+	// Version and Commit are reported by the programs and written to the labels.
 	Version, Commit string
-	// Created is the time that the images and their files carry. It belongs to the
-	// commit, not to the build: a build that is repeated has to give the same.
+	// Created is the time of the images and their files. It is the time of the commit, not of the
+	// build, because a repeated build must produce the same images.
 	Created time.Time
-	// Platforms are those to build for; none for all that are supported.
+	// Platforms are the platforms to build for; empty for all supported platforms.
 	Platforms []v1.Platform
-	// Images are the names of those to build; none for all.
+	// Images are the names of the images to build; empty for all.
 	Images []string
 
-	// roots is the module that the certificates come from.
+	// roots is the module that provides the certificates.
 	roots debug.Module
 }
 
-// createdBy is what the history of the images names.
+// createdBy is the creator in the history of the images.
 const createdBy = modulePath + "/deploy/images"
 
-// Platforms returns the platforms that images are made for.
+// Platforms returns the supported platforms.
 func Platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 }
 
-// Local is the platform of containers on this machine.
+// Local returns the platform of containers on this machine.
 func Local() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
 
 // Image is a program's image for one or more platforms.
 type Image struct {
-	// Name is that of the image, without registry and tag.
+	// Name is the name of the image, without registry and tag.
 	Name string
-	// Index is the image, one manifest a platform.
+	// Index is the image index, with one manifest for each platform.
 	Index v1.ImageIndex
-	// Platforms are what the index holds, in its order.
+	// Platforms are the images in Index, in the same order.
 	Platforms []PlatformImage
 }
 
@@ -68,11 +68,11 @@ type Image struct {
 type PlatformImage struct {
 	Platform v1.Platform
 	Image    v1.Image
-	// SBOM lists what the image is made of; it refers to the image.
+	// SBOM lists the components of the image. It refers to the image.
 	SBOM v1.Image
 }
 
-// Build makes the images of all programs.
+// Build builds the images of the selected programs.
 func Build(ctx context.Context, o Options) ([]Image, error) {
 	if len(o.Platforms) == 0 {
 		o.Platforms = Platforms()
@@ -99,7 +99,7 @@ func Build(ctx context.Context, o Options) ([]Image, error) {
 	return all, nil
 }
 
-// programs returns those of the images that are asked for.
+// programs returns the programs whose images are selected.
 func (o Options) programs() ([]program, error) {
 	if len(o.Images) == 0 {
 		return programs(), nil
@@ -165,7 +165,7 @@ func (o Options) platformImage(p program, platform v1.Platform, base v1.Layer, c
 	return PlatformImage{Platform: platform, Image: image, SBOM: sbom}, nil
 }
 
-// labels describe an image as the OCI image specification proposes.
+// labels returns the labels that the OCI image specification recommends.
 func (o Options) labels(p program) map[string]string {
 	const source = "https://" + modulePath
 	labels := map[string]string{
@@ -180,7 +180,7 @@ func (o Options) labels(p program) map[string]string {
 	return full
 }
 
-// baseLayer is what both images have in common and rarely changes.
+// baseLayer returns the layer that all images share and that rarely changes.
 func baseLayer(created time.Time) (v1.Layer, error) {
 	roots, err := certificates()
 	if err != nil {
@@ -211,7 +211,7 @@ func set(names []string) map[string]struct{} {
 	return all
 }
 
-// Names are those of the images, in the order in which [Build] returns them.
+// Names returns the names of the images, in the order in which [Build] returns them.
 func Names() []string {
 	var names []string
 	for _, p := range programs() {

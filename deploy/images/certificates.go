@@ -13,14 +13,14 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// certificatesFile is where Go, and most else, looks for the authorities to trust.
+// certificatesFile is the file in which Go and most other programs look for trusted authorities.
 const certificatesFile = "etc/ssl/certs/ca-certificates.crt"
 
-// certificatesModule is where their certificates come from.
+// certificatesModule is the module that provides the certificates.
 const certificatesModule = "golang.org/x/crypto/x509roots/fallback"
 
-// certificates returns the authorities of Mozilla's list as PEM. Those that are to
-// be trusted for some certificates only are left out, as a file cannot say so.
+// certificates returns the authorities of Mozilla's list as PEM. It omits authorities that are
+// trusted for some certificates only, because PEM cannot express such constraints.
 func certificates() ([]byte, error) {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
@@ -34,7 +34,7 @@ func certificates() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// certificatesVersion says of when the certificates are.
+// certificatesVersion returns the module of the certificates with its version.
 func (o Options) certificatesVersion(ctx context.Context) (debug.Module, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-json", certificatesModule)
 	cmd.Dir, cmd.Env = o.Dir, append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")

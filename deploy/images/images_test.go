@@ -23,7 +23,7 @@ import (
 	"github.com/chandlery/chandlery/deploy/images"
 )
 
-// options build for this machine only, as the rest differs in nothing but names.
+// options build for this machine only. Images for other platforms differ only in names.
 func options() images.Options {
 	return images.Options{
 		Version: "v1.2.3+test", Commit: "0123456789", Created: time.Unix(1_700_000_000, 0),
@@ -88,7 +88,7 @@ func expectConfig(t *testing.T, image images.Image) {
 	}
 }
 
-// expectReferrer finds the list of what the image is made of, from the image.
+// expectReferrer finds the SBOM of an image through the image.
 func expectReferrer(t *testing.T, repository name.Repository, p images.PlatformImage) {
 	t.Helper()
 	digest, err := p.Image.Digest()
@@ -110,7 +110,7 @@ func expectReferrer(t *testing.T, repository name.Repository, p images.PlatformI
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This registry tells another type in its list than the manifest has.
+	// The registry of this test lists another type than the manifest has.
 	if own, err := artifact.Manifest(); err != nil || own.ArtifactType != string(images.SPDX) {
 		t.Errorf("the type of the referrer is %q, %v, want %s", own.ArtifactType, err, images.SPDX)
 	}
@@ -136,7 +136,7 @@ func expectReferrer(t *testing.T, repository name.Repository, p images.PlatformI
 	}
 }
 
-// expectRuns runs the program that is in the image.
+// expectRuns runs the program of an image.
 func expectRuns(t *testing.T, image images.Image) {
 	t.Helper()
 	root := t.TempDir()
@@ -151,7 +151,7 @@ func expectRuns(t *testing.T, image images.Image) {
 	}
 }
 
-// TestSameCommitSameDigest builds twice and changes what must not matter.
+// TestSameCommitSameDigest builds twice and changes what must not affect the digest.
 func TestSameCommitSameDigest(t *testing.T) {
 	o := options()
 	o.Images = []string{"chandlery/registry"}

@@ -17,19 +17,19 @@ import (
 
 const modulePath = "github.com/chandlery/chandlery"
 
-// program is what an image is made for.
+// program is a program that has an image.
 type program struct {
-	// name is that of the program, of the image, and of the folder in cmd/.
+	// name is the name of the program, of the image, and of the folder in cmd/.
 	name, title, description string
-	// command are the arguments where a container gives none.
+	// command are the default arguments of a container.
 	command []string
-	// ports are where it listens unless flags say otherwise.
+	// ports are the default ports of the program.
 	ports []string
-	// links are other names that it is known by.
+	// links are additional paths of the program.
 	links []string
 }
 
-// programs are those that have an image, in the order in which they are shown.
+// programs returns the programs that have an image, in display order.
 func programs() []program {
 	return []program{
 		{
@@ -37,7 +37,7 @@ func programs() []program {
 			description: "Serves a catalog of operators over gRPC",
 			command:     []string{"serve", "/configs"},
 			ports:       []string{"50051/tcp", "9090/tcp"},
-			// Catalog images that were written for opm call it by this name.
+			// Catalog images that were built for opm use this name.
 			links: []string{"bin/opm"},
 		},
 		{
@@ -49,7 +49,7 @@ func programs() []program {
 	}
 }
 
-// binary is a program that has been compiled.
+// binary is a compiled program.
 type binary struct {
 	body []byte
 	info *debug.BuildInfo
@@ -71,7 +71,7 @@ func (o Options) compileIn(ctx context.Context, dir, name string, platform v1.Pl
 		"-ldflags", fmt.Sprintf("-s -w -X main.version=%s -X main.commit=%s", o.Version, o.Commit),
 		"-o", file, modulePath+"/cmd/"+name)
 	cmd.Dir = o.Dir
-	// What a user has set for other builds must not show in the result.
+	// Settings of the user for other builds must not affect the result.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
 		"GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0")
 	var output bytes.Buffer

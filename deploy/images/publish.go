@@ -16,8 +16,7 @@ import (
 
 var errNoTag = errors.New("name at least one tag")
 
-// Push writes an image and the lists of what it is made of to a repository, and
-// lets the tags point to it.
+// Push writes an image and its SBOMs to a repository and points the tags to the image.
 func (i Image) Push(ctx context.Context, repository name.Repository, tags []string, options ...remote.Option) error {
 	if len(tags) == 0 {
 		return fmt.Errorf("pushing %s: %w", i.Name, errNoTag)
@@ -44,8 +43,8 @@ func (i Image) Push(ctx context.Context, repository name.Repository, tags []stri
 	return nil
 }
 
-// WriteLayout writes images to a new OCI layout, each under its name and each of
-// the tags. What was in the folder is replaced if it was a layout.
+// WriteLayout writes images to a new OCI layout, each with its name and each of the tags. It
+// replaces an existing layout.
 func WriteLayout(dir string, all []Image, tags []string) error {
 	if len(tags) == 0 {
 		return fmt.Errorf("writing the layout %s: %w", dir, errNoTag)
@@ -57,7 +56,7 @@ func WriteLayout(dir string, all []Image, tags []string) error {
 	for _, image := range all {
 		for _, tag := range tags {
 			if err := path.AppendIndex(image.Index, layout.WithAnnotations(map[string]string{
-				// containerd takes the first for the whole name, others the second.
+				// containerd reads the first as the whole name. Other tools read the second.
 				"io.containerd.image.name":          "docker.io/" + image.Name + ":" + tag,
 				"org.opencontainers.image.ref.name": image.Name + ":" + tag,
 			})); err != nil {
@@ -73,8 +72,8 @@ func WriteLayout(dir string, all []Image, tags []string) error {
 	return nil
 }
 
-// freshLayout makes a folder an empty layout. Other folders than layouts are left
-// alone: a mistyped path must not cost anybody their files.
+// freshLayout makes a folder an empty layout. It returns an error for a folder that holds other
+// files, because a mistyped path must not delete them.
 func freshLayout(dir string) (layout.Path, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
@@ -95,7 +94,7 @@ func freshLayout(dir string) (layout.Path, error) {
 	return path, nil
 }
 
-// CompressedSize is how much is transferred of an image, without what describes it.
+// CompressedSize returns the number of bytes that a pull of the image's layers transfers.
 func CompressedSize(image v1.Image) (int64, error) {
 	layers, err := image.Layers()
 	if err != nil {

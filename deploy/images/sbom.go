@@ -21,11 +21,10 @@ import (
 	"github.com/chandlery/chandlery/bundles/image/assembly"
 )
 
-// SPDX is the media type of the list of what an image is made of.
+// SPDX is the media type of an SBOM.
 const SPDX types.MediaType = "application/spdx+json"
 
-// sbom makes the list of what an image is made of, as an artifact that refers to
-// the image.
+// sbom returns the SBOM of an image, as an artifact that refers to the image.
 func (o Options) sbom(p program, platform v1.Platform, image v1.Image, compiled binary) (v1.Image, error) {
 	text, err := json.MarshalIndent(o.document(p, platform, compiled), "", "  ")
 	if err != nil {
@@ -40,8 +39,7 @@ func (o Options) sbom(p program, platform v1.Platform, image v1.Image, compiled 
 	return assembly.Artifact(SPDX, static.NewLayer(append(text, '\n'), SPDX), refers, o.Created)
 }
 
-// document lists the program, the modules that it was built from, Go's own
-// library, and the certificates.
+// document lists the program, the modules that it was built from, Go's standard library, and the certificates.
 func (o Options) document(p program, platform v1.Platform, compiled binary) *spdx.Document {
 	sum := sha256.Sum256(compiled.body)
 	digest := hex.EncodeToString(sum[:])
@@ -73,7 +71,7 @@ func (o Options) document(p program, platform v1.Platform, compiled binary) *spd
 	return doc
 }
 
-// modules returns what a program was built from.
+// modules returns the modules that a program was built from.
 func modules(info *debug.BuildInfo) []debug.Module {
 	all := []debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}}
 	for _, dep := range info.Deps {
@@ -92,7 +90,7 @@ func modulePackage(m debug.Module) *spdx.Package {
 		PackageDownloadLocation: "NOASSERTION", PackageLicenseConcluded: "NOASSERTION",
 		PackageLicenseDeclared: "NOASSERTION", PackageCopyrightText: "NOASSERTION",
 		PrimaryPackagePurpose: "LIBRARY",
-		// The files are inside the program, where nobody can tell them apart.
+		// The files are compiled into the program and cannot be told apart.
 		FilesAnalyzed: false, IsFilesAnalyzedTagPresent: true,
 		PackageExternalReferences: []*spdx.PackageExternalReference{{
 			Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,
@@ -105,7 +103,7 @@ func modulePackage(m debug.Module) *spdx.Package {
 	return pkg
 }
 
-// identifier replaces what identifiers of SPDX cannot hold.
+// identifier replaces the characters that an SPDX identifier must not contain.
 func identifier(path string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
@@ -119,7 +117,7 @@ func relationship(from common.ElementID, kind string, to common.ElementID) *spdx
 	return &spdx.Relationship{RefA: common.MakeDocElementID("", string(from)), Relationship: kind, RefB: common.MakeDocElementID("", string(to))}
 }
 
-// SBOMText returns the list of what an image is made of, SPDX 2.3 as JSON.
+// SBOMText returns the SBOM of an image, SPDX 2.3 as JSON.
 func (p PlatformImage) SBOMText() ([]byte, error) {
 	layers, err := p.SBOM.Layers()
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	polling  = 200 * time.Millisecond
 )
 
-// install applies the prerequisites, and then the product, as the documents say.
+// install applies the prerequisites and then the product, as the documentation describes.
 func install(t *testing.T) {
 	t.Helper()
 	if len(kubectl(t, "get", "namespace", "olm", "--ignore-not-found")) == 0 {
@@ -27,16 +27,15 @@ func install(t *testing.T) {
 	t.Logf("%s", kubectl(t, "apply", "-k", ".."))
 }
 
-// kubectl runs it with the rights of an administrator and returns what it prints.
+// kubectl runs kubectl as an administrator and returns what it prints.
 func kubectl(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cp := controlplane.Get(t)
 	return output(t, cp.Kubectl(), append([]string{"--kubeconfig", cp.Kubeconfig()}, args...)...)
 }
 
-// TestOneApplyIsEnough applies everything to a cluster that knows none of it, and
-// again, as whoever updates does. Admission holds the pods to the restricted
-// standard, the scheduler spreads them.
+// TestOneApplyIsEnough applies everything to an empty cluster, and applies it again, as an update
+// does. Admission enforces the restricted standard on the pods, and the scheduler spreads them.
 func TestOneApplyIsEnough(t *testing.T) {
 	cp := controlplane.Get(t)
 	for range 2 {

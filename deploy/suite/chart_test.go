@@ -38,7 +38,7 @@ func program(t *testing.T) string {
 // TestChartInstallsTheSame compares the chart without settings with the manifests.
 func TestChartInstallsTheSame(t *testing.T) {
 	plain := everything(t)
-	// Helm makes the namespace of a release, or finds it there.
+	// Helm creates the namespace of a release or uses an existing one.
 	delete(plain, "Namespace /chandlery-system")
 	got := rendered(t)
 	for _, u := range got {
@@ -57,7 +57,7 @@ func TestChartInstallsTheSame(t *testing.T) {
 	}
 }
 
-// text gives an object as YAML, in which differences are read best.
+// text returns an object as YAML, which makes differences easy to read.
 func text(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	encoded, err := yaml.Marshal(u.Object)
@@ -67,7 +67,7 @@ func text(t *testing.T, u *unstructured.Unstructured) string {
 	return string(encoded)
 }
 
-// withoutHelm removes what only a release has.
+// withoutHelm removes the metadata that only a release has.
 func withoutHelm(u *unstructured.Unstructured) {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	for _, name := range []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
@@ -81,7 +81,7 @@ func withoutHelm(u *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
-// TestChartIsSound lets helm look at it, and the API server at what it renders.
+// TestChartIsSound checks the chart with helm lint and sends what it renders to the API server.
 func TestChartIsSound(t *testing.T) {
 	output(t, program(t), "lint", "--strict", chart)
 	cp := controlplane.Get(t)
@@ -94,7 +94,7 @@ func TestChartIsSound(t *testing.T) {
 	output(t, cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", file)
 }
 
-// TestSettingsReachTheProgram sets everything and looks at the Deployment.
+// TestSettingsReachTheProgram changes every setting and checks the Deployment.
 func TestSettingsReachTheProgram(t *testing.T) {
 	all := rendered(t, "--values", "testdata/values.yaml")
 	deployment := as[appsv1.Deployment](t, all, "Deployment chandlery-system/chandlery-supervisor")
@@ -132,7 +132,7 @@ func TestSettingsReachTheProgram(t *testing.T) {
 	}
 }
 
-// TestServiceMonitorsAgree compares the optional one of both ways.
+// TestServiceMonitorsAgree compares the optional ServiceMonitor of the chart and of the manifests.
 func TestServiceMonitorsAgree(t *testing.T) {
 	const key = "ServiceMonitor chandlery-system/chandlery-supervisor"
 	charted := rendered(t, "--set", "metrics.serviceMonitor.enabled=true")[key]
@@ -147,7 +147,7 @@ func TestServiceMonitorsAgree(t *testing.T) {
 	}
 }
 
-// TestWrongSettingsAreRefused by the schema, with the name of the setting.
+// TestWrongSettingsAreRefused checks that the schema refuses wrong settings and names them.
 func TestWrongSettingsAreRefused(t *testing.T) {
 	for setting, name := range map[string]string{
 		"replicas=0":                             "replicas",

@@ -1,3 +1,2 @@
-// Package suite holds the tests of the manifests: on a real API server, against
-// each other and against what docs/security.md says.
+// Package suite tests the manifests: on a real API server, against each other and against docs/security.md.
 package suite

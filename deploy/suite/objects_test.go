@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// objects are what is applied, by kind, namespace and name.
+// objects are the applied objects by kind, namespace and name.
 type objects map[string]*unstructured.Unstructured
 
 // kustomized renders a folder of this repository as "kubectl apply -k" does.

@@ -35,7 +35,7 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// refusals are the requests that the API server has forbidden.
+// refusals are the requests that the API server refused as forbidden.
 type refusals struct {
 	mu   sync.Mutex
 	seen []string
@@ -45,7 +45,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// watch notes what is forbidden on the way through next.
+// watch records the forbidden requests among those that pass through next.
 func (r *refusals) watch(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -70,8 +70,8 @@ func (r *refusals) all() []string {
 	return slices.Clone(r.seen)
 }
 
-// scene is a cluster with everything applied, and a supervisor at work in it that
-// has the rights of the ServiceAccount and no others.
+// scene is a cluster with everything applied. Its supervisor has the permissions of the
+// ServiceAccount and no others.
 type scene struct {
 	client.Client
 	*gomega.WithT
@@ -80,8 +80,7 @@ type scene struct {
 	cp *controlplane.ControlPlane
 }
 
-// TestRightsAreEnough installs operators, hosts catalogs and cleans up, and sees
-// nothing forbidden.
+// TestRightsAreEnough installs operators, hosts catalogs and cleans up, and expects no forbidden request.
 func TestRightsAreEnough(t *testing.T) {
 	cp := controlplane.Get(t)
 	c := controlplane.Client(t)
@@ -149,7 +148,7 @@ func (s *scene) registry() string {
 	return programs.Serve(s.t, programs.Registry(s.t), filepath.Join(root, "examples", "catalog"))
 }
 
-// approve approves the plan of a namespace when it is there.
+// approve waits for an InstallPlan in a namespace and approves it.
 func (s *scene) approve(namespace string) {
 	s.t.Helper()
 	s.Eventually(func(g gomega.Gomega) {
@@ -163,7 +162,7 @@ func (s *scene) approve(namespace string) {
 	}, patience, polling).Should(gomega.Succeed())
 }
 
-// succeeds waits until a version is installed and returns its name.
+// succeeds waits until a ClusterServiceVersion has succeeded and returns its name.
 func (s *scene) succeeds(namespace string) string {
 	s.t.Helper()
 	var name string
@@ -179,7 +178,7 @@ func (s *scene) succeeds(namespace string) string {
 	return name
 }
 
-// uninstalls deletes a version and waits until it has been cleaned up.
+// uninstalls deletes a ClusterServiceVersion and waits until its cleanup is complete.
 func (s *scene) uninstalls(namespace, name string) {
 	s.t.Helper()
 	version := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -191,8 +190,8 @@ func (s *scene) uninstalls(namespace, name string) {
 	}, patience, polling).Should(gomega.BeTrue(), "it is still there")
 }
 
-// hosts lets the supervisor run a catalog in the namespace olm, as pods that may
-// run there, and change it.
+// hosts creates an image catalog and a ConfigMap catalog in the namespace olm, and changes the
+// number of replicas. The pods must pass admission.
 func (s *scene) hosts() {
 	s.t.Helper()
 	source := &operatorsv1alpha1.CatalogSource{
@@ -232,7 +231,7 @@ func (s *scene) hosts() {
 	}, patience, polling).Should(gomega.BeTrue(), "the budget of two replicas is still there")
 }
 
-// moves takes a node from under a catalog and waits until nothing is left there.
+// moves stops the node of a catalog's pod and waits until both replicas run on other nodes.
 func (s *scene) moves(catalog string) {
 	s.t.Helper()
 	replicas := func() []corev1.Pod {
@@ -252,7 +251,7 @@ func (s *scene) moves(catalog string) {
 	s.Expect(s.cp.StartNode(s.t.Context(), lost)).To(gomega.Succeed())
 }
 
-// catalogImage pushes a catalog to a registry of the test's own.
+// catalogImage pushes a catalog image to a registry of the test.
 func (s *scene) catalogImage() string {
 	s.t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

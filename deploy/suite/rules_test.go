@@ -38,7 +38,7 @@ func TestEveryRuleIsReviewed(t *testing.T) {
 	}
 }
 
-// TestRulesHaveNoWildcard looks for what would make a list of rules worthless.
+// TestRulesHaveNoWildcard checks that no rule has a wildcard, which would make the list of rules worthless.
 func TestRulesHaveNoWildcard(t *testing.T) {
 	all := everything(t)
 	for key, u := range all {
@@ -46,8 +46,8 @@ func TestRulesHaveNoWildcard(t *testing.T) {
 			continue
 		}
 		for _, rule := range as[rbacv1.ClusterRole](t, all, key).Rules {
-			// Users and groups are out of reach: only accounts that an OperatorGroup
-			// names are acted as.
+			// Users and groups cannot be impersonated: the supervisor impersonates only
+			// ServiceAccounts that an OperatorGroup names.
 			if slices.Contains(rule.Verbs, "impersonate") && !slices.Equal(rule.Resources, []string{"serviceaccounts"}) {
 				t.Errorf("%s: %v", key, rule)
 			}
@@ -69,7 +69,7 @@ func TestRulesHaveNoWildcard(t *testing.T) {
 	}
 }
 
-// flatten gives a line for each right.
+// flatten returns one line for each permission.
 func flatten(role string, rules []rbacv1.PolicyRule) []string {
 	var lines []string
 	for _, rule := range rules {
@@ -91,8 +91,8 @@ func right(role, group, resource, names, verb string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s may %s %s in %q %s", role, verb, resource, group, names))
 }
 
-// tables returns the rights in each table with a column "Verbs" of a document. A
-// table without a column for the role is that of the supervisor.
+// tables returns the permissions in each table of a document that has a column "Verbs". A table
+// without a column for the role belongs to the supervisor.
 func tables(t *testing.T, file string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -150,8 +150,8 @@ func split(text, separator string) []string {
 	return parts
 }
 
-// TestRightsOfUsers pins what the roles give to users of a namespace: a tenant who could
-// write another kind, or any status, would install what no catalog offers.
+// TestRightsOfUsers pins the permissions that the roles grant to users of a namespace. A tenant who
+// could write another kind, or any status, could install what no catalog offers.
 func TestRightsOfUsers(t *testing.T) {
 	all := everything(t)
 	for role, want := range map[string][]string{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits of the servers of [NewHTTPServer].
+// Limits of the servers that [NewHTTPServer] returns.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -15,9 +15,8 @@ const (
 	maxHeader     = 16 << 10
 )
 
-// NewHTTPServer returns a server for small answers, such as metrics and probes,
-// on a listener: each request and each answer has a time in which it must be
-// done. Call its Serve with the same listener.
+// NewHTTPServer returns a server for small answers, such as metrics and probes, on a listener. Each
+// request and each answer has a time limit. Call Serve with the same listener.
 func NewHTTPServer(l *Listener, handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ConnState: l.ConnState,

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestHTTPServer has one client hold as many keep-alive connections as it can
-// get, some of them with a request that is never finished, while others probe.
+// TestHTTPServer has one client hold as many keep-alive connections as it can get while others
+// probe. Some of the connections have a request that never ends.
 func TestHTTPServer(t *testing.T) {
 	const limit = 16
 	raw, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -51,8 +51,7 @@ func TestHTTPServer(t *testing.T) {
 	}
 }
 
-// TestHTTPServerTimeouts makes sure that the server has a bound for each part of
-// a request.
+// TestHTTPServerTimeouts checks that the server limits the time of each part of a request.
 func TestHTTPServerTimeouts(t *testing.T) {
 	s := NewHTTPServer(New(nil, 1, Observer{}), nil)
 	for name, got := range map[string]time.Duration{
@@ -64,7 +63,8 @@ func TestHTTPServerTimeouts(t *testing.T) {
 	}
 }
 
-// TestHTTPServerHeaders sends headers below and above the limit, to which net/http adds some KiB.
+// TestHTTPServerHeaders sends headers below and above the limit. net/http adds some KiB to the
+// limit.
 func TestHTTPServerHeaders(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = NewHTTPServer(New(nil, 1, Observer{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// ownQuiet is how long a connection must have had no request before another
-	// one of the same client takes its place.
+	// ownQuiet is how long a connection must have had no request before a new connection of the
+	// same client replaces it.
 	ownQuiet = 10 * time.Second
-	// share is the part of all connections, as a divisor, that one client may
-	// have before its connections are closed in the middle of a request to make
-	// room for other clients.
+	// share is the part of all connections, as a divisor, that one client may have. Beyond it, the
+	// listener closes connections of the client in the middle of a request to make room for other
+	// clients.
 	share = 4
 	// spareShare is how many connections there may be beyond the limit, as a
 	// divisor of the limit, and leastSpare is the smallest such number.
 	spareShare = 16
 	leastSpare = 2
-	// spareTime is how long a connection beyond the limit is kept.
+	// spareTime is how long a connection beyond the limit stays open.
 	spareTime = 5 * time.Second
 )
 
@@ -31,12 +31,11 @@ type Observer struct {
 	Open func(connections int)
 	// Displaced is called when a connection is closed to make room for another.
 	Displaced func()
-	// Refused is called when a connection of a host finds no room within the
-	// limit.
+	// Refused is called when there is no room within the limit for a connection of a host.
 	Refused func(host string)
 }
 
-// Listener accepts a bounded number of connections. Make one with [New].
+// Listener accepts a bounded number of connections. Create one with [New].
 type Listener struct {
 	net.Listener
 
@@ -57,8 +56,8 @@ type host struct {
 	open int
 }
 
-// New returns a listener that accepts up to limit connections of another
-// listener, and for a moment a sixteenth more; 0 accepts any number.
+// New returns a listener that accepts up to limit connections of another listener, and a sixteenth
+// more for some seconds. A limit of 0 accepts any number.
 func New(l net.Listener, limit int, observer Observer) *Listener {
 	return &Listener{
 		Listener: l, limit: limit, observer: observer, epoch: time.Now(),
@@ -66,7 +65,7 @@ func New(l net.Listener, limit int, observer Observer) *Listener {
 	}
 }
 
-// now returns the time since the listener was made, which never goes back.
+// now returns the monotonic time since the listener was created.
 func (l *Listener) now() time.Duration { return time.Since(l.epoch) }
 
 // Accept implements [net.Listener]. All connections are of type [*Conn].
@@ -104,8 +103,8 @@ func (l *Listener) admit(raw net.Conn) *Conn {
 	return c
 }
 
-// makeRoom reports whether there is room for a connection once another one has
-// been closed or the new one has been made a spare one.
+// makeRoom reports whether there is room for a connection after it has closed another connection or
+// made the new one a spare connection.
 func (l *Listener) makeRoom(c *Conn) bool {
 	if victim := l.victim(c.host); victim != nil {
 		l.displace(victim)
@@ -126,7 +125,7 @@ func (l *Listener) makeRoom(c *Conn) bool {
 	return true
 }
 
-// expired closes a spare connection unless there is room for it by now.
+// expired closes a spare connection unless there is now room for it.
 func (l *Listener) expired(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +139,7 @@ func (l *Listener) expired(c *Conn) {
 	l.dropSpare(c)
 }
 
-// displace closes a connection in favor of another. Its server notices.
+// displace closes a connection in favor of another. The server of the connection gets an error.
 func (l *Listener) displace(c *Conn) {
 	if l.observer.Displaced != nil {
 		l.observer.Displaced()
@@ -149,7 +148,7 @@ func (l *Listener) displace(c *Conn) {
 	_ = c.Conn.Close()
 }
 
-// forget removes a connection from all that the listener knows, once.
+// forget removes a connection from the listener's records, once.
 func (l *Listener) forget(c *Conn) {
 	if _, ok := l.open[c]; !ok {
 		return
@@ -179,12 +178,12 @@ func (l *Listener) report() {
 	}
 }
 
-// networkBits is the part of an IPv6 address that a client does not choose: the other half of
-// the addresses of its network may all be its own.
+// networkBits is the part of an IPv6 address that a client does not choose. One client may own all
+// addresses of a network.
 const networkBits = 64
 
-// HostOf returns the host of an address: connections from all its ports belong
-// to the same client, and so do those from an IPv6 network of 64 bits.
+// HostOf returns the host of an address. Connections from all ports of a host, or from one IPv6
+// network of 64 bits, belong to the same client.
 func HostOf(address net.Addr) string {
 	name, _, err := net.SplitHostPort(address.String())
 	if err != nil {
@@ -209,23 +208,23 @@ type Conn struct {
 	host     *host
 	// expire ends a spare connection.
 	expire *time.Timer
-	// requests are those that the server works on.
+	// requests is the number of requests that the server works on.
 	requests atomic.Int64
-	// active is when a request began or ended last, and used is set once there
-	// was one.
+	// active is the time at which a request last began or ended. used is set after the first
+	// request.
 	active atomic.Int64
 	used   atomic.Bool
 }
 
-// Begin records that the server works on a request of the connection. As long
-// as there is such a request the connection is busy, and is closed to make room
-// for another one only if its client has many.
+// Begin records that the server works on a request of the connection. A connection with such a
+// request is busy. A busy connection is closed to make room only if its client has many
+// connections.
 func (c *Conn) Begin() {
 	c.requests.Add(1)
 	c.used.Store(true)
 }
 
-// End records that the work on a request is done.
+// End records that the server has finished a request.
 func (c *Conn) End() {
 	c.active.Store(int64(c.listener.now()))
 	c.requests.Add(-1)

@@ -26,14 +26,14 @@ func (c *fakeConn) Close() error {
 
 func TestAdmit(t *testing.T) {
 	type step struct {
-		// from is who connects; the connection is then busy, or not, and had its
-		// last request so long ago.
+		// from is the address of the client. busy and idle are the state of the connection and the
+		// time since its last request.
 		from  string
 		busy  bool
 		used  bool
 		quiet time.Duration
-		// refused tells that it is beyond the limit, and closes is the number of
-		// the step whose connection makes room.
+		// refused is set if the connection is beyond the limit. closes is the number of the step
+		// whose connection is closed.
 		refused bool
 		closes  int
 	}
@@ -109,8 +109,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestShare has random clients connect, work and leave. Whenever a connection
-// is refused, no other client has more than a quarter.
+// TestShare has random clients connect, work and leave. Whenever the listener refuses a connection,
+// no other client has more than a quarter.
 func TestShare(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 200 {
@@ -158,7 +158,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestEndOfRequest measures how long a connection has been quiet from the end of its last request.
+// TestEndOfRequest checks that a connection is quiet from the end of its last request.
 func TestEndOfRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := 0
@@ -181,8 +181,8 @@ func TestEndOfRequest(t *testing.T) {
 	})
 }
 
-// TestSpare has connections beyond the limit end after some seconds, unless
-// there is room for them by then.
+// TestSpare checks that connections beyond the limit end after spareTime unless there is room for
+// them by then.
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		displaced := 0
@@ -232,7 +232,7 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// TestHostOf shows which addresses count as one client.
+// TestHostOf checks which addresses count as one client.
 func TestHostOf(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ address, want string }{

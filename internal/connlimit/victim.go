@@ -4,10 +4,10 @@ import "time"
 
 // victim returns the connection to close in favor of a client, or nil.
 //
-// It is one of the client that has the most connections, as far as the new
-// client has fewer: one without a request, or a busy one if the client has more
-// than its share or the new one has none. Otherwise it is a quiet one of the new
-// client itself, or of any client for one that has none.
+// The connection belongs to the client that has the most connections, if the new client has fewer.
+// It has no request; it may be busy if that client has more than its share or the new client has no
+// connection. Otherwise it is a quiet connection of the new client, or of any client if the new
+// client has none.
 func (l *Listener) victim(newcomer *host) *Conn {
 	largest := newcomer
 	for _, h := range l.hosts {
@@ -28,8 +28,8 @@ func (l *Listener) victim(newcomer *host) *Conn {
 	return found
 }
 
-// quiet returns a connection of a client that has had no request for some time,
-// and for a client without connections one of any client that has no request.
+// quiet returns a connection of the client that has had no request for ownQuiet. For a client
+// without connections it returns a connection of any client that has no request.
 func (l *Listener) quiet(newcomer *host) *Conn {
 	if newcomer.open == 0 {
 		return l.worst(func(c *Conn) bool { return !c.busy() })
@@ -40,7 +40,7 @@ func (l *Listener) quiet(newcomer *host) *Conn {
 	})
 }
 
-// worst returns the connection to do without first among those that match.
+// worst returns the connection to close first among those that match.
 func (l *Listener) worst(match func(*Conn) bool) *Conn {
 	var found *Conn
 	for c := range l.open {
@@ -53,9 +53,8 @@ func (l *Listener) worst(match func(*Conn) bool) *Conn {
 
 func (c *Conn) busy() bool { return c.requests.Load() > 0 }
 
-// before reports whether a connection is closed rather than another: those that
-// never had a request come first, then those without one, then those whose last
-// one is longest ago.
+// before reports whether a connection is closed rather than another. Connections that never had a
+// request come first, then idle connections, then those with the oldest activity.
 func (c *Conn) before(other *Conn) bool {
 	if used := c.used.Load(); used != other.used.Load() {
 		return !used

@@ -11,8 +11,7 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// Field numbers of Bundle, which are those of api.Bundle where both have the
-// field, and of the list of bundles in a page.
+// Field numbers of Bundle and of the list of bundles in a page. Fields that api.Bundle also has keep its numbers.
 const (
 	fieldName         protowire.Number = 1
 	fieldPackage      protowire.Number = 2
@@ -27,8 +26,7 @@ const (
 	fieldBundles      protowire.Number = 1
 )
 
-// listedBundle is a bundle of a listing: what filters look at, and its encoding
-// without manifests.
+// listedBundle is a bundle of a listing: the fields that filters use, and the encoding without manifests.
 type listedBundle struct {
 	name, pkg, channel, version string
 	deprecated                  bool
@@ -37,8 +35,7 @@ type listedBundle struct {
 	encoded  []byte
 }
 
-// readBundle reads an encoded api.Bundle. Nothing of the result belongs to the
-// index.
+// readBundle reads an encoded api.Bundle. The result shares no memory with the index.
 func readBundle(message index.Message) (listedBundle, error) {
 	var out listedBundle
 	rest := message.Bytes()
@@ -63,7 +60,7 @@ func readBundle(message index.Message) (listedBundle, error) {
 	return out, nil
 }
 
-// note keeps a field that filters look at.
+// note stores a field that filters use.
 func (b *listedBundle) note(number protowire.Number, value []byte) {
 	switch number {
 	case fieldName:
@@ -78,11 +75,11 @@ func (b *listedBundle) note(number protowire.Number, value []byte) {
 		b.provided = append(b.provided, value)
 	case fieldDeprecation:
 		b.deprecated = true
-	default: // no filter looks at it
+	default: // no filter uses it
 	}
 }
 
-// provides tells whether the bundle brings an API.
+// provides reports whether the bundle provides an API.
 func (b *listedBundle) provides(api bundles.GVK) (bool, error) {
 	for _, encoded := range b.provided {
 		var got registryv1.GroupVersionKind
@@ -100,7 +97,7 @@ func gvkOf(api *registryv1.GroupVersionKind) bundles.GVK {
 	return bundles.GVK{Group: api.GetGroup(), Version: api.GetVersion(), Kind: api.GetKind()}
 }
 
-// place says how a bundle stands in its package.
+// place is the position of a bundle in its package.
 type place struct {
 	head, inDefault, deprecated bool
 }

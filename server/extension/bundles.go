@@ -26,7 +26,7 @@ func (s *Service) ListBundles(
 	if err := p.knows(packages); err != nil {
 		return nil, s.statusError(p.index, err)
 	}
-	// Damage would end the listing early, as if nothing followed.
+	// Damage would end the listing early without an error.
 	if err := p.index.CheckLists(); err != nil {
 		return nil, s.statusError(p.index, err)
 	}
@@ -36,24 +36,22 @@ func (s *Service) ListBundles(
 		return nil, s.statusError(p.index, err)
 	}
 	out := &registryv1.ListBundlesResponse{ContentDigest: p.digest, NextPageToken: p.next(last)}
-	// The bundles are encoded already. As fields that the runtime does not look
-	// into they go out as they are; clients see no difference.
+	// The bundles are already encoded. As unknown fields they are sent unchanged; clients see no difference.
 	out.ProtoReflect().SetUnknown(listing.encoded)
 	return out, nil
 }
 
-// bundleListing is a page of bundles that is being made.
+// bundleListing is a page of bundles under construction.
 type bundleListing struct {
 	*page
 
 	filter *bundleFilter
-	// outline is the package whose bundles are being read.
+	// outline is the package whose bundles are read.
 	outline *outline
 	encoded []byte
 }
 
-// read fills the page and returns the place to go on after; empty when nothing
-// follows.
+// read fills the page and returns the position at which the next page begins; empty if this page is the last.
 func (l *bundleListing) read(ctx context.Context, packages []string) (last string, err error) {
 	for key, message := range l.index.BundlesFrom(l.token.after, packages) {
 		if err := context.Cause(ctx); err != nil {

@@ -19,7 +19,7 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// listed returns "package/channel/name" of bundles, with what they are.
+// listed returns "package/channel/name" of bundles, with their other fields.
 func listed(list []*registryv1.Bundle) []string {
 	var out []string
 	for _, b := range list {
@@ -123,8 +123,7 @@ func TestListBundles(t *testing.T) {
 	}
 }
 
-// A listing says of each bundle what the frozen contract says, without the
-// manifests.
+// A listing has the same fields of each bundle as the frozen contract, without the manifests.
 func TestListBundlesAgreesWithTheFrozenContract(t *testing.T) {
 	t.Parallel()
 	f := startServing(t, sample)
@@ -205,8 +204,8 @@ func TestListBundlesPages(t *testing.T) {
 	}
 }
 
-// catalogOf has that many bundles whose properties have that many bytes. It is
-// JSON, which is read faster than YAML.
+// catalogOf returns a catalog of n bundles with a property of size bytes each. It is JSON, which is
+// parsed faster than YAML.
 func catalogOf(n, size int) string {
 	var b strings.Builder
 	b.WriteString(`{"schema":"olm.package","name":"p","defaultChannel":"c"}{"schema":"olm.channel","package":"p","name":"c","entries":[`)

@@ -9,7 +9,7 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// deprecation returns a deprecation for an answer, or nil where there is none.
+// deprecation returns a deprecation for an answer, or nil if there is none.
 func deprecation(message string) *registryv1.Deprecation {
 	if message == "" {
 		return nil
@@ -17,8 +17,7 @@ func deprecation(message string) *registryv1.Deprecation {
 	return &registryv1.Deprecation{Message: message}
 }
 
-// packageSummary returns a package for an answer, each text and list within its
-// bounds.
+// packageSummary returns a package for an answer, with each text and list within its limits.
 func packageSummary(p *index.Summary) *registryv1.PackageSummary {
 	return &registryv1.PackageSummary{
 		Name: p.Package, DisplayName: clip(p.DisplayName, maxDescription), Provider: clip(p.Provider, maxDescription),
@@ -29,7 +28,7 @@ func packageSummary(p *index.Summary) *registryv1.PackageSummary {
 	}
 }
 
-// texts returns the first of the texts, each within its bounds.
+// texts returns the first texts, each within its limits.
 func texts(list []string) []string {
 	var out []string
 	for _, text := range clipList(list) {
@@ -46,8 +45,7 @@ func apis(list []bundles.GVK) []*registryv1.GroupVersionKind {
 	return out
 }
 
-// upgradeGraph returns a graph for an answer, with those channels only that are
-// wanted; none stands for all.
+// upgradeGraph returns a graph for an answer, with the given channels only; none stands for all.
 func upgradeGraph(g *index.Graph, channels []string) *registryv1.UpgradeGraph {
 	out := &registryv1.UpgradeGraph{Package: g.Package, DefaultChannel: g.DefaultChannel, Deprecation: deprecation(g.Deprecation)}
 	for i := range g.Channels {
@@ -70,7 +68,7 @@ func channelGraph(ch *index.ChannelGraph) *registryv1.ChannelGraph {
 	return out
 }
 
-// missingChannel returns the first of the channels that the graph does not have.
+// missingChannel returns the first of the channels that the graph lacks.
 func missingChannel(g *index.Graph, channels []string) (string, bool) {
 	for _, name := range channels {
 		if !slices.ContainsFunc(g.Channels, func(ch index.ChannelGraph) bool { return ch.Name == name }) {
@@ -80,8 +78,8 @@ func missingChannel(g *index.Graph, channels []string) (string, bool) {
 	return "", false
 }
 
-// deprecatedObjects returns what is deprecated of a package: itself, then
-// channels, then bundles, by name. A bundle of several channels is there once.
+// deprecatedObjects returns the deprecations of a package by name: the package, then channels, then
+// bundles. A bundle of several channels is listed once.
 func deprecatedObjects(g *index.Graph) []*registryv1.DeprecatedObject {
 	var out []*registryv1.DeprecatedObject
 	add := func(kind registryv1.DeprecatedKind, name, message string) {

@@ -38,17 +38,16 @@ func (s *Service) ListDeprecations(
 	return out, nil
 }
 
-// deprecationListing is a page of deprecations that is being made.
+// deprecationListing is a page of deprecations under construction.
 type deprecationListing struct {
 	*page
 
 	objects []*registryv1.DeprecatedObject
 }
 
-// read fills the page with what is deprecated in the packages, or in all if
-// there are none, and returns the place to go on after; empty when nothing
-// follows. A place is the name of a package after the number of its
-// deprecations that have been listed.
+// read fills the page with the deprecations of the packages, or of all packages if none is given.
+// It returns the position at which the next page begins; empty if this page is the last. A position
+// is the number of listed deprecations of a package, followed by the package's name.
 func (l *deprecationListing) read(ctx context.Context, packages []string) (last string, err error) {
 	number, first, _ := strings.Cut(l.token.after, ":")
 	done, err := strconv.Atoi(number)

@@ -1,7 +1,6 @@
-// Package extension answers the RPCs of chandlery.registry.v1 from an index:
-// what a catalog's clients need beyond the frozen api.Registry.
+// Package extension answers the RPCs of chandlery.registry.v1 from an index. These serve what
+// clients need beyond the frozen api.Registry.
 //
-// What decides an answer is apart from what carries it: filters, search,
-// conversion and page tokens are functions of values; [Service] reads the index
-// that is served when a call begins and keeps every answer within its bounds.
+// Filters, search, conversion and page tokens are functions of values. [Service] reads the index
+// that is served when a call begins and keeps every answer within its limits.
 package extension

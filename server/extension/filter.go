@@ -14,7 +14,7 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// bundleFilter says which bundles a listing has. The zero value has all.
+// bundleFilter selects the bundles of a listing. The zero value selects all.
 type bundleFilter struct {
 	channels, names []string
 	provides        *bundles.GVK
@@ -24,7 +24,7 @@ type bundleFilter struct {
 	notDeprecated   bool
 }
 
-// newBundleFilter returns the filter that a request asks for.
+// newBundleFilter returns the filter of a request.
 func newBundleFilter(r *registryv1.ListBundlesRequest) (*bundleFilter, error) {
 	provides, providesErr := wantedAPI(r.GetProvides())
 	versions, versionsErr := versionRange(r.GetVersionRange())
@@ -38,8 +38,7 @@ func newBundleFilter(r *registryv1.ListBundlesRequest) (*bundleFilter, error) {
 	}, nil
 }
 
-// wantedPackages returns the packages that a request is about in byte order,
-// each once; none stands for all.
+// wantedPackages returns the packages of a request in byte order, each once; none stands for all.
 func wantedPackages(names []string) ([]string, error) {
 	if err := checkNames("packages", names); err != nil {
 		return nil, err
@@ -47,7 +46,7 @@ func wantedPackages(names []string) ([]string, error) {
 	return slices.Compact(slices.Sorted(slices.Values(names))), nil
 }
 
-// wantedAPI returns the API that a request is about, or nil for none.
+// wantedAPI returns the API of a request, or nil for none.
 func wantedAPI(wanted *registryv1.GroupVersionKind) (*bundles.GVK, error) {
 	if wanted == nil {
 		return nil, nil //nolint:nilnil // no API is wanted, which is no failure
@@ -63,10 +62,10 @@ func wantedAPI(wanted *registryv1.GroupVersionKind) (*bundles.GVK, error) {
 	return &out, err
 }
 
-// maxQuoted is how much of a value a message repeats, in bytes.
+// maxQuoted is the part of a value that a message repeats, in bytes.
 const maxQuoted = 100
 
-// versionRange returns the range that a text stands for, or nil for none.
+// versionRange parses a version range. It returns nil for an empty text.
 func versionRange(text string) (semver.Range, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // no range is wanted, which is no failure
@@ -81,7 +80,7 @@ func versionRange(text string) (semver.Range, error) {
 	return parsed, nil
 }
 
-// matches tells whether a bundle that stands at a place belongs to the listing.
+// matches reports whether a bundle at a position belongs to the listing.
 func (f *bundleFilter) matches(b *listedBundle, at place) (bool, error) {
 	switch {
 	case f.headsOnly && !at.head,
@@ -97,13 +96,13 @@ func (f *bundleFilter) matches(b *listedBundle, at place) (bool, error) {
 	return true, nil
 }
 
-// inRange tells whether a version is one and in a range.
+// inRange reports whether a text is a version in a range.
 func inRange(versions semver.Range, text string) bool {
 	version, err := semver.Parse(text)
 	return err == nil && versions(version)
 }
 
-// outline is a package as far as it decides where its bundles stand.
+// outline holds the fields of a package that determine the positions of its bundles.
 type outline struct {
 	name, defaultChannel string
 	deprecated           bool
@@ -131,7 +130,7 @@ func readOutline(encoded []byte) (*outline, error) {
 	return out, nil
 }
 
-// placeOf says how a bundle stands in the package.
+// placeOf returns the position of a bundle in the package.
 func (o *outline) placeOf(b *listedBundle) place {
 	ch := o.channels[b.channel]
 	return place{

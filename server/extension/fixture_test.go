@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sample has a package with everything and one with little.
+// sample has a package with all fields and one with few.
 const sample = `
 {schema: olm.package, name: lamp, defaultChannel: stable, description: Lights the *house*.}
 ---
@@ -105,7 +105,7 @@ func build(tb testing.TB, text string) *index.Index {
 	return x
 }
 
-// fixture is a service that is served, with clients that are connected to it.
+// fixture is a running service with connected clients.
 type fixture struct {
 	registryv1.RegistryServiceClient
 	Announcer
@@ -125,7 +125,7 @@ func (f *fixture) serve(x *index.Index) {
 	f.Loaded(x.Info(), loadedAt)
 }
 
-// start serves, with no content yet.
+// start runs a service without content.
 func start(tb testing.TB) *fixture {
 	tb.Helper()
 	f := &fixture{}
@@ -155,7 +155,7 @@ func start(tb testing.TB) *fixture {
 	return f
 }
 
-// startServing serves a catalog.
+// startServing runs a service with a catalog.
 func startServing(tb testing.TB, text string) *fixture {
 	tb.Helper()
 	f := start(tb)
@@ -163,5 +163,5 @@ func startServing(tb testing.TB, text string) *fixture {
 	return f
 }
 
-// lines returns a list as one text, so that a difference is easy to see.
+// lines joins a list into one text, which makes differences easy to see.
 func lines(list []string) string { return strings.Join(list, "\n") }

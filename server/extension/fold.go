@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// indexFold returns where a word, which is in lower case, first stands in a text
-// of whatever case, and how many bytes it takes there; -1 if it does not. It
-// takes no memory: descriptions are long and many.
+// indexFold returns the first position of a word in a text, regardless of case, and the number of
+// bytes of the match; -1 if there is none. The word is in lower case. The function allocates
+// nothing because descriptions are long and numerous.
 func indexFold(text, word string) (at, size int) {
 	if word == "" {
 		return 0, 0
@@ -27,8 +27,8 @@ func indexFold(text, word string) (at, size int) {
 	return -1, 0
 }
 
-// prefixFold returns how many bytes at the beginning of a text are the word, or
-// -1 if it does not begin with it.
+// prefixFold returns the number of bytes at the beginning of a text that match the word, or -1 if
+// it does not begin with the word.
 func prefixFold(text, word string) int {
 	rest := text
 	for _, want := range word {

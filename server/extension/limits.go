@@ -14,12 +14,12 @@ import (
 const (
 	// maxName is the largest name in a request, in bytes.
 	maxName = 1024
-	// maxListed is the largest number of elements of a list in a request, and of
-	// most lists within an element of an answer.
+	// maxListed is the largest number of elements of a list in a request, and of most lists in an
+	// element of an answer.
 	maxListed = 100
 	// maxRange is the largest version range, in bytes.
 	maxRange = 256
-	// maxQuery and maxWords bound the text of a search, in bytes and words.
+	// maxQuery and maxWords bound the text of a search, in bytes and in words.
 	maxQuery = 256
 	maxWords = 16
 	// maxDescription is the largest description of a package, in bytes.
@@ -32,8 +32,7 @@ const (
 	maxGraphBytes = 3 << 20
 )
 
-// pageLimits are the numbers of elements that a page has when the client does
-// not say, and at most.
+// pageLimits are the default and the largest number of elements of a page.
 type pageLimits struct {
 	standard, most int
 }
@@ -42,8 +41,7 @@ func bundlePages() pageLimits      { return pageLimits{standard: 500, most: 1000
 func packagePages() pageLimits     { return pageLimits{standard: 50, most: 200} }
 func deprecationPages() pageLimits { return pageLimits{standard: 500, most: 1000} }
 
-// of returns the number of elements for a page of the size that a client asks
-// for.
+// of returns the number of elements of a page for the size that a client requests.
 func (l pageLimits) of(size int32) (int, error) {
 	switch {
 	case size < 0:
@@ -55,7 +53,7 @@ func (l pageLimits) of(size int32) (int, error) {
 	}
 }
 
-// room says whether something more fits into an answer that is being made.
+// room is the space left in an answer under construction.
 type room struct {
 	elements, bytes int
 }
@@ -63,8 +61,8 @@ type room struct {
 // newRoom returns the room of an empty page.
 func newRoom(elements int) room { return room{elements: elements, bytes: maxPageBytes} }
 
-// take makes use of the room for an element and reports whether it was enough.
-// The first element of a page always fits: nobody could get it otherwise.
+// take uses up space for an element and reports whether there was enough. The first element of a
+// page always fits; otherwise no client could get it.
 func (r *room) take(size int) bool {
 	first := r.bytes == maxPageBytes
 	if r.elements == 0 || size > r.bytes && !first {
@@ -75,12 +73,12 @@ func (r *room) take(size int) bool {
 	return true
 }
 
-// invalid returns the status for a field of a request that is of no use.
+// invalid returns the status for an invalid field of a request.
 func invalid(field, format string, args ...any) error {
 	return status.Error(codes.InvalidArgument, field+" "+fmt.Sprintf(format, args...))
 }
 
-// checkName refuses a name that no catalog has.
+// checkName returns an error for a name that no catalog can have.
 func checkName(field, name string) error {
 	if len(name) > maxName {
 		return invalid(field, "must have at most %d bytes, found %d: give a name from the catalog", maxName, len(name))
@@ -88,7 +86,7 @@ func checkName(field, name string) error {
 	return nil
 }
 
-// checkNames refuses a list that is too long or has a name that no catalog has.
+// checkNames returns an error for a list that is too long or has a name that no catalog can have.
 func checkNames(field string, names []string) error {
 	if len(names) > maxListed {
 		return invalid(field, "must have at most %d elements, found %d: ask several times", maxListed, len(names))
@@ -104,8 +102,8 @@ func checkNames(field string, names []string) error {
 	return nil
 }
 
-// clip returns at most so many bytes of a text, without half a character. The
-// text is always valid UTF-8, which protobuf insists on.
+// clip returns at most so many bytes of a text and does not split characters. The result is valid
+// UTF-8, as protobuf requires.
 func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if len(text) <= most {
@@ -117,7 +115,7 @@ func clip(text string, most int) string {
 	return text[:most]
 }
 
-// clipList returns the first elements of a list that may be long.
+// clipList returns the first elements of a list, up to maxListed.
 func clipList[T any](list []T) []T { return list[:min(len(list), maxListed)] }
 
 // count returns a number for an answer.

@@ -29,7 +29,7 @@ func (s *Service) SearchPackages(
 	if err != nil {
 		return nil, s.statusError(p.index, err)
 	}
-	// The same search finds the same in the same content, so a number is a place.
+	// The same search in the same content has the same result, so a number identifies a position.
 	from := min(p.number(), len(hits))
 	out := &registryv1.SearchPackagesResponse{ContentDigest: p.digest, TotalSize: count(len(hits))}
 	if out.Matches, err = p.matches(hits[from:]); err != nil {
@@ -56,7 +56,7 @@ func (s *search) all(ctx context.Context, packages iter.Seq[index.Summary]) ([]h
 	return out, nil
 }
 
-// matches returns as many of the hits as there is room for.
+// matches returns the hits that fit in the page.
 func (p *page) matches(hits []hit) ([]*registryv1.PackageMatch, error) {
 	var out []*registryv1.PackageMatch
 	for _, found := range hits {

@@ -6,16 +6,16 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// page is a page of a listing that is being made.
+// page is a page of a listing under construction.
 type page struct {
 	index  *index.Index
 	digest string
 	room   room
-	// token is where the page begins.
+	// token is the position at which the page begins.
 	token pageToken
 }
 
-// turnTo returns the page that a request asks for, still empty.
+// turnTo returns the empty page that a request asks for.
 func (s *Service) turnTo(r pageRequest, limits pageLimits) (*page, error) {
 	size, err := limits.of(r.GetPageSize())
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Service) turnTo(r pageRequest, limits pageLimits) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is damaged would be missing from the answer.
+	// The answer would lack damaged elements.
 	if err := x.CheckLists(); err != nil {
 		return nil, s.statusError(x, err)
 	}
@@ -37,8 +37,7 @@ func (s *Service) turnTo(r pageRequest, limits pageLimits) (*page, error) {
 	return &page{index: x, digest: digest, room: newRoom(size), token: token}, nil
 }
 
-// knows returns an error for the first of the packages that the index does not
-// have.
+// knows returns an error for the first of the packages that the index lacks.
 func (p *page) knows(packages []string) error {
 	for _, name := range packages {
 		if _, err := p.index.Package(name); err != nil {
@@ -48,7 +47,7 @@ func (p *page) knows(packages []string) error {
 	return nil
 }
 
-// number returns the place that the page begins at, where places are numbers.
+// number returns the position at which the page begins, for listings whose positions are numbers.
 func (p *page) number() int {
 	n, err := strconv.ParseUint(p.token.after, 10, 31)
 	if err != nil {
@@ -57,7 +56,7 @@ func (p *page) number() int {
 	return int(n)
 }
 
-// next returns the token of the page that begins after a place; empty for none.
+// next returns the token of the page that begins after a position; empty for none.
 func (p *page) next(after string) string {
 	if after == "" {
 		return ""

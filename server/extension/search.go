@@ -12,16 +12,16 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// search says which packages to find.
+// search is a search for packages.
 type search struct {
-	// words in lower case, each of which must be found.
+	// words are in lower case. A package must match each of them.
 	words         []string
 	provides      *bundles.GVK
 	categories    []string
 	notDeprecated bool
 }
 
-// newSearch returns the search that a request asks for.
+// newSearch returns the search of a request.
 func newSearch(r *registryv1.SearchPackagesRequest) (*search, error) {
 	words := strings.Fields(strings.ToLower(r.GetQuery()))
 	provides, err := wantedAPI(r.GetProvides())
@@ -39,19 +39,19 @@ func newSearch(r *registryv1.SearchPackagesRequest) (*search, error) {
 	}, nil
 }
 
-// hit is a package that a search has found.
+// hit is a package that matches a search.
 type hit struct {
 	pkg    string
 	score  int
 	fields []registryv1.SearchField
 }
 
-// compareHits puts the best first.
+// compareHits orders the best hits first.
 func compareHits(a, b hit) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.pkg, b.pkg))
 }
 
-// match returns how well a package matches, and whether it does.
+// match returns the score of a package and reports whether it matches.
 func (s *search) match(p *index.Summary) (hit, bool) {
 	if !s.admits(p) {
 		return hit{}, false
@@ -79,7 +79,7 @@ func (s *search) match(p *index.Summary) (hit, bool) {
 	return out, true
 }
 
-// admits tells whether a package meets the conditions besides the words.
+// admits reports whether a package meets the conditions other than the words.
 func (s *search) admits(p *index.Summary) bool {
 	switch {
 	case s.notDeprecated && p.Deprecation != "",
@@ -93,8 +93,7 @@ func (s *search) admits(p *index.Summary) bool {
 	})
 }
 
-// fieldsByRank are the fields that words are looked for in, in the order of the
-// enum.
+// fieldsByRank are the searched fields, in the order of the enum.
 var fieldsByRank = [...]registryv1.SearchField{
 	registryv1.SearchField_SEARCH_FIELD_NAME,
 	registryv1.SearchField_SEARCH_FIELD_DISPLAY_NAME,
@@ -105,14 +104,13 @@ var fieldsByRank = [...]registryv1.SearchField{
 	registryv1.SearchField_SEARCH_FIELD_DESCRIPTION,
 }
 
-// worth is what a word counts for that is the whole text, stands at its
-// beginning, at the beginning of a word in it, or anywhere.
+// worth is the score of a word that is the whole text, begins the text, begins a word of the text,
+// or occurs anywhere.
 type worth struct {
 	whole, start, word, inside int
 }
 
-// worthIn returns what a word is worth in a field of a package; zero when it is
-// not there.
+// worthIn returns the score of a word in a field of a package; zero if it does not occur.
 func worthIn(field registryv1.SearchField, p *index.Summary, word string) int {
 	switch field {
 	case registryv1.SearchField_SEARCH_FIELD_NAME:
@@ -132,8 +130,8 @@ func worthIn(field registryv1.SearchField, p *index.Summary, word string) int {
 	}
 }
 
-// bestAPI returns what a word is worth in the APIs of a package: in their kinds,
-// in their groups, or as "kind.group".
+// bestAPI returns the score of a word in the APIs of a package: in their kinds, in their groups, or
+// as "kind.group".
 func bestAPI(apis []bundles.GVK, word string) int {
 	best := 0
 	for _, api := range apis {
@@ -147,7 +145,7 @@ func bestAPI(apis []bundles.GVK, word string) int {
 	return best
 }
 
-// best returns the most that a word is worth in one of the texts.
+// best returns the highest score of a word in one of the texts.
 func (w worth) best(texts []string, word string) int {
 	best := 0
 	for _, text := range texts {
@@ -156,7 +154,7 @@ func (w worth) best(texts []string, word string) int {
 	return best
 }
 
-// in returns what a word is worth in a text.
+// in returns the score of a word in a text.
 func (w worth) in(text, word string) int {
 	best := 0
 	for from := 0; ; {
@@ -178,7 +176,7 @@ func (w worth) in(text, word string) int {
 	}
 }
 
-// beginsWord tells whether a word of the text begins at the place.
+// beginsWord reports whether a word of the text begins at a position.
 func beginsWord(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	return !unicode.IsLetter(before) && !unicode.IsDigit(before)

@@ -61,7 +61,7 @@ func TestSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			hits, err := s.all(t.Context(), func(yield func(index.Summary) bool) {
-				// The order of what is searched must not matter.
+				// The order of the packages must not affect the result.
 				for i := len(packages) - 1; i >= 0 && yield(packages[i]); i-- {
 				}
 			})

@@ -14,17 +14,16 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// ServiceName is the full name of the service, as health checks ask for it.
+// ServiceName is the full name of the service in health checks.
 const ServiceName = "chandlery.registry.v1.RegistryService"
 
-// Config is what a [Service] needs.
+// Config configures a [Service].
 type Config struct {
-	// Current returns the index to answer from, or nil when there is none yet. A
-	// call asks once.
+	// Current returns the index to answer from, or nil if there is none yet. Each call reads it once.
 	Current func() *index.Index
-	// Damaged is told of an index that turned out to be damaged; nil for nobody.
+	// Damaged is called with an index that turns out to be damaged; nil for nothing.
 	Damaged func(*index.Index, error)
-	// Content tells about the content that is served.
+	// Content provides the state of the served content.
 	Content Content
 	// Version and Commit of the program.
 	Version, Commit string
@@ -42,8 +41,7 @@ type Service struct {
 	stop     func()
 }
 
-// New returns a service. While there is no index all RPCs but Watch fail with
-// Unavailable.
+// New returns a service. While there is no index, all RPCs but Watch fail with Unavailable.
 func New(config Config) *Service {
 	stopping := make(chan struct{})
 	if config.Damaged == nil {
@@ -64,9 +62,8 @@ func Register(server grpc.ServiceRegistrar, s *Service) {
 	registryv1.RegisterRegistryServiceServer(server, s)
 }
 
-// Shutdown ends all watches: a watch has no end of its own, and one client with
-// a watch would keep the server from stopping in good time. Call it before the
-// server's GracefulStop.
+// Shutdown ends all watches. A watch does not end otherwise, and one watching client would delay
+// the stop of the server. Call it before the server's GracefulStop.
 func (s *Service) Shutdown() { s.stop() }
 
 var (
@@ -74,7 +71,7 @@ var (
 	errStopping = status.Error(codes.Unavailable, "the server is stopping")
 )
 
-// index returns what a call answers from.
+// index returns the index to answer a call from.
 func (s *Service) index() (*index.Index, error) {
 	x := s.current()
 	if x == nil {
@@ -83,7 +80,7 @@ func (s *Service) index() (*index.Index, error) {
 	return x, nil
 }
 
-// statusError turns an error of the index into the status that clients get.
+// statusError returns the client's status for an error of the index.
 func (s *Service) statusError(x *index.Index, err error) error {
 	missing, isMissing := errors.AsType[*index.NotFoundError](err)
 	switch {

@@ -16,7 +16,7 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// call sends a request to the method that it belongs to.
+// call sends a request to its method.
 func (f *fixture) call(t *testing.T, request proto.Message) error {
 	t.Helper()
 	var err error
@@ -161,7 +161,7 @@ func TestGetUpgradeGraph(t *testing.T) {
 	}
 }
 
-// A graph that clients could not receive is refused, its channels are not.
+// A graph that clients could not receive is refused. Its channels are not.
 func TestGetUpgradeGraphTooLarge(t *testing.T) {
 	t.Parallel()
 	skips := strings.Repeat("a", 2<<20)

@@ -11,43 +11,41 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// State is what is served, and what is wrong with what is not.
+// State is the state of the served content and of the last failed load.
 type State struct {
 	// Info describes the content that is served.
 	Info index.Info
-	// LoadedAt is when it began to be served; zero while there is none.
+	// LoadedAt is the time at which the content was first served; zero if there is none.
 	LoadedAt time.Time
-	// Failure is why the last attempt to load a content came to nothing; nil
-	// while all is well.
+	// Failure is the error of the last attempt to load content; nil if it succeeded.
 	Failure error
-	// FailedAt is when that attempt ended.
+	// FailedAt is the time at which that attempt ended.
 	FailedAt time.Time
 }
 
-// Content tells about the content that is served.
+// Content provides the state of the served content.
 type Content interface {
-	// State returns the state as it is now.
+	// State returns the current state.
 	State() State
-	// Changed returns a channel that is closed at the next change of the state.
-	// Ask for it before the state, and no change goes unnoticed.
+	// Changed returns a channel that is closed at the next change of the state. Call it before
+	// State so as not to miss a change.
 	Changed() <-chan struct{}
 }
 
-// Announcer is a [Content] that is told what happens. Any number of goroutines
-// may use it; the zero value has no content yet.
+// Announcer is a [Content] whose state its methods set. It is safe for concurrent use. The zero
+// value has no content.
 type Announcer struct {
 	mu      sync.Mutex
 	state   State
 	changed chan struct{}
 }
 
-// Loaded notes that a content is served from now on.
+// Loaded records that a content is now served.
 func (a *Announcer) Loaded(info index.Info, at time.Time) {
 	a.set(func(s *State) { *s = State{Info: info, LoadedAt: at} })
 }
 
-// Failed notes that an attempt to load a content has failed. What was served is
-// served still.
+// Failed records a failed attempt to load content. The previous content is still served.
 func (a *Announcer) Failed(err error, at time.Time) {
 	a.set(func(s *State) { s.Failure, s.FailedAt = err, at })
 }
@@ -79,7 +77,7 @@ func (a *Announcer) Changed() <-chan struct{} {
 	return a.changed
 }
 
-// content returns the content for an answer, or nil while there is none.
+// content returns the content for an answer, or nil if there is none.
 func (s State) content() *registryv1.Content {
 	if s.LoadedAt.IsZero() {
 		return nil
@@ -92,7 +90,7 @@ func (s State) content() *registryv1.Content {
 	}
 }
 
-// failure returns the failure for an answer, or nil while all is well.
+// failure returns the failure for an answer, or nil if there is none.
 func (s State) failure() *registryv1.LoadFailure {
 	if s.Failure == nil {
 		return nil

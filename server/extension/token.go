@@ -10,8 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// fingerprint is a short digest: long enough that no two things that a client
-// may mix up have the same.
+// fingerprint is a short digest. It is long enough to distinguish values that a client may mix up.
 type fingerprint [8]byte
 
 func fingerprintOf(data []byte) fingerprint {
@@ -19,20 +18,18 @@ func fingerprintOf(data []byte) fingerprint {
 	return fingerprint(sum[:])
 }
 
-// pageToken says where a listing goes on.
+// pageToken is the position at which a listing continues.
 type pageToken struct {
-	// content and request are what the listing belongs to.
+	// content and request are the fingerprints of the content and the request of the listing.
 	content, request fingerprint
-	// after is the place of the last element of the page before; empty for the
-	// first page.
+	// after is the position of the last element of the previous page; empty for the first page.
 	after string
 }
 
-// maxToken is the largest page token, in bytes: a place consists of a few names
-// of the catalog.
+// maxToken is the largest page token, in bytes. A position consists of a few names of the catalog.
 const maxToken = 64 << 10
 
-// pageRequest is what the requests for pages have in common.
+// pageRequest is the interface of all requests for pages.
 type pageRequest interface {
 	proto.Message
 	GetPageToken() string
@@ -53,15 +50,14 @@ func newPageToken(request pageRequest, digest string) (pageToken, error) {
 	return pageToken{content: fingerprintOf([]byte(digest)), request: fingerprintOf(encoded)}, nil
 }
 
-// String returns the token as clients get it. It begins with a checksum of the
-// rest.
+// String returns the token in the form for clients. It begins with a checksum of the rest.
 func (t pageToken) String() string {
 	rest := append(append(t.content[:], t.request[:]...), t.after...)
 	sum := fingerprintOf(rest)
 	return base64.RawURLEncoding.EncodeToString(append(sum[:], rest...))
 }
 
-// resume returns where the listing of a request goes on in a content.
+// resume returns the position at which the listing of a request continues in a content.
 func resume(request pageRequest, digest string) (pageToken, error) {
 	want, err := newPageToken(request, digest)
 	if err != nil || request.GetPageToken() == "" {

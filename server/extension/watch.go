@@ -8,8 +8,8 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// Watch implements [registryv1.RegistryServiceServer]. While a client does not
-// read, changes replace each other instead of piling up.
+// Watch implements [registryv1.RegistryServiceServer]. If a client reads slowly it gets the latest
+// state and misses earlier ones.
 func (s *Service) Watch(_ *registryv1.WatchRequest, stream grpc.ServerStreamingServer[registryv1.WatchResponse]) error {
 	var sent *registryv1.WatchResponse
 	for {

@@ -16,7 +16,7 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// watch returns the stream of a watch.
+// watch opens a watch and returns its stream.
 func (f *fixture) watch(t *testing.T, ctx context.Context) grpc.ServerStreamingClient[registryv1.WatchResponse] {
 	t.Helper()
 	stream, err := f.Watch(ctx, &registryv1.WatchRequest{})
@@ -99,7 +99,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// Watches end when the server stops, so that it can stop in good time.
+// Watches end when the server stops and do not delay the stop.
 func TestWatchEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	f := startServing(t, sample)
@@ -127,7 +127,7 @@ func TestWatchEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// A client that goes away takes its watch along; goleak sees to the rest.
+// A watch ends when its client disconnects. goleak checks for leaked goroutines.
 func TestWatchEndsWithTheClient(t *testing.T) {
 	t.Parallel()
 	f := startServing(t, sample)
@@ -140,7 +140,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 	}
 }
 
-// A client that does not read gets the last state, whatever came before.
+// A client that does not read gets only the latest state.
 func TestWatchSkipsWhatIsOver(t *testing.T) {
 	t.Parallel()
 	f := startServing(t, sample)

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// serve answers from the real catalog in this process.
+// serve serves the real catalog in this process.
 func serve(b *testing.B) api.RegistryClient {
 	b.Helper()
 	catalog, err := fbc.Load(b.Context(), os.DirFS(realcatalogs.Dir(b, realcatalogs.Metadata)), fbc.Options{})

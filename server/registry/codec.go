@@ -12,10 +12,10 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// codecName is the content subtype that clients ask for.
+// codecName is the content subtype of clients.
 const codecName = "proto"
 
-// Outgoing is a message that a server follows on its way to the client.
+// Outgoing is a message that a server tracks until the client has taken it.
 type Outgoing interface {
 	// Message returns the message itself.
 	Message() any
@@ -25,10 +25,9 @@ type Outgoing interface {
 	Gone()
 }
 
-// Codec returns the codec that a server of a [Service] must use. It passes
-// encoded messages, given as *[index.Message], through and treats all others as
-// protobuf messages, so other services on the same server work as ever. Messages
-// may be given as an [Outgoing].
+// Codec returns the codec that a server of a [Service] must use. It passes encoded messages, passed
+// as *[index.Message], through and treats all others as protobuf messages, so other services on the
+// same server work as usual. Messages may be passed as an [Outgoing].
 func Codec() encoding.CodecV2 {
 	return codec{CodecV2: encoding.GetCodecV2(codecName)}
 }
@@ -54,8 +53,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	}
 }
 
-// encoded returns a message of an index as gRPC takes it. What cannot be read any
-// more is an error.
+// encoded returns a message of an index as buffers for gRPC. It returns an error if the message can
+// no longer be read.
 func encoded(message *index.Message, outgoing Outgoing) (out mem.BufferSlice, err error) {
 	err = index.Guard(func() error {
 		if Borrows(message) {
@@ -70,11 +69,10 @@ func encoded(message *index.Message, outgoing Outgoing) (out mem.BufferSlice, er
 	return out, err
 }
 
-// Borrows reports whether gRPC reads parts of a message where they lie, when it has
-// been encoded already.
+// Borrows reports whether gRPC reads parts of an encoded message from the index without a copy.
 func Borrows(message *index.Message) bool { return message.Len() > copiedSize }
 
-// followed returns a message that is encoded here, in one piece.
+// followed encodes a message into one buffer.
 func (c codec) followed(v any, outgoing Outgoing) (mem.BufferSlice, error) {
 	encoded, err := c.CodecV2.Marshal(v)
 	if err != nil {
@@ -89,20 +87,18 @@ func (c codec) followed(v any, outgoing Outgoing) (mem.BufferSlice, error) {
 }
 
 const (
-	// copiedSize is the size up to which a message is copied: handling its
-	// parts would take longer.
+	// copiedSize is the size up to which a message is copied, in bytes. Handling its parts would take longer.
 	copiedSize = 4 << 10
-	// borrowedSize is the size from which on a part of a larger message is not
-	// copied. It must be more than what gRPC takes for too small to keep track of.
+	// borrowedSize is the size from which a part of a larger message is not copied, in bytes. It
+	// must exceed the size below which gRPC does not track buffers.
 	borrowedSize = 2 << 10
 )
 
-// copied is a buffer for a message in one piece, which is used again once the
-// message has been sent. Those of gRPC are cleared each time, which costs more
-// than what is copied here.
+// copied is a buffer for a message in one piece. It is reused after the message was sent. gRPC
+// clears its own buffers each time, which costs more than the copy.
 type copied struct {
 	data []byte
-	// outgoing is the message; nil if it is not followed.
+	// outgoing is the message; nil if it is not tracked.
 	outgoing Outgoing
 }
 
@@ -117,7 +113,7 @@ func newCopied(outgoing Outgoing) *copied {
 	return c
 }
 
-// queue returns the buffer as gRPC takes it.
+// queue returns the buffer for gRPC.
 func (c *copied) queue() mem.BufferSlice {
 	if c.outgoing != nil {
 		c.outgoing.Queued()
@@ -125,10 +121,10 @@ func (c *copied) queue() mem.BufferSlice {
 	return mem.BufferSlice{mem.NewBuffer(&c.data, c)}
 }
 
-// Get implements [mem.BufferPool]; nothing is taken from here.
+// Get implements [mem.BufferPool]. gRPC does not call it for this pool.
 func (*copied) Get(length int) *[]byte { return newBytes(length) }
 
-// Put implements [mem.BufferPool]: the message is gone.
+// Put implements [mem.BufferPool]. gRPC calls it when it is done with the message.
 func (c *copied) Put(*[]byte) {
 	if c.outgoing != nil {
 		c.outgoing.Gone()
@@ -144,9 +140,8 @@ func newBytes(length int) *[]byte {
 	return &fresh
 }
 
-// borrowed returns a message whose large parts stay where they are: in the
-// index, which is kept from being unmapped until they have been sent, or until
-// the connection that they were meant for is forgotten.
+// borrowed returns a message whose large parts stay in the index. The index stays mapped until gRPC
+// has sent the parts or dropped their connection.
 func borrowed(message *index.Message, outgoing Outgoing) mem.BufferSlice {
 	large, small := 0, 0
 	for part := range message.Parts() {
@@ -171,7 +166,7 @@ func borrowed(message *index.Message, outgoing Outgoing) mem.BufferSlice {
 		out = append(out, k.add(part))
 	}
 	if len(pending) > 0 {
-		// gRPC releases only what has some capacity.
+		// gRPC releases only buffers that have some capacity.
 		out = append(out, k.add(pending))
 	}
 	if outgoing != nil {
@@ -180,9 +175,8 @@ func borrowed(message *index.Message, outgoing Outgoing) mem.BufferSlice {
 	return out
 }
 
-// keeper refers to the owner of borrowed parts as long as gRPC refers to it, as
-// the pool that it thinks they come from. The last part of a message is one of
-// them.
+// keeper keeps the owner of borrowed parts alive while gRPC refers to them. It serves as the pool
+// of the parts. The last part of a message is one of them.
 type keeper struct {
 	owner    any
 	outgoing Outgoing
@@ -191,13 +185,13 @@ type keeper struct {
 	released atomic.Int64
 }
 
-// add returns a part as gRPC takes it. There must be room in k.parts.
+// add returns a part as a buffer of this pool. There must be room in k.parts.
 func (k *keeper) add(part []byte) mem.Buffer {
 	k.parts = append(k.parts, part)
 	return mem.NewBuffer(&k.parts[len(k.parts)-1], k)
 }
 
-// Get implements [mem.BufferPool]; nothing is taken from a keeper.
+// Get implements [mem.BufferPool]. gRPC does not call it for this pool.
 func (*keeper) Get(length int) *[]byte { return newBytes(length) }
 
 // Put implements [mem.BufferPool].

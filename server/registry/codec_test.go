@@ -48,8 +48,7 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// TestDescription wants the service to have exactly the methods of the
-// contract.
+// TestDescription checks that the service has exactly the methods of the contract.
 func TestDescription(t *testing.T) {
 	methods := map[string]bool{}
 	for _, m := range description.Methods {
@@ -71,8 +70,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestMarshalKeepsMessagesWhole goes through the sizes at which messages and
-// their parts are treated in different ways.
+// TestMarshalKeepsMessagesWhole covers the sizes at which messages and their parts are handled differently.
 func TestMarshalKeepsMessagesWhole(t *testing.T) {
 	sizes := []int{0, 1, borrowedSize - 1, borrowedSize, copiedSize - 1, copiedSize, copiedSize + 1, 3 * copiedSize}
 	for _, first := range sizes {
@@ -92,8 +90,7 @@ func TestMarshalKeepsMessagesWhole(t *testing.T) {
 	}
 }
 
-// TestMarshalUsesBuffersAgain makes sure that a copy is not overwritten while
-// gRPC still has to send it.
+// TestMarshalUsesBuffersAgain checks that a copy is not overwritten before gRPC has sent it.
 func TestMarshalUsesBuffersAgain(t *testing.T) {
 	marshal := func(text string) mem.BufferSlice {
 		data, err := Codec().Marshal(new(index.NewMessage([]byte(text))))
@@ -112,7 +109,7 @@ func TestMarshalUsesBuffersAgain(t *testing.T) {
 	kept.Free()
 }
 
-// The allocations of the codec, exactly: more make the garbage collector run
+// The exact number of allocations of the codec. More would run the garbage collector more often
 // where memory is short.
 const (
 	allocationsCopied   = 1 // the slice of buffers
@@ -141,9 +138,9 @@ func TestMarshalAllocations(t *testing.T) {
 	}
 }
 
-// TestMarshalOfTruncatedFile encodes messages whose file was truncated in the meantime.
+// TestMarshalOfTruncatedFile encodes messages after their file was truncated.
 func TestMarshalOfTruncatedFile(t *testing.T) {
-	// So much is mapped and not copied.
+	// A value of this size is mapped, not copied.
 	value := `"` + strings.Repeat("x", 5<<20) + `"`
 	catalog := fstest.MapFS{"c.json": {Data: []byte(`{"schema":"olm.package","name":"p","defaultChannel":"a"}
 {"schema":"olm.channel","package":"p","name":"a","entries":[{"name":"b"}]}

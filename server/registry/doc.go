@@ -1,8 +1,6 @@
-// Package registry answers the RPCs of the api.Registry contract from an
-// index.
+// Package registry answers the RPCs of the api.Registry contract from an index.
 //
-// The answers in the index are encoded already. To hand them to gRPC without
-// decoding and encoding them again the package describes the service itself
-// instead of using the generated one, and brings a codec that passes encoded
-// messages through.
+// The answers in the index are already encoded. The package describes the service itself instead of
+// using the generated description, and has a codec that passes encoded messages through. So gRPC
+// sends answers without decoding and encoding them again.
 package registry

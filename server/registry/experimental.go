@@ -13,14 +13,14 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// acknowledgeKey is the key of the request header by which a client says that
-// it knows that the service may change. Without it, it sees nothing.
+// acknowledgeKey is the request header with which a client acknowledges that the service may
+// change. Without the header, the service is hidden.
 const (
 	acknowledgeKey   = "x-acknowledge-experimental"
 	acknowledgeValue = "true"
 )
 
-// customName is what schemas and packages of custom objects may be called.
+// customName matches the valid schemas and packages of custom objects.
 var customName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
 
 // experimental describes api.ExperimentalRegistry.

@@ -17,21 +17,21 @@ import (
 
 // Service answers the RPCs of api.Registry and api.ExperimentalRegistry.
 type Service struct {
-	// current returns the index to answer from, or nil when there is none yet.
-	// A call asks once, so that a stream ends on the content it began with.
+	// current returns the index to answer from, or nil if there is none yet. Each call reads it
+	// once, so a stream ends on the content it began with.
 	current func() *index.Index
-	// damaged is told of an index that turned out to be damaged.
+	// damaged is called with an index that turns out to be damaged.
 	damaged func(*index.Index, error)
 }
 
-// New returns a service that answers from whatever current returns at the
-// beginning of a call. While that is nil all RPCs fail with Unavailable. A call
-// that finds the index damaged fails with DataLoss and tells damaged of it.
+// New returns a service that answers from the index that current returns at the beginning of a
+// call. While current returns nil, all RPCs fail with Unavailable. A call that finds the index
+// damaged fails with DataLoss and calls damaged.
 func New(current func() *index.Index, damaged func(*index.Index, error)) *Service {
 	return &Service{current: current, damaged: damaged}
 }
 
-// The full names of the services, as health checks ask for them.
+// The full names of the services in health checks.
 const (
 	ServiceName             = "api.Registry"
 	ExperimentalServiceName = "api.ExperimentalRegistry"
@@ -47,7 +47,7 @@ var errLoading = status.Error(codes.Unavailable, "the catalog is not loaded yet"
 
 var errNoService = status.Error(codes.Internal, "the service is not registered by this package")
 
-// serviceOf returns a registered service and what it answers from.
+// serviceOf returns a registered service and the current index.
 func serviceOf(srv any) (*Service, *index.Index, error) {
 	s, ok := srv.(*Service)
 	if !ok {
@@ -60,7 +60,7 @@ func serviceOf(srv any) (*Service, *index.Index, error) {
 	return s, x, nil
 }
 
-// statusError turns an error of the index into the status that clients get.
+// statusError returns the client's status for an error of the index.
 func (s *Service) statusError(x *index.Index, err error) error {
 	if missing, ok := errors.AsType[*index.NotFoundError](err); ok {
 		return status.Error(codes.NotFound, missing.Message)
@@ -75,8 +75,8 @@ func (s *Service) statusError(x *index.Index, err error) error {
 	return status.Error(codes.Internal, err.Error())
 }
 
-// damageCode returns the status code for a damaged index. A server whose index file
-// was truncated stops: another one, or the next, has the answer.
+// damageCode returns the status code for a damaged index. A server stops if its index file was
+// truncated. Clients retry and reach another server or its successor.
 func damageCode(err error) codes.Code {
 	if errors.Is(err, index.ErrTruncated) {
 		return codes.Unavailable
@@ -90,8 +90,7 @@ type messageFunc[Request any] func(*index.Index, *Request) (index.Message, error
 // streamFunc answers a streaming RPC.
 type streamFunc[Request any] func(*index.Index, *Request) (iter.Seq[index.Message], error)
 
-// description says which RPC is answered by what. It has the names of the
-// generated description.
+// description maps the RPCs to functions. It has the names of the generated description.
 var description = grpc.ServiceDesc{
 	ServiceName: ServiceName,
 	HandlerType: (*any)(nil),
@@ -133,7 +132,7 @@ var description = grpc.ServiceDesc{
 	},
 }
 
-// apiRequest is what the three requests for providers have in common.
+// apiRequest is the interface of the three requests for providers.
 type apiRequest interface {
 	GetGroup() string
 	GetVersion() string
@@ -144,7 +143,7 @@ func gvk(r apiRequest) bundles.GVK {
 	return bundles.GVK{Group: r.GetGroup(), Version: r.GetVersion(), Kind: r.GetKind()}
 }
 
-// listed returns messages after making sure that none of them is damaged.
+// listed returns messages after checking that none of them is damaged.
 func listed(x *index.Index, messages iter.Seq[index.Message]) (iter.Seq[index.Message], error) {
 	if err := x.CheckLists(); err != nil {
 		return nil, err
@@ -204,7 +203,7 @@ func stream[Request any](name string, answer streamFunc[Request]) grpc.StreamDes
 
 // send sends messages one after the other.
 func send(out grpc.ServerStream, messages iter.Seq[index.Message]) error {
-	// gRPC has encoded a message when SendMsg returns.
+	// gRPC has encoded a message by the time SendMsg returns.
 	current := new(index.Message)
 	for *current = range messages {
 		if err := out.SendMsg(current); err != nil {

@@ -22,27 +22,25 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// IndexFile is what the index of a directory is called in a cache.
+// IndexFile is the name of a directory's index in a cache.
 const IndexFile = "chandlery" + indexExtension
 
 const indexExtension = ".index"
 
-// Cache is where the index of a directory is kept, so that the next start need
-// not make it again. It only ever saves time: what is missing in it, damaged,
-// of another version or not of the present content is rebuilt, and where
-// nothing can be written the index is kept elsewhere.
+// Cache stores the index of a directory for the next start. It only saves time: an index that is
+// missing, damaged, of another version or of other content is rebuilt. If the cache cannot be
+// written, the index is stored elsewhere.
 type Cache struct {
 	// Dir is the directory; empty for none.
 	Dir string
-	// Suspicious compares the content with what the index has been made of
-	// before it trusts the index. Otherwise names, sizes and times of change of
-	// all files have to be the same, and the content is compared later, by
-	// [Dir.Verify].
+	// Suspicious compares the whole content with the source of the index before using the index.
+	// Otherwise names, sizes and modification times of all files must be equal, and [Dir.Verify]
+	// compares the content later.
 	Suspicious bool
-	// Logger takes the logs; nil for nowhere.
+	// Logger receives the logs; nil for none.
 	Logger *slog.Logger
 
-	// key is that of the [Filter] whose index it is.
+	// key is the key of the [Filter] of the index.
 	key string
 }
 
@@ -53,7 +51,7 @@ func (c Cache) logger() *slog.Logger {
 	return c.Logger
 }
 
-// file returns the name of the index. Each selection has one of its own.
+// file returns the name of the index. Each selection has its own.
 func (c Cache) file() string {
 	if c.key == "" {
 		return filepath.Join(c.Dir, IndexFile)
@@ -61,8 +59,7 @@ func (c Cache) file() string {
 	return filepath.Join(c.Dir, strings.TrimSuffix(IndexFile, indexExtension)+"-"+c.key+indexExtension)
 }
 
-// outside returns the cache unless it lies in the catalog, which it would be part
-// of then.
+// outside returns the cache, or no cache if its directory lies in the catalog and would be part of it.
 func (c Cache) outside(ctx context.Context, catalog string) Cache {
 	if c.Dir == "" {
 		return c
@@ -76,7 +73,7 @@ func (c Cache) outside(ctx context.Context, catalog string) Cache {
 	return c
 }
 
-// resolved returns a path without symbolic links, as far as it exists.
+// resolved returns a path with its symbolic links resolved, as far as the path exists.
 func resolved(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -88,8 +85,7 @@ func resolved(path string) string {
 	return filepath.Join(resolved(filepath.Dir(absolute)), filepath.Base(absolute))
 }
 
-// cached returns the index in the cache if it is that of the directory, and nil
-// otherwise.
+// cached returns the index in the cache if it matches the directory, and nil otherwise.
 func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *index.Index {
 	if d.Cache.Dir == "" {
 		return nil
@@ -128,8 +124,7 @@ func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *
 	return x
 }
 
-// build makes the index of the directory: in the cache if there is one, else in
-// a file without a name, else in memory.
+// build builds the index of the directory: in the cache if there is one, else in an unnamed file, else in memory.
 func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*index.Index, error) {
 	reader, err := fbc.Open(ctx, root, d.Options)
 	if err != nil {
@@ -140,7 +135,7 @@ func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*
 	if err != nil {
 		return nil, err
 	}
-	// Whatever keeps the index from a file keeps it from that file only.
+	// If the file in the cache cannot be written, try the next place.
 	if d.Cache.Dir != "" && len(files) > 0 {
 		x, err := d.fill(ctx, selected, root, files)
 		if err == nil || final(ctx, err) {
@@ -158,13 +153,12 @@ func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*
 	return x, making(err)
 }
 
-// final tells whether an error is about the catalog and not about the place for
-// its index.
+// final reports whether an error concerns the catalog and not the place of its index.
 func final(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.As(err, new(bundles.Problems))
 }
 
-// making says what was being done; it keeps nil.
+// making wraps an error with what was being done; nil stays nil.
 func making(err error) error {
 	if err == nil {
 		return nil
@@ -172,7 +166,7 @@ func making(err error) error {
 	return fmt.Errorf("making index: %w", err)
 }
 
-// fill makes the index in the cache and opens it there.
+// fill builds the index in the cache and opens it there.
 func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []index.SourceFile) (*index.Index, error) {
 	if err := os.MkdirAll(d.Cache.Dir, 0o755); err != nil { //nolint:gosec // a container may run as any user
 		return nil, fmt.Errorf("making the cache directory: %w", err)
@@ -186,9 +180,8 @@ func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []in
 	return x, making(err)
 }
 
-// sumFiles returns the files with checksums of their content. The sums tell
-// whether content has changed by accident; whoever could write a catalog that
-// collides could write the index as well.
+// sumFiles returns the files with checksums of their content. The checksums detect accidental
+// changes only. An attacker who can write a colliding catalog could also write the index.
 func sumFiles(ctx context.Context, root fs.FS, files []index.SourceFile) ([]index.SourceFile, error) {
 	out := slices.Clone(files)
 	group, ctx := errgroup.WithContext(ctx)
@@ -204,7 +197,7 @@ func sumFiles(ctx context.Context, root fs.FS, files []index.SourceFile) ([]inde
 			sum, err := sumFile(root, out[i].Name)
 			out[i].Sum = sum
 			if errors.Is(err, fs.ErrPermission) {
-				// Either the loader says so, or it is not part of the catalog.
+				// The loader reports the file, or it is not part of the catalog.
 				return nil
 			}
 			return err
@@ -234,7 +227,7 @@ func sumFile(root fs.FS, name string) (uint64, error) {
 	return digest.Sum64(), nil
 }
 
-// digestOf digests names and contents.
+// digestOf returns the digest of names and contents.
 func digestOf(files []index.SourceFile) [32]byte {
 	digest := sha256.New()
 	for i := range files {

@@ -24,7 +24,7 @@ const cached = `{"schema":"olm.package","name":"p","defaultChannel":"c"}
   {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
 `
 
-// catalogDir writes a catalog whose files have a fixed time of change.
+// catalogDir writes a catalog whose files have a fixed modification time.
 func catalogDir(t *testing.T) Dir {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func load(t *testing.T, d Dir) *index.Index {
 	return x
 }
 
-// imageOf is what tells the contents apart.
+// imageOf returns the value that distinguishes the contents.
 func imageOf(t *testing.T, x *index.Index) string {
 	t.Helper()
 	message, err := x.Bundle("p", "c", "p.v1")
@@ -175,8 +175,8 @@ func stat(t *testing.T, name string) os.FileInfo {
 	return info
 }
 
-// TestVerifyFindsDisguisedContent is the case of images whose files all have
-// one time: names, sizes and times are those of another content.
+// TestVerifyFindsDisguisedContent covers images whose files all have the same time: names, sizes
+// and times match another content.
 func TestVerifyFindsDisguisedContent(t *testing.T) {
 	d := catalogDir(t)
 	x := load(t, d)
@@ -200,7 +200,7 @@ func TestVerifyFindsDisguisedContent(t *testing.T) {
 	}
 }
 
-// TestPlaces goes through the places that an index can be in.
+// TestPlaces covers the places where an index can be stored.
 func TestPlaces(t *testing.T) {
 	blocked := func(t *testing.T) string {
 		t.Helper()
@@ -247,7 +247,7 @@ func TestCacheKeepsWhatWasMade(t *testing.T) {
 	}
 }
 
-// TestObstacles puts into the way of a cache what must not end or halt anything.
+// TestObstacles puts obstacles in the way of a cache that must not fail or block anything.
 func TestObstacles(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -307,7 +307,7 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-// TestIndexWithoutSources is one that says nothing about what it was made of.
+// TestIndexWithoutSources has an index that does not record its source.
 func TestIndexWithoutSources(t *testing.T) {
 	d := catalogDir(t)
 	load(t, d)
@@ -326,7 +326,7 @@ func TestIndexWithoutSources(t *testing.T) {
 	}
 }
 
-// TestCacheOfTwo has two processes keep the indexes of two catalogs in one place.
+// TestCacheOfTwo has two processes store the indexes of two catalogs in one place.
 func TestCacheOfTwo(t *testing.T) {
 	one := catalogDir(t)
 	two := catalogDir(t)
@@ -353,7 +353,7 @@ func TestCacheOfTwo(t *testing.T) {
 	}
 }
 
-// TestCreateOfChangingDirectory has files come while the index is made.
+// TestCreateOfChangingDirectory adds files while the index is built.
 func TestCreateOfChangingDirectory(t *testing.T) {
 	d, builds := catalogDir(t), 0
 	name := filepath.Join(t.TempDir(), "c.index")

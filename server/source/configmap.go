@@ -16,26 +16,24 @@ import (
 	"github.com/chandlery/chandlery/bundles/manifests"
 )
 
-// ConfigMap is a catalog in a directory that a ConfigMap is mounted at: one of
-// those that CatalogSources of the types configmap and internal name.
+// ConfigMap is a catalog in a directory where a ConfigMap is mounted. CatalogSources of the types
+// configmap and internal name such ConfigMaps.
 type ConfigMap struct {
 	// Path of the directory.
 	Path string
 	// AllowEmpty accepts a catalog without any package.
 	AllowEmpty bool
-	// Filter says what is kept of the content.
+	// Filter selects the part of the content to keep.
 	Filter Filter
 }
 
-// maxKeyBytes is far above what a ConfigMap can hold, 1 MiB for all keys.
+// maxKeyBytes is far above the size of a ConfigMap, which is 1 MiB for all keys.
 const maxKeyBytes = 16 << 20
 
-// currentVersion is the link that Kubernetes switches when the ConfigMap
-// changes.
+// currentVersion is the symbolic link that the kubelet switches when the ConfigMap changes.
 const currentVersion = "..data"
 
-// IsConfigMap tells whether a directory holds exactly the keys of a ConfigMap
-// with a catalog, as files.
+// IsConfigMap reports whether a directory holds exactly the keys of a ConfigMap with a catalog, as files.
 func IsConfigMap(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -106,7 +104,7 @@ func (c ConfigMap) Catalog() (*bundles.Catalog, error) {
 	return catalog, nil
 }
 
-// read returns the keys that are there, all of one version.
+// read returns the existing keys, all of one version.
 func (c ConfigMap) read() (map[string][]byte, error) {
 	dir := c.Path
 	if now, err := filepath.EvalSymlinks(filepath.Join(c.Path, currentVersion)); err == nil {
@@ -150,10 +148,10 @@ func readKey(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Fingerprint returns a text that changes with what is mounted.
+// Fingerprint returns a text that changes when the mounted content changes.
 func (c ConfigMap) Fingerprint() (string, error) { return Dir{Path: c.Path}.Fingerprint() }
 
-// packages hands out a catalog that has been read package by package.
+// packages returns the packages of a catalog that has already been read.
 type packages struct{ catalog *bundles.Catalog }
 
 // Packages returns the names of all packages.
@@ -165,7 +163,7 @@ func (p packages) Packages() []string {
 	return slices.Compact(names)
 }
 
-// Package returns one of them.
+// Package returns one package.
 func (p packages) Package(_ context.Context, name string) (*bundles.Catalog, error) {
 	var part bundles.Catalog
 	for _, one := range p.catalog.Packages {
@@ -176,8 +174,8 @@ func (p packages) Package(_ context.Context, name string) (*bundles.Catalog, err
 	return &part, nil
 }
 
-// Size says that packages of a ConfigMap are small.
+// Size returns 0 because packages of a ConfigMap are small.
 func (packages) Size(string) int64 { return 0 }
 
-// Problems says that there are none.
+// Problems returns none.
 func (packages) Problems() bundles.Problems { return nil }

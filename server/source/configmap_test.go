@@ -9,13 +9,13 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// mounted is a directory at which Kubernetes has mounted a ConfigMap.
+// mounted is a directory where the kubelet has mounted a ConfigMap.
 type mounted struct {
 	t   *testing.T
 	dir string
 }
 
-// update switches to another version of the ConfigMap, as the kubelet does it.
+// update switches to another version of the ConfigMap, as the kubelet does.
 func (m mounted) update(version string, keys map[string]string) {
 	m.t.Helper()
 	dir := filepath.Join(m.dir, "..version_"+version)
@@ -85,7 +85,7 @@ func TestConfigMap(t *testing.T) {
 	if x, err = c.Load(t.Context()); err != nil || versionOf(t, x) != "2.0.0" {
 		t.Errorf("got %v", err)
 	}
-	// All keys are of the version that the link leads to.
+	// All keys belong to the version that the link points to.
 	link := filepath.Join(m.dir, "packages")
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)

@@ -12,16 +12,15 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// maxBuilds is how often an index is made of a directory that changes meanwhile.
+// maxBuilds is how often an index is built from a directory that changes during the build.
 const maxBuilds = 3
 
 var errChanging = errors.New("the directory changes while it is read: try again when it is at rest")
 
-// Create writes the index of the directory to a file. The same content makes
-// the same file; where it is put into a cache directory as [IndexFile], it is
-// that of every directory with this content. The index of a part of the content
-// does not record its files, so that it is never taken for that of the whole. The
-// error holds [bundles.Problems] when the content cannot be served.
+// Create writes the index of the directory to a file. The same content produces the same file. In a
+// cache directory, as [IndexFile], it serves every directory with this content. The index of a part
+// of the content does not record its files, so it is never used for the whole. The error holds
+// [bundles.Problems] when the content cannot be served.
 func (d Dir) Create(ctx context.Context, name string) (index.Info, error) {
 	for range maxBuilds {
 		before, err := d.Fingerprint()
@@ -68,8 +67,8 @@ func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 	return x.Info(), nil
 }
 
-// recorded returns what an index records of the directory: its files, unless only a
-// part of their content is kept.
+// recorded returns what an index records of the directory: its files, unless only a part of their
+// content is kept.
 func (d Dir) recorded(ctx context.Context, root fs.FS) (index.Options, error) {
 	o := index.Options{Progress: d.Progress, Durable: true}
 	files, err := list(root)
@@ -89,7 +88,7 @@ func (d Dir) recorded(ctx context.Context, root fs.FS) (index.Options, error) {
 	return o, nil
 }
 
-// createFrom writes the index of what is kept of a catalog.
+// createFrom writes the index of the selected part of a catalog.
 func (d Dir) createFrom(ctx context.Context, name string, from index.Source, o index.Options) (*index.Index, error) {
 	selected, err := d.Filter.apply(ctx, from)
 	if err != nil {

@@ -23,24 +23,24 @@ import (
 type Dir struct {
 	// Path of the directory.
 	Path string
-	// AllowEmpty accepts a directory without any package. Mostly such a
-	// directory is a volume that was not mounted or a wrong path.
+	// AllowEmpty accepts a directory without any package. Such a directory usually is a wrong path
+	// or an unmounted volume.
 	AllowEmpty bool
-	// Options bound what the directory may hold.
+	// Options bound the content of the directory.
 	Options fbc.Options
-	// Filter says what is kept of the content.
+	// Filter selects the part of the content to keep.
 	Filter Filter
-	// Cache is where the index is kept.
+	// Cache stores the index.
 	Cache Cache
-	// Progress is called while the index is made; see [index.Options].
+	// Progress is called while the index is built; see [index.Options].
 	Progress func(done, all int)
 }
 
-// Load returns the index of the catalog, from the cache, or builds it. The error
-// holds [bundles.Problems] when the content cannot be served.
+// Load returns the index of the catalog from the cache, or builds it. The error holds
+// [bundles.Problems] when the content cannot be served.
 func (d Dir) Load(ctx context.Context) (*index.Index, error) { return d.load(ctx, true) }
 
-// LoadFresh does what [Dir.Load] does without trusting the cache.
+// LoadFresh does what [Dir.Load] does and ignores the cache.
 func (d Dir) LoadFresh(ctx context.Context) (*index.Index, error) { return d.load(ctx, false) }
 
 func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
@@ -54,7 +54,7 @@ func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
 	}
 	files, err := list(root)
 	if err != nil {
-		// The loader will report it.
+		// The loader reports the error.
 		files = nil
 	}
 	if err == nil && trusting {
@@ -72,15 +72,15 @@ func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
 	return x, d.checkEmpty(x.Stats().Packages)
 }
 
-// cache returns where the index of what is kept is.
+// cache returns the cache for the selected part of the content.
 func (d Dir) cache(ctx context.Context) Cache {
 	out := d.Cache.outside(ctx, d.Path)
 	out.key = d.Filter.key()
 	return out
 }
 
-// Verify tells whether an index is that of the directory by reading all of both.
-// An index that does not know what it was made of has been made just now.
+// Verify reports whether an index matches the directory, by reading all of both. An index that does
+// not record its source was built by this process and matches.
 func (d Dir) Verify(ctx context.Context, x *index.Index) (bool, error) {
 	then := x.Sources()
 	if len(then) == 0 {
@@ -104,7 +104,7 @@ func (d Dir) Verify(ctx context.Context, x *index.Index) (bool, error) {
 	return err == nil && slices.EqualFunc(then, now, sameContent), err
 }
 
-// checkEmpty reports a catalog without any package.
+// checkEmpty returns an error for a catalog without any package.
 func (d Dir) checkEmpty(packages int) error {
 	if packages > 0 || d.AllowEmpty {
 		return nil
@@ -140,9 +140,8 @@ func (d Dir) Catalog(ctx context.Context) (*bundles.Catalog, error) {
 	return catalog, nil
 }
 
-// root returns the directory as it is now: where the path is a symbolic link
-// that somebody switches to another directory, what is read through the root
-// stays that of one directory.
+// root returns the current directory. If the path is a symbolic link that is switched to another
+// directory, reads through root stay in the first directory.
 func (d Dir) root() (fs.FS, error) {
 	resolved, err := filepath.EvalSymlinks(d.Path)
 	if err != nil {
@@ -151,7 +150,7 @@ func (d Dir) root() (fs.FS, error) {
 	return os.DirFS(resolved), nil
 }
 
-// check reports a path that is no directory.
+// check returns an error for a path that is not a directory.
 func (d Dir) check() error {
 	info, err := os.Stat(d.Path)
 	switch {
@@ -172,7 +171,7 @@ func (d Dir) check() error {
 	return nil
 }
 
-// locate gives problems with the root itself a path that means something.
+// locate sets the path of problems with the root itself.
 func (d Dir) locate(problems bundles.Problems) {
 	for i := range problems {
 		if problems[i].File == "." {
@@ -181,10 +180,9 @@ func (d Dir) locate(problems bundles.Problems) {
 	}
 }
 
-// Fingerprint returns a text that changes when files of the directory are
-// added, removed, written or replaced, and when the path leads to another
-// directory. It looks at names and what the file system knows about the files,
-// not into them, so that asking often is cheap.
+// Fingerprint returns a text that changes when files of the directory are added, removed, written
+// or replaced, and when the path points to another directory. It reads names and file metadata, not
+// contents, so frequent calls are cheap.
 func (d Dir) Fingerprint() (string, error) {
 	root, err := d.root()
 	if err != nil {
@@ -197,8 +195,8 @@ func (d Dir) Fingerprint() (string, error) {
 	return seen.fingerprint, nil
 }
 
-// Warm returns the index that the cache holds of the directory as it is, and
-// the fingerprint of the directory, after one look at it; nil for none.
+// Warm returns the cached index of the current directory and the fingerprint of the directory,
+// after one scan; nil for none.
 func (d Dir) Warm(ctx context.Context) (x *index.Index, fingerprint string) {
 	d.Cache = d.cache(ctx)
 	if d.Cache.Dir == "" || d.check() != nil {
@@ -218,16 +216,16 @@ func (d Dir) Warm(ctx context.Context) (x *index.Index, fingerprint string) {
 	return x, seen.fingerprint
 }
 
-// sight is what the file system knows about a directory.
+// sight is the metadata of a directory.
 type sight struct {
 	fingerprint string
-	// files in order of their names.
+	// files are sorted by name.
 	files []index.SourceFile
-	// complete tells that everything could be looked at.
+	// complete is set if every file and directory could be read.
 	complete bool
 }
 
-// look goes through all files below a root.
+// look scans all files below a root.
 func look(root fs.FS) (*sight, error) {
 	digest, seen := sha256.New(), &sight{complete: true}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -252,13 +250,13 @@ func look(root fs.FS) (*sight, error) {
 	return seen, nil
 }
 
-// lookAt returns what is known about a file, and nil for one that cannot be read:
-// it is part of the picture, which changes when it becomes readable.
+// lookAt returns the metadata of a file, or nil if it cannot be read. The fingerprint covers such
+// files and changes when they become readable.
 func lookAt(root fs.FS, name string, err error) fs.FileInfo {
 	if err != nil {
 		return nil
 	}
-	// Follow symbolic links: mounted volumes are updated by changing them.
+	// Follow symbolic links, because the kubelet updates mounted volumes by switching links.
 	info, err := fs.Stat(root, name)
 	if err != nil {
 		return nil
@@ -266,8 +264,8 @@ func lookAt(root fs.FS, name string, err error) fs.FileInfo {
 	return info
 }
 
-// noContent is the size of what is not a regular file: a link to a directory or
-// to nothing, a pipe. It is part of the picture, but there is nothing to read.
+// noContent is the size of something other than a regular file, such as a link to a directory, a
+// broken link or a pipe. The fingerprint covers it, but there is nothing to read.
 const noContent = -1
 
 // sourceFile returns what an index records about a file.
@@ -278,7 +276,7 @@ func sourceFile(name string, info fs.FileInfo) index.SourceFile {
 	return index.SourceFile{Name: name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 }
 
-// list returns the files below a root, if all directories can be looked at.
+// list returns the files below a root, or an error if a directory cannot be read.
 func list(root fs.FS) ([]index.SourceFile, error) {
 	seen, err := look(root)
 	if err == nil && !seen.complete {

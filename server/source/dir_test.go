@@ -134,8 +134,7 @@ func TestFingerprint(t *testing.T) {
 	changed("nothing again", false)
 }
 
-// TestFingerprintSameSizeAndTime replaces files so that neither size nor time
-// tells.
+// TestFingerprintSameSizeAndTime replaces files by files of the same size and time.
 func TestFingerprintSameSizeAndTime(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("only Linux tells such files apart")
@@ -191,7 +190,7 @@ func TestFingerprintSameSizeAndTime(t *testing.T) {
 	}
 }
 
-// TestRecord wants everything that is known of a file in its record.
+// TestRecord checks that a record covers all metadata of a file.
 func TestRecord(t *testing.T) {
 	sum := func(name string, info fs.FileInfo) string {
 		digest := sha256.New()
@@ -219,7 +218,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestCatalogPinned switches the link at which a catalog lies while it is read.
+// TestCatalogPinned switches the link to a catalog while the catalog is read.
 func TestCatalogPinned(t *testing.T) {
 	parent := t.TempDir()
 	for _, name := range []string{"a", "b"} {

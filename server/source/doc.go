@@ -1,3 +1,3 @@
-// Package source is the edge at which the server gets its content: it reads a
-// catalog from a medium, checks it and builds the index that is served.
+// Package source loads the content of the server: it reads a catalog from a medium, validates it
+// and builds the index to serve.
 package source

@@ -13,8 +13,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// File is an index file that has been made before. A newer one takes its place
-// by renaming.
+// File is an existing index file. To replace it, rename a new file to its name.
 type File struct {
 	// Path of the file.
 	Path string
@@ -49,15 +48,15 @@ func (f File) Load(context.Context) (*index.Index, error) {
 	return x, nil
 }
 
-// Damaged words that the index turned out to be damaged while it is served, as
-// [bundles.Problems].
+// Damaged returns an error that holds [bundles.Problems] for an index that turns out to be damaged
+// while it is served.
 func (f File) Damaged(err error) error {
 	return bundles.Problems{{
 		File: f.Path, Message: err.Error(), Remedy: "rebuild the file with 'registry build'",
 	}}
 }
 
-// cause returns what an error says without what was being done.
+// cause returns the text of an error without the context that was added to it.
 func cause(err error) string {
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner

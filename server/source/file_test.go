@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// made makes an index file of a catalog.
+// made builds an index file of a catalog.
 func made(t *testing.T, version string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,7 +84,7 @@ func TestBadFile(t *testing.T) {
 	}
 }
 
-// TestDamagedFile names the file and what to do.
+// TestDamagedFile checks that the error names the file and the remedy.
 func TestDamagedFile(t *testing.T) {
 	f := File{Path: "x.index"}
 	const want = "x.index: the index is damaged; rebuild the file with 'registry build'"
@@ -106,8 +106,7 @@ func TestEmptyFile(t *testing.T) {
 	}
 }
 
-// TestCreate wants the same file for the same content, whenever it was written,
-// and one that serves as a cache.
+// TestCreate checks that the same content always produces the same file, and that the file serves as a cache.
 func TestCreate(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(dir, "c"), catalog)

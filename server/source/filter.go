@@ -11,12 +11,11 @@ import (
 	"github.com/chandlery/chandlery/bundles/selection"
 )
 
-// Filter keeps of the content of a source what is selected. The zero value keeps all
-// of it.
+// Filter selects a part of the content of a source. The zero value selects all of it.
 type Filter struct {
-	// Selection says what is kept; nil for everything.
+	// Selection is the selected content; nil for everything.
 	Selection *selection.Selection
-	// Logger takes what dependencies add; nil for nowhere.
+	// Logger receives what dependencies add; nil for none.
 	Logger *slog.Logger
 }
 
@@ -33,7 +32,7 @@ func (f Filter) apply(ctx context.Context, from index.Source) (index.Source, err
 	return selected, nil
 }
 
-// log says what dependencies added and what they lack.
+// log logs what dependencies add and which dependencies are missing.
 func (f Filter) log(ctx context.Context, selected *selection.Selected) {
 	logger := f.Logger
 	if logger == nil {
@@ -61,8 +60,8 @@ func (f Filter) key() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// digest returns the digest of what an index is made of, where all of it would be
-// another digest.
+// digest returns the digest of the source of an index. A selection has a digest that differs from
+// the digest of the whole.
 func (f Filter) digest(whole [32]byte) [32]byte {
 	if f.Selection.IsZero() {
 		return whole

@@ -34,7 +34,7 @@ func packageNames(x *index.Index) []string {
 	return out
 }
 
-// TestFilter selects from each kind of source that has content to select from.
+// TestFilter selects from each kind of source that supports selection.
 func TestFilter(t *testing.T) {
 	d := catalogDir(t)
 	writeAt(t, filepath.Join(d.Path, "p.json"), twoPackages, time.Unix(1000, 0))
@@ -53,7 +53,7 @@ func TestFilter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := d
 			d.Filter = Filter{Selection: test.selection, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			for range 2 { // made, and found in the cache
+			for range 2 { // built, and then found in the cache
 				x := load(t, d)
 				if got := packageNames(x); !slices.Equal(got, test.want) || x.Stats().Bundles != test.bundles {
 					t.Errorf("%s: packages %v, %d bundles", test.reason, got, x.Stats().Bundles)

@@ -6,9 +6,8 @@ import (
 	"syscall"
 )
 
-// appendIdentity appends what tells a file from another one of the same name,
-// size and time: device, inode and the time of the last change of its inode,
-// which no program can set back.
+// appendIdentity appends metadata that distinguishes a file from another one of the same name, size
+// and time: the device, the inode and its change time. No program can set the change time.
 func appendIdentity(text []byte, info fs.FileInfo) []byte {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

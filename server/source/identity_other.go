@@ -4,5 +4,5 @@ package source
 
 import "io/fs"
 
-// appendIdentity appends nothing: name, size, mode and time have to do.
+// appendIdentity appends nothing. Name, size, mode and time must suffice.
 func appendIdentity(text []byte, _ fs.FileInfo) []byte { return text }

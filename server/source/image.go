@@ -17,31 +17,30 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// Image is a catalog in an OCI image. Where the image is named by a tag, it is
-// the one that the tag points at now; that is asked once per Poll. A registry
-// that cannot be asked changes nothing. Use it by pointer.
+// Image is a catalog in an OCI image. For a tag, it is the image that the tag currently points to,
+// which is resolved once per Poll. If the registry is unreachable, the image does not change. Use
+// it by pointer.
 type Image struct {
 	// Reference of the image.
 	Reference string
-	// Client reads it.
+	// Client pulls the image.
 	Client *image.Client
-	// Poll is the time between two looks at the tag; zero for never.
+	// Poll is the time between two resolutions of the tag; zero for never.
 	Poll time.Duration
-	// CacheDir is where content and index of the image are kept for the next
-	// start; empty for nowhere. As any cache it only saves time, and helps when
-	// the registry is away at the start.
+	// CacheDir stores content and index of the image for the next start; empty for none. Like any
+	// cache it saves time. It also helps if the registry is unreachable at the start.
 	CacheDir string
-	// Suspicious checks a cached index as [Cache] says.
+	// Suspicious checks a cached index; see [Cache].
 	Suspicious bool
 	// AllowEmpty accepts a catalog without any package.
 	AllowEmpty bool
-	// Filter says what is kept of the content.
+	// Filter selects the part of the content to keep.
 	Filter Filter
-	// Options bound what the catalog may hold.
+	// Options bound the content of the catalog.
 	Options fbc.Options
-	// Progress is called while the index is made; see [index.Options].
+	// Progress is called while the index is built; see [index.Options].
 	Progress func(done, all int)
-	// Logger takes the logs; nil for nowhere.
+	// Logger receives the logs; nil for none.
 	Logger *slog.Logger
 
 	// pollTimeout and now are for tests.
@@ -49,22 +48,20 @@ type Image struct {
 	now         func() time.Time
 
 	mu sync.Mutex
-	// digest is what the reference stood for when it was asked last, at asked.
+	// digest is the digest that the reference last resolved to, at the time asked.
 	digest string
 	asked  time.Time
-	// trouble is what was logged last.
+	// trouble is the error of the last resolution; empty if it succeeded.
 	trouble string
 }
 
-// defaultPollTimeout bounds how long a look at the tag holds up everything
-// else.
+// defaultPollTimeout bounds how long the resolution of a tag blocks.
 const defaultPollTimeout = 5 * time.Second
 
-// Load returns the index of the image that the last look has found. The error
-// holds [bundles.Problems].
+// Load returns the index of the image that the reference last resolved to. The error holds [bundles.Problems].
 func (i *Image) Load(ctx context.Context) (*index.Index, error) { return i.load(ctx, Dir.Load) }
 
-// LoadFresh does what [Image.Load] does without trusting the cached index.
+// LoadFresh does what [Image.Load] does and ignores the cached index.
 func (i *Image) LoadFresh(ctx context.Context) (*index.Index, error) {
 	return i.load(ctx, Dir.LoadFresh)
 }
@@ -82,8 +79,8 @@ func (i *Image) load(ctx context.Context, read func(Dir, context.Context) (*inde
 	return x, nil
 }
 
-// Verify tells whether an index is that of the image, as [Dir.Verify] does. An
-// index that is in no cache is not worth bringing the image here again.
+// Verify reports whether an index matches the image, as [Dir.Verify] does. It returns true for an
+// index that is not in a cache, because a check would pull the image again.
 func (i *Image) Verify(ctx context.Context, x *index.Index) (bool, error) {
 	if len(x.Sources()) == 0 {
 		return true, nil
@@ -108,7 +105,7 @@ func (i *Image) Create(ctx context.Context, name string) (index.Info, error) {
 	return info, err
 }
 
-// with brings the image here, uses its catalog and cleans up.
+// with pulls the image, uses its catalog and cleans up.
 func (i *Image) with(ctx context.Context, use func(Dir) error) error {
 	digest, err := i.current(ctx)
 	if err != nil {
@@ -135,8 +132,8 @@ func (i *Image) with(ctx context.Context, use func(Dir) error) error {
 	return nil
 }
 
-// current returns the digest to load, and asks for it when no look has found
-// one yet. When the registry cannot be asked it is the one of the last time.
+// current returns the digest to load. It resolves the reference if that has not happened yet. If
+// the registry is unreachable, it returns the digest of the last start.
 func (i *Image) current(ctx context.Context) (string, error) {
 	i.mu.Lock()
 	digest := i.digest
@@ -164,8 +161,8 @@ func (i *Image) current(ctx context.Context) (string, error) {
 	return remembered, nil
 }
 
-// fetch brings the image to the cache directory, or to a temporary one when
-// there is none or it cannot be written to.
+// fetch pulls the image to the cache directory. It uses a temporary directory if there is no cache
+// directory or it cannot be written.
 func (i *Image) fetch(ctx context.Context, digest string) (*image.Kept, image.Store, func(), error) {
 	if i.CacheDir != "" {
 		store := image.Store{Dir: i.CacheDir}
@@ -191,13 +188,13 @@ func (i *Image) fetch(ctx context.Context, digest string) (*image.Kept, image.St
 	}
 	return kept, store, func() {
 		kept.Release()
-		// The index does not need it any more.
+		// The index no longer needs the content.
 		_ = os.RemoveAll(dir)
 	}, nil
 }
 
-// isPermission tells whether a directory cannot be written to by us, be it for
-// its mode, a read-only file system or something else that has its name.
+// isPermission reports whether an error means that a directory is not writable: because of its
+// mode, a read-only file system or another file of its name.
 func isPermission(err error) bool {
 	pathError := (*fs.PathError)(nil)
 	return errors.As(err, &pathError) && (pathError.Op == "mkdir" || errors.Is(err, fs.ErrPermission))
@@ -212,9 +209,8 @@ func (i *Image) remember(ctx context.Context, store image.Store, digest string) 
 	}
 }
 
-// Fingerprint returns the digest of the image that the reference stands for. It
-// asks the registry when the last look is long enough ago; one that cannot be
-// asked is logged, and the digest is that of the last look.
+// Fingerprint returns the digest that the reference resolves to. It resolves the reference if the
+// last resolution is at least Poll ago. It logs a failure and returns the last digest.
 func (i *Image) Fingerprint() (string, error) {
 	if image.IsDigest(i.Reference) {
 		return i.Reference, nil
@@ -244,7 +240,7 @@ func (i *Image) Fingerprint() (string, error) {
 	return digest, nil
 }
 
-// found notes what the reference stands for.
+// found records the digest that the reference resolved to.
 func (i *Image) found(ctx context.Context, digest string) {
 	i.mu.Lock()
 	before := i.digest
@@ -259,7 +255,7 @@ func (i *Image) found(ctx context.Context, digest string) {
 	}
 }
 
-// failed notes a look that was for nothing; each trouble is logged once.
+// failed records a failed resolution. It logs only the first of consecutive failures.
 func (i *Image) failed(ctx context.Context, err error) {
 	i.mu.Lock()
 	i.asked = i.clock()
@@ -285,7 +281,7 @@ func (i *Image) logger() *slog.Logger {
 	return i.Logger
 }
 
-// locate names the image where a problem names the directory it was brought to.
+// locate replaces the local directory by the image in a problem.
 func (i *Image) locate(kept *image.Kept, err error) error {
 	var problems bundles.Problems
 	if !errors.As(err, &problems) {
@@ -299,7 +295,7 @@ func (i *Image) locate(kept *image.Kept, err error) error {
 	return err
 }
 
-// imageProblems words an error for whoever has named the image.
+// imageProblems returns an error of an image as [bundles.Problems].
 func imageProblems(reference string, err error) error {
 	e, ok := errors.AsType[*image.Error](err)
 	if !ok {
@@ -310,8 +306,7 @@ func imageProblems(reference string, err error) error {
 	}}
 }
 
-// ImageRemedy returns what to do about an image that cannot be used, with flags that our programs
-// share.
+// ImageRemedy returns the remedy for an image that cannot be used. It names flags that our programs share.
 func ImageRemedy(reason image.Reason) string { return imageRemedies[reason] }
 
 var imageRemedies = map[image.Reason]string{

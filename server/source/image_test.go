@@ -31,8 +31,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/index"
 )
 
-// imageRegistry is a registry with a catalog image whose tag moves, and a
-// source that looks at it.
+// imageRegistry is a registry with a catalog image whose tag moves, and a source for it.
 type imageRegistry struct {
 	*Image
 
@@ -61,14 +60,14 @@ func newImageRegistry(t *testing.T) *imageRegistry {
 	}))
 	t.Cleanup(server.Close)
 	r.reference = strings.TrimPrefix(server.URL, "http://") + "/team/catalog:latest"
-	// Whatever is left behind lies there.
+	// Leftover files are in this directory.
 	r.temporary = t.TempDir()
 	t.Setenv("TMPDIR", r.temporary)
 	r.Image = r.source()
 	return r
 }
 
-// source returns a new source for the image, as another process has it.
+// source returns a new source for the image, as another process would have.
 func (r *imageRegistry) source() *Image {
 	r.t.Helper()
 	c, err := image.New(image.Options{PlainHTTP: true, Backoff: time.Millisecond, Attempts: 2})
@@ -81,7 +80,7 @@ func (r *imageRegistry) source() *Image {
 	}
 }
 
-// tag moves the tag to an image whose catalog is a text.
+// tag moves the tag to an image with a catalog.
 func (r *imageRegistry) tag(text string) {
 	r.t.Helper()
 	var layer bytes.Buffer
@@ -138,7 +137,7 @@ func (r *imageRegistry) fingerprint(from *Image) string {
 	return text
 }
 
-// left returns what lies in a directory.
+// left returns the names of the files in a directory.
 func left(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -154,7 +153,7 @@ func left(t *testing.T, dir string) []string {
 
 func catalogOf(version string) string { return strings.ReplaceAll(catalog, "1.0.0", version) }
 
-// TestImageFollowsTag looks at a tag that moves, no more often than it should.
+// TestImageFollowsTag checks that a source follows a tag and does not resolve it too often.
 func TestImageFollowsTag(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(catalogOf("1.0.0"))
@@ -183,7 +182,7 @@ func TestImageFollowsTag(t *testing.T) {
 	}
 }
 
-// TestImageRegistryDown takes the registry away.
+// TestImageRegistryDown stops the registry.
 func TestImageRegistryDown(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(catalogOf("1.0.0"))
@@ -219,8 +218,7 @@ func TestImageRegistryDown(t *testing.T) {
 	}
 }
 
-// TestImageCache keeps content for the next start, and helps it when the
-// registry is away.
+// TestImageCache checks that a cache serves the next start, also while the registry is unreachable.
 func TestImageCache(t *testing.T) {
 	r := newImageRegistry(t)
 	cache := filepath.Join(t.TempDir(), "cache")
@@ -254,7 +252,7 @@ func TestImageCache(t *testing.T) {
 	if got := r.load(running); got != "2.0.0" {
 		t.Errorf("loaded %s", got)
 	}
-	// One image and what the tag stood for.
+	// The files are one image and the digest of the tag.
 	if names := left(t, cache); len(names) != 2 {
 		t.Errorf("the cache holds %q", names)
 	}
@@ -263,7 +261,7 @@ func TestImageCache(t *testing.T) {
 	}
 }
 
-// TestImageDamagedCache starts on a cached index that is damaged.
+// TestImageDamagedCache starts with a cached index that is damaged.
 func TestImageDamagedCache(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(cached)
@@ -299,7 +297,7 @@ func TestImageDamagedCache(t *testing.T) {
 	}
 }
 
-// damage changes a byte of a file in place: the first of a text in it.
+// damage changes the first byte of a text in a file, in place.
 func damage(t *testing.T, file, text string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -319,7 +317,7 @@ func damage(t *testing.T, file, text string) {
 	}
 }
 
-// TestImageVerifyElsewhere does not bring an image again that is in no cache.
+// TestImageVerifyElsewhere checks that Verify does not pull an image that is not cached.
 func TestImageVerifyElsewhere(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(cached)
@@ -333,7 +331,7 @@ func TestImageVerifyElsewhere(t *testing.T) {
 	}
 }
 
-// TestImageReadOnlyCache has a cache directory that nothing can be written to.
+// TestImageReadOnlyCache has a cache directory that is not writable.
 func TestImageReadOnlyCache(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(catalogOf("1.0.0"))
@@ -348,7 +346,7 @@ func TestImageReadOnlyCache(t *testing.T) {
 	}
 }
 
-// TestImageProblems wants the image to be named and a remedy.
+// TestImageProblems checks that problems name the image and a remedy.
 func TestImageProblems(t *testing.T) {
 	r := newImageRegistry(t)
 	load := func(from *Image) string {
@@ -389,7 +387,7 @@ func TestImageProblems(t *testing.T) {
 	}
 }
 
-// TestImageDigest never asks about what cannot change.
+// TestImageDigest checks that a digest reference is never resolved.
 func TestImageDigest(t *testing.T) {
 	r := newImageRegistry(t)
 	r.tag(catalogOf("1.0.0"))

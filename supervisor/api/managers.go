@@ -2,10 +2,10 @@ package api
 
 // Field managers and Leases.
 const (
-	// FieldManager is the field manager of single fields that the supervisor sets.
+	// FieldManager is the field manager of the individual fields that the supervisor sets.
 	FieldManager = "chandlery-supervisor"
-	// ManifestFieldManager is the field manager of applied manifests. It differs from FieldManager, so that the
-	// fields of a manifest differ from those that other controllers set on the same object.
+	// ManifestFieldManager is the field manager of applied manifests. It differs from FieldManager. Fields of a
+	// manifest are thus distinct from those that other controllers set on the same object.
 	ManifestFieldManager = "chandlery-supervisor-manifests"
 	// SubscriptionFieldManager is the field manager of the metadata of Subscriptions.
 	SubscriptionFieldManager = "chandlery-subscription"

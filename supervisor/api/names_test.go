@@ -9,8 +9,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestNamesOfOperatorsCoreOSCom compares names with those of the Go package of operators.coreos.com, which
-// the package does not import: it would make resolution depend on clients.
+// TestNamesOfOperatorsCoreOSCom compares names with the constants of the Go package of operators.coreos.com.
+// Package api does not import that package, since resolution would then depend on clients.
 func TestNamesOfOperatorsCoreOSCom(t *testing.T) {
 	for got, want := range map[string]string{
 		api.LabelCopiedFrom:             operatorsv1alpha1.CopiedLabelKey,

@@ -1,12 +1,12 @@
-// Package apply writes objects to the cluster as a client would, with create and update,
-// and says what that changed.
+// Package apply writes objects to the cluster as a client would, with create and update, and returns what
+// changed.
 //
-// It is the only place where the supervisor writes objects whose content it
-// does not know beforehand. Server-side apply is not used for them: it refuses fields that
-// the cluster does not know and entries that are there twice, which a create drops or takes
-// with a warning, and it needs the right to patch. What one manifest sets and the
-// next lacks goes all the same, and what others set stays: package merge says how. A write
-// that was cut off by a crash is harmless to repeat.
+// It is the only place where the supervisor writes objects whose content it does not know in advance.
+// Server-side apply is not used for them, for three reasons. It refuses fields that the cluster does not know.
+// It refuses duplicate entries, which a create drops or accepts with a warning. It requires the right to patch.
+//
+// A field that one manifest sets and the next one lacks is removed, and fields that others set remain. Package
+// merge describes the rules. It is safe to repeat a write that a crash interrupted.
 package apply
 
 import (
@@ -27,22 +27,21 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply/merge"
 )
 
-// Result is what writing an object came to.
+// Result is the result of writing an object.
 type Result string
 
 // The results of a write.
 const (
-	// Created says that the object was not there before.
+	// Created means that the object did not exist before.
 	Created Result = "Created"
-	// Updated says that the object was there and differed.
+	// Updated means that the object existed and differed.
 	Updated Result = "Updated"
-	// Unchanged says that the object already was as wanted.
+	// Unchanged means that the object already was as wanted.
 	Unchanged Result = "Unchanged"
 )
 
-// IfAbsent makes an object unless there is one of its name, in one request either
-// way. absent says whether there was none; made is then the new object. One that
-// is there is left as it is.
+// IfAbsent creates an object unless one of its name exists, in one request either way. absent reports whether
+// none existed; made is then the new object. An existing object is not changed.
 func IfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, absent bool, err error) {
 	made, err = create(ctx, c, u)
 	switch {
@@ -55,8 +54,8 @@ func IfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured
 	}
 }
 
-// Create makes an object that must not be touched when it is already there. made
-// is what the API server made of it; nil when it was there.
+// Create creates an object that must not be changed if it already exists. made is the object as the API server
+// stored it; nil if it existed.
 func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, result Result, err error) {
 	made, absent, err := IfAbsent(ctx, c, u)
 	switch {
@@ -69,18 +68,16 @@ func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 	}
 }
 
-// Over brings an object that has been read, with its managed fields, to the state that u
-// describes, and returns what became of it. Fields that another manager set are taken over;
-// fields that u does not mention are left alone. A conflict is the error if the object has
-// changed since, so that what was decided by looking at it still holds. Nothing is sent where
-// nothing differs.
+// Over brings an object that was read, with its managed fields, to the state that u describes, and returns the
+// result. It takes over fields that another manager set. It leaves fields that u does not mention. The error is
+// a conflict if the object has changed since it was read, since decisions may depend on what was read. It sends
+// nothing if nothing differs.
 //
-// References to ClusterServiceVersions that an earlier write gave the object are kept beside the
-// new ones: two versions share an object while one of them takes over from the other, and
-// the object has to survive whichever goes.
+// References to ClusterServiceVersions from an earlier write are kept beside the new ones. Two versions share
+// an object while one of them replaces the other, and the object must survive the deletion of either.
 //
-// Of an operator's object, what the manager set that installed it before counts as set by
-// this package: it goes if u does not mention it.
+// In an operator's object, the fields set by the manager that installed it before count as set by this package.
+// They are removed if u does not mention them.
 func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
 	owned, err := ownership(live, u.GetAPIVersion())
 	if err != nil {
@@ -109,10 +106,10 @@ type Keys struct {
 	Remove              []string
 }
 
-// Join adds annotations and labels to an object, and nothing else. Each key is the writer's own, so
-// that nothing of others is lost, and repeating it is harmless. A conflict is the error if the object has
-// been recreated since it was read: the new one was not checked. With annotations to remove, a conflict is
-// also the error if the object has changed since: who wrote them may have come back.
+// Join adds annotations and labels to an object, and nothing else. Each key belongs to the writer. Thus no
+// change by others is lost, and repeating the call is harmless. The error is a conflict if the object was
+// recreated after it was read, since the new object was not checked. If annotations are removed, the error is
+// also a conflict if the object has changed since. Their writer may have returned.
 func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys Keys) error {
 	changes, metadata := map[string]any{}, map[string]any{"labels": keys.Labels, "uid": live.GetUID()}
 	for key, value := range keys.Annotations {
@@ -140,8 +137,8 @@ func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured,
 	return nil
 }
 
-// recreated reports whether the API server refused a patch because its object has another UID. A
-// patch has no preconditions, so that the UID in it counts as a change of an immutable field.
+// recreated reports whether the API server refused a patch because its object has another UID. A patch has no
+// preconditions, so the UID in it counts as a change of an immutable field.
 func recreated(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
@@ -150,8 +147,8 @@ func recreated(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// TakeOver does what Over does to an object that belongs to one version at a time: what
-// an earlier write said of its owner goes, unless u says it too.
+// TakeOver does the same as Over for an object that belongs to one version at a time. It removes the owner that
+// an earlier write set, unless u has it too.
 func TakeOver(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (Result, error) {
 	owned, err := ownership(live, u.GetAPIVersion())
 	if err != nil {
@@ -175,7 +172,7 @@ func update(ctx context.Context, c client.Client, wanted, live *unstructured.Uns
 		return live.DeepCopy(), Unchanged, nil
 	}
 	next = next.DeepCopy()
-	// The API server keeps them.
+	// The API server preserves the managed fields.
 	next.SetManagedFields(nil)
 	if err := c.Update(ctx, next, client.FieldOwner(api.ManifestFieldManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
 		return nil, "", fmt.Errorf("updating %s: %w", describe(live), err)
@@ -186,8 +183,8 @@ func update(ctx context.Context, c client.Client, wanted, live *unstructured.Uns
 	return next, Updated, nil
 }
 
-// manifest is a copy of an object without what only the API server sets, as it is left in
-// manifests that were exported from a cluster.
+// manifest returns a copy of an object without the fields that only the API server sets. Manifests that were
+// exported from a cluster still have them.
 func manifest(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	delete(out.Object, "status")
@@ -200,8 +197,7 @@ func manifest(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// describe names an object in errors the way kubectl would: kind, namespace and
-// name.
+// describe returns the name of an object for errors in the form of kubectl: kind, namespace and name.
 func describe(u *unstructured.Unstructured) string {
 	if u.GetNamespace() == "" {
 		return u.GetKind() + " " + u.GetName()

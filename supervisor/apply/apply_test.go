@@ -45,8 +45,8 @@ func configMap(namespace string, data map[string]any, owners ...metav1.OwnerRefe
 	return u
 }
 
-// owner refers to an object that need not exist: nothing collects garbage
-// before the object is some minutes old.
+// owner returns a reference to an object that need not exist. The garbage collector ignores objects that are
+// less than some minutes old.
 func owner(kind, name string) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: "operators.coreos.com/v1alpha1", Kind: kind, Name: name, UID: types.UID("uid-" + name),
@@ -63,7 +63,7 @@ func live(t *testing.T, c client.Client, namespace string) *corev1.ConfigMap {
 	return found
 }
 
-// write makes an object, or brings the one that is there to its state.
+// write creates an object, or brings the existing one to its state.
 func write(ctx context.Context, c client.Client, u *unstructured.Unstructured) (apply.Result, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
@@ -107,7 +107,7 @@ func TestObject(t *testing.T) {
 func TestObjectLeavesOthersFieldsAlone(t *testing.T) {
 	c, namespace := newClient(t), controlplane.Namespace(t)
 	mustApply(t, c, configMap(namespace, map[string]any{"ours": "1"}), apply.Created)
-	// Somebody adds a field, and takes over one of ours.
+	// Another writer adds a field, and takes over one of ours.
 	theirs := live(t, c, namespace)
 	theirs.Data["theirs"], theirs.Data["ours"] = "1", "taken"
 	theirs.Labels = map[string]string{"theirs": "yes"}
@@ -194,7 +194,7 @@ func TestIfAbsent(t *testing.T) {
 	if got := live(t, c, namespace); got.Data["a"] != "1" || got.ResourceVersion != made.GetResourceVersion() {
 		t.Errorf("what was there was touched: %v", got)
 	}
-	// What is made in this way is owned as what is applied in another.
+	// IfAbsent and Over write as the same field manager.
 	mustApply(t, c, configMap(namespace, map[string]any{"b": "1"}), apply.Updated)
 	if diff := cmp.Diff(map[string]string{"b": "1"}, live(t, c, namespace).Data); diff != "" {
 		t.Errorf("what is no longer wanted is still there (-want +got):\n%s", diff)

@@ -25,20 +25,20 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// patience is how long a test waits for the API server, which it asks every polling.
+// patience is the longest time that a test waits for the API server, which it polls at every polling.
 const (
 	patience = 30 * time.Second
 	polling  = 50 * time.Millisecond
 )
 
-// witness notes the warnings and the methods of the writes of a client.
+// witness records the warnings and the methods of the writes of a client.
 type witness struct {
 	mu       sync.Mutex
 	warnings []string
 	writes   []string
 }
 
-// HandleWarningHeader notes one.
+// HandleWarningHeader records one warning.
 func (w *witness) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +61,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// take returns what was noted since the last time.
+// take returns what was recorded since the last call.
 func (w *witness) take() (warnings, writes []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *witness) take() (warnings, writes []string) {
 	return warnings, writes
 }
 
-// watched is a client whose writes are noted; as names a user that it acts as.
+// watched returns a client whose writes are recorded. as is the name of the user that it impersonates.
 func watched(t *testing.T, as string) (client.Client, *witness) {
 	t.Helper()
 	w := &witness{}
@@ -108,8 +108,8 @@ func read(t *testing.T, c client.Client, u *unstructured.Unstructured) *unstruct
 	return found
 }
 
-// TestUnknownFieldsAreDropped writes manifests with fields that the API server does not
-// know, first where there is nothing and then over what is there: it drops them and warns.
+// TestUnknownFieldsAreDropped writes manifests with fields that the API server does not know, first as new
+// objects and then over existing ones. The API server drops the fields and warns.
 func TestUnknownFieldsAreDropped(t *testing.T) {
 	c, seen := watched(t, "")
 	namespace := controlplane.Namespace(t)
@@ -158,8 +158,8 @@ func deploymentWith(container string) string {
 	return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"x"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[` + container + `]}}}}`
 }
 
-// TestUnknownFieldLeavesWithTheKnownOne has a second manifest that lacks a known and an
-// unknown field of the first.
+// TestUnknownFieldLeavesWithTheKnownOne writes a second manifest that lacks a known and an unknown field of the
+// first.
 func TestUnknownFieldLeavesWithTheKnownOne(t *testing.T) {
 	c, namespace := newClient(t), controlplane.Namespace(t)
 	first := manifestOf(t, namespace, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"bogus":1,"sessionAffinity":"ClientIP","ports":[{"name":"a","port":80}]}}`)
@@ -174,8 +174,8 @@ func TestUnknownFieldLeavesWithTheKnownOne(t *testing.T) {
 	}
 }
 
-// TestWhatEarlierReleasesAppliedIsReplaced writes over objects that an earlier release wrote
-// with server-side apply: what the new manifest lacks goes, what others set stays.
+// TestWhatEarlierReleasesAppliedIsReplaced writes over objects that an earlier release wrote with server-side
+// apply. Fields that the new manifest lacks are removed, and fields that others set remain.
 func TestWhatEarlierReleasesAppliedIsReplaced(t *testing.T) {
 	c, namespace := newClient(t), controlplane.Namespace(t)
 	before := manifestOf(t, namespace, deploymentWith(`{"name":"a","image":"i","env":[{"name":"A","value":"1"},{"name":"B","value":"1"}]},{"name":"old","image":"i"}`))
@@ -221,8 +221,8 @@ func TestWhatEarlierReleasesAppliedIsReplaced(t *testing.T) {
 	}
 }
 
-// TestWritingNeedsNoPatch writes with the rights to get, create and update, and says what a
-// client would be told where one is missing.
+// TestWritingNeedsNoPatch writes with the rights to get, create and update. It checks the error that a client
+// gets if one of these rights is missing.
 func TestWritingNeedsNoPatch(t *testing.T) {
 	c, namespace := newClient(t), controlplane.Namespace(t)
 	limited, seen := watched(t, "installer")
@@ -260,7 +260,7 @@ func written(t *testing.T, write func() error) {
 	gomega.NewWithT(t).Eventually(write).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// TestUnchangedObjectIsNotWritten writes a manifest again whose fields are all as they are.
+// TestUnchangedObjectIsNotWritten writes a manifest again whose fields are all unchanged.
 func TestUnchangedObjectIsNotWritten(t *testing.T) {
 	c, seen := watched(t, "")
 	namespace := controlplane.Namespace(t)

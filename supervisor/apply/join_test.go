@@ -17,7 +17,7 @@ func TestJoin(t *testing.T) {
 	c := newClient(t)
 	cases := map[string]struct {
 		reason string
-		// between happens after the object was read.
+		// between runs after the object was read.
 		between func(t *testing.T, read *unstructured.Unstructured)
 		remove  []string
 		want    map[string]string

@@ -18,12 +18,12 @@ const (
 	kindCRD = "CustomResourceDefinition"
 )
 
-// ownership returns which fields of an object earlier writes of this package set, and which
-// others did. Of an operator's object, what the lifecycle manager set that installed it
-// before counts as set by this package, so that it goes when a manifest lacks it.
+// ownership returns which fields of an object earlier writes of this package set, and which fields others set.
+// In an operator's object, the fields set by the lifecycle manager that installed it before count as set by
+// this package. They are then removed when a manifest lacks them.
 //
-// Without that, a list keeps the entries of the version before, and of two fields that
-// exclude each other both are set.
+// Otherwise, a list would keep the entries of the previous version, and two fields that exclude each other
+// would both be set.
 func ownership(live *unstructured.Unstructured, version string) (merge.Owned, error) {
 	owned := merge.Owned{Mine: &fieldpath.Set{}, Others: &fieldpath.Set{}}
 	for i := range live.GetManagedFields() {
@@ -34,7 +34,7 @@ func ownership(live *unstructured.Unstructured, version string) (merge.Owned, er
 		}
 		switch {
 		case isOwn(entry) && entry.APIVersion != version:
-			// Its paths may mean something else in another version of the kind.
+			// The paths of the entry may have another meaning in another version of the kind.
 		case isOwn(entry):
 			owned.Mine = owned.Mine.Union(fields)
 		default:
@@ -46,20 +46,17 @@ func ownership(live *unstructured.Unstructured, version string) (merge.Owned, er
 	return owned, nil
 }
 
-// inherited returns those fields of another manager's entry that count as set by this
-// package.
+// inherited returns the fields of another manager's entry that count as set by this package.
 func inherited(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *unstructured.Unstructured, version string) *fieldpath.Set {
-	// Definitions are shared by operators, and have rules of their own for what of them
-	// is kept.
+	// Operators share definitions, which have their own rules for the fields that are kept.
 	if live.GetKind() == kindCRD || !marked(live) || entry.APIVersion != version || !lifecycle(entry, fields, live) {
 		return &fieldpath.Set{}
 	}
 	return fields.RecursiveDifference(left(live.GetKind()).Union(components(fields)))
 }
 
-// left are the fields that stay with who set them. Who owns an object is added to and
-// never taken away here; and several operators and the cluster add to what a
-// ServiceAccount refers to.
+// left returns the fields that remain with the manager that set them. This package adds owners and finalizers
+// and never removes them. Several operators and the cluster add to the references of a ServiceAccount.
 func left(kind string) *fieldpath.Set {
 	paths := []fieldpath.Path{
 		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
@@ -71,8 +68,8 @@ func left(kind string) *fieldpath.Set {
 	return fieldpath.NewSet(paths...)
 }
 
-// components are the labels by which the components of an operator are found. They are
-// set on objects beside what any manager applies.
+// components returns the labels that mark the components of an operator. They are set on objects in addition to
+// what any manager applies.
 func components(theirs *fieldpath.Set) *fieldpath.Set {
 	found := fieldpath.NewSet()
 	theirs.Iterate(func(path fieldpath.Path) {
@@ -83,11 +80,9 @@ func components(theirs *fieldpath.Set) *fieldpath.Set {
 	return found
 }
 
-// lifecycle reports whether an entry is that of a manager which installed the object:
-// OLM, by the names of its programs, or the manager that said that the object belongs to a
-// ClusterServiceVersion, which is what makers of an operator's objects do. What
-// people change with kubectl, what controllers set, what is in the status and what
-// others apply is none of it.
+// lifecycle reports whether an entry belongs to a manager that installed the object. This is OLM, by the names
+// of its programs, or the manager that set the ClusterServiceVersion as owner. Changes by kubectl or by
+// controllers, writes to the status, and applied fields do not count.
 func lifecycle(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *unstructured.Unstructured) bool {
 	switch {
 	case entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "":
@@ -107,15 +102,15 @@ func lifecycle(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set, live *un
 	})
 }
 
-// marked reports whether an object bears a sign that it is an operator's.
+// marked reports whether an object has a label or an owner of an operator's objects.
 func marked(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
 	return labels[api.LabelManaged] == "true" || labels[api.LabelOwner] != "" ||
 		slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.Kind == kindCSV })
 }
 
-// isOwn reports whether an entry of an object's managed fields holds what this package
-// wrote. Earlier releases wrote with server-side apply.
+// isOwn reports whether this package wrote an entry of an object's managed fields. Earlier releases wrote with
+// server-side apply.
 func isOwn(entry *metav1.ManagedFieldsEntry) bool {
 	switch entry.Operation {
 	case metav1.ManagedFieldsOperationApply:
@@ -127,10 +122,9 @@ func isOwn(entry *metav1.ManagedFieldsEntry) bool {
 	}
 }
 
-// keepOwners adds to what is wanted the references to ClusterServiceVersions that this
-// package gave an object, which writing without them would take away. Whether
-// those versions are still there is the garbage collector's business: it takes away
-// references to what is gone. References that others set stay theirs.
+// keepOwners adds to wanted the references to ClusterServiceVersions that this package set on an object. A
+// write without them would remove them. The garbage collector removes references to deleted versions.
+// References that others set remain theirs.
 func keepOwners(wanted, live *unstructured.Unstructured, mine *fieldpath.Set) {
 	refs := wanted.GetOwnerReferences()
 	before := len(refs)
@@ -148,7 +142,7 @@ func hasUID(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {
 	return slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == ref.UID })
 }
 
-// pathOf is where managed fields have an owner reference.
+// pathOf returns the path of an owner reference in managed fields.
 func pathOf(ref metav1.OwnerReference) fieldpath.Path {
 	return fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(ref.UID)))
 }

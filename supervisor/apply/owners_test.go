@@ -24,8 +24,7 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, fields s
 	return e
 }
 
-// TestOwnership gives, for the managers of an object, which fields count as set by this
-// package.
+// TestOwnership checks which fields count as set by this package, for different managers of an object.
 func TestOwnership(t *testing.T) {
 	const update, applied = metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply
 	const both = `{"f:data":{"f:a":{}},"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"1\"}":{}}}}`
@@ -125,7 +124,7 @@ func TestOwnership(t *testing.T) {
 	}
 }
 
-// TestKeepOwners gives, for an owner of an object, whether a manifest without it keeps it.
+// TestKeepOwners checks whether an object keeps an owner that a manifest lacks.
 func TestKeepOwners(t *testing.T) {
 	version := metav1.OwnerReference{Kind: kindCSV, Name: "lamp.v0", UID: "1"}
 	other := metav1.OwnerReference{Kind: "Subscription", Name: "lamp", UID: "1"}
@@ -156,7 +155,7 @@ func TestKeepOwners(t *testing.T) {
 	}
 }
 
-// TestManagers pins which field managers are OLM's and which are the supervisor's.
+// TestManagers checks which field managers are OLM's and which are the supervisor's.
 func TestManagers(t *testing.T) {
 	for manager, want := range map[string]struct{ olm, ours bool }{
 		"olm": {olm: true}, "catalog": {olm: true}, "olm-operator": {olm: true}, "catalog-operator": {olm: true},

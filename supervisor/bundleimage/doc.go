@@ -1,8 +1,7 @@
-// Package bundleimage brings the manifests of bundle images here: asynchronously for
-// those who plan, with progress, and on demand for those who execute.
+// Package bundleimage pulls bundle images and reads their manifests: asynchronously and with progress for
+// planning, on demand for execution.
 //
-// Content is kept on disk by the digest of its image and is brought here once,
-// however many namespaces ask for it. Whoever asks has to be let in by the
-// registry with credentials of their own before they are given any, whether it is
-// kept already or not.
+// Content is cached on disk by the digest of its image and pulled once for all namespaces. The registry must
+// authorize each request with the credentials of its own namespace before the content is returned, even if it
+// is already cached.
 package bundleimage

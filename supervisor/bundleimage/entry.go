@@ -9,49 +9,48 @@ import (
 )
 
 const (
-	// freshTime is how long it counts that a registry let somebody in. Then it is
-	// asked again, and its answer counts on until graceTime meanwhile.
+	// freshTime is how long the authorization by a registry is valid without another request. The registry is then
+	// asked again. Its last answer remains valid until graceTime.
 	freshTime = 5 * time.Minute
 	graceTime = 10 * time.Minute
-	// tagTime is how often a tag is looked at that stands for an image that is of
-	// no use.
+	// tagTime is the interval at which a tag is resolved again if its image is unusable.
 	tagTime = 5 * time.Minute
-	// forgetTime is how long a request is remembered that nobody makes.
+	// forgetTime is how long an unused request is remembered.
 	forgetTime = time.Hour
 )
 
-// Pauses after an attempt failed.
+// Pauses after a failed attempt.
 const (
 	firstPause = 5 * time.Second
 	maxPause   = 5 * time.Minute
-	// restTime is how long those who wait for content are given the same error.
+	// restTime is how long callers that wait for content get the same error.
 	restTime = 2 * time.Second
 )
 
-// entry is what is known of one request.
+// entry is the state of one request.
 type entry struct {
-	// namespaces are told of news.
+	// namespaces are notified of changes.
 	namespaces map[string]bool
-	// asked is when somebody asked last.
+	// asked is the time of the last request.
 	asked time.Time
 
-	// running is closed when the present attempt ends, nil when there is none.
+	// running is closed when the current attempt ends; nil if there is none.
 	running chan struct{}
 	began   time.Time
-	// pull is what the present attempt waits for.
+	// pull is the pull that the current attempt waits for.
 	pull *pull
 
-	// digest is what the request may have since grantedAt.
+	// digest is the digest that the registry authorized at grantedAt.
 	digest    string
 	grantedAt time.Time
 
-	// attempts that failed in a row, and the last of them.
+	// attempts is the number of consecutive failures, and err the error of the last one.
 	attempts          int
 	err               error
 	failedAt, retryAt time.Time
 }
 
-// entry finds or makes the entry of a request.
+// entry finds or creates the entry of a request.
 func (u *Unpacker) entry(r *Request, now time.Time) *entry {
 	key := r.key()
 	e := u.entries[key]
@@ -68,12 +67,12 @@ func (u *Unpacker) entry(r *Request, now time.Time) *entry {
 	return e
 }
 
-// granted says whether the digest may be handed out.
+// granted reports whether the digest may be returned.
 func (e *entry) granted(now time.Time) bool {
 	return e.digest != "" && now.Sub(e.grantedAt) < graceTime
 }
 
-// due says whether an attempt is to begin.
+// due reports whether an attempt is to start.
 func (e *entry) due(now time.Time) bool {
 	switch {
 	case e.running != nil:
@@ -85,7 +84,7 @@ func (e *entry) due(now time.Time) bool {
 	}
 }
 
-// rests says whether it is too early to try again even for those who wait.
+// rests reports whether it is too early for another attempt, even for callers that wait.
 func (e *entry) rests(now time.Time) bool {
 	return e.err != nil && (e.retryAt.IsZero() || now.Sub(e.failedAt) < restTime)
 }
@@ -104,17 +103,17 @@ func (e *entry) state(now time.Time) State {
 	return s
 }
 
-// succeed takes note that the request may have what has a digest.
+// succeed records that the request is authorized for a digest.
 func (e *entry) succeed(digest string, now time.Time) {
 	e.digest, e.grantedAt = digest, now
 	e.attempts, e.err, e.failedAt, e.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 
-// fail takes note of an error. What cannot pass is tried again only where the
-// reference may come to stand for something else.
+// fail records an error. After a permanent error, another attempt follows only for a tag, which may point to
+// another image later.
 func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 	known, isImage := errors.AsType[*image.Error](err)
-	// Until the registry says so, what it allowed is still allowed.
+	// The previous authorization stays valid until the registry revokes it.
 	if isImage && known.Reason != image.ReasonUnreachable && known.Reason != image.ReasonLocal {
 		e.digest, e.grantedAt = "", time.Time{}
 	}
@@ -123,7 +122,7 @@ func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 		e.err, e.failedAt, e.retryAt = err, now, now.Add(jitter(max(pause(e.attempts), interval)))
 		return
 	}
-	// That a tag still stands for the same is no other failure.
+	// The same error for an unchanged tag is not another failure.
 	if e.err == nil || e.err.Error() != err.Error() {
 		e.attempts++
 		e.err, e.failedAt = err, now
@@ -134,13 +133,12 @@ func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 	}
 }
 
-// pause doubles with each failure.
+// pause returns the pause after a number of failures. It doubles with each failure.
 func pause(failures int) time.Duration {
 	return min(firstPause<<min(max(failures-1, 0), 16), maxPause)
 }
 
-// jitter makes a pause up to a fifth longer: those who failed together must not
-// come back together.
+// jitter makes a pause up to a fifth longer, so that requests that failed together are not repeated together.
 func jitter(d time.Duration) time.Duration {
 	return d + rand.N(d/5+1) //nolint:gosec // nothing depends on it being hard to guess
 }

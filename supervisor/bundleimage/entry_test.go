@@ -80,7 +80,7 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-// TestSameFailure counts a tag that still stands for the same once.
+// TestSameFailure checks that the same error for an unchanged tag counts once.
 func TestSameFailure(t *testing.T) {
 	e, now := &entry{}, time.Now()
 	known := &image.Error{Reference: "registry.example/a:v1", Reason: image.ReasonInvalid, Err: errors.New("two versions")}

@@ -35,7 +35,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bed is a registry and an Unpacker that pulls from it.
+// bed is a registry with an Unpacker that pulls from it.
 type bed struct {
 	*testing.T
 
@@ -46,9 +46,9 @@ type bed struct {
 	dir    string
 
 	mu sync.Mutex
-	// before may answer a request in the registry's place.
+	// before may answer a request instead of the registry.
 	before func(http.ResponseWriter, *http.Request) bool
-	// requests that the registry was sent, as method and path.
+	// requests are the requests that the registry received, as method and path.
 	requests []string
 }
 
@@ -71,15 +71,14 @@ func newBed(t *testing.T) *bed {
 
 func (b *bed) host() string { return strings.TrimPrefix(b.server.URL, "http://") }
 
-// answer sets what answers in the registry's place.
+// answer sets a function that answers instead of the registry.
 func (b *bed) answer(before func(http.ResponseWriter, *http.Request) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.before = before
 }
 
-// sent counts the requests whose method and path contain a text, since the last
-// call of forget.
+// sent returns the number of requests whose method and path contain a text, since the last call of forget.
 func (b *bed) sent(part string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +97,7 @@ func (b *bed) forget() {
 	b.requests = nil
 }
 
-// unpacker makes an Unpacker that is not started yet.
+// unpacker returns an Unpacker that is not started yet.
 func (b *bed) unpacker(change func(*Options)) *Unpacker {
 	b.Helper()
 	o := Options{Reader: b.reader, Dir: b.dir, PlainHTTP: true}
@@ -112,7 +111,7 @@ func (b *bed) unpacker(change func(*Options)) *Unpacker {
 	return u
 }
 
-// run runs an Unpacker until the test or the function returned ends it.
+// run runs an Unpacker until the test ends or the returned function is called.
 func (b *bed) run(u *Unpacker) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
@@ -131,7 +130,7 @@ func (b *bed) run(u *Unpacker) (stop func()) {
 	return stop
 }
 
-// started makes an Unpacker and runs it until the test ends.
+// started creates an Unpacker and runs it until the test ends.
 func (b *bed) started(change func(*Options)) *Unpacker {
 	b.Helper()
 	u := b.unpacker(change)
@@ -139,7 +138,7 @@ func (b *bed) started(change func(*Options)) *Unpacker {
 	return u
 }
 
-// private answers those who do not know the word of the user.
+// private returns a handler that refuses requests without the user's password.
 func private(word string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if gotUser, got, ok := r.BasicAuth(); ok && gotUser == "user" && got == word {
@@ -151,13 +150,13 @@ func private(word string) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// unavailable answers in place of a registry that is away.
+// unavailable answers as a registry that is not available.
 func unavailable(w http.ResponseWriter, _ *http.Request) bool {
 	w.WriteHeader(http.StatusServiceUnavailable)
 	return true
 }
 
-// secret makes a pull secret for the registry.
+// secret creates a pull secret for the registry.
 func (b *bed) secret(namespace, called, word string) {
 	auth := base64.StdEncoding.EncodeToString([]byte("user:" + word))
 	b.reader.put(&corev1.Secret{
@@ -167,7 +166,7 @@ func (b *bed) secret(namespace, called, word string) {
 	})
 }
 
-// account makes a ServiceAccount with pull secrets.
+// account creates a ServiceAccount with pull secrets.
 func (b *bed) account(namespace, called string, secrets ...string) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: called}}
 	for _, one := range secrets {
@@ -176,7 +175,7 @@ func (b *bed) account(namespace, called string, secrets ...string) {
 	b.reader.put(account)
 }
 
-// slow stops after some bytes until it is released.
+// slow is a response writer that stops after some bytes until it is released.
 type slow struct {
 	http.ResponseWriter
 
@@ -202,7 +201,7 @@ func (s *slow) Write(p []byte) (int, error) {
 	return n + more, err
 }
 
-// noise is text that does not become shorter by compression.
+// noise returns a text that compression does not shorten.
 func noise(size int) string {
 	source := rand.New(rand.NewPCG(1, 2))
 	var out strings.Builder
@@ -212,10 +211,10 @@ func noise(size int) string {
 	return out.String()
 }
 
-// files of an image, by path.
+// files are the files of an image, by path.
 type files map[string]string
 
-// image makes an image with labels.
+// image returns an image with labels.
 func (b *bed) image(labels map[string]string, content files) v1.Image {
 	b.Helper()
 	var buffer bytes.Buffer
@@ -251,7 +250,7 @@ func (b *bed) image(labels map[string]string, content files) v1.Image {
 	return img
 }
 
-// bundle makes a bundle image.
+// bundle returns a bundle image.
 func (b *bed) bundle() v1.Image {
 	b.Helper()
 	return b.image(labelled(), files{
@@ -272,7 +271,7 @@ func labelled() map[string]string {
 	}
 }
 
-// push puts an image into the registry and returns its reference and digest.
+// push pushes an image to the registry and returns its reference and digest.
 func (b *bed) push(repository string, img v1.Image) (reference, digest string) {
 	b.Helper()
 	reference = b.host() + "/" + repository
@@ -295,8 +294,7 @@ func (b *bed) push(repository string, img v1.Image) (reference, digest string) {
 	return reference, hash.String()
 }
 
-// request asks for an image on behalf of a namespace, with the credentials of the
-// catalog there.
+// request returns a request for an image on behalf of a namespace, with the credentials of its catalog.
 func request(reference, namespace string, secrets ...string) Request {
 	return Request{
 		Image: reference, Catalog: types.NamespacedName{Namespace: namespace, Name: "wares"},
@@ -304,7 +302,7 @@ func request(reference, namespace string, secrets ...string) Request {
 	}
 }
 
-// await asks for the state of a request until it is as wanted.
+// await polls the state of a request until it is as wanted.
 func (b *bed) await(u *Unpacker, r Request, what string, wanted func(State) bool) State {
 	b.Helper()
 	deadline := time.After(30 * time.Second)
@@ -325,7 +323,7 @@ func ready(s State) bool { return s.Ready }
 
 func failed(s State) bool { return s.Err != nil }
 
-// objects are those of a cluster, by kind, namespace and name.
+// objects are the objects of a cluster, by kind, namespace and name.
 type objects struct {
 	mu    sync.Mutex
 	found map[string]client.Object
@@ -338,7 +336,7 @@ func (o *objects) put(object client.Object) {
 	o.found[fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))] = object
 }
 
-// fail makes everything fail.
+// fail makes all reads fail.
 func (o *objects) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,15 +2,15 @@ package bundleimage
 
 import "container/list"
 
-// maxMemory bounds the content that is kept in memory, in bytes.
+// maxMemory is the maximum size of the content that is kept in memory, in bytes.
 const maxMemory = 32 << 20
 
-// memory keeps the content that was asked for last. What many namespaces install
-// at once is decoded once.
+// memory holds the content that was requested last. Content that many namespaces install at once is decoded
+// once.
 type memory struct {
 	left  int
 	items map[string]*item
-	// order has the keys, that asked for last in front.
+	// order holds the keys, the most recently used first.
 	order *list.List
 }
 
@@ -24,7 +24,7 @@ func newMemory(size int) *memory {
 	return &memory{left: size, items: map[string]*item{}, order: list.New()}
 }
 
-// get returns what is kept under a key, nil for nothing.
+// get returns the content of a key; nil if there is none.
 func (m *memory) get(key string) []string {
 	one := m.items[key]
 	if one == nil {

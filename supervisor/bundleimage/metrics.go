@@ -37,7 +37,7 @@ var (
 	})
 )
 
-// observe counts a pull.
+// observe records a pull in the metrics.
 func observe(err error, took time.Duration) {
 	result := "success"
 	if err != nil {
@@ -50,7 +50,7 @@ func observe(err error, took time.Duration) {
 	pullSeconds.Observe(took.Seconds())
 }
 
-// shrink removes content until what is kept is no more than a size.
+// shrink removes content until the cache does not exceed a size.
 func (u *Unpacker) shrink(ctx context.Context, size int64) {
 	usage, err := u.store.Bound(size)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// news tells listeners which namespaces there is something new for. Who is slow to
-// listen is told of a namespace once, whatever happened in between.
+// news notifies listeners of namespaces with changes. A slow listener is notified of a namespace once, however
+// many changes it missed.
 type news struct {
 	mu        sync.Mutex
 	listeners []*listener
@@ -20,7 +20,7 @@ type news struct {
 type listener struct {
 	events  chan event.GenericEvent
 	pending map[string]bool
-	// more is filled when something is pending.
+	// more is filled if something is pending.
 	more chan struct{}
 }
 
@@ -34,7 +34,7 @@ func (n *news) listen() <-chan event.GenericEvent {
 	return one.events
 }
 
-// add takes note of namespaces to tell of.
+// add queues namespaces for notification.
 func (n *news) add(namespaces map[string]bool) {
 	if len(namespaces) == 0 {
 		return
@@ -50,7 +50,7 @@ func (n *news) add(namespaces map[string]bool) {
 	}
 }
 
-// tell tells those who listen by then, until ctx ends.
+// tell sends notifications to the listeners that exist at the call, until ctx ends.
 func (n *news) tell(ctx context.Context) {
 	n.mu.Lock()
 	listeners := slices.Clone(n.listeners)

@@ -4,5 +4,5 @@ package bundleimage
 
 import "io/fs"
 
-// isOurs cannot be told from what the file system says.
+// isOurs returns true: the file system does not record the owner.
 func isOurs(fs.FileInfo) bool { return true }

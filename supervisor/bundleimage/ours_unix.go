@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// isOurs tells whether a directory belongs to this user and nobody else can write
-// to it.
+// isOurs reports whether a directory belongs to this user and no other user can write to it.
 func isOurs(info fs.FileInfo) bool {
 	const othersWrite = 0o022
 	owner, ok := info.Sys().(*syscall.Stat_t)

@@ -19,8 +19,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/pullsecrets"
 )
 
-// limits are far above what bundles in the field need. They bound what each pull
-// takes of the disk, for its layers and its content.
+// limits are far above what real bundles need. They bound the disk space of each pull, for its layers and its
+// content.
 func limits() image.Limits {
 	return image.Limits{
 		MaxLayers: 128, MaxLayerBytes: 256 << 20, MaxUnpackedBytes: 1 << 30, MaxEntries: 1 << 20,
@@ -28,18 +28,18 @@ func limits() image.Limits {
 	}
 }
 
-// pull is an image that is being brought here, for everybody who may have it.
+// pull is a running pull of an image. All authorized requests share it.
 type pull struct {
-	// ended is closed when the pull has; err is its outcome.
+	// ended is closed when the pull has ended; err is its result.
 	ended chan struct{}
 	err   error
 
-	// done of total bytes have been transferred. told is when that was told last.
+	// done of total bytes have been transferred. told is the time of the last notification.
 	done, total int64
 	told        time.Time
 }
 
-// wanted is an image that is to be here.
+// wanted is an image to pull.
 type wanted struct {
 	*Request
 
@@ -48,14 +48,13 @@ type wanted struct {
 	keychain       authn.Keychain
 }
 
-// outcome of an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
 	digest string
 	err    error
 }
 
-// obtain asks the registry whether whoever asks may have an image and sees to it
-// that its content is here.
+// obtain asks the registry whether the caller may pull an image, and ensures that its content is cached.
 func (u *Unpacker) obtain(ctx context.Context, r *Request, e *entry) outcome {
 	ref, err := name.ParseReference(r.Image)
 	if err != nil {
@@ -69,8 +68,7 @@ func (u *Unpacker) obtain(ctx context.Context, r *Request, e *entry) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	// What is remembered holds for whoever the registry took this request to come
-	// from.
+	// The record is valid for the identity that the registry authorized.
 	identity := secrets.Identity(ref.Context())
 	digest, err := u.find(ctx, client, ref, r.Image)
 	if err != nil {
@@ -94,8 +92,7 @@ func (u *Unpacker) find(ctx context.Context, client *image.Client, ref name.Refe
 	return client.Find(ctx, reference) //nolint:wrapcheck // it names the image
 }
 
-// complain adds to an error that has to do with credentials which of them are of
-// no use.
+// complain adds the unusable credentials to an error about authorization.
 func complain(err error, problem string) error {
 	known, ok := errors.AsType[*image.Error](err)
 	if !ok || problem == "" || known.Reason != image.ReasonUnauthorized && known.Reason != image.ReasonNotFound {
@@ -104,7 +101,7 @@ func complain(err error, problem string) error {
 	return &image.Error{Reference: known.Reference, Reason: known.Reason, Err: fmt.Errorf("%w; Secret %s", known.Err, problem)}
 }
 
-// unanswered falls back on what a registry said before when it cannot be asked.
+// unanswered uses the previous answer of a registry that cannot be reached.
 func (u *Unpacker) unanswered(ref name.Reference, r *Request, identity string, err error, problem string) outcome {
 	digest, ok := u.store.Recall(grant(r.Image, identity))
 	if !ok {
@@ -125,11 +122,10 @@ func (u *Unpacker) unanswered(ref name.Reference, r *Request, identity string, e
 	return outcome{err: complain(err, problem)}
 }
 
-// grant is what it is remembered under that somebody may have an image.
+// grant returns the key under which an authorization is stored.
 func grant(reference, identity string) string { return reference + " " + identity }
 
-// remember notes, for the time when the registry cannot be asked, that somebody may
-// have an image.
+// remember stores an authorization, for times when the registry cannot be reached.
 func (u *Unpacker) remember(ctx context.Context, w *wanted, identity string) {
 	for _, one := range []string{w.Image, w.pinned} {
 		if err := u.store.Remember(grant(one, identity), w.digest); err != nil {
@@ -151,10 +147,10 @@ func (u *Unpacker) client(r *Request, keychain authn.Keychain, progress func(don
 	return client, nil
 }
 
-// maxQuestion is how long a registry may take to say which image it has.
+// maxQuestion is the maximum time for a registry to resolve a reference.
 const maxQuestion = 20 * time.Second
 
-// timeout bounds an attempt.
+// timeout returns the maximum duration of an attempt.
 func (u *Unpacker) timeout(r *Request) time.Duration {
 	timeout := r.Timeout
 	if timeout < 0 {
@@ -166,8 +162,7 @@ func (u *Unpacker) timeout(r *Request) time.Duration {
 	return timeout
 }
 
-// bring sees to it that the content of an image is here. The same image is brought
-// once at a time; those who join in wait for it.
+// bring ensures that the content of an image is cached. Concurrent requests for the same image share one pull.
 func (u *Unpacker) bring(ctx context.Context, w *wanted, e *entry) error {
 	patience := time.NewTimer(u.timeout(w.Request))
 	defer patience.Stop()
@@ -178,7 +173,7 @@ func (u *Unpacker) bring(ctx context.Context, w *wanted, e *entry) error {
 		}
 		expired := patience.C
 		if !joined {
-			// It ends by itself, and waiting for its turn does not count.
+			// The pull has its own timeout, and the wait for a slot does not count.
 			expired = nil
 		}
 		select {
@@ -188,7 +183,7 @@ func (u *Unpacker) bring(ctx context.Context, w *wanted, e *entry) error {
 		case <-ctx.Done():
 			return context.Cause(ctx) //nolint:wrapcheck // the caller ends as well
 		}
-		// What went wrong for others may have to do with who they are.
+		// The error of a shared pull may be due to the credentials of another request.
 		known, isImage := errors.AsType[*image.Error](p.err)
 		if p.err == nil || !joined || isImage && !known.MayPass() {
 			return p.err
@@ -196,8 +191,8 @@ func (u *Unpacker) bring(ctx context.Context, w *wanted, e *entry) error {
 	}
 }
 
-// join returns the pull that brings an image here, and whether somebody else began
-// it. It is nil when there is nothing to bring.
+// join returns the pull of an image, and reports whether another request started it. It returns nil if there is
+// nothing to pull.
 func (u *Unpacker) join(w *wanted, e *entry) (p *pull, joined bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -217,7 +212,7 @@ func (u *Unpacker) join(w *wanted, e *entry) (p *pull, joined bool, err error) {
 	return p, joined, nil
 }
 
-// run brings an image here.
+// run pulls an image.
 func (u *Unpacker) run(p *pull, w *wanted) {
 	err := u.pull(p, w)
 	u.mu.Lock()
@@ -233,7 +228,7 @@ func (u *Unpacker) run(p *pull, w *wanted) {
 	close(p.ended)
 }
 
-// maxBroken bounds how many images are remembered that are of no use.
+// maxBroken is the maximum number of unusable images that are remembered.
 const maxBroken = 1000
 
 func (u *Unpacker) pull(p *pull, w *wanted) error {
@@ -266,7 +261,7 @@ func (u *Unpacker) pull(p *pull, w *wanted) error {
 	return err
 }
 
-// progress takes note of what has been transferred.
+// progress records the number of transferred bytes.
 func (u *Unpacker) progress(p *pull, done, total int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -283,7 +278,7 @@ func (u *Unpacker) progress(p *pull, done, total int64) {
 	}
 }
 
-// settle ends an attempt and tells of it.
+// settle ends an attempt, records its outcome, and notifies its namespaces.
 func (u *Unpacker) settle(e *entry, r *Request, result outcome) {
 	logger := log.FromContext(u.ctx).WithName("unpack").WithValues("image", r.Image, "catalog", r.Catalog.String())
 	u.mu.Lock()
@@ -300,7 +295,7 @@ func (u *Unpacker) settle(e *entry, r *Request, result outcome) {
 	default:
 		e.succeed(result.digest, now)
 		if pinned, err := pin(r.Image, result.digest); err == nil && pinned != r.Image {
-			// Who may have it by its tag may have it by its digest.
+			// A request that is authorized for a tag is authorized for its digest.
 			byDigest := *r
 			byDigest.Image = pinned
 			u.entry(&byDigest, now).succeed(result.digest, now)
@@ -313,8 +308,7 @@ func (u *Unpacker) settle(e *entry, r *Request, result outcome) {
 	clear(e.namespaces)
 }
 
-// held returns the objects of an image from memory or disk, nil when they are in
-// neither.
+// held returns the objects of an image from memory or disk; nil if they are in neither.
 func (u *Unpacker) held(pinned, digest string) ([]string, error) {
 	u.mu.Lock()
 	objects := u.memory.get(pinned)
@@ -349,7 +343,7 @@ func (u *Unpacker) decode(kept *image.Kept, pinned string) ([]string, error) {
 	return objects, nil
 }
 
-// contentError says what is wrong with the manifests of an image.
+// contentError returns an error about the manifests of an image.
 func contentError(pinned, dir string, err error) error {
 	reason := image.ReasonInvalid
 	for _, problem := range bundles.AsProblems(err) {
@@ -360,7 +354,7 @@ func contentError(pinned, dir string, err error) error {
 	return &image.Error{Reference: pinned, Reason: reason, Err: fmt.Errorf("its directory %s cannot be used as a bundle: %w", dir, err)}
 }
 
-// as returns an error that names the image as it was asked for.
+// as returns an error that names the image by the requested reference.
 func as(reference string, err error) error {
 	known, ok := errors.AsType[*image.Error](err)
 	if !ok {
@@ -369,7 +363,7 @@ func as(reference string, err error) error {
 	return &image.Error{Reference: reference, Reason: known.Reason, Err: known.Err}
 }
 
-// pin returns the reference to what has a digest.
+// pin returns a reference with a digest in place of the tag.
 func pin(reference, digest string) (string, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
@@ -378,7 +372,7 @@ func pin(reference, digest string) (string, error) {
 	return ref.Context().Digest(digest).Name(), nil
 }
 
-// host is the registry of a reference.
+// host returns the registry of a reference.
 func host(reference string) string {
 	ref, err := name.ParseReference(reference)
 	if err != nil {

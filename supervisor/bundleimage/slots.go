@@ -5,27 +5,27 @@ import (
 	"sync"
 )
 
-// How many images are pulled at a time: in all, which bounds the disk that they
-// take, and from one registry, so that one that hangs does not keep others waiting.
+// Limits of concurrent pulls: in total, which bounds their disk space, and for one registry, so that a slow
+// registry does not block the others.
 const (
 	maxPulls        = 6
 	maxPullsPerHost = 3
 )
 
-// How many questions are asked at a time, likewise.
+// Limits of concurrent requests that resolve a reference, likewise.
 const (
 	maxQuestions        = 64
 	maxQuestionsPerHost = 8
 )
 
-// slots bound how much is done at a time.
+// slots limit the number of concurrent operations.
 type slots struct {
 	max, perHost int
 
 	mu    sync.Mutex
 	taken int
 	hosts map[string]int
-	// freed is closed when a slot is given back.
+	// freed is closed when a slot is released.
 	freed chan struct{}
 }
 
@@ -33,7 +33,7 @@ func newSlots(limit, perHost int) *slots {
 	return &slots{max: limit, perHost: perHost, hosts: map[string]int{}, freed: make(chan struct{})}
 }
 
-// take waits for a slot. What it returns gives it back.
+// take waits for a slot. It returns a function that releases the slot.
 func (s *slots) take(ctx context.Context, host string) (release func(), err error) {
 	for {
 		s.mu.Lock()

@@ -22,33 +22,32 @@ import (
 	"github.com/chandlery/chandlery/bundles/manifests"
 )
 
-// What [Options] are where nobody says otherwise.
+// Defaults of [Options].
 const (
 	DefaultSize    = 1 << 30
 	DefaultTimeout = 10 * time.Minute
 )
 
-// Options are what an [Unpacker] needs.
+// Options configure an [Unpacker].
 type Options struct {
 	// Reader reads ServiceAccounts and Secrets.
 	Reader client.Reader
-	// Dir is where content is kept; [DefaultDir] when empty. Processes may share it.
+	// Dir is the directory of the cache; [DefaultDir] if empty. Processes may share it.
 	Dir string
-	// Size bounds what is kept, in bytes. What is being brought here comes on top.
+	// Size is the maximum size of the cache, in bytes. Running pulls are not included.
 	Size int64
-	// Timeout bounds bringing an image here where the Request does not say; 0 for
-	// no bound.
+	// Timeout is the maximum duration of a pull if the Request has none; 0 for no limit.
 	Timeout time.Duration
-	// PlainHTTP and SkipTLSVerify loosen how registries are talked to.
+	// PlainHTTP and SkipTLSVerify relax the security of connections to registries.
 	PlainHTTP, SkipTLSVerify bool
-	// Limits bound what a bundle may consist of.
+	// Limits bound the content of a bundle.
 	Limits manifests.Limits
-	// Clock tells the time; the real one when nil.
+	// Clock returns the time; the system clock if nil.
 	Clock clock.PassiveClock
 }
 
-// DefaultDir is where content is kept unless somebody says otherwise: with the
-// caches of the user, else with what is temporary.
+// DefaultDir returns the default directory of the cache: in the user's cache directory, or else in the
+// directory for temporary files.
 func DefaultDir() string {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -57,70 +56,65 @@ func DefaultDir() string {
 	return filepath.Join(base, "chandlery-bundles")
 }
 
-// Request asks for the content of a bundle image.
+// Request is a request for the content of a bundle image.
 type Request struct {
-	// Image as the catalog gives it, by tag or by digest.
+	// Image is the reference from the catalog, by tag or by digest.
 	Image string
-	// Catalog is the CatalogSource that gives it; its namespace holds the pull
-	// secrets.
+	// Catalog is the CatalogSource that serves the bundle. Its namespace holds the pull secrets.
 	Catalog types.NamespacedName
 	// Secrets is the spec.secrets of the CatalogSource.
 	Secrets []string
-	// Namespace is for whom; news carry it.
+	// Namespace is the namespace of the request. Notifications carry it.
 	Namespace string
-	// Timeout bounds an attempt to bring the image here: 0 for no bound, negative
-	// for the default.
+	// Timeout is the maximum duration of a pull: 0 for no limit, negative for the default.
 	Timeout time.Duration
-	// RetryInterval is the least time between an attempt that failed and the next.
+	// RetryInterval is the minimum time between a failed attempt and the next.
 	RetryInterval time.Duration
 }
 
-// key names requests that have the same answer.
+// key returns a key that is equal for requests with the same answer.
 func (r *Request) key() string {
 	secrets := slices.Compact(slices.Sorted(slices.Values(r.Secrets)))
 	return strings.Join(append([]string{r.Image, r.Catalog.Namespace, r.Catalog.Name}, secrets...), "\x00")
 }
 
-// State says where a request stands.
+// State is the state of a request.
 type State struct {
-	// Ready says that the content is here, and Digest is that of its image.
+	// Ready is true if the content is cached, and Digest is the digest of its image.
 	Ready  bool
 	Digest string
-	// Began is when the present attempt did, zero when there is none; Done of Total
-	// bytes have been transferred.
+	// Began is the start of the current attempt; zero if there is none. Done of Total bytes have been transferred.
 	Began       time.Time
 	Done, Total int64
-	// Attempts counts those that failed in a row. Err is why the last one did, at
-	// FailedAt. The next is made at RetryAt; when that is zero, only another
-	// Request may have another answer.
+	// Attempts is the number of consecutive failures. Err is the error of the last one, at FailedAt. The next attempt
+	// is made at RetryAt. If that is zero, only a different Request may succeed.
 	Attempts          int
 	Err               error
 	FailedAt, RetryAt time.Time
 }
 
-// Content is what a bundle image holds.
+// Content is the content of a bundle image.
 type Content struct {
 	// Image is the reference by digest.
 	Image  string
 	Digest string
-	// Objects are the manifests as JSON, that of the ClusterServiceVersion first.
+	// Objects are the manifests as JSON, the ClusterServiceVersion first.
 	Objects []string
 }
 
-// Unpacker brings the content of bundle images here. It is safe for use by several
-// goroutines.
+// Unpacker pulls bundle images and returns their content. It is safe for concurrent use.
 type Unpacker struct {
 	o     Options
 	store image.Store
-	// local finds what is kept; it asks no registry.
+	// local reads the cache; it sends no requests to registries.
 	local *image.Client
 	news  *news
-	// transfers and questions bound what is asked of registries.
+	// transfers and questions limit the concurrent requests to registries.
 	transfers, questions *slots
-	// reading bounds how many bundles are decoded at a time.
+	// reading limits how many bundles are decoded at a time.
 	reading chan struct{}
 
-	// ctx is the lifetime of what goes on in the background.
+	// ctx is the lifetime of background work.
 	ctx  context.Context
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -133,9 +127,8 @@ type Unpacker struct {
 	memory  *memory
 }
 
-// New returns an Unpacker that keeps its content in a directory, which is made.
-// What it does in the background goes on until the context of [Unpacker.Start]
-// ends.
+// New returns an Unpacker that caches content in a directory, which it creates. Its background work ends with
+// the context of [Unpacker.Start].
 func New(o Options) (*Unpacker, error) {
 	o.Dir = cmp.Or(o.Dir, DefaultDir())
 	o.Size = cmp.Or(o.Size, DefaultSize)
@@ -149,7 +142,7 @@ func New(o Options) (*Unpacker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to unpack bundles: %w", err)
 	}
-	// What is asked for before Start is begun before it as well.
+	// Requests from before Start start their attempts at once.
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // Start ends it
 	u := &Unpacker{
 		o: o, store: image.Store{Dir: o.Dir, Apart: true}, local: local, ctx: ctx, stop: stop,
@@ -162,7 +155,7 @@ func New(o Options) (*Unpacker, error) {
 
 var errDir = errors.New("is no directory of ours that nobody else can write to")
 
-// prepare makes the directory. What is found in it is trusted: it must be ours.
+// prepare creates the directory. Its content is trusted, so it must belong to this user.
 func prepare(dir string) error {
 	const remedy = "name another one with --bundle-cache-dir"
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -194,11 +187,10 @@ func (u *Unpacker) Setup(mgr manager.Manager) error {
 	return nil
 }
 
-// NeedLeaderElection says that standbys unpack as well, when somebody asks.
+// NeedLeaderElection returns false: standbys pull images on request as well.
 func (u *Unpacker) NeedLeaderElection() bool { return false }
 
-// Start tells the listeners of news until ctx ends, ends what goes on in the
-// background, and waits for that.
+// Start notifies listeners until ctx ends. Then it stops background work and waits for its end.
 func (u *Unpacker) Start(ctx context.Context) error {
 	u.shrink(ctx, u.o.Size)
 	u.news.tell(ctx)
@@ -210,13 +202,12 @@ func (u *Unpacker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Listen gives a channel with an event for each namespace whose requests have
-// changed their state; while content is being transferred, one a second at most.
-// The object has no name. It has to be called before [Unpacker.Start], and the
-// channel read until the context of that ends.
+// Listen returns a channel with an event for each namespace whose requests have changed their state. During a
+// transfer, there is at most one event a second. The object of an event has no name. Call Listen before
+// [Unpacker.Start], and read the channel until the context of Start ends.
 func (u *Unpacker) Listen() <-chan event.GenericEvent { return u.news.listen() }
 
-// State says where a request stands, and begins what is due. It does not block.
+// State returns the state of a request, and starts an attempt if it is due. It does not block.
 func (u *Unpacker) State(_ context.Context, r Request) State {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -231,8 +222,7 @@ func (u *Unpacker) State(_ context.Context, r Request) State {
 	return e.state(now)
 }
 
-// attempts is how often content is looked for that is gone again when it is to be
-// read.
+// attempts is how often content is pulled again that was evicted before it was read.
 const attempts = 5
 
 var (
@@ -240,8 +230,8 @@ var (
 	errStopped = errors.New("the unpacker has been stopped")
 )
 
-// Content returns the content of an image: from memory or disk, once the registry
-// has let in whoever asks, else from the registry. It blocks meanwhile.
+// Content returns the content of an image. It comes from memory or disk if the registry has authorized the
+// request, or else from the registry. Content blocks until the content is available.
 func (u *Unpacker) Content(ctx context.Context, r Request) (Content, error) {
 	for range attempts {
 		digest, running, err := u.ask(&r)
@@ -272,8 +262,8 @@ func (u *Unpacker) Content(ctx context.Context, r Request) (Content, error) {
 	return Content{}, &image.Error{Reference: r.Image, Reason: image.ReasonLocal, Err: errGone}
 }
 
-// ask says which digest whoever asks may have. When that is not known, running is
-// closed once it may be.
+// ask returns the digest that a request is authorized for. If the digest is unknown, running is closed at the
+// end of the current attempt.
 func (u *Unpacker) ask(r *Request) (digest string, running <-chan struct{}, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -294,21 +284,21 @@ func (u *Unpacker) ask(r *Request) (digest string, running <-chan struct{}, err 
 	return "", e.running, nil
 }
 
-// lost takes note that content that was here is not any more.
+// lost records that cached content is missing.
 func (u *Unpacker) lost(r *Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.entry(r, u.o.Clock.Now()).grantedAt = time.Time{}
 }
 
-// begin begins an attempt.
+// begin starts an attempt.
 func (u *Unpacker) begin(e *entry, r *Request, now time.Time) {
 	if u.closed {
 		return
 	}
 	running := make(chan struct{})
 	e.running, e.began = running, now
-	// It must not change while it is worked on.
+	// The caller may change its request during the attempt.
 	request := *r
 	request.Secrets = slices.Clone(r.Secrets)
 	u.work.Go(func() {

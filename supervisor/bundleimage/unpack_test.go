@@ -44,7 +44,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// expectEvent waits for news for the namespace user.
+// expectEvent waits for an event for the namespace user.
 func (b *bed) expectEvent(events <-chan event.GenericEvent) {
 	b.Helper()
 	select {
@@ -57,7 +57,7 @@ func (b *bed) expectEvent(events <-chan event.GenericEvent) {
 	}
 }
 
-// TestOnce has many namespaces ask for one image at the same time.
+// TestOnce requests one image for many namespaces at the same time.
 func TestOnce(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
@@ -85,7 +85,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestCredentials has a registry that lets in those who know the word.
+// TestCredentials uses a registry that requires a password.
 func TestCredentials(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
@@ -124,7 +124,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestWithoutRegistry starts again with what was kept while the registry is away.
+// TestWithoutRegistry restarts with a filled cache while the registry is not available.
 func TestWithoutRegistry(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
@@ -157,7 +157,7 @@ func TestWithoutRegistry(t *testing.T) {
 	}
 }
 
-// TestLosesRights takes the rights away that somebody had.
+// TestLosesRights revokes the rights of a namespace.
 func TestLosesRights(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
@@ -193,7 +193,7 @@ func TestLosesRights(t *testing.T) {
 	}
 }
 
-// TestRetries has a registry that is away at first.
+// TestRetries uses a registry that is not available at first.
 func TestRetries(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
@@ -228,7 +228,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestContentErrors has images that are of no use, and fixes one.
+// TestContentErrors uses unusable images, and fixes one.
 func TestContentErrors(t *testing.T) {
 	b := newBed(t)
 	clock := testclock.NewFakeClock(time.Now())
@@ -281,7 +281,7 @@ func TestContentErrors(t *testing.T) {
 	}
 }
 
-// TestTrouble has blobs that break off, and a registry that says nothing.
+// TestTrouble uses blobs that are cut off, and a registry that does not answer.
 func TestTrouble(t *testing.T) {
 	b := newBed(t)
 	reference, _ := b.push("lamp:v1", b.bundle())
@@ -312,7 +312,7 @@ func TestTrouble(t *testing.T) {
 	if image.ReasonOf(s.Err) != image.ReasonUnreachable || !strings.Contains(s.Err.Error(), "took longer than 200ms") {
 		t.Errorf("hanging: %+v", s)
 	}
-	// Who joins in somebody else's pull waits for as long as they want themselves.
+	// A request that joins another one's pull waits for as long as its own timeout.
 	patient := request(reference, "patient")
 	patient.Timeout = 0
 	if s := b.await(u, patient, "patient", func(s State) bool { return s.Err != nil || b.sent("GET /v2/lamp/manifests/") > 0 }); s.Err != nil {
@@ -330,7 +330,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestSecretsUnreadable has an API server that is away.
+// TestSecretsUnreadable uses an API server that is not available.
 func TestSecretsUnreadable(t *testing.T) {
 	b := newBed(t)
 	reference, _ := b.push("lamp:v1", b.bundle())
@@ -344,7 +344,7 @@ func TestSecretsUnreadable(t *testing.T) {
 
 var errAway = errors.New("the API server is away")
 
-// TestProgress watches a layer that comes in two halves.
+// TestProgress observes a layer that arrives in two halves.
 func TestProgress(t *testing.T) {
 	b := newBed(t)
 	reference, _ := b.push("lamp:v1", b.image(labelled(), files{"manifests/csv.yaml": csvText("lamp"), "manifests/noise": noise(300 << 10)}))
@@ -371,7 +371,7 @@ func TestProgress(t *testing.T) {
 	b.await(u, r, "all of it", ready)
 }
 
-// TestDamage changes what is kept behind the Unpacker's back.
+// TestDamage changes cached content outside the Unpacker.
 func TestDamage(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
@@ -407,7 +407,7 @@ func TestDamage(t *testing.T) {
 	get("removed")
 }
 
-// TestSize has a cache that holds one bundle of two.
+// TestSize uses a cache that has room for one of two bundles.
 func TestSize(t *testing.T) {
 	b := newBed(t)
 	big := func(csv string) (string, string) {
@@ -433,7 +433,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestForeignDir refuses directories that others may have filled.
+// TestForeignDir checks that directories that other users may have filled are refused.
 func TestForeignDir(t *testing.T) {
 	dir := t.TempDir()
 	file, open := filepath.Join(dir, "file"), filepath.Join(dir, "open")
@@ -457,8 +457,8 @@ func TestForeignDir(t *testing.T) {
 	}
 }
 
-// TestOtherRegistry has a registry that says it has what another one keeps for
-// those whom it knows.
+// TestOtherRegistry uses a registry that claims to serve an image that another registry serves to authorized
+// users only.
 func TestOtherRegistry(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())

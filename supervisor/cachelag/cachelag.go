@@ -1,4 +1,4 @@
-// Package cachelag tells objects whose cached version is older than what this process wrote.
+// Package cachelag detects objects whose cached version is older than the last write of this process.
 package cachelag
 
 import (
@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Limit is for how long a cache counts as late after a write. An event that takes longer may never come.
+// Limit is how long a cache counts as late after a write. An event that takes longer may never arrive.
 const Limit = 30 * time.Second
 
-// Tracker remembers the versions that writes returned, until the cache has them. A pass over an older
-// version would write what is written already, and be refused. It is safe for concurrent use; the zero
-// value is ready.
+// Tracker remembers the versions that writes returned, until the cache has them. A reconciliation with an older
+// version would repeat a write, and the API server would refuse it. A Tracker is safe for concurrent use; the
+// zero value is ready.
 type Tracker struct {
 	mu      sync.Mutex
 	written map[types.UID]write
@@ -52,7 +52,7 @@ func (t *Tracker) Behind(o metav1.Object, now time.Time) bool {
 	return false
 }
 
-// Forget drops what is remembered of an object that is gone.
+// Forget drops the record of a deleted object.
 func (t *Tracker) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

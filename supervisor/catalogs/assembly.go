@@ -17,45 +17,45 @@ import (
 )
 
 const (
-	// maxEntries bounds the channel entries of one catalog. The largest ones in
-	// use have some ten thousand.
+	// maxEntries limits the number of channel entries and deprecations of one catalog. The largest
+	// catalogs in use have some ten thousand.
 	maxEntries = 1_000_000
-	// maxBytes bounds the memory that the snapshot of one catalog takes. The
-	// largest ones in use take some twenty megabytes.
+	// maxBytes limits the memory of one catalog's snapshot, in bytes. The largest catalogs in use
+	// take some twenty megabytes.
 	maxBytes = 128 << 20
 )
 
-// errUnusable says that a content cannot be used, however often it is read.
+// errUnusable marks content that cannot be used, however often it is read.
 var errUnusable = errors.New("the content of the catalog cannot be used")
 
-// unusable marks an error as one of the content.
+// unusable wraps err with errUnusable.
 func unusable(err error) error { return fmt.Errorf("%w: %w", errUnusable, err) }
 
-// assembly puts a snapshot together from the messages of a catalog.
+// assembly builds a Snapshot from the messages of a catalog server.
 type assembly struct {
 	builder  *content.Builder
 	packages map[string]*description
 	listed   map[bundleKey]sum
 	sums     []sum
 	limit    int64
-	// entries and kept are what has been taken, to be bounded: the number of
-	// messages, and the bytes that the assembly keeps besides its builder.
+	// entries is the number of messages so far. kept is the number of bytes that the assembly holds
+	// besides its builder. Both are limited.
 	entries int
 	kept    int64
 }
 
-// keptBytes is what a small record takes besides its texts: a digest or a few
-// strings, and a place in a map.
+// keptBytes estimates the memory of a small record without its strings: a digest or a few string
+// headers, and a map slot.
 const keptBytes = 128
 
-// description is what a package says of itself.
+// description holds the attributes of a package that are not part of a bundle.
 type description struct{ defaultChannel, deprecation string }
 
 func newAssembly(limit int64) *assembly {
 	return &assembly{builder: content.NewBuilder(limit), packages: map[string]*description{}, listed: map[bundleKey]sum{}, limit: limit}
 }
 
-// addListed takes one channel entry as api.Registry gives it, with the manifests.
+// addListed adds one channel entry of api.Registry, including its manifests.
 func (a *assembly) addListed(b *api.Bundle) error {
 	if len(b.GetObject()) > 0 && b.GetBundlePath() == "" {
 		var digest sum
@@ -70,7 +70,7 @@ func (a *assembly) addListed(b *api.Bundle) error {
 	return a.add(b, listedBundle(b))
 }
 
-// addPaged takes one channel entry as the extension API gives it.
+// addPaged adds one channel entry of the extension API.
 func (a *assembly) addPaged(b *registryv1.Bundle) error {
 	if err := a.add(b, pagedBundle(b)); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (a *assembly) addPaged(b *registryv1.Bundle) error {
 	return nil
 }
 
-// add takes a channel entry.
+// add adds a channel entry. m is the message that l was converted from.
 func (a *assembly) add(m proto.Message, l content.Listed) error {
 	if err := a.sum(m); err != nil {
 		return fmt.Errorf("bundle %s of package %s: %w", l.Bundle, l.Package, err)
@@ -101,7 +101,7 @@ func (a *assembly) add(m proto.Message, l content.Listed) error {
 	return nil
 }
 
-// addPackage takes what GetPackage says beyond the bundles.
+// addPackage adds the parts of a GetPackage reply that the bundles lack.
 func (a *assembly) addPackage(p *api.Package) error {
 	if err := a.sum(p); err != nil {
 		return fmt.Errorf("package %s: %w", p.GetName(), err)
@@ -118,7 +118,7 @@ func (a *assembly) addPackage(p *api.Package) error {
 	return nil
 }
 
-// addDeprecation takes a deprecation as the extension API gives it.
+// addDeprecation adds a deprecation of the extension API.
 func (a *assembly) addDeprecation(d *registryv1.DeprecatedObject) error {
 	if err := a.sum(d); err != nil {
 		return fmt.Errorf("deprecation in package %s: %w", d.GetPackage(), err)
@@ -138,7 +138,8 @@ func (a *assembly) addDeprecation(d *registryv1.DeprecatedObject) error {
 	return nil
 }
 
-// keep bounds what is kept of packages besides their bundles.
+// keep adds size to the memory that packages take besides their bundles. It returns an error above
+// the limit.
 func (a *assembly) keep(pkg string, size int) error {
 	if a.kept += int64(size); a.kept > a.limit {
 		return unusable(fmt.Errorf("what it says of packages and deprecations, as of package %s, takes more than %d bytes; split the catalog", pkg, a.limit))
@@ -146,7 +147,7 @@ func (a *assembly) keep(pkg string, size int) error {
 	return nil
 }
 
-// pkg gives the description of a package.
+// pkg returns the description of a package and creates it if necessary.
 func (a *assembly) pkg(name string) *description {
 	if a.packages[name] == nil {
 		a.packages[name] = &description{}
@@ -154,7 +155,7 @@ func (a *assembly) pkg(name string) *description {
 	return a.packages[name]
 }
 
-// packageNames are the packages that the bundles so far belong to, sorted.
+// packageNames returns the sorted names of all packages that messages have mentioned so far.
 func (a *assembly) packageNames() []string {
 	names := make([]string, 0, len(a.packages))
 	for name := range a.packages {
@@ -164,11 +165,10 @@ func (a *assembly) packageNames() []string {
 	return names
 }
 
-// snapshot ends the assembly. What the server announces is a part of the digest: it
-// stands for the manifests that pages lack.
+// snapshot returns the Snapshot of everything that was added. The digest includes the digest that
+// the server announces, because pages carry no manifests.
 func (a *assembly) snapshot(announced string) *Snapshot {
-	// Servers are free in the order in which they send; the digest is not to
-	// depend on it.
+	// Servers send in any order. Sorting makes the digest independent of it.
 	slices.SortFunc(a.sums, func(x, y sum) int { return bytes.Compare(x[:], y[:]) })
 	total := sha256.New()
 	_, _ = fmt.Fprintf(total, "%d:%s", len(announced), announced)
@@ -182,7 +182,7 @@ func (a *assembly) snapshot(announced string) *Snapshot {
 	return &Snapshot{Content: shared.content, Digest: hex.EncodeToString(total.Sum(nil)), shared: shared, announced: announced}
 }
 
-// sum counts a message and keeps its digest.
+// sum counts a message and records its digest.
 func (a *assembly) sum(m proto.Message) error {
 	a.entries++
 	if a.entries > maxEntries {
@@ -192,7 +192,7 @@ func (a *assembly) sum(m proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("encoding it for its digest: %w", err)
 	}
-	// Messages of different types can have the same encoding and say different things.
+	// Messages of different types can have the same encoding but different meanings.
 	digest := sha256.New()
 	_, _ = fmt.Fprintf(digest, "%s:", m.ProtoReflect().Descriptor().FullName())
 	_, _ = digest.Write(text)
@@ -201,7 +201,7 @@ func (a *assembly) sum(m proto.Message) error {
 	return nil
 }
 
-// deprecationOf gives the words of a deprecation; empty for none.
+// deprecationOf returns the message of a deprecation; empty for none.
 func deprecationOf(d *api.Deprecation) string {
 	if d == nil {
 		return ""
@@ -209,7 +209,7 @@ func deprecationOf(d *api.Deprecation) string {
 	return deprecationText(d.GetMessage())
 }
 
-// deprecationText gives a deprecation words, if it has none.
+// deprecationText returns message, or a default for an empty one.
 func deprecationText(message string) string {
 	if message == "" {
 		return "deprecated without a reason"

@@ -10,8 +10,8 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// TestAssemblyBounds sends much of one kind of message, each of which says little
-// that the builder counts.
+// TestAssemblyBounds adds many messages of one kind. Each of them adds little to the size that the
+// builder counts.
 func TestAssemblyBounds(t *testing.T) {
 	const limit = 1 << 20
 	long := strings.Repeat("n", 1000)
@@ -52,8 +52,7 @@ func TestAssemblyBounds(t *testing.T) {
 	}
 }
 
-// TestAssemblyCounts makes sure that what is kept of a bundle besides the
-// builder's part counts.
+// TestAssemblyCounts checks that the memory of a bundle outside the builder counts.
 func TestAssemblyCounts(t *testing.T) {
 	a := newAssembly(1 << 20)
 	if err := a.addListed(&api.Bundle{PackageName: "p", ChannelName: "a", CsvName: "b", Version: "1.0.0", Object: []string{"{}"}}); err != nil {

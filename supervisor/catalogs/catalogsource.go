@@ -11,24 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// NewObject gives the object to watch and list CatalogSources with. It is not
-// the API's Go type: that one's decoder panics on a spec.updateStrategy without
-// registryPoll, which the CustomResourceDefinition lets pass, so that one such
-// object would stop the whole process. Decode turns it into the Go type.
+// NewObject returns the object type for watching and listing CatalogSources. It is unstructured
+// because the decoder of the API's Go type panics on a spec.updateStrategy without registryPoll.
+// The CustomResourceDefinition accepts such an object, and one of them would crash the process.
+// Decode converts the object to the Go type.
 func NewObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))
 	return u
 }
 
-// NewList is the list form of NewObject.
+// NewList returns the list form of NewObject.
 func NewList() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind + "List"))
 	return list
 }
 
-// Decode reads a CatalogSource.
+// Decode converts an unstructured CatalogSource to the Go type. It drops a spec.updateStrategy
+// without registryPoll.
 func Decode(u *unstructured.Unstructured) (*operatorsv1alpha1.CatalogSource, error) {
 	content := u.Object
 	if _, found, _ := unstructured.NestedMap(content, "spec", "updateStrategy", "registryPoll"); !found {
@@ -46,8 +47,8 @@ func Decode(u *unstructured.Unstructured) (*operatorsv1alpha1.CatalogSource, err
 	return source, nil
 }
 
-// SpecProblem says what keeps a CatalogSource from being used, with the reason
-// for its status; both are empty when nothing does.
+// SpecProblem returns the reason and the message for the status of a CatalogSource with an invalid
+// spec. Both are empty for a valid spec.
 func SpecProblem(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.ConditionReason, string) {
 	problem := typeProblem(source.Spec)
 	if problem == "" && Hosted(source) {
@@ -59,7 +60,8 @@ func SpecProblem(source *operatorsv1alpha1.CatalogSource) (operatorsv1alpha1.Con
 	return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
 }
 
-// typeProblem says what a type of CatalogSource lacks.
+// typeProblem returns a message if a field that the source type requires is missing or invalid;
+// otherwise empty.
 func typeProblem(spec operatorsv1alpha1.CatalogSourceSpec) string {
 	switch spec.SourceType {
 	case operatorsv1alpha1.SourceTypeInternal, operatorsv1alpha1.SourceTypeConfigmap:
@@ -79,8 +81,8 @@ func typeProblem(spec operatorsv1alpha1.CatalogSourceSpec) string {
 	return ""
 }
 
-// addressProblem says what keeps an address from being dialled. gRPC knows more
-// kinds of addresses, which begin with the name of what finds them.
+// addressProblem returns a message if an address cannot be dialled; otherwise empty. gRPC accepts
+// further kinds of addresses, which begin with the name of a resolver.
 func addressProblem(address string) string {
 	for _, finder := range []string{"dns:", "unix:", "unix-abstract:", "passthrough:"} {
 		if strings.HasPrefix(address, finder) {
@@ -94,8 +96,8 @@ func addressProblem(address string) string {
 	return fmt.Sprintf("spec.address %q cannot be dialled; write it as host:port without scheme, such as shop.olm.svc:%d", address, Port)
 }
 
-// nameProblem says what keeps the name of a CatalogSource from being that of a
-// Service and the value of a label.
+// nameProblem returns a message if the name of a CatalogSource is not valid as the name of a
+// Service and as a label value.
 func nameProblem(source *operatorsv1alpha1.CatalogSource) string {
 	name := ServiceName(source)
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {

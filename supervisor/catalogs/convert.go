@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// listedBundle puts a channel entry of api.Registry into the terms of content.
+// listedBundle converts a channel entry of api.Registry.
 func listedBundle(b *api.Bundle) content.Listed {
 	said := statements[*api.GroupVersionKind, *api.Property, *api.Dependency]{
 		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
@@ -26,7 +26,7 @@ func listedBundle(b *api.Bundle) content.Listed {
 	}
 }
 
-// pagedBundle puts a channel entry of the extension API into the terms of content.
+// pagedBundle converts a channel entry of the extension API.
 func pagedBundle(b *registryv1.Bundle) content.Listed {
 	said := statements[*registryv1.GroupVersionKind, *registryv1.Property, *registryv1.Dependency]{
 		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
@@ -42,35 +42,34 @@ func pagedBundle(b *registryv1.Bundle) content.Listed {
 	return l
 }
 
-// identified is an API, in either of the two contracts.
+// identified is an API in either of the two contracts.
 type identified interface {
 	GetGroup() string
 	GetVersion() string
 	GetKind() string
 }
 
-// typed is a property or dependency, in either of the two contracts.
+// typed is a property or a dependency in either of the two contracts.
 type typed interface {
 	GetType() string
 	GetValue() string
 }
 
-// statements are what the message of a bundle states: as properties and, in forms
-// that are older than these, in other fields.
+// statements holds what the message of a bundle provides and requires: as properties and, in older
+// forms, in other fields.
 type statements[G identified, P, D typed] struct {
 	provided, required []G
 	properties         []P
 	dependencies       []D
 }
 
-// maxStatements bounds what one bundle states: each statement costs time wherever
-// the bundle is looked at.
+// maxStatements limits the number of statements of one bundle. Each statement costs time in every
+// resolution.
 const maxStatements = 4096
 
-// all gives everything as properties. The older forms count where today's resolver
-// lets them count: provided APIs when there are no properties at all, required APIs
-// when there are no dependencies. What is stated twice is there once. Properties
-// that carry manifests are left out.
+// all returns all statements as properties, without duplicates and without manifests. It uses the
+// older forms as OLM's resolver does: provided APIs only without any property, and required APIs
+// only without any dependency.
 func (s statements[G, P, D]) all() []constraint.Property {
 	out := make([]constraint.Property, 0, min(len(s.properties)+1, maxStatements))
 	for _, p := range s.properties {
@@ -97,8 +96,8 @@ func (s statements[G, P, D]) all() []constraint.Property {
 	return append(out, s.more(out)...)
 }
 
-// more gives the requirements that are not among the properties. Registries state
-// the same one as a property, as a dependency and as a required API.
+// more returns the requirements that are not in stated. Registries send the same requirement as a
+// property, as a dependency and as a required API.
 func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Property {
 	if len(s.required) == 0 && len(s.dependencies) == 0 {
 		return nil
@@ -123,8 +122,8 @@ func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Pro
 	return out
 }
 
-// overfull stands for what is stated by a bundle that states too much: a constraint
-// that cannot be read, in words that are told to whoever wants the bundle.
+// overfull returns a replacement for the statements of a bundle that has too many. It is an
+// unreadable constraint, and its field name appears in the resolver's error.
 func overfull() []constraint.Property {
 	problem := fmt.Sprintf("more than %d properties and dependencies", maxStatements)
 	return []constraint.Property{unreadable(map[string]string{problem: ""})}
@@ -134,14 +133,13 @@ func overfull() []constraint.Property {
 func built(value any) constraint.Property {
 	p, err := property.Build(value)
 	if err != nil {
-		// Strings can always be encoded. A constraint without a value cannot be read.
+		// Strings can always be encoded. A constraint without a value is unreadable.
 		return constraint.Property{Type: bundles.TypeConstraint}
 	}
 	return constraint.Property{Type: p.Type, Value: string(p.Value)}
 }
 
-// unreadable returns a constraint whose fields are not known, so that it cannot be
-// read.
+// unreadable returns a constraint with unknown fields, which the parser rejects.
 func unreadable(fields map[string]string) constraint.Property {
 	text, err := json.Marshal(fields)
 	if err != nil {
@@ -155,14 +153,14 @@ func parsed(kind, value string) (*property.Properties, error) {
 	return property.Parse([]property.Property{{Type: kind, Value: json.RawMessage(value)}})
 }
 
-// requirement gives the property that a dependency stands for. The value of one
-// that cannot be read is kept: whoever wants the bundle is told then.
+// requirement converts a dependency to a property. It keeps an unreadable value, so that resolution
+// reports it for a bundle that is requested.
 func requirement(kind, value string) constraint.Property {
 	switch kind {
 	case bundles.TypeGVK:
 		return constraint.Property{Type: bundles.TypeGVKRequired, Value: value}
 	case bundles.TypePackage:
-		// The version of such a dependency is a range.
+		// The version of a package dependency is a range.
 		wanted, err := parsed(kind, value)
 		if err != nil {
 			return constraint.Property{Type: bundles.TypePackageRequired, Value: value}
@@ -173,14 +171,14 @@ func requirement(kind, value string) constraint.Property {
 	case bundles.TypeConstraint:
 		return constraint.Property{Type: kind, Value: value}
 	default:
-		// Nobody could meet what nobody knows. A constraint of a type that is not
-		// known cannot be read, which is told to whoever wants the bundle.
+		// No bundle can satisfy a dependency of an unknown type. The parser rejects the constraint,
+		// and resolution reports it for a bundle that is requested.
 		return unreadable(map[string]string{"failureMessage": "dependency of the unknown type " + kind, kind: value})
 	}
 }
 
-// canonical gives a requirement with its value in the one way in which it is
-// written here; as it is when it cannot be read.
+// canonical returns a requirement with its value in canonical encoding. It returns an unreadable
+// requirement unchanged.
 func canonical(p constraint.Property) constraint.Property {
 	if p.Type != bundles.TypeGVKRequired && p.Type != bundles.TypePackageRequired {
 		return p

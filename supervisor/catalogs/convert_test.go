@@ -83,7 +83,7 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// extendedBundle is what the extension API makes of a bundle.
+// extendedBundle returns the extension API's form of a bundle.
 func extendedBundle(b *api.Bundle) *registryv1.Bundle {
 	out := &registryv1.Bundle{Name: b.GetCsvName(), Package: b.GetPackageName(), Channel: b.GetChannelName(), Version: b.GetVersion(), Image: b.GetBundlePath()}
 	apis := func(all []*api.GroupVersionKind) (converted []*registryv1.GroupVersionKind) {
@@ -102,8 +102,8 @@ func extendedBundle(b *api.Bundle) *registryv1.Bundle {
 	return out
 }
 
-// TestBundlesThatStateMuch has one that states as much as may be, which is not to
-// take long, and others that state more.
+// TestBundlesThatStateMuch checks that a bundle with the maximum number of statements converts
+// quickly, and that more are rejected.
 func TestBundlesThatStateMuch(t *testing.T) {
 	const most = maxStatements
 	apis := func(n int) (all []*api.GroupVersionKind) {
@@ -151,8 +151,8 @@ func TestBundlesThatStateMuch(t *testing.T) {
 	}
 }
 
-// TestBundlesThatCannotBeRead keeps them, so that whoever wants one is told why it
-// cannot be had.
+// TestBundlesThatCannotBeRead checks that the conversion retains such bundles, so that resolution
+// can report the cause.
 func TestBundlesThatCannotBeRead(t *testing.T) {
 	for _, tt := range []struct {
 		dependency *api.Dependency

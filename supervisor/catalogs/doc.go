@@ -1,8 +1,6 @@
-// Package catalogs keeps connections to the catalogs that CatalogSources name
-// and a snapshot of the content of each.
+// Package catalogs maintains connections to the catalogs of all CatalogSources and a snapshot of
+// the content of each.
 //
-// It runs on every replica of the supervisor, leading or not, so that a replica
-// that takes over can resolve at once. A snapshot outlives the connection it
-// came over: while a catalog is away, the last one that was good goes on being
-// used.
+// It runs on every replica of the supervisor, so that a new leader can resolve at once. A snapshot
+// outlives its connection: while a catalog is unreachable, the last known content stays in use.
 package catalogs

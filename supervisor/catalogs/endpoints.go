@@ -15,12 +15,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// portName is the name of the port of a catalog's Service.
+// portName is the name of the gRPC port of a catalog's Service.
 const portName = "grpc"
 
-// Endpoints gives the replicas that the EndpointSlices of a catalog's Service
-// name, sorted by pod. A pod with addresses of two families is one replica, and
-// reached by IPv4.
+// Endpoints returns the replicas in the EndpointSlices of a catalog's Service, sorted by pod. A pod
+// with addresses of two families is one replica with its IPv4 address.
 func Endpoints(slicesOfService []discoveryv1.EndpointSlice) []replicas.Endpoint {
 	ordered := slices.Clone(slicesOfService)
 	slices.SortFunc(ordered, func(a, b discoveryv1.EndpointSlice) int {
@@ -48,12 +47,12 @@ func Endpoints(slicesOfService []discoveryv1.EndpointSlice) []replicas.Endpoint 
 	return slices.Compact(found)
 }
 
-// labelTemplateHash is how the pods of a ReplicaSet are told from those of others.
+// labelTemplateHash is the label that names the ReplicaSet revision of a pod.
 const labelTemplateHash = appsv1.DefaultDeploymentUniqueLabelKey
 
-// belonging gives the slices that hold replicas of a catalog: those of its own
-// Service say so. Of a Service that today's OLM made, which says nothing, they are
-// those of the catalog's pods only: another catalog may want a Service of the same
+// belonging returns the slices that hold replicas of a catalog. Slices of the supervisor's own
+// Services carry the catalog's name in a label. Slices of OLM's Services do not: of these, only
+// endpoints of the catalog's own pods count, because another catalog may use a Service of the same
 // name.
 func belonging(found []discoveryv1.EndpointSlice, catalog string, pods map[types.UID]*corev1.Pod) []discoveryv1.EndpointSlice {
 	var kept []discoveryv1.EndpointSlice
@@ -72,7 +71,7 @@ func belonging(found []discoveryv1.EndpointSlice, catalog string, pods map[types
 	return kept
 }
 
-// describe adds what is known of the pods: of which roll-out they are.
+// describe sets the revision and the creation time of each endpoint from its pod.
 func describe(endpoints []replicas.Endpoint, pods map[types.UID]*corev1.Pod) []replicas.Endpoint {
 	for i, e := range endpoints {
 		if pod := pods[e.UID]; pod != nil {
@@ -82,8 +81,7 @@ func describe(endpoints []replicas.Endpoint, pods map[types.UID]*corev1.Pod) []r
 	return endpoints
 }
 
-// portOf is the port at which the endpoints of a slice listen; empty when it has
-// none.
+// portOf returns the port of a slice's endpoints; empty if it has none.
 func portOf(slice discoveryv1.EndpointSlice) string {
 	for _, p := range slice.Ports {
 		if p.Port != nil && (len(slice.Ports) == 1 || (p.Name != nil && *p.Name == portName)) {
@@ -96,7 +94,7 @@ func portOf(slice discoveryv1.EndpointSlice) string {
 func endpointOf(namespace, port string, e discoveryv1.Endpoint) replicas.Endpoint {
 	is := func(condition *bool) bool { return condition != nil && *condition }
 	endpoint := replicas.Endpoint{
-		// Without a word on it an endpoint counts as ready.
+		// EndpointSlices without this condition count as ready.
 		Ready:       e.Conditions.Ready == nil || *e.Conditions.Ready,
 		Terminating: is(e.Conditions.Terminating),
 	}

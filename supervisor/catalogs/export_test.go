@@ -2,26 +2,26 @@ package catalogs
 
 import "time"
 
-// SetProbeTimeout makes a store that follows nothing yet notice earlier that a
-// catalog hangs.
+// SetProbeTimeout sets the timeout of a probe. Call it before the store follows a catalog.
 func (s *Store) SetProbeTimeout(timeout time.Duration) { s.probe = timeout }
 
-// SetSilentInterval makes a store that follows nothing yet read catalogs that say
-// nothing of their content more often.
+// SetSilentInterval sets how often the store reads catalogs that announce no digest. Call it before
+// the store follows a catalog.
 func (s *Store) SetSilentInterval(interval time.Duration) { s.silent = interval }
 
-// SetSettleTime changes for how long a store that follows nothing yet does not go
-// back to what was just left.
+// SetSettleTime sets how long the store refuses to return to the previous content. Call it before
+// the store follows a catalog.
 func (s *Store) SetSettleTime(settle time.Duration) { s.settle = settle }
 
-// SetAnswerTimeout changes how long a catalog may take to answer for the first time,
-// or again, before that is an error. The store follows nothing yet.
+// SetAnswerTimeout sets how long a catalog can stay without an answer before the store reports an
+// error. Call it before the store follows a catalog.
 func (s *Store) SetAnswerTimeout(timeout time.Duration) { s.patience = timeout }
 
-// SetLimit bounds the snapshots of a store that follows nothing yet.
+// SetLimit sets the maximum size of a snapshot, in bytes. Call it before the store follows a
+// catalog.
 func (s *Store) SetLimit(limit int64) { s.limit = limit }
 
-// Held is how many contents are in memory.
+// Held returns the number of contents in memory.
 func (s *Store) Held() int {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// sameFailure says whether two errors say the same but for numbers: the port of
-// one's own end of a connection is another one each time.
+// sameFailure reports whether two errors have the same text without digits. The local port of a
+// connection, for example, differs each time.
 func sameFailure(a, b error) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// snapshotTimeout bounds the reading of a whole catalog.
+	// snapshotTimeout limits the reading of a whole catalog.
 	snapshotTimeout = 2 * time.Minute
-	// bundleTimeout bounds the reading of one bundle from one replica.
+	// bundleTimeout limits the reading of one bundle from one replica.
 	bundleTimeout = 10 * time.Second
-	// probeTimeout bounds the question which content a catalog serves, so that
-	// one whose process hangs is noticed soon.
+	// probeTimeout limits a request for the content digest, so that a hanging server is noticed
+	// soon.
 	probeTimeout = 5 * time.Second
 )
 
-// announcedDigest asks a catalog which content it serves, and that it answers
-// within a time. Servers other than our own do not say; the answer is empty then.
+// announcedDigest returns the content digest that a catalog announces, or an error if it does not
+// answer within timeout. The digest is empty for servers other than the registry of this project.
 func announcedDigest(ctx context.Context, client api.RegistryClient, timeout time.Duration) (string, error) {
-	// Ending the context ends the stream: only its header is of interest.
+	// Only the header of the stream is needed. Cancelling the context ends the stream.
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stream, err := client.ListPackages(ctx, &api.ListPackageRequest{})
@@ -43,7 +43,7 @@ func announcedDigest(ctx context.Context, client api.RegistryClient, timeout tim
 		return "", fmt.Errorf("failed to list packages: %w", err)
 	}
 	if header == nil {
-		// The stream has ended; with what, only Recv tells.
+		// The stream has ended. Only Recv returns its error.
 		if _, err := stream.Recv(); err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("failed to list packages: %w", err)
 		}
@@ -58,8 +58,8 @@ func digestOf(header metadata.MD) string {
 	return ""
 }
 
-// Read reads all of a catalog over a connection, for whoever needs it once: by pages
-// where the server has the extension API, else as a list.
+// Read reads a whole catalog once over a connection. It reads pages from a server with the
+// extension API, and a list from others.
 func Read(ctx context.Context, conn grpc.ClientConnInterface) (*Snapshot, error) {
 	s, err := fetchPages(ctx, registryv1.NewRegistryServiceClient(conn), maxBytes)
 	if status.Code(err) == codes.Unimplemented {
@@ -68,8 +68,8 @@ func Read(ctx context.Context, conn grpc.ClientConnInterface) (*Snapshot, error)
 	return s, err
 }
 
-// fetchList reads all of a catalog that has nothing but api.Registry. Manifests
-// come along; their digests are kept, and nothing else of them.
+// fetchList reads a whole catalog through api.Registry. The server sends the manifests as well;
+// only their digests are held.
 func fetchList(ctx context.Context, client api.RegistryClient, limit int64) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func fetchList(ctx context.Context, client api.RegistryClient, limit int64) (*Sn
 	return a.snapshot(digestOf(header)), nil
 }
 
-// fetchBundle reads one bundle with its manifests.
+// fetchBundle reads one bundle including its manifests.
 func fetchBundle(ctx context.Context, client api.RegistryClient, catalog types.NamespacedName, request *api.GetBundleRequest) (plan.Bundle, error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// TestRead reads a catalog once, whatever API its server has.
+// TestRead reads a catalog once from servers with different APIs.
 func TestRead(t *testing.T) {
 	for name, server := range map[string]*fakecatalog.Server{
 		"List": fakecatalog.Start(t, lamp("{}")), "Pages": fakecatalog.StartExtended(t, lamp("{}")),

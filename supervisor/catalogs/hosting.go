@@ -7,15 +7,15 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Port is where replicas of a catalog and their Service listen.
+// Port is the port of a catalog's replicas and of their Service.
 const Port = 50051
 
 // LabelManagedValue is the value of api.LabelManaged on the objects of a catalog.
 const LabelManagedValue = "true"
 
-// Hosted says whether the supervisor runs the catalog of a CatalogSource, as
-// replicas behind a Service, instead of dialling where somebody else runs it. An
-// image wins over an address.
+// Hosted reports whether the supervisor runs the catalog of a CatalogSource, as replicas behind a
+// Service. Otherwise the catalog runs elsewhere, at spec.address. An image takes precedence over an
+// address.
 func Hosted(source *operatorsv1alpha1.CatalogSource) bool {
 	switch source.Spec.SourceType {
 	case operatorsv1alpha1.SourceTypeInternal, operatorsv1alpha1.SourceTypeConfigmap:
@@ -25,9 +25,8 @@ func Hosted(source *operatorsv1alpha1.CatalogSource) bool {
 	}
 }
 
-// ServiceName is the name of the Service of a catalog that is hosted. Dots, which
-// names of Services cannot have, become hyphens, except for catalogs in a
-// ConfigMap, whose Services have always kept the name as it is.
+// ServiceName returns the name of the Service of a hosted catalog. Dots are invalid in Service
+// names, so they become hyphens. Services of ConfigMap catalogs have always had the unchanged name.
 func ServiceName(source *operatorsv1alpha1.CatalogSource) string {
 	if source.Spec.SourceType == operatorsv1alpha1.SourceTypeGrpc {
 		return strings.ReplaceAll(source.Name, ".", "-")
@@ -35,8 +34,8 @@ func ServiceName(source *operatorsv1alpha1.CatalogSource) string {
 	return source.Name
 }
 
-// Address is where a catalog is reached by anybody in the cluster: at its Service
-// when it is hosted, else at spec.address.
+// Address returns the address of a catalog inside the cluster: its Service if it is hosted,
+// otherwise spec.address.
 func Address(source *operatorsv1alpha1.CatalogSource) string {
 	if !Hosted(source) {
 		return source.Spec.Address

@@ -12,42 +12,43 @@ import (
 )
 
 const (
-	// silentInterval is how often the content of a catalog is read whose server
-	// cannot say what it serves. Nothing else would ever tell; it is what OLM does.
+	// silentInterval is how often a catalog is read whose server announces no digest. Only reading
+	// can detect a change. OLM uses the same interval.
 	silentInterval = 30 * time.Minute
-	// readPause is the least time between two readings of a catalog, so that one
-	// that changes all the time, or says so, costs others nothing.
+	// readPause is the minimum time between two readings of a catalog. It limits the cost of a
+	// catalog whose content changes, or seems to change, all the time.
 	readPause = time.Second
-	// settleTime is how long a content that was just left is not gone back to
-	// because another replica still serves it.
+	// settleTime is how long the store does not return to the previous content because another
+	// replica still serves it.
 	settleTime = time.Minute
 )
 
-// memory is what is remembered of the servers of a catalog.
+// memory holds earlier answers of a catalog's servers.
 type memory struct {
-	// said is what a server said last, and origin the one that the snapshot was
-	// read from, at readAt.
+	// said is the last announcement of a server. origin is the server that the snapshot was read
+	// from, at readAt.
 	said   saying
 	origin server
 	readAt time.Time
-	// begun is when a reading was begun last.
+	// begun is the start of the last reading.
 	begun time.Time
-	// left is the snapshot before, and leftAt when it was left.
+	// left is the identity of the previous snapshot. leftAt is when it was replaced.
 	left   identity
 	leftAt time.Time
-	// refused is a content that cannot be used.
+	// refused is content that cannot be used, found at refusedAt.
 	refused   saying
 	refusedAt time.Time
-	// failing is since when no replica could be asked; zero when the last one could.
+	// failing is when the first of the current series of failed requests happened; zero after a
+	// success.
 	failing time.Time
-	// plain are the servers that lack the extension API, of those that have served
-	// since plainSince.
+	// plain holds the servers that lack the extension API. It is valid while Summary.Joined equals
+	// plainSince.
 	plain      map[replicas.Endpoint]bool
 	plainSince int
 }
 
-// identity tells contents apart: by the word of the server, or by the digest of
-// what was read from one that does not say.
+// identity identifies content by the digest that the server announces. Without one, it uses the
+// digest of the content that was read.
 type identity struct{ announced, digest string }
 
 func identityOf(s *Snapshot) identity {
@@ -57,7 +58,7 @@ func identityOf(s *Snapshot) identity {
 	return identity{announced: s.announced, digest: s.Digest}
 }
 
-// is says whether both are the same content.
+// is reports whether both identify the same content.
 func (i identity) is(other identity) bool {
 	if i.announced != "" || other.announced != "" {
 		return i.announced == other.announced
@@ -65,21 +66,21 @@ func (i identity) is(other identity) bool {
 	return i.digest != "" && i.digest == other.digest
 }
 
-// saying is what a server says that it serves.
+// saying is an announcement: a server and the content that it serves.
 type saying struct {
 	by   server
 	what identity
 }
 
-// plain says whether a server is known to lack the extension API.
+// plain reports whether a server is known to lack the extension API.
 func (s *source) plain(at server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.memory.plainSince == at.joined && s.memory.plain[at.replica]
 }
 
-// setPlain notes that a server lacks the extension API. Another one at the same
-// address may have it.
+// setPlain records that a server lacks the extension API. Another server at the same address may
+// have it.
 func (s *source) setPlain(at server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,22 +91,21 @@ func (s *source) setPlain(at server) {
 	m.plain[at.replica] = true
 }
 
-// verdict is what to do about what a server says.
+// verdict is the action that follows from a server's announcement.
 type verdict int
 
 const (
-	// toRead is what to do about a content that is not held.
+	// toRead means that the content is not in memory and must be read.
 	toRead verdict = iota
-	// toTake is what to do about one that is held.
+	// toTake means that the content is in memory and becomes current.
 	toTake
-	// toLeave is what to do about one that a server has that is late.
+	// toLeave means that the server still serves the previous content. It is ignored.
 	toLeave
-	// toRefuse is what to do about one that is known not to be of use.
+	// toRefuse means that the content is known to be unusable.
 	toRefuse
 )
 
-// weigh says what to do about what a server says that it serves, with the snapshot
-// that is to be taken.
+// weigh decides what to do with a server's announcement. It returns the snapshot to use for toTake.
 func (s *source) weigh(at server, announced string) (*Snapshot, verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,7 @@ func (s *source) weigh(at server, announced string) (*Snapshot, verdict) {
 	return nil, toRead
 }
 
-// weighSilent does it for a server that does not say what it serves. The lock is
-// held.
+// weighSilent is weigh for a server that announces no digest. The caller holds the lock.
 func (s *source) weighSilent(at server) (*Snapshot, verdict) {
 	m, held, now := &s.memory, s.state.Snapshot, s.store.clock.Now()
 	own := held != nil && !s.state.inherited && held.announced == ""
@@ -142,25 +141,22 @@ func (s *source) weighSilent(at server) (*Snapshot, verdict) {
 	}
 }
 
-// recent says whether what was read from one server need not be read from another:
-// it is not long ago, nothing has begun to serve since, and both are of one
-// roll-out.
+// recent reports whether an earlier result from one server also holds for another. The result must
+// be young, no replica has begun to serve since, and both servers belong to one rollout.
 func (*memory) recent(at server, young bool, from server) bool {
 	return young && at.joined == from.joined && at.replica.Revision == from.replica.Revision
 }
 
-// isStale says whether a content is the one that was just left, so that a server
-// that still has it is only late, as during a roll-out. A server that itself went
-// back to it is not, nor a replica that was made after the one that the present
-// content was read from: that is a rollback.
+// isStale reports whether content is the previous content, served by a replica that a rollout has
+// not replaced yet. Content is not stale in a rollback: the server itself has changed back, or its
+// pod is newer than the pod that the current content was read from.
 func (m *memory) isStale(at server, what identity, now time.Time, settle time.Duration) bool {
 	wentBack := m.said.by == at && m.said.what != identity{} && !m.said.what.is(what)
 	younger := at.replica.Created.After(m.origin.replica.Created)
 	return m.left.is(what) && now.Sub(m.leftAt) < settle && !wentBack && !younger
 }
 
-// fetch reads a content, or finds that another catalog of the namespace did so
-// meanwhile.
+// fetch reads content, unless another catalog of the namespace has read it already.
 func (s *source) fetch(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) (*Snapshot, error) {
 	s.rest(ctx)
 	leave := s.store.enter(ctx)
@@ -178,7 +174,7 @@ func (s *source) fetch(ctx context.Context, announced string, read func(ctx cont
 	return next, nil
 }
 
-// rest waits until the catalog may be read again.
+// rest waits until readPause has passed since the last reading.
 func (s *source) rest(ctx context.Context) {
 	s.mu.Lock()
 	wait := readPause - s.store.clock.Since(s.memory.begun)
@@ -194,8 +190,8 @@ func (s *source) rest(ctx context.Context) {
 	s.mu.Unlock()
 }
 
-// learn takes what a server serves: a snapshot, one that is not to be used because
-// of err, or, without both, what is left alone.
+// learn records the content of a server: a snapshot, an error, or neither if the content is
+// ignored.
 func (s *source) learn(ctx context.Context, from server, announced string, next *Snapshot, err error) {
 	if ctx.Err() != nil {
 		return
@@ -214,7 +210,7 @@ func (s *source) learn(ctx context.Context, from server, announced string, next 
 	}
 }
 
-// fail takes the error of a replica that could not be asked.
+// fail records the error of a visit that reached no replica.
 func (s *source) fail(ctx context.Context, err error) {
 	s.mu.Lock()
 	passing := s.passing(err)
@@ -229,9 +225,8 @@ func (s *source) fail(ctx context.Context, err error) {
 	}
 }
 
-// passing says whether an error may be over in a moment, and nobody is worse off
-// meanwhile: there is content, and the replicas that went away are replaced, or found
-// to be gone, which is told then. The lock is held.
+// passing reports whether an error can be ignored for now because content is available and replicas
+// may be replaced soon. The caller holds the lock.
 func (s *source) passing(err error) bool {
 	m, now := &s.memory, s.store.clock.Now()
 	if m.failing.IsZero() {
@@ -240,8 +235,8 @@ func (s *source) passing(err error) bool {
 	return s.state.Snapshot != nil && s.state.Err == nil && replicas.Elsewhere(err) && now.Sub(m.failing) < s.store.patience
 }
 
-// keep takes into the state what a server serves. changed says whether that is
-// news, reworded whether it is so because of the error or its end.
+// keep updates the state with a server's content. changed reports whether the state differs
+// afterwards. reworded reports whether its error differs.
 func (s *source) keep(from server, announced string, next *Snapshot, err error) (changed, reworded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +262,7 @@ func (s *source) keep(from server, announced string, next *Snapshot, err error) 
 	return s.replace(next, now) || reworded, reworded
 }
 
-// whenAgain says when a content that cannot be used is read again.
+// whenAgain returns a phrase for when unusable content is read again.
 func (s *source) whenAgain(announced string) string {
 	if announced == "" {
 		return fmt.Sprintf("when its server is restarted, and every %s", s.store.silent)
@@ -275,8 +270,8 @@ func (s *source) whenAgain(announced string) string {
 	return "when it changes"
 }
 
-// replace puts a snapshot in the place of the one before. False when both are the
-// same. The lock is held.
+// replace sets the current snapshot. It returns false if nothing changed. The caller holds the
+// lock.
 func (s *source) replace(next *Snapshot, now time.Time) bool {
 	old, inherited := s.state.Snapshot, s.state.inherited
 	s.state.inherited = false
@@ -290,8 +285,8 @@ func (s *source) replace(next *Snapshot, now time.Time) bool {
 	return true
 }
 
-// reword takes an error, or its end. True when that is news. Why nothing serves
-// stays true until something does, whatever a single call says. The lock is held.
+// reword sets or clears the error of the state and reports whether it changed. While no replica
+// serves, it does not clear the error, whatever a single call returns. The caller holds the lock.
 func (s *source) reword(err error) bool {
 	if sameFailure(err, s.state.Err) || (err == nil && s.state.Connectivity != connectivityReady) {
 		return false

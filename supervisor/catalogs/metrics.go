@@ -31,7 +31,7 @@ var (
 	})
 )
 
-// gauge counts the replicas of a catalog in each state.
+// gauge sets the number of replicas of a catalog in each state.
 func gauge(key types.NamespacedName, states []replicas.State) {
 	counts := map[replicas.Health]int{}
 	for _, s := range states {
@@ -42,7 +42,7 @@ func gauge(key types.NamespacedName, states []replicas.State) {
 	}
 }
 
-// ungauge forgets a catalog.
+// ungauge deletes the metrics of a catalog.
 func ungauge(key types.NamespacedName) {
 	replicaCount.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
 	snapshotBytes.DeleteLabelValues(key.Namespace, key.Name)

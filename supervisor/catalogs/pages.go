@@ -12,22 +12,20 @@ import (
 )
 
 const (
-	// pageSize is the number of bundles, or deprecations, that are asked for at
-	// once.
+	// pageSize is the number of bundles or deprecations per request.
 	pageSize = 1000
-	// maxPages bounds the pages of one listing: a server may give short ones, but
-	// not for ever.
+	// maxPages limits the pages of one listing. A server can return short pages, but not without
+	// end.
 	maxPages = 10_000
-	// maxBeginnings bounds how often a listing is begun again because the content
-	// changed meanwhile.
+	// maxBeginnings limits how often a listing starts again because the content changed.
 	maxBeginnings = 5
 )
 
-// errReplaced says that the content changed while it was being read.
+// errReplaced is returned if the content changes during a reading.
 var errReplaced = errors.New("the content was replaced while it was being read")
 
-// fetchPages reads all of a catalog that has the extension API, from the
-// beginning again when its content changes meanwhile.
+// fetchPages reads a whole catalog through the extension API. It starts again if the content
+// changes.
 func fetchPages(ctx context.Context, client registryv1.RegistryServiceClient, limit int64) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
@@ -44,7 +42,7 @@ func fetchPages(ctx context.Context, client registryv1.RegistryServiceClient, li
 	return nil, fmt.Errorf("failed to list bundles: %w", err)
 }
 
-// listing is a reading of all pages. They are of one content.
+// listing reads all pages of one content.
 type listing struct {
 	client   registryv1.RegistryServiceClient
 	assembly *assembly
@@ -58,7 +56,7 @@ func (l *listing) read(ctx context.Context) error {
 	return l.turn(ctx, l.deprecations)
 }
 
-// page is what pages of both kinds have.
+// page has the methods that pages of both kinds share.
 type page interface {
 	GetNextPageToken() string
 	GetContentDigest() string

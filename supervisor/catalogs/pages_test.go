@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// pager is a server whose pages are what a test says.
+// pager is a server that returns the pages of a test case.
 type pager struct {
 	registryv1.RegistryServiceClient
 
@@ -132,7 +132,7 @@ func TestPagesBeginAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What came before is not mixed with what came after.
+	// Pages of the old and the new content are not mixed.
 	if p := s.Content.Package("lamp"); len(p.Bundles) != 1 || p.Bundle("lamp.v3") == nil || p.DefaultChannel != "stable" || s.announced != "a" {
 		t.Errorf("package %+v of content %s", p, s.announced)
 	}

@@ -6,26 +6,24 @@ import (
 	"weak"
 )
 
-// pool knows what is held of the contents of catalogs, so that each is held once.
-// It keeps nothing alive: what no catalog refers to any more is gone.
+// pool holds weak references to the contents in memory, so that equal contents are stored once.
+// Content without a catalog is garbage-collected.
 type pool struct {
 	mu       sync.Mutex
 	contents map[string]weak.Pointer[served] // by Snapshot.Digest
 	claims   map[claim]weak.Pointer[Snapshot]
 }
 
-// claim is a server's word for its content. It is believed in the namespace of the
-// CatalogSource only: the word cannot be checked without reading the content, and
-// whoever may make a CatalogSource somewhere could else give a well-known digest to
-// a content of his own before others read theirs.
+// claim is the digest that a server announces for its content. It is trusted only within the
+// namespace of the CatalogSource, because verifying it requires reading the content. Otherwise a
+// user who creates a CatalogSource could announce a well-known digest for different content.
 type claim struct{ namespace, announced string }
 
 func newPool() *pool {
 	return &pool{contents: map[string]weak.Pointer[served]{}, claims: map[claim]weak.Pointer[Snapshot]{}}
 }
 
-// find gives the snapshot of a content that a server of the namespace announces;
-// nil when it has to be read.
+// find returns the snapshot that a server in the namespace announces; nil if it must be read.
 func (p *pool) find(namespace, announced string) *Snapshot {
 	if announced == "" {
 		return nil
@@ -35,8 +33,8 @@ func (p *pool) find(namespace, announced string) *Snapshot {
 	return p.claims[claim{namespace: namespace, announced: announced}].Value()
 }
 
-// add takes a snapshot that has been read, and gives the one to be used: it shares
-// what is held already.
+// add stores a snapshot and returns the one to use. The result shares content that is already in
+// memory.
 func (p *pool) add(namespace string, s *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,13 +58,13 @@ func (p *pool) add(namespace string, s *Snapshot) *Snapshot {
 	return s
 }
 
-// dropped is an entry whose value is gone.
+// dropped is an entry whose value was garbage-collected.
 type dropped[K comparable, V any] struct {
 	key  K
 	made weak.Pointer[V]
 }
 
-// dropContent removes an entry, unless there is another one in its place by now.
+// dropContent removes a content entry, unless another one has replaced it.
 func (p *pool) dropContent(d dropped[string, served]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +73,7 @@ func (p *pool) dropContent(d dropped[string, served]) {
 	}
 }
 
-// dropClaim is the same for claims.
+// dropClaim removes a claim entry, unless another one has replaced it.
 func (p *pool) dropClaim(d dropped[claim, Snapshot]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

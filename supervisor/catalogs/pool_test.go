@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// read follows a catalog and gives its state once it is ready.
+// read follows a catalog and returns its state once it is ready.
 func (b *bench) read(t *testing.T, key types.NamespacedName, address string) catalogs.State {
 	t.Helper()
 	if err := b.store.Follow(key, address); err != nil {
@@ -84,14 +84,14 @@ func TestStoreForgetsWhatNobodyServes(t *testing.T) {
 	becomes(1)
 	b.store.Remove(shop)
 	becomes(0)
-	// A catalog of the same name begins from nothing.
+	// A catalog of the same name starts without earlier content.
 	server.Serve(lamp("[]"))
 	if state := b.read(t, shop, server.Address()); state.Snapshot.Content.Package("lamp") == nil {
 		t.Error("a catalog that was made again has other content")
 	}
 }
 
-// gauges gives the metrics of a name, by the name of the catalog.
+// gauges returns the values of a metric by catalog name.
 func gauges(t *testing.T, name string) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

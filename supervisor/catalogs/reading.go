@@ -8,36 +8,33 @@ import (
 )
 
 const (
-	// retryContent is how soon content is read again that could not be read: a
-	// catalog that has just started refuses calls until it is ready. The pause
-	// doubles each time, up to the interval in which catalogs are asked anyway.
+	// retryContent is the first pause after a failed reading. A catalog that has just started
+	// refuses calls until it is ready. The pause doubles each time, up to the refresh interval.
 	retryContent = time.Second
-	// steady is how long a replica has to have been listened to for the next one to
-	// be listened to at once.
+	// steady is how long a watch must last for the next one to start without back-off.
 	steady = 10 * time.Second
 )
 
-// reading knows when the content is asked for: when another replica serves, or
-// those of another roll-out do, than when it was asked for last, and after some
-// time.
+// reading schedules visits to the catalog. A visit starts after the set of serving replicas or
+// their rollout changes, and periodically.
 type reading struct {
 	ended chan outcome
-	// cancel ends a reading that is under way; nil when none is.
+	// cancel ends the current visit; nil if there is none.
 	cancel context.CancelFunc
 	timer  *time.Timer
-	// joined and revision are of the Summary when it was begun; nudged is the
-	// number of joined that it was told of since.
+	// joined and revision are the values of the Summary at the start of the visit. nudged is the
+	// last Joined that the visit was notified of.
 	joined, nudged int
 	revision       string
 	overdue        bool
-	// pause is the one after the last reading that failed; zero after one that
-	// went well, or when another replica has begun or ceased to serve since.
+	// pause is the pause after the last failed visit. It is zero after a success, and after a
+	// replica begins or ceases to serve.
 	pause time.Duration
 }
 
-// outcome is how a reading went.
+// outcome is the result of a visit.
 type outcome struct {
-	// good says that it went well, and again is the pause until the next one then.
+	// good is true for a success. again is the pause until the next visit after a success.
 	good  bool
 	again time.Duration
 }
@@ -46,12 +43,12 @@ func (r *reading) due(now replicas.Summary) bool {
 	return r.cancel == nil && (r.timer == nil || r.overdue || r.joined != now.Joined || r.moved(now))
 }
 
-// moved says whether calls are led to another roll-out by now.
+// moved reports whether calls now go to another rollout.
 func (r *reading) moved(now replicas.Summary) bool {
 	return now.Revision != "" && r.revision != now.Revision
 }
 
-// begin notes that the content is being asked for.
+// begin records the start of a visit and returns its context.
 func (r *reading) begin(ctx context.Context, now replicas.Summary) context.Context {
 	if r.joined != now.Joined {
 		r.pause = 0
@@ -61,8 +58,8 @@ func (r *reading) begin(ctx context.Context, now replicas.Summary) context.Conte
 	return ctx
 }
 
-// follow tells a reading that is under way of news of the replicas: it moves to
-// those of another roll-out, and has a look when one began or ceased to serve.
+// follow passes changes of the replicas to the current visit. It cancels the visit if calls go to
+// another rollout, and triggers a check if a replica begins or ceases to serve.
 func (r *reading) follow(now replicas.Summary, nudges chan<- struct{}) {
 	switch {
 	case r.cancel == nil:
@@ -77,8 +74,8 @@ func (r *reading) follow(now replicas.Summary, nudges chan<- struct{}) {
 	}
 }
 
-// done notes how a reading went: what went well is done again after a time, what
-// did not, soon, and later each time.
+// done records the result of a visit and sets the timer for the next one. After failures, the pause
+// grows.
 func (r *reading) done(o outcome, refresh time.Duration) {
 	wait := o.again
 	if o.good {
@@ -103,7 +100,7 @@ func (r *reading) again() <-chan time.Time {
 	return r.timer.C
 }
 
-// stop ends a reading that is under way, and waits for that.
+// stop cancels the current visit and waits for its end.
 func (r *reading) stop() {
 	if r.cancel != nil {
 		r.cancel()

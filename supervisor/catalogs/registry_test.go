@@ -26,7 +26,7 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// serveRegistry serves a directory and gives the address.
+// serveRegistry serves a directory and returns the address.
 func serveRegistry(tb testing.TB, program, dir string) string {
 	tb.Helper()
 	address := ports.Address(tb)
@@ -86,7 +86,7 @@ func awaitServing(tb testing.TB, running *process.Process, conn *grpc.ClientConn
 	}
 }
 
-// ways are the ways to read all of a catalog.
+// ways returns the two functions that read a whole catalog.
 func ways(conn grpc.ClientConnInterface) map[string]func(ctx context.Context) (*Snapshot, error) {
 	return map[string]func(ctx context.Context) (*Snapshot, error){
 		"pages": func(ctx context.Context) (*Snapshot, error) {
@@ -98,9 +98,9 @@ func ways(conn grpc.ClientConnInterface) map[string]func(ctx context.Context) (*
 	}
 }
 
-// heap is the memory of the objects in use.
+// heap returns the memory of live objects, in bytes.
 func heap() int64 {
-	// What a finalizer or a pool kept is free after the second time.
+	// The second collection frees what finalizers and pools held.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -108,7 +108,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestSnapshotOfRealCatalogs reads them in both ways, which must find the same, in
+// TestSnapshotOfRealCatalogs reads catalogs in both ways. Both must return the same content with
 // little memory.
 func TestSnapshotOfRealCatalogs(t *testing.T) {
 	const most = 20 << 20
@@ -136,8 +136,7 @@ func TestSnapshotOfRealCatalogs(t *testing.T) {
 	}
 }
 
-// rememberAll makes the digests of inline manifests known, as if every bundle were
-// installed.
+// rememberAll records the digests of inline manifests, as if every bundle were installed.
 func rememberAll(t *testing.T, conn grpc.ClientConnInterface, s *Snapshot, inline bool) {
 	t.Helper()
 	if !inline || len(s.shared.listed) > 0 {
@@ -162,7 +161,7 @@ func rememberAll(t *testing.T, conn grpc.ClientConnInterface, s *Snapshot, inlin
 	t.Logf("digests of %d bundles", known)
 }
 
-// compareSnapshots finds what one snapshot says and the other one does not.
+// compareSnapshots reports the facts that only one of two snapshots has.
 func compareSnapshots(t *testing.T, a, b *Snapshot) {
 	t.Helper()
 	one, other := factsOf(a), factsOf(b)
@@ -176,7 +175,7 @@ func compareSnapshots(t *testing.T, a, b *Snapshot) {
 	}
 }
 
-// factsOf tells all that a snapshot says.
+// factsOf lists all facts of a snapshot.
 func factsOf(s *Snapshot) (facts []string) {
 	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
 	for _, p := range s.Content.Packages() {
@@ -198,7 +197,7 @@ func factsOf(s *Snapshot) (facts []string) {
 	return facts
 }
 
-// writeCatalog makes a directory hold one package with so many versions.
+// writeCatalog writes one package with the given number of versions to a directory.
 func writeCatalog(t *testing.T, dir string, versions int) {
 	t.Helper()
 	text, replaces := `{"schema":"olm.package","name":"lamp","defaultChannel":"stable"}`, ""
@@ -222,7 +221,8 @@ func writeCatalog(t *testing.T, dir string, versions int) {
 	}
 }
 
-// TestStoreFollowsTheRegistry has our registry tell of another content by itself.
+// TestStoreFollowsTheRegistry checks that the store receives content changes that the registry
+// announces.
 func TestStoreFollowsTheRegistry(t *testing.T) {
 	const patience = time.Minute
 	dir := t.TempDir()

@@ -21,13 +21,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// reconcileTimeout bounds one reconciliation, so that a call that hangs cannot hold a worker
-// for ever. It only reads caches.
+// reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker.
+// Reconciliations only read caches.
 const reconcileTimeout = time.Minute
 
-// Setup adds the store and a controller to a manager that makes it follow every
-// CatalogSource: at its address, or at the replicas that EndpointSlices name. Both
-// run on standbys too.
+// Setup adds the store and its controller to a manager. The store follows every CatalogSource, at
+// its address or at the replicas in its EndpointSlices. Both run on standbys too.
 func Setup(mgr ctrl.Manager, store *Store) error {
 	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("adding the catalog store: %w", err)
@@ -37,7 +36,7 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 		Named("catalogs").
 		For(NewObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(f.served)).
-		// An endpoint may be seen before its pod is.
+		// An endpoint may arrive before its pod.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(labelled), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(controller.Options{NeedLeaderElection: new(false), ReconciliationTimeout: reconcileTimeout}).
 		Complete(f)
@@ -47,7 +46,7 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 	return nil
 }
 
-// labelled names the catalog that an object bears in a label.
+// labelled returns a request for the catalog in an object's label.
 func labelled(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[api.LabelCatalogSource]
 	if name == "" {
@@ -56,15 +55,15 @@ func labelled(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// follower makes the store follow what the CatalogSources say.
+// follower updates the store from CatalogSources.
 type follower struct {
 	reader client.Reader
 	store  *Store
 }
 
-// served names the catalogs whose replicas an EndpointSlice may hold: the labels of
-// its Service are its own too. Those that today's OLM makes do not name the
-// catalog, but have the name of its Service.
+// served returns requests for the catalogs whose replicas an EndpointSlice can hold. Slices inherit
+// the labels of their Service. Slices of OLM's Services lack the catalog's label but have the name
+// of the Service.
 func (f *follower) served(ctx context.Context, o client.Object) []reconcile.Request {
 	if requests := labelled(ctx, o); requests != nil {
 		return requests
@@ -84,7 +83,7 @@ func (f *follower) served(ctx context.Context, o client.Object) []reconcile.Requ
 	return requests
 }
 
-// Reconcile follows or forgets one catalog.
+// Reconcile starts, updates or stops following one catalog.
 func (f *follower) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	u := NewObject()
 	if err := f.reader.Get(ctx, req.NamespacedName, u); err != nil {
@@ -109,7 +108,7 @@ func (f *follower) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, f.followReplicas(ctx, source)
 }
 
-// followReplicas follows the replicas that the Service of a catalog has.
+// followReplicas updates the store with the replicas of a catalog's Service.
 func (f *follower) followReplicas(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
 	var found discoveryv1.EndpointSliceList
 	ofService := client.MatchingLabels{discoveryv1.LabelServiceName: ServiceName(source)}

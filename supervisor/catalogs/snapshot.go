@@ -7,20 +7,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
-// Snapshot is what a catalog served at one moment, without the manifests. It does
-// not change after it was made, but for what becomes known of manifests.
+// Snapshot is the content of a catalog at one moment, without manifests. Only the digests of
+// manifests that are read later change it.
 type Snapshot struct {
-	// Content is the part that resolution needs. Catalogs that serve the same share
-	// it.
+	// Content is the part that resolution needs. Catalogs with the same content share it.
 	Content *content.Catalog
-	// Digest is the SHA-256, in hex, of all that was served. Two snapshots with
-	// the same digest are the same.
+	// Digest is the hexadecimal SHA-256 of everything that the server sent. Snapshots with the same
+	// digest are equal.
 	Digest string
 
-	// shared is what Content and listed belong to, held so that others find it.
+	// shared holds Content and listed. The reference keeps them in the pool.
 	shared *served
-	// announced is the server's own word for the content, empty when it has
-	// none.
+	// announced is the content digest that the server announces; empty for none.
 	announced string
 
 	mu         sync.Mutex
@@ -29,13 +27,12 @@ type Snapshot struct {
 
 type bundleKey struct{ pkg, name string }
 
-// sum is a SHA-256.
+// sum is a SHA-256 digest.
 type sum [32]byte
 
-// Manifests gives the digest of a bundle's inline manifests as plan.Digest makes
-// it; empty when the catalog has none for it or when it is not known yet: a
-// catalog that is read by pages sends no manifests, and the digest is known once
-// Store.Bundle has read them.
+// Manifests returns the digest of a bundle's inline manifests, computed by plan.Digest. It is empty
+// if the bundle has no inline manifests or the digest is unknown. Pages carry no manifests;
+// Store.Bundle records the digest when it reads them.
 func (s *Snapshot) Manifests(pkg, bundle string) string {
 	key := bundleKey{pkg: pkg, name: bundle}
 	if s.shared != nil {
@@ -51,8 +48,8 @@ func (s *Snapshot) Manifests(pkg, bundle string) string {
 	return ""
 }
 
-// remember keeps the digest of manifests that have been read. True when another
-// one was known.
+// remember records the digest of manifests that have been read. It reports whether it replaced a
+// different digest.
 func (s *Snapshot) remember(pkg, bundle, digest string) (changed bool) {
 	key := bundleKey{pkg: pkg, name: bundle}
 	var next sum
@@ -72,7 +69,7 @@ func (s *Snapshot) remember(pkg, bundle, digest string) (changed bool) {
 	return known && before != next
 }
 
-// Bytes estimates how much memory the snapshot takes, with what it shares.
+// Bytes returns an estimate of the snapshot's memory in bytes, including shared content.
 func (s *Snapshot) Bytes() int64 {
 	if s.shared == nil {
 		return 0
@@ -82,13 +79,13 @@ func (s *Snapshot) Bytes() int64 {
 	return s.shared.bytes() + int64(len(s.remembered))*manifestBytes
 }
 
-// manifestBytes is about what the digest of one bundle's manifests takes.
+// manifestBytes estimates the memory of one manifest digest.
 const manifestBytes = 128
 
-// served is what catalogs of the same content share.
+// served is the data that catalogs with the same content share.
 type served struct {
 	content *content.Catalog
-	// listed are the digests of the manifests that came with the content.
+	// listed holds the digests of manifests that a server sent with the content.
 	listed map[bundleKey]sum
 }
 
@@ -96,7 +93,7 @@ func (s *served) bytes() int64 {
 	return s.content.Bytes() + int64(len(s.listed))*manifestBytes
 }
 
-// inline says whether the content has a bundle whose manifests are not in an image.
+// inline reports whether the content has a bundle without an image.
 func (s *served) inline(key bundleKey) bool {
 	pkg := s.content.Package(key.pkg)
 	if pkg == nil {

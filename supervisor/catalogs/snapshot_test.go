@@ -66,7 +66,7 @@ func TestAssembly(t *testing.T) {
 		t.Errorf("package %+v", lamp)
 	}
 	head := lamp.Channel("stable").Chain[0]
-	// A catalog too old for properties says the version in another field.
+	// Old catalogs without properties have the version in another field.
 	if head.Bundle.Name != "lamp.v2" || head.Replaces != "lamp.v1" || head.SkipRange != "<2.0.0" || head.Bundle.Subject.Version.String() != "2.0.0" {
 		t.Errorf("head %+v of %+v", head, head.Bundle)
 	}
@@ -90,7 +90,7 @@ func TestManifestsAreRemembered(t *testing.T) {
 		changed             bool
 		want                string
 	}{
-		{"lamp", "lamp.v1", second, false, first}, // as it was listed
+		{"lamp", "lamp.v1", second, false, first}, // as listed
 		{"fan", "fan.v1", first, false, ""},       // in an image
 		{"lamp", "none", first, false, ""},
 		{"rug", "rug.v1", "nonsense", false, ""},
@@ -133,8 +133,8 @@ func TestDigestDependsOnWhatIsServedOnly(t *testing.T) {
 	})
 }
 
-// TestDigestTellsTypesApart has messages that are encoded alike, which is no reason
-// to take one content for the other.
+// TestDigestTellsTypesApart checks that messages of different types with the same encoding have
+// different digests.
 func TestDigestTellsTypesApart(t *testing.T) {
 	bundle := &api.Bundle{CsvName: "lamp.v1", PackageName: "lamp", ChannelName: "stable"}
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(bundle)

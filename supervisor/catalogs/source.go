@@ -16,7 +16,7 @@ import (
 
 var connectivityReady = connectivity.Ready.String()
 
-// source is one catalog that is followed.
+// source is one catalog that the store follows.
 type source struct {
 	key     types.NamespacedName
 	address string
@@ -25,7 +25,7 @@ type source struct {
 	ctx     context.Context //nolint:containedctx // the lifetime of the source
 	cancel  context.CancelFunc
 	store   *Store
-	// nudges makes a visit have a look.
+	// nudges triggers a check in the current visit.
 	nudges chan struct{}
 
 	mu     sync.Mutex
@@ -39,9 +39,9 @@ func (s *source) current() State {
 	return s.state
 }
 
-// follow watches the replicas and asks for the content when there is somebody to
-// ask. It goes on watching meanwhile: one with the extension API is listened to for
-// as long as it serves. It returns when ctx ends.
+// follow watches the replicas and starts visits while a replica serves. It continues to watch
+// during a visit, which lasts as long as a replica with the extension API serves. It returns when
+// ctx ends.
 func (s *source) follow(ctx context.Context) {
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
 	ctx = log.IntoContext(ctx, logger)
@@ -86,8 +86,7 @@ func (s *source) end() {
 	s.store.count()
 }
 
-// visit learns what the catalog serves from a replica, and as long as that one lets
-// itself be listened to.
+// visit reads the content from a replica. With the extension API, it also watches the replica.
 func (s *source) visit(ctx context.Context, joined int) outcome {
 	begin := s.store.clock.Now()
 	var last *visit
@@ -101,7 +100,7 @@ func (s *source) visit(ctx context.Context, joined int) outcome {
 	case err == nil:
 		return outcome{good: true, again: s.store.refresh}
 	case last != nil && last.broke:
-		// It is listened to anew; should that fail, there is something to tell.
+		// A watch that ended is started again. A failure of the next one is reported.
 		return outcome{good: s.store.clock.Since(begin) >= steady}
 	default:
 		s.fail(ctx, err)
@@ -109,8 +108,8 @@ func (s *source) visit(ctx context.Context, joined int) outcome {
 	}
 }
 
-// observe tells whoever listens what is known of the replicas, when that is news:
-// in any case when something about one of them is.
+// observe records the state of the replicas and publishes changes. It always publishes if news is
+// set.
 func (s *source) observe(ctx context.Context, summary replicas.Summary, news bool) {
 	if ctx.Err() != nil {
 		return
@@ -129,10 +128,9 @@ func (s *source) observe(ctx context.Context, summary replicas.Summary, news boo
 	}
 }
 
-// unanswered says that no replica has answered so far, if that is so and nothing
-// else is known to be wrong: somebody waits for a catalog none of whose pods ever
-// gets as far as having an address. True while its content is being read, which
-// comes to an end by itself, for better or worse, unless the replica is lost.
+// unanswered sets an error if no replica has answered and no other error is known. Otherwise a
+// catalog whose pods never get an address would stay without a report. It returns true while the
+// content is being read, which has its own timeouts.
 func (s *source) unanswered(ctx context.Context) (reading bool) {
 	s.mu.Lock()
 	waiting := s.state.Snapshot == nil && s.state.Err == nil
@@ -149,8 +147,8 @@ func (s *source) unanswered(ctx context.Context) (reading bool) {
 	return reading
 }
 
-// take records what is known of the replicas, and why none serves, if that is
-// known and news. The failure is kept until one serves again.
+// take records the connectivity and, if it changed, the reason why no replica serves. The reason
+// stays until a replica serves again.
 func (s *source) take(summary replicas.Summary) (changed bool, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,42 +18,40 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// ErrNotConnected says that there is no connection to a catalog, because its
-// CatalogSource does not exist or cannot be used.
+// ErrNotConnected is returned if there is no connection to a catalog. Its CatalogSource does not
+// exist or is invalid, or no replica answers.
 var ErrNotConnected = errors.New("no registry client established")
 
-// State is what is known of a catalog.
+// State is the state of a catalog.
 type State struct {
-	// Address is where the catalog is dialled.
+	// Address is the address of the catalog.
 	Address string
-	// Connectivity is the state of the connection, in gRPC's words: IDLE,
-	// CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN.
+	// Connectivity is the gRPC state of the connection: IDLE, CONNECTING, READY, TRANSIENT_FAILURE
+	// or SHUTDOWN.
 	Connectivity string
 	// LastConnect is when the connection was last established.
 	LastConnect time.Time
-	// Snapshot is the last content that was read in full; nil before the first.
+	// Snapshot is the last content that was read completely; nil before the first.
 	Snapshot *Snapshot
-	// ReadAt is when the snapshot was last known to be what the catalog serves: when
-	// it was read, or the catalog said that nothing else is served. That it moves on
-	// is told to nobody.
+	// ReadAt is when Snapshot was last confirmed: it was read, or the catalog announced the same
+	// content. A change of ReadAt alone is not published.
 	ReadAt time.Time
-	// Err is why there is no connection or reading the content failed last; nil
-	// once it has been read again.
+	// Err is the reason why there is no connection or why the last reading failed. It is nil after
+	// a successful reading.
 	Err error
-	// inherited tells that the snapshot is from another address.
+	// inherited is true if the snapshot was read from another address.
 	inherited bool
 }
 
-// Ready says whether a catalog serves now and its content has been read, at the
-// address that it has now.
+// Ready reports whether the catalog serves and its content was read from the current address.
 func (s State) Ready() bool {
 	return s.Connectivity == connectivityReady && s.Err == nil && s.Snapshot != nil && !s.inherited
 }
 
-// Store follows catalogs. Its methods may be called from any goroutine.
+// Store follows catalogs. Its methods are safe for concurrent use.
 type Store struct {
-	// Proxies are for catalogs that are not hosted here. It is set before the first of them
-	// is followed.
+	// Proxies is the proxy configuration for catalogs that are not hosted. Set it before following
+	// the first one.
 	Proxies dialproxy.Environment
 
 	ctx      context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
@@ -65,19 +63,18 @@ type Store struct {
 	limit    int64
 	clock    clock.PassiveClock
 	pool     *pool
-	// readers are places for those who read a catalog.
+	// readers limits concurrent readings.
 	readers chan struct{}
 
 	mu        sync.Mutex
-	network   *replicas.Network // made when a catalog is hosted
+	network   *replicas.Network // created for the first hosted catalog
 	sources   map[types.NamespacedName]*source
 	listeners []chan event.GenericEvent
 	running   sync.WaitGroup
 }
 
-// NewStore makes a store that lives as long as ctx. Content is read when it
-// changes; catalogs are asked whether it has every refresh, and each time a
-// connection is established.
+// NewStore returns a Store that runs until ctx ends. The store reads content when it changes. It
+// checks for changes at every refresh interval and after each connect.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
 	return &Store{
 		ctx: ctx, refresh: refresh, probe: probeTimeout, silent: silentInterval, settle: settleTime, patience: answerTimeout, limit: maxBytes, clock: clk,
@@ -86,19 +83,19 @@ func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock
 }
 
 const (
-	// maxReaders is how many catalogs are read at once, so that a supervisor that
-	// starts beside many of them needs no more memory than one that has started.
+	// maxReaders limits how many catalogs are read at once, and thereby the memory of a starting
+	// supervisor.
 	maxReaders = 4
-	// queueTimeout is how long a reading waits for others at most: a catalog that
-	// answers slowly is not to keep others from being read.
+	// queueTimeout limits how long a reading waits for others. A slow catalog must not block the
+	// others.
 	queueTimeout = 10 * time.Second
-	// answerTimeout is how long it may take until a replica of a catalog answers
-	// for the first time, or again, before that is told as an error: until then whoever
-	// needs the catalog waits, or goes on with what was read before.
+	// answerTimeout is how long a catalog can stay without an answer before that is an error. Until
+	// then, resolution waits or uses the last known content.
 	answerTimeout = 10 * time.Second
 )
 
-// enter waits until a catalog may be read. Whoever has read calls leave.
+// enter waits until a catalog may be read. The reader calls leave at the end. After queueTimeout,
+// enter returns without a slot.
 func (s *Store) enter(ctx context.Context) (leave func()) {
 	timer := time.NewTimer(queueTimeout)
 	defer timer.Stop()
@@ -111,8 +108,8 @@ func (s *Store) enter(ctx context.Context) (leave func()) {
 	return func() {}
 }
 
-// Start waits until the store's context ends and everything it runs has
-// stopped. It makes the store a part of a manager.
+// Start waits until the store's context ends and everything that it runs has stopped. It implements
+// manager.Runnable.
 func (s *Store) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -135,11 +132,11 @@ func (s *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection is false: standbys follow catalogs too.
+// NeedLeaderElection returns false, because standbys follow catalogs too.
 func (s *Store) NeedLeaderElection() bool { return false }
 
-// Listen gives a channel that tells of every change to the state of a catalog.
-// It has to be read until the store's context ends.
+// Listen returns a channel that receives an event for every change of a catalog's state. The
+// receiver must read it until the store's context ends.
 func (s *Store) Listen() <-chan event.GenericEvent {
 	const burst = 64
 	s.mu.Lock()
@@ -149,22 +146,20 @@ func (s *Store) Listen() <-chan event.GenericEvent {
 	return listener
 }
 
-// Follow keeps a connection to a catalog that somebody else runs, at an address,
-// from now on. An address that differs from the one so far closes the old
-// connection; the snapshot stays until there is a new one. What is wrong with the
-// address is told by State. The error says that the store has come to its end.
+// Follow maintains a connection to a catalog at an address outside the supervisor's control. A new
+// address closes the old connection; the snapshot stays until a new one is read. State reports
+// problems with the address. Follow returns an error only after the store's context has ended.
 func (s *Store) Follow(key types.NamespacedName, address string) error {
 	return s.replace(key, address, false, []replicas.Endpoint{{Address: address, Ready: true}})
 }
 
-// FollowReplicas keeps connections to the replicas of a catalog that is hosted,
-// from now on; endpoints are those that it has. The address is where others reach
-// it.
+// FollowReplicas maintains connections to the replicas of a hosted catalog, at endpoints. address
+// is the address that other clients use.
 func (s *Store) FollowReplicas(key types.NamespacedName, address string, endpoints []replicas.Endpoint) error {
 	return s.replace(key, address, true, endpoints)
 }
 
-// replace follows a catalog, in the place of what was followed under its name.
+// replace follows a catalog and replaces the previous one with the same key.
 func (s *Store) replace(key types.NamespacedName, address string, hosted bool, endpoints []replicas.Endpoint) error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("following catalog %s: %w", key, err)
@@ -179,8 +174,8 @@ func (s *Store) replace(key types.NamespacedName, address string, hosted bool, e
 	return nil
 }
 
-// put brings what is followed under a name up to date. True when that is another
-// catalog than before.
+// put creates or updates the source of a key. It reports whether the new source replaces another
+// one.
 func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpoints []replicas.Endpoint) (replaced bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,13 +190,13 @@ func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpo
 	}
 	s.sources[key] = now
 	now.set.Update(endpoints)
-	_, _ = now.take(now.set.Summary()) // told by whoever called
+	_, _ = now.take(now.set.Summary()) // the caller publishes it
 	s.running.Go(func() { now.follow(now.ctx) })
 	return old != nil, nil
 }
 
-// start makes a source that takes over what is known from the one before it, if
-// there is one. The lock is held.
+// start creates a source that inherits the snapshot of old, if there is one. The caller holds the
+// lock.
 func (s *Store) start(old *source, key types.NamespacedName, address string, hosted bool) (*source, error) {
 	options := replicas.Options{Clock: s.clock, Proxies: s.Proxies}
 	if hosted {
@@ -229,7 +224,7 @@ func (s *Store) start(old *source, key types.NamespacedName, address string, hos
 	return next, nil
 }
 
-// Remove ends the connections to a catalog and forgets it.
+// Remove closes the connections to a catalog and forgets it.
 func (s *Store) Remove(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,14 +234,14 @@ func (s *Store) Remove(key types.NamespacedName) {
 	}
 }
 
-// find gives what is followed under a name; nil when nothing is.
+// find returns the source of a key; nil if there is none.
 func (s *Store) find(key types.NamespacedName) *source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sources[key]
 }
 
-// State gives what is known of a catalog; ok is false when it is not followed.
+// State returns the state of a catalog. ok is false if the store does not follow it.
 func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
 	found := s.find(key)
 	if found == nil {
@@ -255,8 +250,8 @@ func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
 	return found.current(), true
 }
 
-// Replicas gives what is known of each replica of a catalog: those of one that is
-// hosted, or the one at the address of another. None when it is not followed.
+// Replicas returns the state of each replica of a catalog: the pods of a hosted one, or the single
+// address of another. It is empty if the store does not follow the catalog.
 func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
 	found := s.find(key)
 	if found == nil {
@@ -265,8 +260,8 @@ func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
 	return found.set.States()
 }
 
-// Bundle reads a bundle with its manifests from the catalog. The digest of inline
-// manifests is known to the snapshot from then on.
+// Bundle reads a bundle and its manifests from the catalog. It records the digest of inline
+// manifests in the snapshot.
 func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error) {
 	found := s.find(catalog)
 	if found == nil {
@@ -290,7 +285,7 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 	return bundle, err
 }
 
-// count brings what metrics say of the snapshots up to date.
+// count updates the snapshot metrics.
 func (s *Store) count() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,7 +305,7 @@ func (s *Store) count() {
 	snapshotTotal.Set(float64(bytes))
 }
 
-// publish tells every listener that the state of a catalog changed.
+// publish sends an event for a catalog to every listener.
 func (s *Store) publish(ctx context.Context, key types.NamespacedName) {
 	object := NewObject()
 	object.SetNamespace(key.Namespace)

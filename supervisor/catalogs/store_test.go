@@ -75,7 +75,7 @@ func (b *bench) follow(t *testing.T, address string) {
 	}
 }
 
-// becomes waits until the state of the catalog is as wanted, and gives it.
+// becomes waits until the state of the catalog matches, and returns it.
 func (b *bench) becomes(t *testing.T, what string, holds func(catalogs.State) bool) catalogs.State {
 	t.Helper()
 	var state catalogs.State
@@ -103,8 +103,8 @@ func TestStoreConnectsAndReads(t *testing.T) {
 	}
 }
 
-// kinds are the servers that there are: today's, which lists everything and says
-// nothing of it, ours without the extension API and ours.
+// kinds returns the kinds of servers: OLM's, which announces no digest, and this project's without
+// and with the extension API.
 func kinds() map[string]func(tb testing.TB, packages ...fakecatalog.Package) *fakecatalog.Server {
 	return map[string]func(tb testing.TB, packages ...fakecatalog.Package) *fakecatalog.Server{
 		"silent": func(tb testing.TB, packages ...fakecatalog.Package) *fakecatalog.Server {
@@ -175,12 +175,12 @@ func noticesNewContent(t *testing.T, server *fakecatalog.Server) {
 	changes := b.store.Listen()
 	b.follow(t, server.Address())
 	first := b.ready(t)
-	// Once it has been read again, all that was to be told of the first reading has been.
+	// After a second reading, every event of the first one has arrived.
 	seen := b.becomes(t, "seen again", func(s catalogs.State) bool { return s.ReadAt.After(first.ReadAt) })
 	for len(changes) > 0 {
 		<-changes
 	}
-	// What says the same is not a change, but known to be so as of now.
+	// An unchanged digest publishes no change but moves ReadAt.
 	asked := server.Asked()
 	b.Eventually(server.Asked).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeNumerically(">", asked+1))
 	again := b.becomes(t, "seen once more", func(s catalogs.State) bool { return s.ReadAt.After(seen.ReadAt) })
@@ -199,7 +199,7 @@ func noticesNewContent(t *testing.T, server *fakecatalog.Server) {
 		t.Error("the digest of the manifests did not change")
 	}
 	b.Eventually(changes).WithTimeout(patience).Should(gomega.Receive())
-	// A server that itself goes back is believed.
+	// A server that returns to its previous content is trusted.
 	server.Serve(lamp("{}"))
 	b.becomes(t, "the content before", func(s catalogs.State) bool { return s.Snapshot.Digest == first.Snapshot.Digest })
 }
@@ -276,7 +276,7 @@ func TestStoreRefusesMessagesThatAreTooLarge(t *testing.T) {
 	server := fakecatalog.Start(t, lamp(strings.Repeat(" ", 64<<20)))
 	b := newBench(t)
 	b.follow(t, server.Address())
-	// A busy machine may take too long over so much, which is another error.
+	// On a busy machine, the reading may time out, which is another error.
 	state := b.becomes(t, "an error", func(s catalogs.State) bool {
 		return s.Err != nil && status.Code(unwrapped(s.Err)) == codes.ResourceExhausted
 	})
@@ -335,14 +335,14 @@ func TestStoreSaysWhyThereIsNoConnection(t *testing.T) {
 	b.ready(t)
 }
 
-// frozen is a way to a server that can be stopped without closing anything, as
-// a process that was sent SIGSTOP.
+// frozen forwards connections to a server and can stop without closing them, like a process after
+// SIGSTOP.
 type frozen struct {
 	address string
 	mu      sync.Mutex
 }
 
-// through starts a way to a server.
+// through starts a frozen in front of a server.
 func through(t *testing.T, target string) *frozen {
 	t.Helper()
 	var lc net.ListenConfig
@@ -375,7 +375,7 @@ func through(t *testing.T, target string) *frozen {
 	return f
 }
 
-// pass hands on what comes from one end to the other, unless frozen.
+// pass forwards data from one end to the other, unless frozen.
 func (f *frozen) pass(from, to net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -488,8 +488,8 @@ func TestStoreReadsFromAReplicaThatJoins(t *testing.T) {
 	b.becomes(t, "new content", func(s catalogs.State) bool { return s.Snapshot.Digest != first.Snapshot.Digest })
 }
 
-// TestStoreDoesNotWaitForEverForAReplica has a catalog none of whose pods has an
-// address, as when its image cannot be pulled.
+// TestStoreDoesNotWaitForEverForAReplica has a catalog whose pods have no address, as when its
+// image cannot be pulled.
 func TestStoreDoesNotWaitForEverForAReplica(t *testing.T) {
 	b := newBench(t)
 	b.store.SetAnswerTimeout(20 * time.Millisecond)

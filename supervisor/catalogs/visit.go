@@ -15,23 +15,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// visit learns from one replica what the catalog serves. With the extension API it
-// lasts as long as the replica does, and every change is heard of at once. Others
-// are asked once a visit.
+// visit reads from one replica which content the catalog serves. With the extension API, it watches
+// the replica until it ends and receives every change at once. Without it, a visit makes one
+// request.
 type visit struct {
 	source *source
 	conn   replicas.Conn
-	// joined tells connections to the same replica apart.
+	// joined distinguishes connections to the same replica.
 	joined int
-	// heard says that the replica has said what it serves, and broke that it ceased
-	// to be heard afterwards.
+	// heard is true once the replica has announced its content. broke is true if the watch failed
+	// afterwards.
 	heard, broke bool
-	// empty says that it serves nothing yet.
+	// empty is true while the replica has no content.
 	empty bool
 }
 
-// server is one process that serves a catalog, as far as it can be told: one at
-// another end of a new connection may be another one.
+// server identifies a server process as far as possible. After a reconnect, another process may
+// answer.
 type server struct {
 	replica replicas.Endpoint
 	joined  int
@@ -39,13 +39,13 @@ type server struct {
 
 func (v *visit) server() server {
 	replica := v.conn.Replica
-	// Whether it is ready makes it no other one.
+	// Readiness does not identify a process.
 	replica.Ready, replica.Terminating = false, false
 	return server{replica: replica, joined: v.joined}
 }
 
-// run visits the replica. Without an error it was asked; listening never ends
-// without one.
+// run visits the replica. A nil error means that a request succeeded; a watch always ends with an
+// error.
 func (v *visit) run(ctx context.Context) error { return presentable(v.listenOrAsk(ctx)) }
 
 func (v *visit) listenOrAsk(ctx context.Context) error {
@@ -60,8 +60,8 @@ func (v *visit) listenOrAsk(ctx context.Context) error {
 	return v.ask(ctx)
 }
 
-// watch listens to a replica with the extension API. Now and then it is asked, too:
-// one that hangs would otherwise pass for one at which nothing changes.
+// watch watches a replica with the extension API. It also probes the replica periodically, because
+// a hanging replica looks like one without changes.
 func (v *visit) watch(ctx context.Context) error {
 	client := registryv1.NewRegistryServiceClient(v.conn)
 	messages, stop := listen(ctx, client)
@@ -92,14 +92,14 @@ func (v *visit) watch(ctx context.Context) error {
 	}
 }
 
-// message is what a stream of a replica gave.
+// message is one result of a watch stream.
 type message struct {
 	answer *registryv1.WatchResponse
 	err    error
 }
 
-// listen begins to receive what a replica says of its content. It goes on until
-// stop is called or there was an error.
+// listen starts to receive the announcements of a replica. It runs until stop is called or the
+// stream fails.
 func listen(ctx context.Context, client registryv1.RegistryServiceClient) (messages <-chan message, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	received, ended := make(chan message), make(chan struct{})
@@ -114,7 +114,7 @@ func listen(ctx context.Context, client registryv1.RegistryServiceClient) (messa
 			select {
 			case received <- m:
 			case <-ctx.Done():
-				// Nobody waits for it any more, but for the error that ends a call.
+				// The receiver has stopped.
 				return
 			}
 			if m.err != nil {
@@ -128,7 +128,7 @@ func listen(ctx context.Context, client registryv1.RegistryServiceClient) (messa
 	}
 }
 
-// told takes what a replica says by itself.
+// told handles an announcement of the watch stream.
 func (v *visit) told(ctx context.Context, answer *registryv1.WatchResponse) error {
 	v.empty = answer.GetContent().GetDigest() == ""
 	if v.empty {
@@ -138,7 +138,7 @@ func (v *visit) told(ctx context.Context, answer *registryv1.WatchResponse) erro
 	return v.serves(ctx, answer.GetContent().GetDigest())
 }
 
-// emptyError says that a server has nothing to serve, and why.
+// emptyError returns an error for a server without content, with its first problem.
 func emptyError(failure *registryv1.LoadFailure) error {
 	if problems := failure.GetProblems(); len(problems) > 0 {
 		p := problems[0]
@@ -152,15 +152,15 @@ func emptyError(failure *registryv1.LoadFailure) error {
 }
 
 const (
-	// maxProblem bounds what is repeated of what a server says is wrong with its
-	// content, and maxFailure the text of any error, in bytes.
+	// maxProblem limits a problem text from a server, and maxFailure limits the text of any error,
+	// in bytes.
 	maxProblem = 1 << 10
 	maxFailure = 4 << 10
 )
 
-// failure is an error whose text can be shown and kept: much of it is in the words
-// of a server, which may send anything. An API server keeps other text than it was
-// sent where that is not valid, and would be sent it again for ever.
+// failure is an error with a text that the API server can store. Servers can send any bytes. The
+// API server stores invalid text differently from what it receives, so writes of such text would
+// never end.
 type failure struct {
 	text string
 	err  error
@@ -170,7 +170,7 @@ func (f *failure) Error() string { return f.text }
 
 func (f *failure) Unwrap() error { return f.err }
 
-// presentable gives an error such a text.
+// presentable returns err with a text that can be stored.
 func presentable(err error) error {
 	if err == nil {
 		return nil
@@ -182,7 +182,7 @@ func presentable(err error) error {
 	return &failure{text: text, err: err}
 }
 
-// check asks a replica that is listened to for what it serves.
+// check requests the current digest from a replica under watch.
 func (v *visit) check(ctx context.Context, client registryv1.RegistryServiceClient) error {
 	if !v.heard {
 		return status.Error(codes.DeadlineExceeded, "failed to list bundles: the server does not say which content it serves")
@@ -192,7 +192,7 @@ func (v *visit) check(ctx context.Context, client registryv1.RegistryServiceClie
 	info, err := client.GetInfo(asking, &registryv1.GetInfoRequest{})
 	switch {
 	case err != nil && v.empty && status.Code(err) == codes.Unavailable:
-		return nil // as was to be expected
+		return nil // an empty server answers Unavailable
 	case err != nil:
 		return fmt.Errorf("failed to list bundles: asking for the content: %w", err)
 	default:
@@ -200,7 +200,7 @@ func (v *visit) check(ctx context.Context, client registryv1.RegistryServiceClie
 	}
 }
 
-// serves takes a server's word for what it serves: what is not known is read.
+// serves handles an announced digest and reads unknown content.
 func (v *visit) serves(ctx context.Context, announced string) error {
 	client := registryv1.NewRegistryServiceClient(v.conn)
 	return v.take(ctx, announced, func(ctx context.Context) (*Snapshot, error) {
@@ -208,8 +208,8 @@ func (v *visit) serves(ctx context.Context, announced string) error {
 	})
 }
 
-// ask asks a replica without the extension API what it serves, which shows too
-// that it answers.
+// ask reads the digest from a replica without the extension API. The request also serves as a
+// probe.
 func (v *visit) ask(ctx context.Context) error {
 	s, client := v.source, api.NewRegistryClient(v.conn)
 	announced, err := announcedDigest(ctx, client, s.store.probe)
@@ -219,8 +219,8 @@ func (v *visit) ask(ctx context.Context) error {
 	return v.take(ctx, announced, func(ctx context.Context) (*Snapshot, error) { return fetchList(ctx, client, s.store.limit) })
 }
 
-// take makes what the replica serves the content of the catalog, and reads it when
-// that is something else than what is known, or may be.
+// take makes the replica's content the content of the catalog. It reads the content if it is, or
+// may be, new.
 func (v *visit) take(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) error {
 	s := v.source
 	next, verdict := s.weigh(v.server(), announced)

@@ -20,7 +20,7 @@ func TestErrorsOfServersCanBeKept(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
 		err    error
-		want   string // how the text begins
+		want   string // prefix of the text
 	}{
 		{"a character on the border", emptyError(&empty), "failed to list bundles: the server has no content to serve because of 1 problems, the first one: xää"},
 		{"bytes that are no text", status.Error(codes.Internal, "odd \xff\xfe"), "rpc error: code = Internal desc = odd \uFFFD\uFFFD"},

@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// shops are many packages.
+// shops returns n packages.
 func shops(n int) []fakecatalog.Package {
 	packages := make([]fakecatalog.Package, 0, n)
 	for i := range n {
@@ -120,7 +120,7 @@ func TestStoreSaysThatACatalogIsTooLarge(t *testing.T) {
 			if state.Snapshot != nil || first.Snapshot == nil {
 				t.Error("what was removed is still there")
 			}
-			// It is not read over and over.
+			// The catalog is not read repeatedly.
 			pages, listed, asked := server.Pages(), server.Listed(), server.Asked()
 			b.Eventually(server.Asked).WithTimeout(patience).Should(gomega.BeNumerically(">", asked+2))
 			if server.Pages() > pages+1 || server.Listed() > listed+1 {
@@ -165,10 +165,10 @@ func TestStoreSaysWhatAServerWithoutContentSays(t *testing.T) {
 	b.ready(t)
 }
 
-// rollout is a catalog that is rolled out again and again.
+// rollout is a catalog with repeated rollouts.
 type rollout struct{ servers []*fakecatalog.Server }
 
-// endpoints are those of the first n, each of a roll-out of its own.
+// endpoints returns the first n endpoints, each of its own rollout.
 func (r rollout) endpoints(n int) []replicas.Endpoint {
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var endpoints []replicas.Endpoint
@@ -198,8 +198,8 @@ func TestStoreDoesNotGoBackDuringARollOut(t *testing.T) {
 			old := b.ready(t)
 			b.roll(t, r.endpoints(2))
 			next := b.becomes(t, "new content", func(s catalogs.State) bool { return s.Ready() && s.Snapshot.Digest != old.Snapshot.Digest })
-			// The new replica is away for a while: the old one goes on serving, but not
-			// with what is old.
+			// While the new replica is unreachable, the old one serves bundles, but its old content
+			// is not used.
 			r.servers[1].Stop()
 			b.serving(1)
 			asked, listed := r.servers[0].Asked(), r.servers[0].Listed()
@@ -210,7 +210,7 @@ func TestStoreDoesNotGoBackDuringARollOut(t *testing.T) {
 			r.servers[1].Restart()
 			b.serving(2)
 			b.ready(t)
-			// A roll-back is new replicas with the old content.
+			// A rollback creates new replicas with the old content.
 			b.roll(t, r.endpoints(3))
 			b.becomes(t, "the old content", func(s catalogs.State) bool { return s.Snapshot.Digest == old.Snapshot.Digest })
 		})
@@ -236,7 +236,7 @@ func TestStoreMovesItsEarToAnotherReplica(t *testing.T) {
 	b.ready(t)
 	b.serving(2)
 	packages := 1
-	// Each time another content: what was just left is another replica's business.
+	// Each call serves new content. The previous content belongs to another replica.
 	change := func() {
 		packages++
 		one.Serve(shops(packages)...)
@@ -264,8 +264,8 @@ func TestStoreSaysThatAServerFails(t *testing.T) {
 	b.ready(t)
 }
 
-// TestStoreDoesNotMindAMomentWithoutAnswer has a server that serves refuse calls for a
-// moment: what was read goes on being right, and nothing is told.
+// TestStoreDoesNotMindAMomentWithoutAnswer has a server that refuses calls for a moment. The
+// content stays, and the store publishes nothing.
 func TestStoreDoesNotMindAMomentWithoutAnswer(t *testing.T) {
 	server := fakecatalog.StartExtended(t, shops(1)...)
 	b := newBench(t)
@@ -283,8 +283,8 @@ func TestStoreDoesNotMindAMomentWithoutAnswer(t *testing.T) {
 	b.becomes(t, "the new content", func(s catalogs.State) bool { return s.Ready() && len(s.Snapshot.Content.Packages()) == 2 })
 }
 
-// TestStoreForgetsTheSilenceOfAServerThatAnswers takes a server away again and again:
-// never is it said to be connected and not to answer.
+// TestStoreForgetsTheSilenceOfAServerThatAnswers stops and starts a server repeatedly. The state
+// never shows a connection together with a missing answer.
 func TestStoreForgetsTheSilenceOfAServerThatAnswers(t *testing.T) {
 	server := fakecatalog.StartExtended(t, shops(1)...)
 	b := newBenchWith(t, time.Hour)

@@ -15,9 +15,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// Add adds a cache of CustomResourceDefinitions to a manager, which starts it with its other caches,
-// before anything that reads from it. It is not the manager's cache, where readers would expect whole
-// definitions: schemas take megabytes in all, and no controller needs them.
+// Add adds a cache of CustomResourceDefinitions to a manager, which starts it with its other caches, before
+// anything that reads from it. It is separate from the manager's cache, in which readers expect whole
+// definitions. Schemas take megabytes in total, and no controller needs them.
 func Add(mgr ctrl.Manager) (cache.Cache, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:       mgr.GetHTTPClient(),
@@ -38,11 +38,11 @@ func Add(mgr ctrl.Manager) (cache.Cache, error) {
 // runnable makes the manager wait until the cache is filled.
 type runnable struct{ cache.Cache }
 
-// GetCache is how the manager recognizes a cache.
+// GetCache returns the cache, by which the manager recognizes it.
 func (r runnable) GetCache() cache.Cache { return r.Cache }
 
-// withoutSchemas removes what no controller reads. Of the annotations those of versions stay that share
-// the definition, and those by which changes of its versions are held back.
+// withoutSchemas removes what no controller reads. It keeps the annotations that name the versions sharing the
+// definition, and those that delay changes of its versions.
 func withoutSchemas(obj any) (any, error) {
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {

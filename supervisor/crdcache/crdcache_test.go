@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestWithoutSchemas compares what the cache keeps of a definition with what controllers decide by.
+// TestWithoutSchemas compares what the cache keeps of a definition with what controllers read.
 func TestWithoutSchemas(t *testing.T) {
 	schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
 	conversion := &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// protected are the API groups whose objects the supervisor reads or writes to do its own
-// work. Who defines kinds in them decides what the supervisor believes.
+// protected are the API groups whose objects the supervisor reads or writes for its own work. The author of a
+// kind in such a group would control what the supervisor reads.
 //
-// The groups of kinds that bundles bring as objects are not among them: bundles bring the
-// definitions of those too, such as the Prometheus operator for monitoring.coreos.com.
+// The groups of kinds that bundles contain as objects are not included. Bundles also contain the definitions of
+// those kinds: for example, the Prometheus operator has those of monitoring.coreos.com.
 var protected = []string{
 	"admissionregistration.k8s.io",
 	"apiextensions.k8s.io",
@@ -36,8 +36,7 @@ var protected = []string{
 // Protected reports whether no bundle may define kinds of an API group.
 func Protected(group string) bool { return slices.Contains(protected, group) }
 
-// protectedGroup returns the protected group of a definition, by its name and by what its
-// spec says; empty for none.
+// protectedGroup returns the protected group of a definition, by its name and by its spec; empty for none.
 func protectedGroup(r Request) string {
 	_, group, _ := strings.Cut(r.Name, ".")
 	if Protected(group) {

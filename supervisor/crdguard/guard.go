@@ -14,25 +14,24 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// Request is what a plan wants to do with a CustomResourceDefinition, and what the rules
-// depend on.
+// Request describes the change by a plan to a CustomResourceDefinition, and what the rules depend on.
 type Request struct {
-	// Namespace is that of the plan.
+	// Namespace is the namespace of the plan.
 	Namespace string
-	// Version is the ClusterServiceVersion that brings or converts the definition.
+	// Version is the ClusterServiceVersion that contains or converts the definition.
 	Version string
 	// Unbounded reports whether the OperatorGroup targets all namespaces and names no
 	// service account.
 	Unbounded bool
-	// Name is that of the definition.
+	// Name is the name of the definition.
 	Name string
-	// Wanted is the definition in the bundle; nil where the bundle has none and only
-	// declares a conversion webhook for it.
+	// Wanted is the definition in the bundle. It is nil if the bundle has none and only declares a conversion webhook
+	// for it.
 	Wanted *apiextensionsv1.CustomResourceDefinition
 	// Converted reports whether the version declares a conversion webhook for the
 	// definition. The conversion in Wanted is then not applied.
 	Converted bool
-	// Live is the definition in the cluster; nil where there is none.
+	// Live is the definition in the cluster; nil if there is none.
 	Live *apiextensionsv1.CustomResourceDefinition
 	// Own reports whether Live was installed with a version of the same operator that
 	// still exists.
@@ -41,19 +40,18 @@ type Request struct {
 	Others []types.NamespacedName
 }
 
-// Decision is what a plan has to do with a definition.
+// Decision is what a plan must do with a definition.
 type Decision string
 
 const (
-	// Write permits to create or change the definition.
+	// Write permits the plan to create or change the definition.
 	Write Decision = "Write"
-	// Keep leaves the definition unchanged: it has another owner, and is as the bundle
-	// wants it.
+	// Keep leaves the definition unchanged: it has another owner, and is as the bundle wants it.
 	Keep Decision = "Keep"
 )
 
-// Decide returns what a plan has to do with a definition. The error is a *RefusalError where the
-// plan may neither write nor use it.
+// Decide returns what a plan must do with a definition. The error is a *RefusalError if the plan may neither
+// write nor use it.
 func Decide(r Request) (Decision, error) {
 	if group := protectedGroup(r); group != "" {
 		return "", r.refusal(ProtectedGroup,
@@ -77,10 +75,9 @@ func Decide(r Request) (Decision, error) {
 	}
 }
 
-// checkConversion refuses a conversion webhook by which the bundle could send objects of
-// the API server, and its credentials, to an address of its choice. In an unbounded group
-// a Service may be anywhere: published bundles have placeholders there, which their
-// operators correct when they run.
+// checkConversion refuses a conversion webhook that would allow the bundle to send objects and credentials of
+// the API server to an arbitrary address. In an unbounded group a Service may be anywhere: published bundles
+// have placeholders there, which their operators correct when they run.
 func checkConversion(r Request) *RefusalError {
 	if r.Wanted == nil || r.Converted {
 		return nil
@@ -130,9 +127,8 @@ func installer(manager string) bool {
 	return apply.IsOurs(manager) || apply.IsOLM(manager)
 }
 
-// Makers returns the field managers that own spec.group of a definition: who made it, and
-// who applied the whole of it since. Those who changed a part, such as an injected
-// certificate, are not among them.
+// Makers returns the field managers that own spec.group of a definition: its creator, and those that applied
+// the whole definition since. Managers that changed a part, such as an injected certificate, are not included.
 func Makers(crd metav1.Object) []string {
 	var makers []string
 	for _, entry := range crd.GetManagedFields() {
@@ -148,8 +144,8 @@ func Makers(crd metav1.Object) []string {
 	return makers
 }
 
-// sameDefinition reports whether a definition in the cluster is what a bundle wants. The
-// conversion of the cluster has to be the same too, unless the bundle has none.
+// sameDefinition reports whether a definition in the cluster equals the one in a bundle. The conversion of the
+// cluster must be the same too, unless the bundle has none.
 func sameDefinition(wanted, live *apiextensionsv1.CustomResourceDefinition) bool {
 	a, b := defaulted(wanted), defaulted(live)
 	if a.Conversion.Strategy == apiextensionsv1.NoneConverter {

@@ -23,7 +23,7 @@ const (
 	bundle    = `{"f:spec":{"f:conversion":{"f:webhook":{"f:clientConfig":{"f:caBundle":{}}}}}}`
 )
 
-// definition returns a CustomResourceDefinition of a group that the managers made.
+// definition returns a CustomResourceDefinition of a group that the managers created.
 func definition(group string, managers ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps." + group}}
 	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.NamespaceScoped
@@ -41,13 +41,13 @@ func managed(manager, fields string) metav1.ManagedFieldsEntry {
 	return e
 }
 
-// changed gives a definition another version.
+// changed returns a definition with another version.
 func changed(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2", Served: true})
 	return crd
 }
 
-// converting gives a definition a conversion webhook.
+// converting returns a definition with a conversion webhook.
 func converting(crd *apiextensionsv1.CustomResourceDefinition, to apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceDefinition {
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &to},
@@ -228,7 +228,7 @@ func TestDecideOnDefinitions(t *testing.T) {
 	}
 }
 
-// TestPermanent checks which refusals no change of the cluster can lift.
+// TestPermanent checks which refusals depend on the bundle alone.
 func TestPermanent(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[crdguard.Reason]bool{
@@ -241,9 +241,9 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestProtectedGroups compares the protected groups with those that the supervisor has
-// rights for: an added group is protected, or bundles bring its kinds. Some are protected for
-// other reasons.
+// TestProtectedGroups compares the protected groups with the groups for which the supervisor has rights. An
+// added group must be protected, or bundles contain objects of its kinds. Some groups are protected for other
+// reasons.
 func TestProtectedGroups(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{

@@ -2,30 +2,29 @@ package crdguard
 
 import "fmt"
 
-// Reason is why a plan may not write a definition.
+// Reason is the reason why a plan may not write a definition.
 type Reason string
 
 const (
-	// ProtectedGroup is for kinds of an API group on which the supervisor depends.
+	// ProtectedGroup means that the kind is in an API group on which the supervisor depends.
 	ProtectedGroup Reason = "ProtectedGroup"
-	// ConversionURL is for a conversion webhook at a URL.
+	// ConversionURL means that the conversion webhook has a URL.
 	ConversionURL Reason = "ConversionURL"
-	// ConversionService is for a conversion webhook behind a Service outside the plan's
-	// namespace.
+	// ConversionService means that the conversion webhook has a Service outside the plan's namespace.
 	ConversionService Reason = "ConversionService"
-	// ForeignManager is for a definition that no lifecycle manager made.
+	// ForeignManager means that no lifecycle manager created the definition.
 	ForeignManager Reason = "ForeignManager"
-	// OtherPackage is for a definition that was installed with another package.
+	// OtherPackage means that the definition was installed with another package.
 	OtherPackage Reason = "OtherPackage"
 )
 
 // RefusalError is the error for a definition that a plan may not write.
 type RefusalError struct {
-	// Reason is what code decides by.
+	// Reason is the reason for programs.
 	Reason Reason
 	// CRD is the name of the definition.
 	CRD string
-	// Problem and Remedy are for people.
+	// Problem and Remedy are texts for users.
 	Problem, Remedy string
 }
 

@@ -11,26 +11,25 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Environment is what the environment says of proxies. The zero value has none.
+// Environment holds the proxies of the environment. The zero value has none.
 type Environment struct {
-	// GRPC is for gRPC connections to all addresses, HTTPS for those outside the cluster.
+	// GRPC applies to gRPC connections to all addresses, HTTPS to addresses outside the cluster.
 	GRPC, HTTPS string
 	// No lists the exceptions, in the form of NO_PROXY.
 	No string
 }
 
-// FromEnvironment reads GRPC_PROXY, HTTPS_PROXY and NO_PROXY, in upper case or else in
-// lower case.
+// FromEnvironment reads GRPC_PROXY, HTTPS_PROXY and NO_PROXY, in upper case or else in lower case.
 func FromEnvironment(getenv func(string) string) Environment {
 	read := func(name string) string { return cmp.Or(getenv(name), getenv(strings.ToLower(name))) }
 	return Environment{GRPC: read("GRPC_PROXY"), HTTPS: read("HTTPS_PROXY"), No: read("NO_PROXY")}
 }
 
-// For returns the proxy through which HOST:PORT is reached; nil when there is none.
+// For returns the proxy for HOST:PORT; nil if there is none.
 //
-// GRPC_PROXY is for every address that NO_PROXY does not name, also inside the cluster: it
-// is there for supervisors whose cluster is behind a proxy. HTTPS_PROXY leads out of the
-// cluster, so names inside it and IP addresses never go through that one.
+// GRPC_PROXY applies to every address that NO_PROXY does not name, also inside the cluster. It is meant for
+// supervisors whose cluster is behind a proxy. HTTPS_PROXY applies to addresses outside the cluster, so names
+// inside it and IP addresses never use it.
 func (e Environment) For(address string) (*Proxy, error) {
 	if e.GRPC != "" {
 		if !through(e.GRPC, e.No, address) {
@@ -45,8 +44,8 @@ func (e Environment) For(address string) (*Proxy, error) {
 	return parse("HTTPS_PROXY", e.HTTPS)
 }
 
-// InCluster reports whether a host name is one of a Service or pod: without a dot, below
-// svc, or below cluster.local.
+// InCluster reports whether a host name belongs to a Service or pod: without a dot, below svc, or below
+// cluster.local.
 func InCluster(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	labels := strings.Split(host, ".")
@@ -61,7 +60,7 @@ func through(proxy, no, address string) bool {
 	return err != nil || chosen != nil
 }
 
-// parse reads the URL of a proxy. One without a scheme is an HTTP proxy.
+// parse reads the URL of a proxy. A URL without a scheme is an HTTP proxy.
 func parse(variable, value string) (*Proxy, error) {
 	if !strings.Contains(value, "://") {
 		value = "http://" + value
@@ -76,7 +75,7 @@ func parse(variable, value string) (*Proxy, error) {
 	return &Proxy{url: u, variable: variable}, nil
 }
 
-// ports are the default ports of the schemes of proxies.
+// ports returns the default ports of the schemes of proxies.
 func ports() map[string]string {
 	return map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 }

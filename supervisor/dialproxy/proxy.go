@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// connectTimeout bounds the exchange with a proxy when the caller gives no deadline.
+// connectTimeout bounds the connection and the exchange with a proxy.
 const connectTimeout = 20 * time.Second
 
 // Proxy connects to addresses through a proxy, which resolves their names.
@@ -24,7 +24,7 @@ type Proxy struct {
 	variable string // where it was read from
 }
 
-// String names the proxy, without the credentials.
+// String returns the URL of the proxy without credentials, and the variable that it was read from.
 func (p *Proxy) String() string {
 	return fmt.Sprintf("proxy %s://%s of %s", p.url.Scheme, p.url.Host, p.variable)
 }
@@ -44,7 +44,7 @@ func (p *Proxy) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// host is HOST:PORT of the proxy.
+// host returns HOST:PORT of the proxy.
 func (p *Proxy) host() string {
 	return net.JoinHostPort(p.url.Hostname(), cmp.Or(p.url.Port(), ports()[p.url.Scheme]))
 }
@@ -110,12 +110,12 @@ func (p *Proxy) tunnel(ctx context.Context, conn net.Conn, address string) (net.
 	return &tunnelled{Conn: conn, reader: reader}, nil
 }
 
-// tunnelled is a connection of which some bytes have been read ahead.
+// tunnelled is a connection with bytes that were read ahead.
 type tunnelled struct {
 	net.Conn
 
 	reader *bufio.Reader
 }
 
-// Read returns what was read ahead first.
+// Read returns the bytes that were read ahead first.
 func (t *tunnelled) Read(p []byte) (int, error) { return t.reader.Read(p) } //nolint:wrapcheck // net.Conn promises its own errors.

@@ -73,7 +73,7 @@ func TestExcepting(t *testing.T) {
 	}
 }
 
-// listener listens until the test ends, and lets handle serve each connection.
+// listener listens until the test ends. handle serves each connection.
 func listener(t *testing.T, handle func(net.Conn)) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -100,10 +100,10 @@ func listener(t *testing.T, handle func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// greet is what a catalog stands for.
+// greet serves a connection as a catalog.
 func greet(conn net.Conn) { _, _ = io.WriteString(conn, "hello\n") }
 
-// asked notes what a proxy was asked for.
+// asked records the requests to a proxy.
 type asked struct {
 	mu  sync.Mutex
 	all []string
@@ -131,7 +131,7 @@ func pass(ctx context.Context, client net.Conn, from io.Reader, to string) {
 	_, _ = io.Copy(client, server)
 }
 
-// web is an HTTP proxy that leads everything to one address.
+// web starts an HTTP proxy that connects every request to one address.
 func web(t *testing.T, to string, a *asked) string {
 	t.Helper()
 	return listener(t, func(conn net.Conn) {
@@ -150,7 +150,7 @@ func web(t *testing.T, to string, a *asked) string {
 	})
 }
 
-// eager is an HTTP proxy whose reply arrives together with the first bytes of the catalog.
+// eager starts an HTTP proxy whose reply arrives together with the first bytes of the catalog.
 func eager(t *testing.T, _ string, a *asked) string {
 	t.Helper()
 	return listener(t, func(conn net.Conn) {
@@ -163,7 +163,7 @@ func eager(t *testing.T, _ string, a *asked) string {
 	})
 }
 
-// socks is a SOCKS5 proxy without authentication that leads everything to one address.
+// socks starts a SOCKS5 proxy without authentication that connects every request to one address.
 func socks(t *testing.T, to string, a *asked) string {
 	t.Helper()
 	return listener(t, func(conn net.Conn) {
@@ -190,7 +190,7 @@ func socks(t *testing.T, to string, a *asked) string {
 	})
 }
 
-// TestDial connects to a name that nothing but the proxy resolves.
+// TestDial connects to a name that only the proxy resolves.
 func TestDial(t *testing.T) {
 	catalog := listener(t, greet)
 	for name, tt := range map[string]struct {

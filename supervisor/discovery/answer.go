@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// answerTo says how a request was answered, by its error.
+// answerTo returns the answer to a request that failed with an error, or succeeded.
 func answerTo(err error) Answer {
 	var status apierrors.APIStatus
 	switch {

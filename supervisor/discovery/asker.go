@@ -18,15 +18,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// asker puts questions to an API server.
+// asker sends questions to an API server.
 type asker struct {
 	client rest.Interface
 	now    func() time.Time
-	// patience is how long one request may take.
+	// patience is the timeout of one request.
 	patience time.Duration
 }
 
-// newAsker prepares to ask the API server of a configuration.
+// newAsker returns an asker for the API server of a configuration.
 func newAsker(cfg *rest.Config, patience time.Duration, now func() time.Time) (*asker, error) {
 	own := rest.CopyConfig(cfg)
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -38,19 +38,19 @@ func newAsker(cfg *rest.Config, patience time.Duration, now func() time.Time) (*
 	return &asker{client: client, now: now, patience: patience}, nil
 }
 
-// inquiry is what is being found out about one target.
+// inquiry is the state of a check of one target.
 type inquiry struct {
 	*asker
 
 	facts  Facts
 	result Result
 	user   string
-	// causes are the errors of the answers.
+	// resourceErr and discoveryErr are the errors of the answers.
 	resourceErr, discoveryErr error
 }
 
-// find asks until there is a verdict. Its error is that of asking at all, not one of the
-// answers.
+// find asks until there is a verdict. The error means that no question could be asked; errors in the answers
+// are part of the result.
 func (a *asker) find(ctx context.Context, setting Setting, target Target) (Result, error) {
 	q := &inquiry{asker: a, facts: Facts{Incomplete: target.incomplete(), WithKeeper: target.Keeper != Keeper{}}}
 	q.result.Target = target
@@ -63,7 +63,7 @@ func (a *asker) find(ctx context.Context, setting Setting, target Target) (Resul
 	}
 }
 
-// put asks a question, and notes what is answered.
+// put asks a question, and records the answer.
 func (q *inquiry) put(ctx context.Context, question Question) {
 	switch question {
 	case AskResource:
@@ -101,7 +101,7 @@ func (q *inquiry) conclude(verdict Verdict) (Result, error) {
 	return r, err
 }
 
-// firstMessage is what the first error says, on one line.
+// firstMessage returns the text of the first error, on one line.
 func firstMessage(errs ...error) string {
 	for _, err := range errs {
 		if err != nil {
@@ -111,7 +111,7 @@ func firstMessage(errs ...error) string {
 	return ""
 }
 
-// get reads what is at a path. A document that cannot be read is an error as any other.
+// get reads the document at a path. A document that cannot be decoded is an error like any other.
 func (a *asker) get(ctx context.Context, path string, params map[string]string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, a.patience)
 	defer cancel()
@@ -121,7 +121,7 @@ func (a *asker) get(ctx context.Context, path string, params map[string]string, 
 	}
 	raw, err := contentOf(request.Do(ctx))
 	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
-		// Where the client waits for its own turn, it does not say why it gives up.
+		// If the client stops waiting for its rate limiter, its error does not name the cause.
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	if err != nil || into == nil {
@@ -133,7 +133,7 @@ func (a *asker) get(ctx context.Context, path string, params map[string]string, 
 	return nil
 }
 
-// contentOf is what was answered. An error says what the API server says of it.
+// contentOf returns the content of an answer. Its error has the message of the API server.
 func contentOf(answer rest.Result) ([]byte, error) {
 	if err := answer.Error(); err != nil {
 		return nil, err //nolint:wrapcheck // the client names the request
@@ -141,7 +141,7 @@ func contentOf(answer rest.Result) ([]byte, error) {
 	return answer.Raw() //nolint:wrapcheck // the same
 }
 
-// apiPath is where the discovery API tells of a group, and of a version of it.
+// apiPath returns the path of a group, or of a version of it, in the discovery API.
 func apiPath(gv schema.GroupVersion) string {
 	path := "/apis/" + gv.Group
 	if gv.Group == "" {
@@ -161,8 +161,7 @@ func resourcePath(t Target) string {
 	return path + "/" + t.Resource
 }
 
-// discover asks the discovery API for the target: for its version if it has one, else
-// for those that are served.
+// discover asks the discovery API for the version of the target if it has one, or else for the served versions.
 func (q *inquiry) discover(ctx context.Context) {
 	gv := q.result.Target.GroupVersion()
 	if gv.Version != "" {
@@ -211,7 +210,7 @@ func (q *inquiry) discoverVersions(ctx context.Context, gv schema.GroupVersion) 
 	}
 }
 
-// complete fills in what was looked up. What belongs to no namespace is read everywhere.
+// complete fills in the resource that was found. For a cluster-scoped resource, it removes the namespace.
 func (q *inquiry) complete(version string, resource metav1.APIResource) {
 	t := &q.result.Target
 	t.Version, t.Resource, t.Kind = version, resource.Name, resource.Kind
@@ -236,7 +235,7 @@ func (q *inquiry) kindAt(ctx context.Context, gv schema.GroupVersion) (metav1.AP
 	return served.APIResources[i], OK, nil
 }
 
-// versions are those of a group, the preferred one first.
+// versions returns the versions of a group, the preferred one first.
 func (q *inquiry) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		var core metav1.APIVersions
@@ -256,7 +255,7 @@ func (q *inquiry) versions(ctx context.Context, group string) ([]string, error) 
 	return versions, nil
 }
 
-// apiService is what is needed of an APIService.
+// apiService holds the fields of an APIService that are read.
 type apiService struct {
 	Spec struct {
 		Service *struct{ Namespace, Name string }
@@ -266,7 +265,7 @@ type apiService struct {
 	}
 }
 
-// askBackend asks what the APIService of the target says of the server behind it.
+// askBackend reads the state of the server behind the target from its APIService.
 func (q *inquiry) askBackend(ctx context.Context) {
 	var service apiService
 	err := q.get(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+q.result.Target.apiService(), nil, &service)
@@ -286,7 +285,7 @@ func (q *inquiry) askBackend(ctx context.Context) {
 	}
 }
 
-// whoami is who asks, as the API server sees it; empty where it does not say.
+// whoami returns the user name that the API server reports; empty if it reports none.
 func (q *inquiry) whoami(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
@@ -300,10 +299,10 @@ func (q *inquiry) whoami(ctx context.Context) string {
 	return review.Status.UserInfo.Username
 }
 
-// refusal is how an API server names whom it refuses.
+// refusal matches the user in an API server's refusal.
 var refusal = regexp.MustCompile(`User ("(?:[^"\\]|\\.)*") cannot`)
 
-// refused is whom an error refuses; empty where it does not say.
+// refused returns the user that an error refuses; empty if it names none.
 func refused(err error) string {
 	if err == nil {
 		return ""

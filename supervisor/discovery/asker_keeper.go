@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pageSize bounds how many objects one answer holds.
+// pageSize is the maximum number of objects in one answer.
 const pageSize = "250"
 
-// askKeepers looks at each place that may tell who reconciles the kind.
+// askKeepers reads each object that may show who reconciles the kind.
 func (q *inquiry) askKeepers(ctx context.Context) []evidence {
 	k := q.result.Target.Keeper
 	var all []evidence
@@ -29,7 +29,7 @@ func (q *inquiry) askKeepers(ctx context.Context) []evidence {
 	return all
 }
 
-// unread is the evidence of what could not be read.
+// unread returns the evidence of an object that could not be read.
 func unread(what string, err error) evidence {
 	switch answer := answerTo(err); answer {
 	case NotFound:
@@ -79,8 +79,8 @@ func (q *inquiry) askLease(ctx context.Context, k Keeper) evidence {
 	return ofLease(&lease, q.now())
 }
 
-// askLeases looks at the Leases of a name in all namespaces. One that is held is enough:
-// others may be left from operators that were somewhere else.
+// askLeases reads the Leases of a name in all namespaces. One held Lease suffices: others may remain from
+// operators in other namespaces.
 func (q *inquiry) askLeases(ctx context.Context, name string) evidence {
 	var list coordinationv1.LeaseList
 	params := map[string]string{"fieldSelector": "metadata.name=" + name, "limit": pageSize}
@@ -98,7 +98,7 @@ func (q *inquiry) askLeases(ctx context.Context, name string) evidence {
 	return all[max(held, 0)]
 }
 
-// versionList is what is needed of a list of ClusterServiceVersions.
+// versionList holds the fields of a list of ClusterServiceVersions that are read.
 type versionList struct {
 	metav1.ListMeta `json:"metadata"`
 
@@ -115,8 +115,8 @@ type versionList struct {
 	}
 }
 
-// askOwners looks for the ClusterServiceVersions that own the CustomResourceDefinition.
-// Copies of them are left out: they say what their original says.
+// askOwners finds the ClusterServiceVersions that own the CustomResourceDefinition. It omits copies, which have
+// the content of their original.
 func (q *inquiry) askOwners(ctx context.Context) evidence {
 	const what = "ClusterServiceVersions"
 	definition := q.result.Target.Resource + "." + q.result.Target.Group

@@ -1,6 +1,6 @@
 package discovery
 
-// The answers that a question may get.
+// The possible answers to each question.
 var (
 	failing          = []Answer{Unauthorized, Throttled, Broken, Unavailable, TimedOut, Untrusted, Unconnected}
 	resourceAnswers  = append([]Answer{OK, Denied, NotFound}, failing...)
@@ -9,8 +9,8 @@ var (
 	upkeepAnswers    = []Upkeep{Kept, KeeperMissing, KeeperDown, LeaseStale, KeeperUnknown}
 )
 
-// A situation is a case of the table in docs/discovery.md: sets of answers that come to
-// the same verdict. A question that lists no answers is one that is not asked.
+// A situation is a case of the table in docs/discovery.md: sets of answers that lead to the same verdict. A
+// question without answers is not asked.
 type situation struct {
 	reason     string
 	incomplete bool
@@ -24,7 +24,7 @@ type situation struct {
 	say string
 }
 
-// situations are the table: every combination of answers is in exactly one of them.
+// situations are the table: each combination of answers belongs to exactly one of them.
 var situations = []situation{
 	{
 		reason: "who may list has the best of proofs", resource: []Answer{OK},

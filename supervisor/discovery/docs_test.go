@@ -17,8 +17,7 @@ var update = flag.Bool("update", false, "write what is generated in docs/discove
 
 const manual = "../../docs/discovery.md"
 
-// TestManual compares what docs/discovery.md draws and lists with the machine and the
-// table that it is tested by.
+// TestManual compares the diagram and the tables of docs/discovery.md with the machine and its test table.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile(manual)
 	if err != nil {
@@ -42,7 +41,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// withSection replaces what is between the marks of a section.
+// withSection replaces the text between the marks of a section.
 func withSection(text, section, content string) (string, error) {
 	begin, end := "<!-- generated: "+section+" -->\n", "<!-- end of "+section+" -->\n"
 	before, rest, found := strings.Cut(text, begin)
@@ -53,7 +52,7 @@ func withSection(text, section, content string) (string, error) {
 	return before + begin + content + end + after, nil
 }
 
-// table is that of the situations.
+// table returns the table of the situations.
 func table() string {
 	var out strings.Builder
 	for _, incomplete := range []bool{false, true} {
@@ -73,7 +72,7 @@ func table() string {
 	return out.String()
 }
 
-// cell lists answers; a dash is for a question that is not asked.
+// cell returns a list of answers as a table cell. A dash stands for a question that is not asked.
 func cell[T ~string](answers []T) string {
 	if len(answers) == 0 {
 		return "–"
@@ -85,7 +84,7 @@ func cell[T ~string](answers []T) string {
 	return strings.Join(words, ", ")
 }
 
-// messages are the sentences of the reasons.
+// messages returns the table of the reasons with their sentences.
 func messages() string {
 	var out strings.Builder
 	out.WriteString("| Result | Reason | What is said | What to do |\n|---|---|---|---|\n")
@@ -102,10 +101,10 @@ func messages() string {
 	return out.String()
 }
 
-// An edge of the diagram leads from a question to the next, or to an outcome.
+// An edge of the diagram connects a question with the next one, or with an outcome.
 type edge struct{ from, to string }
 
-// drawing is what leads along which edge: answers, by what was answered before.
+// drawing holds the answers that lead along each edge, by the previous answer.
 type drawing struct {
 	order  []edge
 	labels map[edge]map[string][]string
@@ -122,7 +121,7 @@ func (d *drawing) add(from, to, before, label string) {
 	}
 }
 
-// label tells the answers of an edge. What was answered before is told where it matters.
+// label returns the answers of an edge. It includes the previous answer where the answers depend on it.
 func (d *drawing) label(e edge) string {
 	before := map[string][]string{}
 	for _, b := range slices.Sorted(maps.Keys(d.labels[e])) {
@@ -170,7 +169,7 @@ func diagram() string {
 	return out.String()
 }
 
-// walk draws one way through the machine.
+// walk adds the edges of one path through the machine.
 func (d *drawing) walk(c combination) {
 	f := Facts{Incomplete: c.incomplete, WithKeeper: c.withKeeper}
 	from, before, label := "[*]", "", "resource known"

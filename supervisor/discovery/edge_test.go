@@ -22,16 +22,16 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// now is when the tests take place.
+// now is the time of the tests.
 var now = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
 
-// widgets are what the tests look for.
+// widgets returns the target of the tests.
 func widgets() Target {
 	return Target{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets"}
 }
 
-// places are servers that fail as networks do, each for real: one whose certificate
-// nobody has signed, one that never answers, and an address at which nobody listens.
+// places are servers with real network failures: one with an untrusted certificate, one that never answers, and
+// an address without a listener.
 type places struct {
 	untrusted, stalled, nowhere string
 	transport                   http.RoundTripper
@@ -57,8 +57,7 @@ func newPlaces(t *testing.T) places {
 	return places{untrusted.URL, stalled.URL, "http://" + listener.Addr().String(), transport}
 }
 
-// of is where requests lead to that are to be answered so; empty where the API server
-// itself answers.
+// of returns the server for requests that fail in a certain way; empty if the API server answers.
 func (p places) of(answer Answer) string {
 	switch answer {
 	case Untrusted:
@@ -72,7 +71,7 @@ func (p places) of(answer Answer) string {
 	}
 }
 
-// apiServer answers as one combination says.
+// apiServer answers as one combination requires.
 type apiServer struct {
 	combination
 
@@ -86,7 +85,7 @@ const (
 	pathResource = "/apis/example.com/v1/widgets"
 )
 
-// answerAt is how requests for a path are answered; Unasked for what is no question of its own.
+// answerAt returns the answer to requests for a path; Unasked if the path belongs to no question.
 func (s *apiServer) answerAt(path string) Answer {
 	switch {
 	case path == pathResource:
@@ -98,7 +97,7 @@ func (s *apiServer) answerAt(path string) Answer {
 	}
 }
 
-// wrap leads requests to the places where they fail.
+// wrap redirects requests to the servers where they fail.
 func (s *apiServer) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		s.paths = append(s.paths, req.URL.Path)
@@ -120,7 +119,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// codes are those of answers that are one.
+// codes are the HTTP status codes of the answers that have one.
 var codes = map[Answer]int{
 	Denied: http.StatusForbidden, NotFound: http.StatusNotFound, Unauthorized: http.StatusUnauthorized,
 	Throttled: http.StatusTooManyRequests, Broken: http.StatusInternalServerError, Unavailable: http.StatusServiceUnavailable,
@@ -155,8 +154,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// refuse answers with an error: a plain one where a proxy answers in the API server's
-// stead, else one of the API server's own.
+// refuse answers with an error: with plain text for 503, as a proxy does, else with a Status of the API server.
 func (s *apiServer) refuse(w http.ResponseWriter, req *http.Request, code int) {
 	if code == http.StatusServiceUnavailable {
 		http.Error(w, "service unavailable", code)
@@ -175,8 +173,8 @@ func (s *apiServer) refuse(w http.ResponseWriter, req *http.Request, code int) {
 
 func (s *apiServer) serveDiscovery(w http.ResponseWriter, req *http.Request) {
 	served := map[Answer][]string{OK: {"v1"}, NoKind: {"v1"}, NoVersion: {"v1beta1", "v1alpha1"}}[s.discovery]
-	// Of an incomplete target the version is not known: any with the kind would do, so
-	// that there is none with it only if the versions differ otherwise.
+	// For an incomplete target the version is unknown, and any version with the kind matches. The kind is thus
+	// missing only if all versions lack it.
 	kind := "Widget"
 	if s.discovery == NoKind {
 		kind = "Gadget"
@@ -245,7 +243,7 @@ func reply(w http.ResponseWriter, document any) {
 	_ = json.NewEncoder(w).Encode(document) //nolint:errchkjson // whoever reads it will tell
 }
 
-// target is what a combination is asked about.
+// target returns the target of a combination.
 func (c combination) target() Target {
 	t := widgets()
 	if c.incomplete {
@@ -260,7 +258,7 @@ func (c combination) target() Target {
 	return t
 }
 
-// TestFind asks a server that answers as the combination says, each for real.
+// TestFind checks the results from a server that answers as the combination requires, with real failures.
 func TestFind(t *testing.T) {
 	there := newPlaces(t)
 	for _, c := range combinations() {
@@ -319,7 +317,7 @@ func checkError(t *testing.T, s situation, err error) {
 	}
 }
 
-// TestDisabledAsksNothing has nobody to ask.
+// TestDisabledAsksNothing has no server.
 func TestDisabledAsksNothing(t *testing.T) {
 	server := &apiServer{places: newPlaces(t)}
 	finder, err := New(&rest.Config{Host: server.places.nowhere, WrapTransport: server.wrap}, Options{})

@@ -13,20 +13,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options are the settings of a [Finder]; the zero Options are good.
+// Options are the settings of a [Finder]; the zero Options are valid.
 type Options struct {
-	// Keep is how long an Installed is believed, KeepOther any other outcome; zero for
-	// ten minutes and for half a minute. What is in the cluster is known to have changed
-	// before if [Finder.Invalidate] is called.
+	// Keep is how long an Installed result is cached, KeepOther how long any other one is. The defaults for zero are
+	// ten minutes and half a minute. A call of [Finder.Invalidate] ends both.
 	Keep, KeepOther time.Duration
-	// Patience is how long one request may take; zero for ten seconds.
+	// Patience is the timeout of one request; ten seconds if zero.
 	Patience time.Duration
-	// Clock is real if nil.
+	// Clock returns the time; the system clock if nil.
 	Clock clock.PassiveClock
 }
 
-// A Finder finds out about APIs of one cluster, as one user. It is safe for concurrent
-// use: whoever looks for the same at the same time shares the questions.
+// A Finder checks APIs of one cluster, as one user. It is safe for concurrent use: concurrent calls for the
+// same target share the requests.
 type Finder struct {
 	asker   *asker
 	options Options
@@ -38,11 +37,11 @@ type Finder struct {
 	settled    time.Time
 }
 
-// settling is for how long after a change nothing is kept: definitions are seen to come
-// and go before the API server serves what they define, or no longer does.
+// settling is how long after a change results are not cached. Changes of definitions are visible before the API
+// server serves the new kinds or stops serving the old ones.
 const settling = 5 * time.Second
 
-// New prepares to ask the API server of a configuration. Nothing is asked yet.
+// New returns a Finder for the API server of a configuration. It sends no request.
 func New(cfg *rest.Config, o Options) (*Finder, error) {
 	defaulted := func(d *time.Duration, value time.Duration) {
 		if *d == 0 {
@@ -62,9 +61,8 @@ func New(cfg *rest.Config, o Options) (*Finder, error) {
 	return &Finder{asker: a, options: o, known: map[Target]Result{}}, nil
 }
 
-// Find finds out about a target, or remembers. With [Required] the error is the one of
-// the result, for every outcome but Installed. Else it is one of asking at all: ctx has
-// ended, or the target cannot be asked for.
+// Find checks a target, or returns a cached result. With [Required], the error is the error of the result, for
+// every outcome but Installed. With other settings, an error means that ctx has ended or the target is invalid.
 func (f *Finder) Find(ctx context.Context, setting Setting, target Target) (Result, error) {
 	if setting == Disabled {
 		step := Next(setting, Facts{})
@@ -88,15 +86,14 @@ func (f *Finder) find(ctx context.Context, setting Setting, target Target) (Resu
 	if ok {
 		return known, nil
 	}
-	// Whoever comes after the cluster has changed does not join those who asked before.
+	// Calls after a change of the cluster do not share the requests of earlier calls.
 	key := fmt.Sprintf("%d %#v", generation, target)
 	flight := f.flights.DoChan(key, func() (any, error) {
-		// Another flight may have ended since the caller looked.
+		// Another call may have ended since the cache was read.
 		if known, now, ok := f.remember(target); ok && now == generation {
 			return known, nil
 		}
-		// One caller that goes away does not take the answer from the others. Each request
-		// has its own end.
+		// A caller that cancels does not cancel the requests of the others. Each request has its own timeout.
 		result, err := f.asker.find(context.WithoutCancel(ctx), setting, target)
 		if err == nil {
 			f.note(target, result, generation)
@@ -114,7 +111,7 @@ func (f *Finder) find(ctx context.Context, setting Setting, target Target) (Resu
 	}
 }
 
-// remember returns what is known of a target and has not expired.
+// remember returns the cached result of a target, unless it has expired.
 func (f *Finder) remember(target Target) (known Result, generation int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +127,7 @@ func (f *Finder) remember(target Target) (known Result, generation int, ok bool)
 	return known, f.generation, ok
 }
 
-// note keeps a result, unless the cluster has changed since it was asked for, or only just.
+// note caches a result, unless the cluster has changed since the request or shortly before.
 func (f *Finder) note(target Target, result Result, generation int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +136,7 @@ func (f *Finder) note(target Target, result Result, generation int) {
 	}
 }
 
-// Invalidate forgets everything: what is asked for from now on is asked of the cluster.
+// Invalidate clears the cache. Later calls ask the cluster.
 func (f *Finder) Invalidate() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,15 +145,15 @@ func (f *Finder) Invalidate() {
 	clear(f.known)
 }
 
-// Handler invalidates when objects come, go or change. It is for informers of
-// CustomResourceDefinitions and APIServices, of their metadata alone if need be.
+// Handler returns a handler that invalidates the cache when objects are created, deleted or changed. It is for
+// informers of CustomResourceDefinitions and APIServices; their metadata suffices.
 func (f *Finder) Handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.Invalidate() },
 		UpdateFunc: func(before, after any) {
 			b, okBefore := before.(metav1.Object)
 			a, okAfter := after.(metav1.Object)
-			// A resync tells of objects that have not changed.
+			// A resync delivers unchanged objects.
 			if !okBefore || !okAfter || b.GetResourceVersion() != a.GetResourceVersion() {
 				f.Invalidate()
 			}

@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// counted is an API server that counts how often widgets are listed.
+// counted is an API server that counts the lists of widgets.
 type counted struct {
 	status atomic.Int64
 	lists  atomic.Int64
-	// hold, if there is one, keeps each list waiting; entered tells that one waits.
+	// hold, if not nil, blocks each list. entered receives a value when a list is blocked.
 	hold, entered chan struct{}
 }
 
@@ -96,7 +96,7 @@ func TestResultsAreKept(t *testing.T) {
 	step("and kept", 0, 200, NotInstalled, 6)
 }
 
-// TestHandler tells of changes as informers do.
+// TestHandler sends changes as informers do.
 func TestHandler(t *testing.T) {
 	definition := func(version string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", ResourceVersion: version}}
@@ -124,7 +124,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestOneFlight has many callers at once, of whom one goes away.
+// TestOneFlight makes many concurrent calls, one of which is cancelled.
 func TestOneFlight(t *testing.T) {
 	server, finder, _ := newCounted(t, true)
 	ctx, leave := context.WithCancel(t.Context())
@@ -133,7 +133,7 @@ func TestOneFlight(t *testing.T) {
 		_, err := finder.Find(ctx, Auto, widgets())
 		left <- err
 	}()
-	<-server.entered // the question of the one who leaves is on its way
+	<-server.entered // the request of the cancelled caller is on its way
 	var others sync.WaitGroup
 	for range 20 {
 		others.Go(func() { find(t, finder, Installed) })
@@ -149,8 +149,8 @@ func TestOneFlight(t *testing.T) {
 	}
 }
 
-// TestChangeDuringFlight invalidates while an answer is on its way: it is of the cluster
-// as it was, so that it is not kept.
+// TestChangeDuringFlight invalidates the cache during a request. The answer shows the previous state, so it is
+// not cached.
 func TestChangeDuringFlight(t *testing.T) {
 	server, finder, _ := newCounted(t, true)
 	server.status.Store(http.StatusNotFound)
@@ -164,7 +164,7 @@ func TestChangeDuringFlight(t *testing.T) {
 	find(t, finder, Installed)
 }
 
-// TestPatience has a server that never answers, and nobody else who ends the request.
+// TestPatience uses a server that never answers, and a caller that does not cancel the request.
 func TestPatience(t *testing.T) {
 	there := newPlaces(t)
 	finder, err := New(&rest.Config{Host: there.stalled}, Options{Patience: 10 * time.Millisecond})

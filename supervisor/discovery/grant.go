@@ -10,18 +10,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// placeholder stands where the user's name belongs when it is not known.
+// placeholder stands for the name of the user if it is unknown.
 const placeholder = "YOUR-USER-NAME"
 
 const (
 	serviceAccountPrefix = "system:serviceaccount:"
-	// discoveryRole is the role that every cluster has for whoever uses the discovery API.
+	// discoveryRole is the ClusterRole of every cluster for users of the discovery API.
 	discoveryRole = "system:discovery"
 )
 
-// grant gives the user what keeps the target from being read, as YAML for kubectl apply:
-// a Role where one namespace is meant, else a ClusterRole. Where the discovery API may
-// not be used either, it gives that as well.
+// grant returns the permissions that the user lacks to read the target, as YAML for kubectl apply. They are a
+// Role if the target has a namespace, else a ClusterRole. If the user may not use the discovery API, they
+// include that permission.
 func grant(t Target, reason Reason, user string) (string, error) {
 	var objects []any
 	if t.Resource != "" {
@@ -47,7 +47,7 @@ func grant(t Target, reason Reason, user string) (string, error) {
 	return strings.Join(documents, "---\n"), nil
 }
 
-// rightsToRead are a role that may read the target, and what binds it to the user.
+// rightsToRead returns a role that may read the target, and its binding to the user.
 func rightsToRead(t Target, user string) (role, binding any) {
 	name := "read-" + t.Resource
 	if t.Group != "" {
@@ -56,7 +56,7 @@ func rightsToRead(t Target, user string) (role, binding any) {
 	version := rbacv1.SchemeGroupVersion.String()
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{t.Group}, Resources: []string{t.Resource}, Verbs: []string{"get", "list", "watch"}}}
 	roleMeta := metav1.ObjectMeta{Namespace: t.Namespace, Name: name}
-	// Bindings of several users lie side by side.
+	// Each user has a separate binding.
 	bindingMeta := metav1.ObjectMeta{Namespace: t.Namespace, Name: name + "-" + mark(user)}
 	subjects := []rbacv1.Subject{subjectOf(user)}
 	if t.Namespace != "" {
@@ -73,7 +73,7 @@ func rightsToRead(t Target, user string) (role, binding any) {
 		}
 }
 
-// subjectOf is a user as bindings name it.
+// subjectOf returns a user as the subject of a binding.
 func subjectOf(user string) rbacv1.Subject {
 	if account, ok := strings.CutPrefix(user, serviceAccountPrefix); ok {
 		if namespace, name, ok := strings.Cut(account, ":"); ok {
@@ -86,8 +86,8 @@ func subjectOf(user string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}
 }
 
-// mark tells the bindings of one user from those of another: names of users may hold
-// what names of objects may not.
+// mark returns a hash that distinguishes the bindings of users. Names of users may contain characters that
+// names of objects may not.
 func mark(user string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(user))

@@ -10,19 +10,17 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// evidence is what one place says of who looks after a kind.
+// evidence is what one object shows about who reconciles a kind.
 type evidence struct {
 	state  Upkeep
 	keeper Upkeeper
 }
 
-// severity orders the states of upkeep: what is wrong comes before what is well, and
-// what is known before what is not. That one place knows of nobody matters only where
-// no other knows of somebody.
+// severity orders the states of upkeep: failures before successes, and known states before unknown ones. A
+// missing operator matters only if no other object shows one.
 var severity = []Upkeep{LeaseStale, KeeperDown, Kept, KeeperUnknown, KeeperMissing}
 
-// judge makes one statement of all the evidence. A version that is known from one place
-// goes with a name that is known from another.
+// judge combines all the evidence. It takes a version that one object shows with a name that another one shows.
 func judge(all []evidence) evidence {
 	if len(all) == 0 {
 		return evidence{state: KeeperUnknown}
@@ -49,8 +47,8 @@ func joined(all []evidence) string {
 	return strings.Join(details, ", ")
 }
 
-// ofDeployments says what the Deployments of an operator say: one that is available is
-// enough, since others may be of an older or a newer version.
+// ofDeployments returns the evidence of the Deployments of an operator. One available Deployment suffices,
+// since others may be of an older or a newer version.
 func ofDeployments(found []appsv1.Deployment) evidence {
 	said := evidence{state: KeeperMissing}
 	for i := range found {
@@ -79,11 +77,11 @@ func replicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// leaseMargin is by how much the clocks of the machines may differ, and how long a
-// leader may take, before a Lease is called stale.
+// leaseMargin is the tolerance before a Lease counts as stale: for the difference between clocks, and for the
+// change of a leader.
 const leaseMargin = time.Minute
 
-// ofLease says what a Lease says of its holder.
+// ofLease returns the evidence of a Lease and its holder.
 func ofLease(lease *coordinationv1.Lease, now time.Time) evidence {
 	name := fmt.Sprintf("Lease %s/%s", lease.Namespace, lease.Name)
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
@@ -105,13 +103,13 @@ func ofLease(lease *coordinationv1.Lease, now time.Time) evidence {
 	return evidence{Kept, holder}
 }
 
-// owner is what is needed of a ClusterServiceVersion.
+// owner holds the fields of a ClusterServiceVersion that are read.
 type owner struct {
 	namespace, name, version, phase, message string
 }
 
-// ofOwners says what the ClusterServiceVersions that own a kind say: one that succeeded
-// is enough, since another may be on its way to replace it.
+// ofOwners returns the evidence of the ClusterServiceVersions that own a kind. One that succeeded suffices,
+// since another may be about to replace it.
 func ofOwners(owners []owner) evidence {
 	i := slices.IndexFunc(owners, func(o owner) bool { return o.phase == "Succeeded" })
 	if i >= 0 {

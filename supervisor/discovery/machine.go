@@ -1,30 +1,29 @@
 package discovery
 
-// A Question is what is to be asked next.
+// A Question is the next question to ask.
 type Question string
 
 // The questions, in the order in which they are asked.
 const (
-	// AskNothing comes with a verdict.
+	// AskNothing means that the step has a verdict.
 	AskNothing Question = ""
 	// AskDiscovery asks the discovery API for the exact group, version and kind.
 	AskDiscovery Question = "discovery"
 	// AskResource lists at most one object.
 	AskResource Question = "resource"
-	// AskBackend asks for the APIService, which knows whether the server of an
-	// aggregated API is available.
+	// AskBackend asks for the APIService, which shows whether the server of an aggregated API is available.
 	AskBackend Question = "APIService"
 	// AskKeeper asks who reconciles the kind.
 	AskKeeper Question = "keeper"
-	// AskUser asks who one is, for the rights that are missing.
+	// AskUser asks for the name of the user, for the missing permissions.
 	AskUser Question = "user"
 )
 
-// An Answer is how a question was answered, or not.
+// An Answer is the result of a question.
 type Answer string
 
-// The answers. The first ones are of any request, NotFound of listing objects, the rest
-// of the discovery API: it tells what exactly is missing.
+// The answers. The first ones may follow any request, and NotFound a list of objects. The others follow a
+// request to the discovery API, and specify what is missing.
 const (
 	// Unasked is the zero Answer.
 	Unasked Answer = ""
@@ -36,97 +35,97 @@ const (
 	Unauthorized Answer = "401"
 	// Throttled is 429.
 	Throttled Answer = "429"
-	// Broken is any other error of the server: 5xx, or what nobody expects.
+	// Broken is any other error of the server: 5xx, or an unexpected status.
 	Broken Answer = "5xx"
-	// Unavailable is 503, which is also what the API server says when it cannot reach
-	// the server of an aggregated API.
+	// Unavailable is 503, which is also the answer of an API server that cannot reach the server of an aggregated
+	// API.
 	Unavailable Answer = "503"
 	// TimedOut is no answer in time.
 	TimedOut Answer = "timeout"
-	// Untrusted is a TLS connection that did not come about.
+	// Untrusted is a failed TLS handshake.
 	Untrusted Answer = "TLS error"
-	// Unconnected is no connection: refused, no route, no such host.
+	// Unconnected is a failed connection: refused, no route, no such host.
 	Unconnected Answer = "no connection"
 	// NotFound is 404 of the resource.
 	NotFound Answer = "404"
-	// NoKind says that the group is served, without the kind.
+	// NoKind means that the group is served, without the kind.
 	NoKind Answer = "404 kind"
-	// NoVersion says that the kind is served, at other versions.
+	// NoVersion means that the kind is served, at other versions.
 	NoVersion Answer = "404 version"
-	// NoGroup says that the group is not served.
+	// NoGroup means that the group is not served.
 	NoGroup Answer = "404 group"
 )
 
-// A Backend is what the APIService says of the server of an API.
+// A Backend is the state of the server of an API, as its APIService reports it.
 type Backend string
 
 // The states of a backend.
 const (
 	// BackendUnasked is the zero Backend.
 	BackendUnasked Backend = ""
-	// BackendDown says that the APIService is not available.
+	// BackendDown means that the APIService is not available.
 	BackendDown Backend = "down"
-	// BackendUp says that it is, or that the API is the API server's own.
+	// BackendUp means that the APIService is available, or that the API server itself serves the API.
 	BackendUp Backend = "up"
-	// BackendUnknown says that the APIService could not be read.
+	// BackendUnknown means that the APIService could not be read.
 	BackendUnknown Backend = "unknown"
 )
 
-// An Upkeep is whether somebody looks after a kind.
+// An Upkeep is the state of the operator that reconciles a kind.
 type Upkeep string
 
 // The states of upkeep.
 const (
 	// UpkeepUnasked is the zero Upkeep.
 	UpkeepUnasked Upkeep = ""
-	// Kept says that somebody does.
+	// Kept means that an operator reconciles the kind.
 	Kept Upkeep = "kept"
-	// KeeperMissing says that there is nobody.
+	// KeeperMissing means that there is no operator.
 	KeeperMissing Upkeep = "nobody"
-	// KeeperDown says that the operator is there and does not run.
+	// KeeperDown means that the operator is installed and does not run.
 	KeeperDown Upkeep = "not running"
-	// LeaseStale says that its leader has not renewed the Lease in time.
+	// LeaseStale means that the leader of the operator has not renewed the Lease in time.
 	LeaseStale Upkeep = "stale Lease"
-	// KeeperUnknown says that it could not be found out.
+	// KeeperUnknown means that the state could not be determined.
 	KeeperUnknown Upkeep = "unknown"
 )
 
-// Facts are what is known so far. The zero Facts know nothing.
+// Facts are the answers so far. The zero Facts hold no answer.
 type Facts struct {
-	// Incomplete says that the resource's name or version has to be looked up.
+	// Incomplete is true if the resource's name or version must be looked up.
 	Incomplete bool
-	// WithKeeper says that it matters who reconciles the kind.
+	// WithKeeper is true if the check includes who reconciles the kind.
 	WithKeeper bool
-	// Resource is the answer to listing one object, Discovery that of the discovery API.
+	// Resource is the answer to listing one object, Discovery the answer of the discovery API.
 	Resource, Discovery Answer
-	// Backend is what the APIService says.
+	// Backend is the answer from the APIService.
 	Backend Backend
-	// Upkeep is whether somebody looks after the kind.
+	// Upkeep is the answer about the operator.
 	Upkeep Upkeep
-	// UserAsked says that it was asked who one is.
+	// UserAsked is true after the question for the name of the user.
 	UserAsked bool
 }
 
-// An Outcome is one of the results that callers tell apart.
+// An Outcome is one of the results that callers distinguish.
 type Outcome string
 
 // The outcomes.
 const (
-	// Skipped is that of a disabled API, of which nothing is known.
+	// Skipped is the outcome for a disabled API, of which nothing is known.
 	Skipped Outcome = "Disabled"
-	// Installed says that the API can be used.
+	// Installed means that the API can be used.
 	Installed Outcome = "Installed"
-	// NotInstalled says that it is not there. The discovery API has said so.
+	// NotInstalled means that the API is not installed, according to the discovery API.
 	NotInstalled Outcome = "NotInstalled"
-	// Forbidden says that it may not be read, or that one may not even ask for it.
+	// Forbidden means that the user may not read the API, or may not use the discovery API.
 	Forbidden Outcome = "Forbidden"
-	// Unreachable says that nobody who could know has answered.
+	// Unreachable means that no server gave a usable answer.
 	Unreachable Outcome = "Unreachable"
-	// Degraded says that the API is there and nobody looks after it.
+	// Degraded means that the API is installed and no operator reconciles it.
 	Degraded Outcome = "Degraded"
 )
 
-// A Reason says in one word why an outcome is what it is.
+// A Reason is the cause of an outcome in one word.
 type Reason string
 
 // The reasons, by their outcomes.
@@ -158,7 +157,7 @@ const (
 	ReasonLeaseStale Reason = "LeaseStale"
 )
 
-// A Verdict is what the facts lead to.
+// A Verdict is the conclusion from the facts.
 type Verdict struct {
 	Outcome Outcome
 	Reason  Reason
@@ -176,8 +175,8 @@ func conclude(outcome Outcome, reason Reason) Step {
 	return Step{Verdict: Verdict{Outcome: outcome, Reason: reason}}
 }
 
-// Next leads from what is known to the next step. Whoever answers each question that it
-// asks comes to a verdict, after six at most.
+// Next returns the next step for the known facts. A caller that answers each question gets a verdict after at
+// most six.
 func Next(setting Setting, f Facts) Step {
 	if setting == Disabled {
 		return conclude(Skipped, ReasonDisabled)
@@ -185,7 +184,7 @@ func Next(setting Setting, f Facts) Step {
 	if f.Incomplete && f.Discovery == Unasked {
 		return ask(AskDiscovery)
 	}
-	// What has no name cannot be listed, and need not be when it is not served.
+	// A resource without a name cannot be listed. If discovery does not find it, it need not be listed.
 	if f.Resource == Unasked && (!f.Incomplete || f.Discovery == OK) {
 		return ask(AskResource)
 	}
@@ -193,7 +192,7 @@ func Next(setting Setting, f Facts) Step {
 	case OK:
 		return upkeep(f)
 	case Unauthorized, Untrusted, Unconnected:
-		// The discovery API is on the same server and has the same to say.
+		// The discovery API is on the same server and would give the same answer.
 		return unreachable(f, f.Resource)
 	default:
 	}
@@ -203,7 +202,7 @@ func Next(setting Setting, f Facts) Step {
 	return discovered(f)
 }
 
-// discovered concludes from what the discovery API says of an API that cannot be listed.
+// discovered returns the next step for an API that cannot be listed, by the answer of the discovery API.
 func discovered(f Facts) Step {
 	switch f.Discovery {
 	case NoGroup:
@@ -218,16 +217,15 @@ func discovered(f Facts) Step {
 		return undiscoverable(f)
 	default:
 	}
-	// A failure of the resource itself says more than one of the discovery API. 403 and
-	// 404 say nothing yet: the API server refuses before it looks, and answers 404 for
-	// what it is about to serve.
+	// A failure of the resource itself is more specific than one of the discovery API. 403 and 404 prove nothing: the
+	// API server refuses before it looks for a resource, and answers 404 for a resource that it is about to serve.
 	if f.Resource == Denied || f.Resource == NotFound || f.Resource == Unasked {
 		return unreachable(f, f.Discovery)
 	}
 	return unreachable(f, f.Resource)
 }
 
-// served concludes for an API that is there and cannot be listed.
+// served returns the next step for an API that is served and cannot be listed.
 func served(f Facts) Step {
 	switch f.Resource {
 	case Denied:
@@ -239,8 +237,8 @@ func served(f Facts) Step {
 	}
 }
 
-// undiscoverable concludes for whoever may not use the discovery API. That a resource is
-// not found does not say, then, that it is not installed.
+// undiscoverable returns the next step for a user who may not use the discovery API. A missing resource then
+// does not prove that the API is not installed.
 func undiscoverable(f Facts) Step {
 	switch f.Resource {
 	case Denied, NotFound, Unasked:
@@ -257,7 +255,7 @@ func forbidden(f Facts, reason Reason) Step {
 	return conclude(Forbidden, reason)
 }
 
-// failures are the reasons of answers that say nothing of the API.
+// failures are the reasons for answers that do not depend on the API.
 var failures = map[Answer]Reason{
 	Unauthorized: ReasonUnauthorized, Untrusted: ReasonUntrusted, Unconnected: ReasonUnconnected,
 	TimedOut: ReasonTimedOut, Throttled: ReasonThrottled, Broken: ReasonServerError, Unavailable: ReasonServerError,
@@ -277,7 +275,7 @@ func unreachable(f Facts, answer Answer) Step {
 	return conclude(Unreachable, reason)
 }
 
-// upkeep concludes for an API that can be listed.
+// upkeep returns the next step for an API that can be listed.
 func upkeep(f Facts) Step {
 	if !f.WithKeeper {
 		return conclude(Installed, ReasonServed)

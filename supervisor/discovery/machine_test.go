@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A combination is one answer to each of the questions, whether it is asked or not.
+// A combination is one answer to each of the questions, including those that are not asked.
 type combination struct {
 	incomplete, withKeeper bool
 	resource, discovery    Answer
@@ -26,7 +26,7 @@ func (c combination) String() string {
 	return fmt.Sprintf("%s/resource=%s,discovery=%s,APIService=%s,keeper=%s", form, c.resource, c.discovery, c.backend, upkeep)
 }
 
-// combinations are all that there are.
+// combinations returns all combinations.
 func combinations() []combination {
 	var all []combination
 	for _, incomplete := range []bool{false, true} {
@@ -46,8 +46,8 @@ func combinations() []combination {
 	return all
 }
 
-// situationOf finds the one situation of a combination. Where a question is not asked,
-// any answer to it would do; where the API cannot be listed, nobody asks for its keeper.
+// situationOf returns the only situation of a combination. A question that is not asked matches any answer. The
+// operator is not asked for if the API cannot be listed.
 func situationOf(t *testing.T, c combination) situation {
 	t.Helper()
 	var found []situation
@@ -68,7 +68,7 @@ func holds[T comparable](answers []T, answer T) bool {
 	return len(answers) == 0 || slices.Contains(answers, answer)
 }
 
-// walk answers the machine's questions from a combination, and tells which it asked.
+// walk answers the machine's questions from a combination. It returns the verdict and the questions.
 func walk(t *testing.T, setting Setting, c combination) (Verdict, []Question) {
 	t.Helper()
 	f := Facts{Incomplete: c.incomplete, WithKeeper: c.withKeeper}
@@ -98,7 +98,7 @@ func walk(t *testing.T, setting Setting, c combination) (Verdict, []Question) {
 	}
 }
 
-// questions are those that a situation needs, in their order.
+// questions returns the questions of a situation, in their order.
 func (s situation) questions() []Question {
 	var needed []Question
 	add := func(question Question, is bool) {
@@ -136,8 +136,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestReasonsAreTold makes sure that the table comes to every reason, and that each has
-// a sentence and, unless all is well, a remedy.
+// TestReasonsAreTold checks that the table contains every reason. Each must have a sentence and, unless it
+// describes a success, a remedy.
 func TestReasonsAreTold(t *testing.T) {
 	reached := map[Reason]Outcome{ReasonDisabled: Skipped}
 	for _, s := range situations {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// sentence is how a reason is told, and what can be done about it.
+// sentence is the text for a reason, and the remedy.
 type sentence struct{ what, remedy string }
 
-// sentences are those of the reasons. In them {api} is the target, {name} what roles
-// call its resource, {group} its group, {served} the versions that are served, {service}
-// the APIService, {holder} who reconciles the kind, {keeper} the same with the version of
-// the operator, and {detail} what the answer said.
+// sentences are the texts of the reasons. Their placeholders are: {api}, the target; {name}, its resource as
+// roles name it; {group}, its group; {served}, the served versions; {service}, the APIService; {holder}, who
+// reconciles the kind; {keeper}, the same with the version of the operator; and {detail}, the text of the
+// answer.
 var sentences = map[Reason]sentence{
 	ReasonDisabled:      {"{api} is disabled, and was not looked for", ""},
 	ReasonServed:        {"{api} is installed", ""},
@@ -39,13 +39,13 @@ var sentences = map[Reason]sentence{
 	ReasonLeaseStale: {"{api} is installed, and {holder} that looks after it gives no sign of life{detail}", "look at the pods that hold the Lease"},
 }
 
-// What says what is the matter, in a clause.
+// What describes the outcome, in a clause.
 func (r *Result) What() string { return r.fill(sentences[r.Reason].what) }
 
-// Remedy says what to do about it; it is empty where there is nothing to do.
+// Remedy returns what to do; empty if nothing is to be done.
 func (r *Result) Remedy() string { return r.fill(sentences[r.Reason].remedy) }
 
-// Message names the API, what is the matter with it, and the remedy.
+// Message returns a text that names the API, the outcome, and the remedy.
 func (r *Result) Message() string {
 	if remedy := r.Remedy(); remedy != "" {
 		return r.What() + "; " + remedy
@@ -79,7 +79,7 @@ func (r *Result) fill(text string) string {
 	).Replace(text)
 }
 
-// plural is what roles call the resource of the target, with its group.
+// plural returns the resource of the target as roles name it, with its group.
 func (t Target) plural() string {
 	name := t.Resource
 	if name == "" {
@@ -94,5 +94,5 @@ func (t Target) plural() string {
 	return name
 }
 
-// apiService is the name of the APIService that leads to the API.
+// apiService returns the name of the APIService of the API.
 func (t Target) apiService() string { return fmt.Sprintf("%s.%s", t.Version, t.Group) }

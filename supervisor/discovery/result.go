@@ -2,43 +2,41 @@ package discovery
 
 import "time"
 
-// A Result is what was found out about a target.
+// A Result is the result of the check of a target.
 type Result struct {
 	Verdict
 
-	// Target is what was looked for; its version and resource are filled in where they
-	// were looked up.
+	// Target is the target of the check. Its version and resource are filled in if they were looked up.
 	Target Target
-	// Served are the versions at which the kind, or else its group, is served where the
-	// one that was looked for is not.
+	// Served are the versions that serve the kind, or else the versions of its group, if the requested version is not
+	// served.
 	Served []string
-	// Keeper is who reconciles the kind, as far as it was asked and found out.
+	// Keeper is who reconciles the kind, if that was asked and determined.
 	Keeper Upkeeper
-	// Cause is the failure behind the outcome; nil where there was none.
+	// Cause is the failure behind the outcome; nil if there is none.
 	Cause error
-	// Detail is what the answers say beyond the reason.
+	// Detail is further text from the answers.
 	Detail string
-	// Grant gives the rights that are missing, as YAML for kubectl apply; it is empty
-	// where none are.
+	// Grant holds the missing permissions, as YAML for kubectl apply; empty if none are missing.
 	Grant string
-	// At is when it was found out.
+	// At is the time of the check.
 	At time.Time
 }
 
-// An Upkeeper is who reconciles a kind.
+// An Upkeeper is the object that shows who reconciles a kind.
 type Upkeeper struct {
-	// Name says what it is and what it is called: Deployment ops/prometheus-operator.
+	// Name is the kind and the name of the object: Deployment ops/prometheus-operator.
 	Name string
-	// Version is the operator's own, where it is known.
+	// Version is the version of the operator, if it is known.
 	Version string
-	// Detail says what is wrong with it, or what could not be found out.
+	// Detail is what is wrong with the operator, or what could not be determined.
 	Detail string
 }
 
-// Usable says whether the API can be used.
+// Usable reports whether the API can be used.
 func (r *Result) Usable() bool { return r.Outcome == Installed }
 
-// Err is the typed error of an outcome: nil for Installed and for what is disabled.
+// Err returns the typed error of an outcome: nil for Installed and for a disabled API.
 func (r *Result) Err() error {
 	switch r.Outcome {
 	case NotInstalled:
@@ -54,26 +52,26 @@ func (r *Result) Err() error {
 	}
 }
 
-// failure is what the errors have in common.
+// failure is the common part of the errors.
 type failure struct {
-	// Result is what was found out.
+	// Result is the result of the check.
 	Result Result
 }
 
-// Error names the API, what is the matter, and the remedy.
+// Error returns the message: the API, the outcome, and the remedy.
 func (f *failure) Error() string { return f.Result.Message() }
 
 // Unwrap returns the cause.
 func (f *failure) Unwrap() error { return f.Result.Cause }
 
-// NotInstalledError says that an API is not in the cluster.
+// NotInstalledError reports that an API is not in the cluster.
 type NotInstalledError struct{ failure }
 
-// ForbiddenError says that an API may not be read, or not be asked for.
+// ForbiddenError reports that the user may not read an API, or may not use the discovery API.
 type ForbiddenError struct{ failure }
 
-// UnreachableError says that nobody could tell.
+// UnreachableError reports that no server gave a usable answer.
 type UnreachableError struct{ failure }
 
-// DegradedError says that nobody looks after an API that is there.
+// DegradedError reports that no operator reconciles an installed API.
 type DegradedError struct{ failure }

@@ -2,23 +2,23 @@ package discovery
 
 import "fmt"
 
-// A Setting says how much an API matters. It is a value of flags (pflag.Value) and of
-// configuration files (encoding.TextUnmarshaler). The zero Setting is Auto.
+// A Setting is how much an API matters. It is a value of flags (pflag.Value) and of configuration files
+// (encoding.TextUnmarshaler). The zero Setting is Auto.
 type Setting int //nolint:recvcheck // a flag is set through a pointer, a setting is written as a value
 
 const (
-	// Auto uses the API where it is.
+	// Auto uses the API if it is installed.
 	Auto Setting = iota
-	// Required takes it for an error that the API is not there, or does not work.
+	// Required makes it an error if the API is not installed or does not work.
 	Required
-	// Disabled does not even ask.
+	// Disabled skips the check.
 	Disabled
 )
 
-// settingNames are how settings are written.
+// settingNames are the texts of the settings.
 var settingNames = map[Setting]string{Auto: "auto", Required: "required", Disabled: "disabled"}
 
-// String is how the setting is written.
+// String returns the text of the setting.
 func (s Setting) String() string {
 	if name, ok := settingNames[s]; ok {
 		return name
@@ -26,7 +26,7 @@ func (s Setting) String() string {
 	return fmt.Sprintf("Setting(%d)", int(s))
 }
 
-// Set reads a setting.
+// Set parses a setting.
 func (s *Setting) Set(text string) error {
 	for setting, name := range settingNames {
 		if name == text {
@@ -40,10 +40,10 @@ func (s *Setting) Set(text string) error {
 // Type names the kind of value in usage texts.
 func (s *Setting) Type() string { return "required|disabled|auto" }
 
-// UnmarshalText reads a setting.
+// UnmarshalText parses a setting.
 func (s *Setting) UnmarshalText(text []byte) error { return s.Set(string(text)) }
 
-// MarshalText writes the setting.
+// MarshalText returns the text of the setting.
 func (s Setting) MarshalText() ([]byte, error) {
 	name, ok := settingNames[s]
 	if !ok {

@@ -7,21 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Target is what is looked for. It is comparable.
+// A Target is what is checked. It is comparable.
 type Target struct {
-	// GroupVersionKind is the API. Without a version, any that is served will do.
+	// GroupVersionKind is the API. Without a version, any served version matches.
 	schema.GroupVersionKind
 
-	// Resource is the name by which objects of the kind are asked for, as
-	// servicemonitors; empty where it is to be looked up.
+	// Resource is the resource name of the kind, such as servicemonitors; empty to look it up.
 	Resource string
-	// Namespace is where objects of the kind are to be read; empty for everywhere.
+	// Namespace is the namespace to read objects in; empty for all.
 	Namespace string
-	// Keeper tells how to find who reconciles the kind; zero where that is no matter.
+	// Keeper describes how to find who reconciles the kind; zero to skip that.
 	Keeper Keeper
 }
 
-// String names the API as kubectl does: servicemonitors.v1.monitoring.coreos.com.
+// String returns the name of the API as kubectl writes it: servicemonitors.v1.monitoring.coreos.com.
 func (t Target) String() string {
 	api := t.Kind
 	if api == "" {
@@ -42,7 +41,7 @@ func (t Target) String() string {
 	return api
 }
 
-// validate reports targets that cannot be asked for.
+// validate returns an error for an invalid target.
 func (t Target) validate() error {
 	if t.Kind == "" && t.Resource == "" {
 		return fmt.Errorf("discovering an API of the group %q: it has neither a kind nor a resource", t.Group)
@@ -50,18 +49,18 @@ func (t Target) validate() error {
 	return nil
 }
 
-// incomplete says whether the name or the version of the resource is to be looked up.
+// incomplete reports whether the name or the version of the resource must be looked up.
 func (t Target) incomplete() bool { return t.Resource == "" || t.Version == "" || t.Kind == "" }
 
-// A Keeper tells how to find who reconciles a kind: each thing that is named is looked
-// at, and one that is not well is enough to call the kind degraded. It is comparable.
+// A Keeper describes how to find who reconciles a kind. Each named object is read, and one that is not healthy
+// suffices to call the kind degraded. It is comparable.
 type Keeper struct {
 	// Owned looks for the ClusterServiceVersion that owns the CustomResourceDefinition.
 	Owned bool
-	// Deployment is the operator's own, by name.
+	// Deployment is the name of the operator's Deployment.
 	Deployment types.NamespacedName
 	// Selector finds Deployments by label, in the namespace of Deployment or everywhere.
 	Selector string
-	// Lease is what the operator's leader holds; without a namespace, in any.
+	// Lease is the Lease of the operator's leader; in any namespace if it has none.
 	Lease types.NamespacedName
 }

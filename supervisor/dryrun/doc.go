@@ -1,8 +1,7 @@
-// Package dryrun foresees what the supervisor would do for the Subscriptions of
-// a namespace, and shows it to a person or a program before anything is done.
+// Package dryrun predicts what the supervisor would do for the Subscriptions of a namespace, and shows it
+// before anything changes.
 //
-// It is pure: it takes a problem in the resolver's terms, solves it, pretends that
-// what was chosen has been installed, and solves again, until nothing more is
-// installed. The problem is the one that the controller of Subscriptions would solve
-// for the same objects. Whoever calls it gathers these; package inputs does.
+// It is pure. It takes a resolver problem, solves it, assumes that the chosen versions are installed, and
+// solves it again, until nothing more is installed. The problem is the one that the controller of Subscriptions
+// would solve for the same objects. Package inputs collects these objects.
 package dryrun

@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// finish says where every Subscription has come to.
+// finish adds the final state of each Subscription to the forecast.
 func (w *walk) finish(last resolver.Solution) *Forecast {
 	moved := w.forecast.moved()
 	for _, r := range w.request.Refused {
@@ -24,8 +24,7 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 		case err != nil:
 			w.refuse(sub, err)
 		case !moved[sub.Name] && w.early[sub.Name] != nil:
-			// What is there now is another Subscription's, and not what this one asks
-			// for.
+			// The present version belongs to another Subscription, and is not what this one requests.
 			w.refuse(sub, w.early[sub.Name])
 		case !moved[sub.Name]:
 			w.rest(sub)
@@ -39,7 +38,7 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 	return w.forecast
 }
 
-// rest says that a Subscription has what it asks for, if that is there already.
+// rest records that a Subscription is up to date, if the requested version is installed.
 func (w *walk) rest(sub resolver.Subscription) {
 	coming := func(s Standing) bool { return s.Subscription == sub.Name }
 	if sub.Installed != "" && !slices.ContainsFunc(w.forecast.UnderWay, coming) {
@@ -47,7 +46,7 @@ func (w *walk) rest(sub resolver.Subscription) {
 	}
 }
 
-// moved are the Subscriptions that steps are for.
+// moved returns the Subscriptions that have steps.
 func (f *Forecast) moved() map[string]bool {
 	moved := map[string]bool{}
 	for i := range f.Steps {
@@ -58,10 +57,10 @@ func (f *Forecast) moved() map[string]bool {
 	return moved
 }
 
-// unsatisfiable begins the text of every condition that says what cannot be had.
+// unsatisfiable is the beginning of the text of every condition about unsatisfiable constraints.
 const unsatisfiable = "constraints not satisfiable: "
 
-// refuse says that a Subscription gets no answer, or none that it asks for.
+// refuse records that a Subscription gets no answer, or not what it requests.
 func (w *walk) refuse(sub resolver.Subscription, err error) {
 	r := w.refusal(sub, err)
 	if c, ok := errors.AsType[*resolver.CatalogError](err); ok && w.problem.Catalogs[c.Catalog].Content == nil {
@@ -73,7 +72,7 @@ func (w *walk) refuse(sub resolver.Subscription, err error) {
 	w.forecast.Refusals = append(w.forecast.Refusals, r)
 }
 
-// refusal words an error.
+// refusal converts an error.
 func (w *walk) refusal(sub resolver.Subscription, err error) Refusal {
 	r := Refusal{Subscription: sub.Name, Package: sub.Package, Stays: w.own[sub.Name], Reason: err.Error()}
 	if u, ok := errors.AsType[*resolver.UnsatisfiableError](err); ok {
@@ -85,8 +84,7 @@ func (w *walk) refusal(sub resolver.Subscription, err error) Refusal {
 	return r
 }
 
-// malformed parts what is said of a catalog that could be read, and yet says what
-// makes no sense, from what to do about it.
+// malformed splits the text about an invalid catalog into the problem and the remedy.
 func malformed(text string) (reason, remedy string) {
 	if i := strings.LastIndex(text, "; "); i >= 0 && strings.Contains(text[i:], "publisher") {
 		return text[:i], text[i+len("; "):]

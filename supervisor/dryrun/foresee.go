@@ -14,33 +14,31 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// maxWaves bounds how far is looked ahead. The longest channels in use have some
-// hundred versions.
+// maxWaves is the maximum number of waves. The longest channels in use have some hundred versions.
 const maxWaves = 1000
 
-// Foresee works out what would happen, wave by wave. The error is that of ctx:
-// what is wrong with a Subscription is part of the forecast.
+// Foresee predicts what would happen, wave by wave. The error is the error of ctx. Errors of a Subscription are
+// part of the forecast.
 func Foresee(ctx context.Context, r Request) (*Forecast, error) {
 	return newWalk(r, resolver.Resolve).run(ctx)
 }
 
-// walk is a namespace on its way.
+// walk is the state of the prediction for a namespace.
 type walk struct {
 	request  Request
 	problem  resolver.Problem
 	resolve  func(context.Context, resolver.Problem) resolver.Solution
 	forecast *Forecast
-	// own are the versions that each Subscription itself has, which the ones of its
-	// package that are present may not be.
+	// own holds the version that each Subscription itself installed. The present version of its package may be
+	// another Subscription's.
 	own map[string]string
-	// been are the versions that each Subscription has had.
+	// been holds the versions that each Subscription has had.
 	been map[string][]string
-	// ended says of Subscriptions why they go no further, whatever the resolver
-	// says.
+	// ended holds the reasons why Subscriptions get no further version, whatever the resolver returns.
 	ended map[string]Refusal
-	// early are the first errors of Subscriptions.
+	// early holds the first error of each Subscription.
 	early map[string]error
-	// plans counts the InstallPlans so far.
+	// plans is the number of InstallPlans so far.
 	plans int
 }
 
@@ -49,7 +47,7 @@ func newWalk(r Request, resolve func(context.Context, resolver.Problem) resolver
 		request: r, problem: r.Problem, resolve: resolve,
 		forecast: &Forecast{
 			Namespace: r.Problem.Namespace, Blocked: r.Blocked, Notes: r.Notes, Catalogs: sources(r),
-			// Lists of an interface are empty, not missing.
+			// Lists in JSON are empty, not null.
 			Steps: []Step{}, Refusals: []Refusal{}, Unknown: []Refusal{}, UpToDate: []Standing{},
 		},
 		own:   owners(r.Problem.Subscriptions),
@@ -57,14 +55,14 @@ func newWalk(r Request, resolve func(context.Context, resolver.Problem) resolver
 		ended: map[string]Refusal{},
 		early: map[string]error{},
 	}
-	// The request stays as it is.
+	// The request must not be changed.
 	w.problem.Subscriptions = slices.Clone(r.Problem.Subscriptions)
 	w.problem.Operators = slices.Clone(r.Problem.Operators)
 	return w
 }
 
-// owners says which versions are whose: of what nobody has brought, each Subscription
-// of the package takes possession.
+// owners returns the version that each Subscription installed. A version that no Subscription installed belongs
+// to each Subscription of its package.
 func owners(subs []resolver.Subscription) map[string]string {
 	own := map[string]string{}
 	for _, sub := range subs {
@@ -76,7 +74,7 @@ func owners(subs []resolver.Subscription) map[string]string {
 	return own
 }
 
-// sources lists the catalogs of a request by name.
+// sources returns the catalogs of a request, sorted by name.
 func sources(r Request) []Source {
 	out := []Source{}
 	for key, c := range r.Problem.Catalogs {
@@ -93,7 +91,7 @@ func sources(r Request) []Source {
 	return out
 }
 
-// run goes on until a wave installs nothing.
+// run continues until a wave installs nothing.
 func (w *walk) run(ctx context.Context) (*Forecast, error) {
 	w.begin()
 	for wave := 1; ; wave++ {
@@ -112,8 +110,7 @@ func (w *walk) run(ctx context.Context) (*Forecast, error) {
 	}
 }
 
-// begin takes what is under way for done, except where it is known that it will
-// not be.
+// begin assumes that versions in progress are installed, unless they are known to be stuck.
 func (w *walk) begin() {
 	for i := range w.problem.Subscriptions {
 		sub := &w.problem.Subscriptions[i]
@@ -130,8 +127,8 @@ func (w *walk) begin() {
 	}
 }
 
-// stopRounds ends the way of Subscriptions that would come back to a version that
-// they have had: a channel whose entries replace each other has no end.
+// stopRounds ends the walk of Subscriptions that would return to a previous version. A channel whose entries
+// replace each other has no end.
 func (w *walk) stopRounds(solution resolver.Solution) {
 	for i := range w.problem.Subscriptions {
 		sub := &w.problem.Subscriptions[i]
@@ -152,8 +149,7 @@ func (w *walk) stopRounds(solution resolver.Solution) {
 	}
 }
 
-// take adds the steps of one wave and pretends that they have been done. False
-// when there are none.
+// take adds the steps of one wave, and marks them as done. It reports whether there are any.
 func (w *walk) take(wave int, solution resolver.Solution) bool {
 	for name, outcome := range solution {
 		if outcome.Err != nil && w.early[name] == nil {
@@ -179,8 +175,7 @@ func (w *walk) take(wave int, solution resolver.Solution) bool {
 	return len(groups) > 0
 }
 
-// approval of a plan is manual when one of the Subscriptions that it serves
-// wants that.
+// approval returns Manual if one of the Subscriptions of a plan requires it.
 func (w *walk) approval(subscriptions []string) Approval {
 	if slices.ContainsFunc(subscriptions, func(name string) bool { return w.request.Manual[name] }) {
 		return Manual
@@ -188,8 +183,8 @@ func (w *walk) approval(subscriptions []string) Approval {
 	return Automatic
 }
 
-// step describes the installation of a version for Subscriptions; for none when
-// it comes along.
+// step describes the installation of a version for Subscriptions. There are none for a version that is
+// installed as a dependency.
 func (w *walk) step(c *resolver.Choice, subscriptions []string, before []resolver.Operator) Step {
 	s := Step{
 		Subscriptions: subscriptions, Action: Install,
@@ -217,7 +212,7 @@ func (w *walk) step(c *resolver.Choice, subscriptions []string, before []resolve
 	return s
 }
 
-// describeAlong says what becomes of a version that no Subscription asks for.
+// describeAlong describes a version that no Subscription requests.
 func (w *walk) describeAlong(s *Step, c *resolver.Choice) {
 	name, keeper := w.generated(c)
 	s.Subscriptions = []string{}
@@ -228,9 +223,9 @@ func (w *walk) describeAlong(s *Step, c *resolver.Choice) {
 	s.Generated, s.Subscriptions = true, []string{name}
 }
 
-// generated is the name of the Subscription that would be made for a version that
-// comes along, and why it would not be: who asks for a package, even if in vain,
-// or has the name, keeps it from being made.
+// generated returns the name of the Subscription that would be created for a dependency, and the reason if it
+// would not be. A Subscription that requests the same package, even in vain, or that has the same name,
+// prevents it.
 func (w *walk) generated(c *resolver.Choice) (name, keeper string) {
 	name = w.generatedName(c)
 	type subscription struct{ name, pkg string }
@@ -254,8 +249,7 @@ func (w *walk) generated(c *resolver.Choice) (name, keeper string) {
 	return name, ""
 }
 
-// generatedName is the name of the Subscription that is made for a version that
-// comes along.
+// generatedName returns the name of the Subscription that is created for a dependency.
 func (w *walk) generatedName(c *resolver.Choice) string {
 	bundle := plan.Bundle{
 		Name: c.Bundle, Package: c.Package, Channel: c.Channel,
@@ -268,9 +262,8 @@ func (w *walk) generatedName(c *resolver.Choice) string {
 	return step.Resource.Name
 }
 
-// install pretends that a version has been installed: it is there instead of what
-// it takes over from, and the Subscriptions of the package have it; those that it
-// serves have brought it.
+// install marks a version as installed. It replaces the previous versions, and becomes the version of the
+// Subscriptions of its package. Those that requested it become its owners.
 func (w *walk) install(c *resolver.Choice, served []string) {
 	name, keeper := w.generated(c)
 	replaced := map[string]bool{c.Bundle: true, c.Replaces: true}
@@ -305,20 +298,20 @@ func (w *walk) install(c *resolver.Choice, served []string) {
 	}
 }
 
-// refused says whether a Subscription's way has ended.
+// refused reports whether the walk of a Subscription has ended.
 func (w *walk) refused(name string) bool {
 	_, ended := w.ended[name]
 	return ended
 }
 
-// link says what meets a step's dependencies, once all of its wave is there.
+// link adds the versions that meet a step's dependencies, after all steps of its wave are done.
 func (w *walk) link(s *Step) {
 	i := operator(w.problem.Operators, s.Bundle)
 	if i < 0 {
 		return
 	}
 	for _, c := range w.problem.Operators[i].Requires {
-		// What must not be there is met by everything else.
+		// Any other version meets a constraint that excludes one.
 		if c.Not != nil {
 			continue
 		}
@@ -331,7 +324,7 @@ func (w *walk) link(s *Step) {
 	}
 }
 
-// requirement words a dependency: as its author has, else as today's messages do.
+// requirement returns the text of a dependency: the text of its author, or else the text of messages.
 func requirement(c *constraint.Constraint) string {
 	if c.FailureMessage != "" {
 		return c.FailureMessage
@@ -339,7 +332,7 @@ func requirement(c *constraint.Constraint) string {
 	return c.String()
 }
 
-// standing says what a Subscription has.
+// standing returns the present version of a Subscription.
 func (w *walk) standing(sub resolver.Subscription) Standing {
 	s := Standing{Subscription: sub.Name, Package: sub.Package, Bundle: sub.Installed, Catalog: sub.Catalog.String(), Channel: w.channel(sub)}
 	if i := operator(w.problem.Operators, sub.Installed); i >= 0 {
@@ -348,7 +341,7 @@ func (w *walk) standing(sub resolver.Subscription) Standing {
 	return s
 }
 
-// channel is the one that a Subscription follows.
+// channel returns the channel of a Subscription.
 func (w *walk) channel(sub resolver.Subscription) string {
 	catalog := w.problem.Catalogs[sub.Catalog]
 	if sub.Channel != "" || catalog.Content == nil {
@@ -364,7 +357,7 @@ func operator(operators []resolver.Operator, name string) int {
 	return slices.IndexFunc(operators, func(o resolver.Operator) bool { return name != "" && o.Name == name })
 }
 
-// version writes a version; empty for one that is not known.
+// version returns the text of a version; empty for an unknown one.
 func version(v semver.Version) string {
 	if v.EQ(semver.Version{}) {
 		return ""

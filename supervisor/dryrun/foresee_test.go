@@ -17,7 +17,7 @@ import (
 
 var shop = resolver.CatalogKey{Namespace: "olm", Name: "shop"}
 
-// bundle is a version of a package in channel stable.
+// bundle returns a version of a package in channel stable.
 func bundle(pkg, version, replaces string, properties ...constraint.Property) content.Listed {
 	if replaces != "" {
 		replaces = pkg + ".v" + replaces
@@ -33,9 +33,9 @@ func needs(pkg, versions string) constraint.Property {
 	return constraint.Property{Type: bundles.TypePackageRequired, Value: fmt.Sprintf(`{"packageName":%q,"versionRange":%q}`, pkg, versions)}
 }
 
-// wares is the content of the catalog that the tests look at: a lamp of three
-// versions, a radio that needs a battery, a clock that needs what nobody has, a
-// crude thing that does not say what it needs, and a mill that is in an image.
+// wares returns the catalog of the tests. It has a lamp with three versions, a radio that requires a battery,
+// and a clock whose dependency no package meets. It also has a crude thing that does not declare its
+// dependencies, and a mill whose manifests are in an image.
 func wares(t *testing.T) *content.Catalog {
 	t.Helper()
 	b := content.NewBuilder(1 << 20)
@@ -53,7 +53,7 @@ func wares(t *testing.T) *content.Catalog {
 	for _, pkg := range []string{"lamp", "radio", "battery", "clock", "crude", "mill"} {
 		b.Describe(pkg, "stable", "")
 	}
-	// Only this one is not inline.
+	// Only this bundle is not inline.
 	mill := bundle("mill", "1.0.0", "")
 	mill.Image = "registry.example/mill:1"
 	if err := b.Add(mill); err != nil {
@@ -81,7 +81,7 @@ func channel(name string) func(*resolver.Subscription) {
 
 func frozen(s *resolver.Subscription) { s.Frozen = true }
 
-// request has an operator for whatever a Subscription has.
+// request returns a request with an operator for each installed version of the Subscriptions.
 func request(t *testing.T, subs ...resolver.Subscription) Request {
 	t.Helper()
 	c := wares(t)
@@ -101,7 +101,7 @@ func request(t *testing.T, subs ...resolver.Subscription) Request {
 	return r
 }
 
-// short is a forecast in a few lines.
+// short returns a forecast in a few lines.
 func short(f *Forecast) []string {
 	var out []string
 	for _, s := range f.Steps {
@@ -140,7 +140,7 @@ func short(f *Forecast) []string {
 	return out
 }
 
-// wish is what is asked for and what comes of it.
+// wish is a request and its expected forecast.
 type wish struct {
 	reason string
 	subs   []resolver.Subscription
@@ -148,7 +148,7 @@ type wish struct {
 	want   []string
 }
 
-// foresees compares what wishes come to.
+// foresees compares the forecasts of requests with the expected ones.
 func foresees(t *testing.T, wishes map[string]wish) {
 	t.Helper()
 	for name, tt := range wishes {
@@ -172,7 +172,7 @@ func foresees(t *testing.T, wishes map[string]wish) {
 	}
 }
 
-// TestForeseeVersions has Subscriptions go from version to version.
+// TestForeseeVersions predicts updates of Subscriptions from version to version.
 func TestForeseeVersions(t *testing.T) {
 	foresees(t, map[string]wish{
 		"Head": {
@@ -227,7 +227,7 @@ func TestForeseeVersions(t *testing.T) {
 	})
 }
 
-// TestForeseeNeeds has versions that need others.
+// TestForeseeNeeds uses versions that depend on others.
 func TestForeseeNeeds(t *testing.T) {
 	foresees(t, map[string]wish{
 		"Dependency": {
@@ -282,7 +282,7 @@ func TestForeseeNeeds(t *testing.T) {
 	})
 }
 
-// TestForeseeRivals has several Subscriptions of a package.
+// TestForeseeRivals uses several Subscriptions of a package.
 func TestForeseeRivals(t *testing.T) {
 	foresees(t, map[string]wish{
 		"Shared": {
@@ -317,7 +317,7 @@ func TestForeseeRivals(t *testing.T) {
 	})
 }
 
-// TestForeseeRefusals has Subscriptions that get nothing.
+// TestForeseeRefusals uses Subscriptions that get no version.
 func TestForeseeRefusals(t *testing.T) {
 	foresees(t, map[string]wish{
 		"Impossible": {
@@ -363,7 +363,7 @@ func TestForeseeRefusals(t *testing.T) {
 	})
 }
 
-// TestForeseeCatalogs has catalogs with something wrong.
+// TestForeseeCatalogs uses catalogs with errors.
 func TestForeseeCatalogs(t *testing.T) {
 	foresees(t, map[string]wish{
 		"CatalogAway": {
@@ -407,8 +407,8 @@ func TestForeseeEnds(t *testing.T) {
 	}
 }
 
-// TestForeseeSaysLoops has a resolver that goes round, which a broken channel could
-// bring about, and one that never ends.
+// TestForeseeSaysLoops uses a resolver that returns to a previous version, which a broken channel could cause,
+// and one that never ends.
 func TestForeseeSaysLoops(t *testing.T) {
 	next := func(name func(wave int) string) func(context.Context, resolver.Problem) resolver.Solution {
 		wave := 0
@@ -442,7 +442,7 @@ func TestForeseeSaysLoops(t *testing.T) {
 	}
 }
 
-// TestForeseeTakesImages has a version whose manifests are in an image.
+// TestForeseeTakesImages uses a version whose manifests are in an image.
 func TestForeseeTakesImages(t *testing.T) {
 	f, err := Foresee(t.Context(), request(t, sub("my", "mill")))
 	if err != nil || len(f.Steps) != 1 || f.Fails() || f.Steps[0].Image == "" {

@@ -7,18 +7,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// group is what one InstallPlan holds.
+// group is the content of one InstallPlan.
 type group struct {
 	subscriptions []string
-	// with names the Subscriptions whose versions are needed.
+	// with names the Subscriptions whose versions are required.
 	with []string
-	// choices are what is installed; served has the Subscriptions of each
-	// by the bundle's name, none for what comes along.
+	// choices are the versions to install. served holds the Subscriptions of each, by the bundle's name; none for a
+	// dependency.
 	choices []*resolver.Choice
 	served  map[string][]string
 }
 
-// groupOf is what a Subscription gets; nil for nothing.
+// groupOf returns the versions for a Subscription; nil for none.
 func groupOf(subscription string, outcome resolver.Outcome) *group {
 	g := &group{subscriptions: []string{subscription}, with: outcome.With, served: map[string][]string{}}
 	g.add(outcome.Along...)
@@ -32,9 +32,8 @@ func groupOf(subscription string, outcome resolver.Outcome) *group {
 	return g
 }
 
-// groups puts together what shares a plan: the same version for several
-// Subscriptions, what comes along with any of them, and what needs what another
-// brings.
+// groups combines the versions that share a plan: the same version for several Subscriptions, the dependencies
+// of each, and versions that require what another group installs.
 func (w *walk) groups(solution resolver.Solution) []*group {
 	var out []*group
 	for _, sub := range w.problem.Subscriptions {
@@ -42,8 +41,7 @@ func (w *walk) groups(solution resolver.Solution) []*group {
 		if g == nil {
 			continue
 		}
-		// Whatever belongs together with it becomes part of it, at the place of the
-		// first.
+		// Groups that belong together are merged, at the place of the first.
 		at := len(out)
 		for i, other := range slices.Backward(out) {
 			if !other.meets(g) {
@@ -73,7 +71,7 @@ func (g *group) meets(other *group) bool {
 	})
 }
 
-// needs says whether something needs what another group brings.
+// needs reports whether the group requires versions of another group.
 func (g *group) needs(other *group) bool {
 	return slices.ContainsFunc(g.with, func(name string) bool { return slices.Contains(other.subscriptions, name) })
 }
@@ -87,8 +85,8 @@ func (g *group) join(other *group) {
 	}
 }
 
-// ordered are the choices in the order of installation: what is needed comes before
-// what needs it, and else the order stays.
+// ordered returns the choices in the order of installation: dependencies before their dependents, and otherwise
+// in the given order.
 func (g *group) ordered() []*resolver.Choice {
 	out := make([]*resolver.Choice, 0, len(g.choices))
 	seen := map[string]bool{}
@@ -111,7 +109,7 @@ func (g *group) ordered() []*resolver.Choice {
 	return out
 }
 
-// requires says whether a version meets a dependency of another one.
+// requires reports whether c has a dependency that other meets.
 func requires(c, other *resolver.Choice) bool {
 	if c.Entry == nil || other.Entry == nil {
 		return false

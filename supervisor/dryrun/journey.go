@@ -8,8 +8,8 @@ import (
 	"github.com/chandlery/chandlery/bundles/drawing"
 )
 
-// Journey is the forecast as a picture: which versions each Subscription goes
-// through, from what is there to the end.
+// Journey returns the forecast as a diagram: the versions of each Subscription, from the present one to the
+// last.
 func (f *Forecast) Journey() *drawing.Journey {
 	j := &journey{Journey: &drawing.Journey{Title: f.headline()}, lanes: map[string]int{}}
 	for _, s := range slices.Concat(f.UpToDate, f.UnderWay) {
@@ -22,21 +22,21 @@ func (f *Forecast) Journey() *drawing.Journey {
 	j.addPresent(f)
 	j.addSteps(f)
 	for _, r := range slices.Concat(f.Refusals, f.Unknown) {
-		// The picture has room for the beginning of the reason only.
+		// The diagram shows only the beginning of the reason.
 		reason := strings.TrimPrefix(r.Reason, unsatisfiable)
 		j.Stops = append(j.Stops, drawing.Stop{Lane: j.lane(r.Subscription), Kind: drawing.Blocked, Name: r.Package, Notes: []string{reason}})
 	}
 	return j.Journey
 }
 
-// journey is a picture that is being made.
+// journey is a diagram under construction.
 type journey struct {
 	*drawing.Journey
 
 	lanes map[string]int
 }
 
-// lane gives the lane of a Subscription.
+// lane returns the lane of a Subscription.
 func (j *journey) lane(name string) int {
 	if at, ok := j.lanes[name]; ok {
 		return at
@@ -46,8 +46,7 @@ func (j *journey) lane(name string) int {
 	return j.lanes[name]
 }
 
-// laneOf gives the lane of a step's Subscription. One that is generated is known by
-// its package.
+// laneOf returns the lane of a step's Subscription. A generated Subscription is labelled with its package.
 func (j *journey) laneOf(s *Step, name string) int {
 	at := j.lane(name)
 	if s.Generated {
@@ -56,7 +55,7 @@ func (j *journey) laneOf(s *Step, name string) int {
 	return at
 }
 
-// addPresent adds the versions that ways begin at.
+// addPresent adds the versions at the start of each lane.
 func (j *journey) addPresent(f *Forecast) {
 	begun := map[string]bool{}
 	for _, s := range slices.Concat(f.UpToDate, f.UnderWay) {
@@ -112,8 +111,8 @@ func (j *journey) addSteps(f *Forecast) {
 	}
 }
 
-// lanes are the Subscriptions in whose lanes a step is. One that has none has a lane
-// of its own.
+// lanes returns the Subscriptions in whose lanes a step appears. A step without a Subscription has its own
+// lane.
 func lanes(s *Step) []string {
 	if s.Unfollowed != "" {
 		return []string{subscriptions(s)}
@@ -121,7 +120,7 @@ func lanes(s *Step) []string {
 	return s.Subscriptions
 }
 
-// subscriptions joins names for a cell.
+// subscriptions returns the Subscriptions of a step as the text of a cell.
 func subscriptions(s *Step) string {
 	if s.Generated {
 		return s.Package + " (generated)"

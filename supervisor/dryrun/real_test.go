@@ -10,9 +10,8 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// TestForeseeRealCatalog looks ahead for every package of a real catalog, from the
-// oldest version of its default channel. Every way has to end, and only where the
-// catalog lets it.
+// TestForeseeRealCatalog predicts the updates of every package of a real catalog, from the oldest version of
+// its default channel. Every prediction must end, and must not end early.
 func TestForeseeRealCatalog(t *testing.T) {
 	decoded, err := fbc.Load(t.Context(), os.DirFS(realcatalogs.Dir(t, realcatalogs.Metadata)), fbc.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// rich has something of everything.
+// rich returns a forecast that has an entry of each type.
 func rich(t *testing.T) *Forecast {
 	t.Helper()
 	r := request(t,

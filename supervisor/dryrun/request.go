@@ -9,32 +9,31 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// Request is a namespace to look ahead for.
+// Request is a namespace whose future is predicted.
 type Request struct {
 	Problem resolver.Problem
-	// Manual names the Subscriptions whose InstallPlans wait for an approval.
+	// Manual names the Subscriptions whose InstallPlans require manual approval.
 	Manual map[string]bool
-	// Stuck says of Subscriptions for which something is under way why that will
-	// not end by itself. What is under way for others is taken to succeed.
+	// Stuck holds, for Subscriptions with a plan in progress that will not succeed without intervention, the reason.
+	// Other plans in progress are assumed to succeed.
 	Stuck map[string]string
-	// Refused are the Subscriptions that are no part of the problem.
+	// Refused are the Subscriptions that are not part of the problem.
 	Refused []Refused
-	// Blocked says why nothing at all happens in the namespace as it is now.
+	// Blocked is the reason why nothing happens in the namespace in its current state.
 	Blocked string
-	// Catalogs says where the content of each catalog came from.
+	// Catalogs holds the source of each catalog's content.
 	Catalogs map[resolver.CatalogKey]string
-	// Notes are remarks to be shown along.
+	// Notes are remarks to show with the forecast.
 	Notes []string
 }
 
-// Refused is a Subscription that gets no answer, and why.
+// Refused is a Subscription that gets no answer, with the reason.
 type Refused struct {
 	Subscription, Package string
 	Err                   error
 }
 
-// Ahead asks to look ahead from what there is, as the controller of Subscriptions
-// sees it.
+// Ahead returns a request for the current objects, as the controller of Subscriptions reads them.
 func Ahead(objects subscription.Objects) Request {
 	p := subscription.Look(objects)
 	r := Request{Problem: p.Problem, Manual: map[string]bool{}, Stuck: map[string]string{}}

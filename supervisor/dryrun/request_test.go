@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// TestAhead shows what objects say to the resolver.
+// TestAhead checks the resolver problem of objects.
 func TestAhead(t *testing.T) {
 	const properties = `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`
 	b := content.NewBuilder(1 << 20)

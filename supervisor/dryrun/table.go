@@ -12,10 +12,10 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// width is how many characters a line should have at most. Names are never cut.
+// width is the maximum width of a line, in characters. Names are never cut.
 const width = 120
 
-// Table writes the forecast for a person.
+// Table writes the forecast as text.
 func (f *Forecast) Table(out io.Writer) error {
 	t := &table{}
 	t.line(f.headline())
@@ -41,7 +41,7 @@ func (f *Forecast) Table(out io.Writer) error {
 	return nil
 }
 
-// headline is all in a line.
+// headline returns a summary in one line.
 func (f *Forecast) headline() string {
 	installs, updates, approvals, waves := 0, 0, map[int]bool{}, 0
 	for i := range f.Steps {
@@ -87,7 +87,7 @@ func (f *Forecast) headline() string {
 	return strings.Join(parts, "; ")
 }
 
-// count writes a number with its noun.
+// count returns a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -95,7 +95,7 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// table is text that grows.
+// table is text under construction.
 type table struct{ text strings.Builder }
 
 func (t *table) line(text string) {
@@ -107,7 +107,7 @@ func (t *table) heading(text string) {
 	t.line(text)
 }
 
-// steps writes the steps in their order. What a line has no room for is below it.
+// steps writes the steps in their order. Details that do not fit follow below each line.
 func (t *table) steps(f *Forecast) {
 	if len(f.Steps) == 0 {
 		return
@@ -128,7 +128,7 @@ func (t *table) steps(f *Forecast) {
 	}
 }
 
-// details writes what there is to say about a step below its line.
+// details writes the details of a step below its line.
 func (t *table) details(f *Forecast, s *Step) {
 	const indent = "            "
 	what := s.Bundle
@@ -160,7 +160,7 @@ func (t *table) details(f *Forecast, s *Step) {
 	}
 }
 
-// explains says whether the step of what meets a need says already what it is for.
+// explains reports whether the step of the version that meets a need already states the purpose.
 func (f *Forecast) explains(s *Step, need Need) bool {
 	return slices.ContainsFunc(f.Steps, func(other Step) bool {
 		return other.Wave == s.Wave && other.Bundle == need.MetBy &&
@@ -168,7 +168,7 @@ func (f *Forecast) explains(s *Step, need Need) bool {
 	})
 }
 
-// versions is the way from one version to the next.
+// versions returns the old and the new version of a step.
 func versions(s *Step) string {
 	to := s.Version
 	if to == "" {
@@ -244,15 +244,14 @@ func (t *table) sources(f *Forecast) {
 	}
 }
 
-// blames says whether nothing is known of a Subscription because of what is wrong
-// with a catalog.
+// blames reports whether an error of a catalog is the reason for an unknown Subscription.
 func (f *Forecast) blames(s Source) bool {
 	return slices.ContainsFunc(f.Unknown, func(r Refusal) bool {
 		return strings.HasSuffix(r.Reason, "catalog "+s.Catalog+" cannot be read: "+s.Error)
 	})
 }
 
-// wrapped writes a text in lines of the width. Words are never cut.
+// wrapped writes a text in lines of the maximum width. Words are never cut.
 func (t *table) wrapped(first, rest, text string) {
 	line, empty := first, true
 	for word := range strings.FieldsSeq(bundles.OneLine(text)) {
@@ -269,7 +268,7 @@ func (t *table) wrapped(first, rest, text string) {
 	t.line(line)
 }
 
-// aligned lays rows out in columns.
+// aligned returns rows in aligned columns.
 func aligned(rows [][]string) []string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -280,7 +279,7 @@ func aligned(rows [][]string) []string {
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	// Writing to a strings.Builder does not fail.
+	// A write to a strings.Builder never fails.
 	_ = w.Flush()
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 }

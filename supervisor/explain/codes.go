@@ -83,17 +83,17 @@ const (
 	CodeNotLookedAt           = "NotLookedAt"
 )
 
-// CodeInfo says what a code of a finding means.
+// CodeInfo describes a code of findings.
 type CodeInfo struct {
-	// Code is that of findings.
+	// Code is the code of the findings.
 	Code string
-	// Meaning says what is the matter.
+	// Meaning is what is wrong.
 	Meaning string
-	// Remedy says what to do. Findings have it, or better what fits the case.
+	// Remedy is the general remedy. Findings have it, or one that fits the case better.
 	Remedy string
 }
 
-// Codes lists the codes of all findings, in the order in which causes are looked for.
+// Codes returns the codes of all findings, in the order in which causes are checked.
 func Codes() []CodeInfo {
 	return slices.Concat(clusterCodes(), catalogCodes(), resolutionCodes(), planCodes(), versionCodes(), podCodes(), noteCodes())
 }
@@ -210,7 +210,7 @@ func noteCodes() []CodeInfo {
 	}
 }
 
-// remedyOf is what helps against a code in general.
+// remedyOf returns the general remedy for a code.
 func remedyOf(code string) string {
 	codes := Codes()
 	if i := slices.IndexFunc(codes, func(c CodeInfo) bool { return c.Code == code }); i >= 0 {
@@ -219,7 +219,7 @@ func remedyOf(code string) string {
 	return ""
 }
 
-// depth is where a code stands in the order in which causes are looked for.
+// depth returns the position of a code in the order in which causes are checked.
 func depth(code string) int {
 	return slices.IndexFunc(Codes(), func(c CodeInfo) bool { return c.Code == code })
 }

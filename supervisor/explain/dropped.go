@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// bundleWarnings looks at the plan that the Subscription refers to, and at its version.
+// bundleWarnings returns the warnings about the Subscription's plan and about its version.
 func bundleWarnings(s *story) []*Finding {
 	var found []*Finding
 	if ref := s.sub.Status.InstallPlanRef; ref != nil {
@@ -27,12 +27,12 @@ func bundleWarnings(s *story) []*Finding {
 	return found
 }
 
-// warnings returns a note for what the API server warned about while a plan was carried out.
+// warnings returns notes about the API server's warnings for the objects of a plan.
 func (s *story) warnings(p *operatorsv1alpha1.InstallPlan) []*Finding {
 	return s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "").warnedAbout(KindInstallPlan, p)
 }
 
-// warnedAbout returns a note for the Events about warnings of the API server that an object has.
+// warnedAbout returns notes about the Events of an object that report warnings of the API server.
 func (s *story) warnedAbout(kind string, o metav1.Object) []*Finding {
 	var about []*corev1.Event
 	for i := range s.Events {

@@ -84,8 +84,8 @@ func TestExplainSupervisor(t *testing.T) {
 	})
 }
 
-// TestExamine checks that a cause that keeps several Subscriptions is told once, and what
-// matters most first.
+// TestExamine checks that a cause that affects several Subscriptions is reported once, and that the findings
+// are in order of importance.
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	o := well(all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away"), func(o *observation) {
@@ -125,7 +125,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestRule checks the rule that shows what could not be seen.
+// TestRule checks the rule that permits reading hidden objects.
 func TestRule(t *testing.T) {
 	t.Parallel()
 	rule := explain.Unseen{Resource: "deployments.apps"}.Rule()

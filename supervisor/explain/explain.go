@@ -14,13 +14,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Explain says how a Subscription is, and why.
+// Explain returns the state of a Subscription, and its causes.
 func Explain(o *Observation, sub types.NamespacedName) Explanation {
 	return Object(o, Ref{Kind: KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
 }
 
-// Object says how a Subscription, a CatalogSource, an InstallPlan or a
-// ClusterServiceVersion is, and why; of a Namespace whether it is being deleted.
+// Object returns the state and the causes for a Subscription, a CatalogSource, an InstallPlan or a
+// ClusterServiceVersion. For a Namespace, it explains whether it is being deleted.
 func Object(o *Observation, subject Ref) Explanation {
 	s := newStory(o, subject)
 	var findings []Finding
@@ -55,12 +55,12 @@ func Object(o *Observation, subject Ref) Explanation {
 	return s.explanation(findings, well)
 }
 
-// apply looks for the supervisor first, and then for what keeps an object.
+// apply checks the supervisor first, and then the object.
 func (s *story) apply(look func(*story) []*Finding) []Finding {
 	return collected(s.supervisor(), look(s))
 }
 
-// absent is the explanation of what is not there, or cannot be seen.
+// absent returns the explanation of an object that does not exist, or cannot be read.
 func (s *story) absent(resource string) Explanation {
 	for _, u := range s.Unseen {
 		if u.Resource == resource && u.Why == WhyNotInstalled {
@@ -79,7 +79,7 @@ func (s *story) absent(resource string) Explanation {
 	return Explanation{Subject: s.subject, State: Missing, Summary: none}
 }
 
-// explanation sums findings up. well says how things are when nothing is the matter.
+// explanation summarizes findings. well is the summary if there are no problems.
 func (s *story) explanation(findings []Finding, well string) Explanation {
 	e := Explanation{Subject: s.subject, Findings: findings, Unseen: *s.unseen}
 	slices.SortFunc(e.Unseen, func(a, b Unseen) int {
@@ -89,7 +89,7 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 		e.Summary = s.briefly(&findings[0])
 	}
 	underWay := has(findings, CodeUnderWay)
-	// To approve a plan helps where a supervisor carries it out.
+	// The approval of a plan has an effect only if a supervisor executes the plan.
 	matters := e.weigh(underWay || has(findings, CodePlanNeedsApproval) && s.hidesLeases())
 	switch severity := worst(findings); {
 	case severity == Wrong:
@@ -111,9 +111,9 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 	return e
 }
 
-// weigh says whether what could not be seen matters for the answer. Where it does, none
-// of it is minor: what is yet to come may be kept by whatever is hidden, and statuses
-// confirm nothing where the rest is hidden, too.
+// weigh reports whether the answer depends on objects that could not be read. If it does, none of these is
+// minor. A hidden object may block an operation that is in progress, and a status confirms nothing if related
+// objects are hidden too.
 func (e *Explanation) weigh(toCome bool) bool {
 	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return toCome || !u.Minor })
 	for i := range e.Unseen {
@@ -122,7 +122,7 @@ func (e *Explanation) weigh(toCome bool) bool {
 	return matters
 }
 
-// briefly is the cause without the name of the subject before it.
+// briefly returns the cause without the name of the subject before it.
 func (s *story) briefly(f *Finding) string {
 	return strings.TrimPrefix(f.Cause, s.subject.String()+": ")
 }
@@ -131,7 +131,7 @@ func has(findings []Finding, code string) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == code })
 }
 
-// collected joins what rules found, notes last and each cause once.
+// collected joins the findings of rules, notes last and each cause once.
 func collected(lists ...[]*Finding) []Finding {
 	var found []Finding
 	for _, f := range slices.Concat(lists...) {
@@ -145,7 +145,7 @@ func collected(lists ...[]*Finding) []Finding {
 	return append(slices.DeleteFunc(found, isNote), notes...)
 }
 
-// installedWell says of a Subscription what it has.
+// installedWell returns a summary of the installed version of a Subscription.
 func (s *story) installedWell() string {
 	csv := s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
 	text := s.sub.Status.InstalledCSV + " is installed"
@@ -170,8 +170,8 @@ func servesWell(source *operatorsv1alpha1.CatalogSource) string {
 	return "it serves: " + available.Message
 }
 
-// Examine finds everything that is wrong in what was looked at: each cause once, the
-// worst first, with the Subscriptions that it keeps.
+// Examine returns all problems of an observation: each cause once, the worst first, with the affected
+// Subscriptions.
 func Examine(o *Observation) []Finding {
 	var all []Finding
 	for i := range o.Subscriptions {
@@ -193,7 +193,7 @@ func Examine(o *Observation) []Finding {
 		all = merge(all, Object(o, refTo(KindVersion, &o.Versions[i])).Findings, nil)
 	}
 	if len(subjects(o)) == 0 {
-		// There is nothing that could tell that nobody looks after it.
+		// Without subjects, no other finding shows that no supervisor runs.
 		all = merge(all, collected(newStory(o, Ref{}).supervisor()), nil)
 	}
 	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeUnderWay })
@@ -203,9 +203,8 @@ func Examine(o *Observation) []Finding {
 	return all
 }
 
-// Overlooked is what could not be read, and says of each whether the answer is what it is
-// without it: it is minor where no explanation needs it and it hides nothing that would
-// have been explained itself.
+// Overlooked returns the objects that could not be read. An entry is minor if no explanation depends on it and
+// it hides no object that would be explained.
 func Overlooked(o *Observation) []Unseen {
 	var needed []Unseen
 	for _, subject := range subjects(o) {
@@ -221,7 +220,7 @@ func Overlooked(o *Observation) []Unseen {
 	return all
 }
 
-// subjects are the objects that are explained when everything is.
+// subjects returns the objects that Examine explains.
 func subjects(o *Observation) []Ref {
 	var all []Ref
 	for i := range o.Subscriptions {
@@ -236,8 +235,8 @@ func subjects(o *Observation) []Ref {
 	return all
 }
 
-// hidesSubjects says whether what could not be read would have been explained itself:
-// objects of the kinds that are asked about, where they were looked for.
+// hidesSubjects reports whether an entry hides objects that would be explained: objects of the explained kinds,
+// in the namespaces that were read.
 func (u Unseen) hidesSubjects(o *Observation) bool {
 	asked := []string{
 		"subscriptions.operators.coreos.com", "installplans.operators.coreos.com",
@@ -246,7 +245,7 @@ func (u Unseen) hidesSubjects(o *Observation) bool {
 	return slices.Contains(asked, u.Resource) && (u.Namespace == "" || slices.Contains(o.Namespaces, u.Namespace))
 }
 
-// referredTo says whether a Subscription refers to a plan.
+// referredTo reports whether a Subscription refers to a plan.
 func referredTo(o *Observation, p *operatorsv1alpha1.InstallPlan) bool {
 	return slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool {
 		ref := sub.Status.InstallPlanRef
@@ -254,11 +253,11 @@ func referredTo(o *Observation, p *operatorsv1alpha1.InstallPlan) bool {
 	})
 }
 
-// maxCommands bounds the commands of a cause that several Subscriptions share: each of
-// them may have to be edited.
+// maxCommands is the maximum number of commands for a cause that several Subscriptions share. Each of them may
+// have to be edited.
 const maxCommands = 6
 
-// merge adds findings to others, those that are known once.
+// merge adds findings to others, without duplicates.
 func merge(all, more []Finding, affected *Ref) []Finding {
 	for _, f := range more {
 		i := slices.IndexFunc(all, func(known Finding) bool { return known.Code == f.Code && known.Object == f.Object })
@@ -278,5 +277,5 @@ func merge(all, more []Finding, affected *Ref) []Finding {
 	return all
 }
 
-// timeFormat is how times are written for people.
+// timeFormat is the format of times in texts.
 const timeFormat = time.RFC3339

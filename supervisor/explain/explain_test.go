@@ -13,19 +13,19 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// explained is a case of what becomes of a change to a cluster where all is well.
+// explained is a test case: a change to a healthy cluster, and the expected explanation.
 type explained struct {
 	reason string
 	change func(*observation)
 	state  explain.State
 	code   string
-	// object is the one at which the cause lies, as KIND NAMESPACE/NAME.
+	// object is the object of the cause, as KIND NAMESPACE/NAME.
 	object string
-	// summary is in what leads the explanation.
+	// summary holds parts of the expected summary.
 	summary []string
-	// remedy is in what the first finding advises.
+	// remedy is a part of the first finding's remedy.
 	remedy string
-	// command is the first that the first finding gives; empty for any.
+	// command is the first command of the first finding; empty for any.
 	command string
 }
 
@@ -394,8 +394,7 @@ func TestExplainPlan(t *testing.T) {
 	})
 }
 
-// TestDroppedFieldsAreNoted has the API server warn about two objects of a bundle that is
-// installed.
+// TestDroppedFieldsAreNoted uses warnings of the API server about two objects of an installed bundle.
 func TestDroppedFieldsAreNoted(t *testing.T) {
 	const role, service = `1 warning(s) generated during installation of operator "lamp.v1" (Role "dims"): unknown field "rules[0].nonsense"`,
 		`1 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.ports[1].colour"`

@@ -22,20 +22,20 @@ const (
 	KindNamespace      = "Namespace"
 	KindServiceAccount = "ServiceAccount"
 	KindLimitRange     = "LimitRange"
-	// KindBundleImage is no object of the API: its name is a reference to an image.
+	// KindBundleImage is not a kind of the API: its name is a reference to an image.
 	KindBundleImage = "BundleImage"
 )
 
-// Ref names an object.
+// Ref is a reference to an object.
 type Ref struct {
-	// Kind is that of the API, or [KindBundleImage].
+	// Kind is a kind of the API, or [KindBundleImage].
 	Kind string `json:"kind"`
-	// Namespace is empty for what has none.
+	// Namespace is empty for a cluster-scoped object.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
 
-// String gives KIND NAMESPACE/NAME.
+// String returns KIND NAMESPACE/NAME.
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -43,28 +43,28 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Severity says how much a finding matters.
+// Severity is how much a finding matters.
 type Severity string
 
 const (
-	// Wrong is what does not go on by itself.
+	// Wrong is a problem that requires intervention.
 	Wrong Severity = "Wrong"
-	// Waiting is what goes on by itself, or by what somebody was asked to decide.
+	// Waiting is a state that ends without intervention, or with a decision that a user was asked for.
 	Waiting Severity = "Waiting"
-	// Note is what keeps nothing from going on.
+	// Note is a remark that affects no operation.
 	Note Severity = "Note"
 )
 
-// rank orders severities, the worst first.
+// rank returns the position of a severity, the worst first.
 func (s Severity) rank() int { return slices.Index([]Severity{Wrong, Waiting, Note}, s) }
 
-// Link is an object on the way from what somebody asked for to the cause.
+// Link is an object between the subject and the cause.
 type Link struct {
-	// Object is the one that is spoken of.
+	// Object is the object.
 	Object Ref `json:"object"`
-	// State is its phase or state in a word; empty where it has none.
+	// State is the phase or state of the object in a word; empty if it has none.
 	State string `json:"state,omitempty"`
-	// Says is what it says itself of its trouble.
+	// Says is the text of the object's own status about its problem.
 	Says string `json:"says,omitempty"`
 }
 
@@ -72,58 +72,56 @@ type Link struct {
 type Finding struct {
 	// Code is the stable name of the cause; [Codes] lists them.
 	Code string `json:"code"`
-	// Object is the one where the cause lies.
+	// Object is the object of the cause.
 	Object Ref `json:"object"`
-	// Severity says how much it matters.
+	// Severity is how much the finding matters.
 	Severity Severity `json:"severity"`
-	// Cause says in one line what is the matter, and names object, field and value.
+	// Cause describes the problem in one line, with object, field and value.
 	Cause string `json:"cause"`
-	// Chain leads from what somebody asked for to the cause.
+	// Chain leads from the subject to the cause.
 	Chain []Link `json:"chain,omitempty"`
-	// Remedy says what to do.
+	// Remedy is what to do.
 	Remedy string `json:"remedy,omitempty"`
-	// Commands can be pasted as they are, once words in capitals are replaced.
+	// Commands can be pasted unchanged, except for words in capitals, which must be replaced.
 	Commands []string `json:"commands,omitempty"`
-	// Affects are the Subscriptions that the cause keeps from going on. Only [Examine]
-	// sets it.
+	// Affects are the Subscriptions that the cause blocks. Only [Examine] sets it.
 	Affects []Ref `json:"affects,omitempty"`
 }
 
-// State says in a word how something is.
+// State is the state of an object in a word.
 type State string
 
 const (
-	// Healthy is installed, running and as new as its channel has it.
+	// Healthy means installed, running and as new as the channel allows.
 	Healthy State = "Healthy"
-	// Progressing is on its way, without anything that keeps it.
+	// Progressing means that an operation is in progress, and nothing blocks it.
 	Progressing State = "Progressing"
-	// Held is kept by something that waits for time or for a decision.
+	// Held means that the object waits for time or for a decision.
 	Held State = "Waiting"
-	// Broken does not go on by itself.
+	// Broken means that the object requires intervention.
 	Broken State = "Wrong"
-	// Unknown has nothing wrong that can be seen, while not everything could be seen.
+	// Unknown means that no problem was found, while not everything could be read.
 	Unknown State = "Unknown"
-	// Missing does not exist.
+	// Missing means that the object does not exist.
 	Missing State = "Missing"
 )
 
-// Explanation says how one object is, and why.
+// Explanation is the state of one object, with its causes.
 type Explanation struct {
-	// Subject is what was asked about.
+	// Subject is the object of the explanation.
 	Subject Ref `json:"subject"`
-	// State is how it is.
+	// State is the state of the subject.
 	State State `json:"state"`
-	// Summary says it in one line. Where there is a finding, it is the cause of the
-	// first one.
+	// Summary describes the state in one line. If there is a finding, it is the cause of the first one.
 	Summary string `json:"summary"`
-	// Findings are the causes, the one to look at first leading.
+	// Findings are the causes, the most important first.
 	Findings []Finding `json:"findings,omitempty"`
-	// Unseen is what could not be read and may matter for the answer. What is marked as
-	// minor would only have confirmed it.
+	// Unseen are the objects that could not be read and on which the answer may depend. A minor one would only have
+	// confirmed the answer.
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
-// worst is the worst severity; Note where there are none.
+// worst returns the worst severity; Note if there are no findings.
 func worst(findings []Finding) Severity {
 	severity := Note
 	for _, f := range findings {

@@ -18,10 +18,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// now is the time at which every observation is taken.
+// now is the time of every observation.
 var now = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// lamp is the Subscription that every case is about.
+// lamp is the Subscription of every case.
 var lamp = types.NamespacedName{Namespace: "shop", Name: "lamp"}
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -30,10 +30,10 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: ago(time.Hour)}
 }
 
-// observation is a cluster where all is well, as cases change it.
+// observation is a healthy cluster that cases change.
 type observation struct{ explain.Observation }
 
-// well is a cluster where lamp.v1 is installed and runs.
+// well returns an observation in which lamp.v1 is installed and runs.
 func well(changes ...func(*observation)) *explain.Observation {
 	o := &observation{explain.Observation{Taken: now, GlobalNamespace: "olm"}}
 	o.Leases = []coordinationv1.Lease{{
@@ -96,8 +96,7 @@ func (o *observation) csv() *operatorsv1alpha1.ClusterServiceVersion { return &o
 func (o *observation) catalog() *operatorsv1alpha1.CatalogSource     { return &o.CatalogSources[0] }
 func (o *observation) pod() *corev1.Pod                              { return &o.Pods[0] }
 
-// says gives the Subscription a condition and takes its version away, as while nothing
-// can be installed.
+// says sets a condition on the Subscription and removes its version, as if nothing could be installed.
 func says(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*observation) {
 	return func(o *observation) {
 		status := &o.sub().Status
@@ -107,7 +106,7 @@ func says(kind operatorsv1alpha1.SubscriptionConditionType, reason, message stri
 	}
 }
 
-// tells gives the Subscription a condition.
+// tells sets a condition on the Subscription.
 func tells(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*observation) {
 	return func(o *observation) {
 		status := &o.sub().Status
@@ -118,8 +117,7 @@ func tells(kind operatorsv1alpha1.SubscriptionConditionType, reason, message str
 	}
 }
 
-// planIs gives the plan a phase and a message, which is that of the condition where there
-// is a reason.
+// planIs sets the phase and the message of the plan. With a reason, the message is that of the condition.
 func planIs(phase operatorsv1alpha1.InstallPlanPhase, reason operatorsv1alpha1.InstallPlanConditionReason, message string) func(*observation) {
 	return func(o *observation) {
 		o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
@@ -133,7 +131,7 @@ func planIs(phase operatorsv1alpha1.InstallPlanPhase, reason operatorsv1alpha1.I
 	}
 }
 
-// versionIs gives the version a phase, as while it is being installed or has failed.
+// versionIs sets the phase of the version, as during an installation or after a failure.
 func versionIs(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string) func(*observation) {
 	return func(o *observation) {
 		o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
@@ -142,7 +140,7 @@ func versionIs(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operat
 	}
 }
 
-// installing is a version whose Deployment does not become available.
+// installing changes the version to one whose Deployment does not become available.
 func installing(o *observation) {
 	versionIs(operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVReasonWaiting, "installing: waiting for deployment lamp to become ready")(o)
 	o.Deployments[0].Status = appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
@@ -152,7 +150,7 @@ func installing(o *observation) {
 	o.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
 }
 
-// container gives the only container of the pod a state.
+// container changes the state of the only container of the pod.
 func container(change func(*corev1.ContainerStatus)) func(*observation) {
 	return func(o *observation) {
 		installing(o)
@@ -168,7 +166,7 @@ func waits(reason, message string) func(*observation) {
 	})
 }
 
-// refused is a Deployment whose pods may not be made.
+// refused changes the Deployment to one whose pods cannot be created.
 func refused(message string) func(*observation) {
 	return func(o *observation) {
 		installing(o)
@@ -209,7 +207,7 @@ func all(changes ...func(*observation)) func(*observation) {
 	}
 }
 
-// contains checks that a text has some words.
+// contains checks that a text contains some words.
 func contains(t *testing.T, reason, text, words string) {
 	t.Helper()
 	if !strings.Contains(text, words) {

@@ -8,33 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// ofSupervisor selects the Deployment and the pods of the supervisor where it was
-// installed as documented.
+// ofSupervisor returns a selector for the Deployment and the pods of a supervisor that was installed as
+// documented.
 func ofSupervisor() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "chandlery-supervisor"})
 }
 
-// holder is what is known of whoever holds the Lease of supervisors, and of those that
-// would have to.
+// holder describes the holder of the Lease of supervisors, and the pods that could hold it.
 type holder struct {
-	// identity is what the Lease says.
+	// identity is the holder in the Lease.
 	identity string
-	// what says, behind the identity, what it is.
+	// what describes the holder, for the text after the identity.
 	what string
-	// trouble is what keeps pods of the supervisor from running.
+	// trouble is what blocks the pods of the supervisor.
 	trouble  string
 	remedy   string
 	commands []string
 }
 
-// holder tells pods from processes outside of the cluster as far as the Lease says: a
-// process is called as its host unless --identity says otherwise, and a pod is its host.
+// holder distinguishes pods from processes outside the cluster, as far as the Lease allows. The identity of a
+// process is its host name unless --identity is set, and a pod's host name is its own name.
 func (s *story) holder(lease *coordinationv1.Lease) holder {
 	namespace := lease.Namespace
 	h := holder{identity: holderOf(lease)}
 	name := h.identity
 	if i := strings.LastIndex(name, "_"); i >= 0 {
-		name = name[:i] // what makes it unique
+		name = name[:i] // the suffix that makes the name unique
 	}
 	get := fmt.Sprintf("kubectl -n %s get deployments,pods -l %s", namespace, ofSupervisor())
 	if pod := find(s.Pods, Ref{Namespace: namespace, Name: name}); pod != nil {
@@ -66,7 +65,7 @@ func (s *story) holder(lease *coordinationv1.Lease) holder {
 	return h
 }
 
-// deployed says whether a supervisor is installed in a namespace.
+// deployed reports whether a supervisor is installed in a namespace.
 func (s *story) deployed(namespace string) bool {
 	selector := ofSupervisor()
 	for i := range s.Deployments {
@@ -77,8 +76,7 @@ func (s *story) deployed(namespace string) bool {
 	return len(s.pods(namespace, selector)) > 0
 }
 
-// causeIn is what keeps the pods of the supervisor from running; empty where nothing is
-// seen to.
+// causeIn returns what blocks the pods of the supervisor; empty if nothing was found.
 func (s *story) causeIn(namespace string) string {
 	selector := ofSupervisor()
 	for i := range s.Deployments {

@@ -1,5 +1,5 @@
-// Package explain finds out, from what was read of a cluster, what is wrong with its
-// catalogs and operators, why, and what to do. It is pure: package snapshot reads.
+// Package explain finds out what is wrong with the catalogs and operators of a cluster, why, and what to do. It
+// is pure: package snapshot reads the cluster.
 package explain
 
 import (
@@ -19,13 +19,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// Observation is what was read of a cluster, or of some of its namespaces, as plain
-// values. What could not be read is in Unseen, so that nothing is taken for absent that
-// is only hidden.
+// Observation is the state of a cluster, or of some of its namespaces, as plain values. Unseen lists what could
+// not be read, so that a hidden object does not count as absent.
 type Observation struct {
-	// Taken is when.
+	// Taken is the time of the observation.
 	Taken time.Time
-	// Namespaces are those that were looked at; empty for all.
+	// Namespaces are the namespaces that were read; empty for all.
 	Namespaces []string
 	// GlobalNamespace holds the catalogs that serve every namespace.
 	GlobalNamespace string
@@ -37,30 +36,29 @@ type Observation struct {
 	OperatorGroups     []operatorsv1.OperatorGroup
 	OperatorConditions []operatorsv2.OperatorCondition
 
-	// Deployments, Pods and Events are those of the namespaces that hold any of the
-	// objects above, and Deployments of OLM wherever they are. Of Events only warnings
-	// are here.
+	// Deployments, Pods and Events are those of the namespaces that contain any of the objects above. Deployments of
+	// OLM are included from all namespaces. Of Events, only warnings are included.
 	Deployments []appsv1.Deployment
 	Pods        []corev1.Pod
 	Events      []corev1.Event
 	Nodes       []corev1.Node
-	// LimitRanges are those of the namespaces where one refuses pods.
+	// LimitRanges are those of the namespaces where a LimitRange refuses pods.
 	LimitRanges []corev1.LimitRange
-	// Terminating are the namespaces that are being deleted, of those that were asked about
-	// and those where something is being deleted or has no OperatorGroup.
+	// Terminating are namespaces that are being deleted. They include the requested namespaces, and namespaces with
+	// an object in deletion or without an OperatorGroup.
 	Terminating []corev1.Namespace
-	// Leases are those of supervisors.
+	// Leases are the Leases of supervisors.
 	Leases []coordinationv1.Lease
-	// ManagerAccess is what the service accounts of Deployments that look like OLM's may do.
+	// ManagerAccess holds the permissions of the service accounts of Deployments that look like OLM's.
 	ManagerAccess rival.Access
-	// Definitions are those that versions name which are not well.
+	// Definitions are the definitions that versions name and that are not healthy.
 	Definitions []apiextensionsv1.CustomResourceDefinition
 
 	// Unseen is what could not be read.
 	Unseen []Unseen
 }
 
-// Whys of what could not be read. They are words of package discovery.
+// Reasons why objects could not be read. They are words of package discovery.
 const (
 	WhyForbidden    = "Forbidden"
 	WhyNotInstalled = "NotInstalled"
@@ -69,32 +67,32 @@ const (
 
 // Unseen is a kind of object that could not be read.
 type Unseen struct {
-	// Resource is its plural name, with the group: deployments.apps.
+	// Resource is the plural name of the resource, with the group: deployments.apps.
 	Resource string `json:"resource"`
-	// Namespace is where; empty for all, or for the cluster.
+	// Namespace is the namespace; empty for all namespaces, or for cluster-scoped objects.
 	Namespace string `json:"namespace,omitempty"`
-	// Why is Forbidden, NotInstalled or Unreachable, as package discovery says it.
+	// Why is Forbidden, NotInstalled or Unreachable, as in package discovery.
 	Why string `json:"why"`
-	// Message says it in words.
+	// Message describes the reason.
 	Message string `json:"message,omitempty"`
-	// Minor says that the answer is what it is without it: what can be seen says enough.
+	// Minor is true if the answer does not depend on the object.
 	Minor bool `json:"minor,omitempty"`
 }
 
-// Rule is what a role has to allow for it to be seen.
+// Rule returns the rule that a role needs to read the objects.
 func (u Unseen) Rule() rbacv1.PolicyRule {
 	resource, group, _ := strings.Cut(u.Resource, ".")
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list"}}
 }
 
-// hidden says whether objects of a resource in a namespace, which is empty for what has
-// none, may exist without being here.
+// hidden reports whether objects of a resource in a namespace may exist without being in the observation. The
+// namespace is empty for cluster-scoped objects.
 func (o *Observation) hidden(resource, namespace string) bool {
 	return slices.ContainsFunc(o.Unseen, func(u Unseen) bool { return u.covers(resource, namespace) })
 }
 
-// covers says whether objects of a resource in a namespace are among what could not be
-// read. What is not installed is not hidden: there is none.
+// covers reports whether objects of a resource in a namespace are among those that could not be read. A
+// resource that is not installed hides nothing.
 func (u Unseen) covers(resource, namespace string) bool {
 	return u.Resource == resource && u.Why != WhyNotInstalled && (u.Namespace == "" || u.Namespace == namespace)
 }

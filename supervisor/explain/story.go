@@ -12,20 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// story is the search for what keeps one object. It goes from object to object, and
-// remembers the way, and what it would have looked at but could not see.
+// story is the search for the causes of one object's problems. It follows references from object to object. It
+// records the path, and the objects that it could not read.
 type story struct {
 	*Observation
 
 	subject Ref
-	// sub is the Subscription that is asked about; nil where the question is about
-	// another object.
+	// sub is the Subscription of the question; nil if the question is about another object.
 	sub *operatorsv1alpha1.Subscription
-	// path leads from the subject to what is being looked at.
+	// path leads from the subject to the current object.
 	path []Link
-	// shown keeps the versions that were looked at, so that a circle ends.
+	// shown holds the versions that were visited, so that a cycle ends.
 	shown map[Ref]bool
-	// unseen is shared by the stories of one question.
+	// unseen is shared by all stories of one question.
 	unseen *[]Unseen
 }
 
@@ -33,14 +32,14 @@ func newStory(o *Observation, subject Ref) *story {
 	return &story{Observation: o, subject: subject, shown: map[Ref]bool{}, unseen: &[]Unseen{}}
 }
 
-// to is the story one object further on.
+// to returns the story for the next object.
 func (s *story) to(object Ref, state, says string) *story {
 	next := *s
 	next.path = append(slices.Clip(slices.Clone(s.path)), Link{Object: object, State: state, Says: oneLine(says)})
 	return &next
 }
 
-// at is the object that is being looked at.
+// at returns the current object.
 func (s *story) at() Ref {
 	if len(s.path) == 0 {
 		return s.subject
@@ -48,14 +47,14 @@ func (s *story) at() Ref {
 	return s.path[len(s.path)-1].Object
 }
 
-// found makes a finding of what is being looked at.
+// found returns a finding about the current object.
 func (s *story) found(code string, severity Severity, cause string) *Finding {
 	return &Finding{
 		Code: code, Object: s.at(), Severity: severity, Cause: oneLine(cause), Chain: slices.Clone(s.path), Remedy: remedyOf(code),
 	}
 }
 
-// advising replaces the general remedy by one that fits the case; empty for none.
+// advising replaces the general remedy by one that fits the case; empty keeps it.
 func (f *Finding) advising(remedy string) *Finding {
 	if remedy != "" {
 		f.Remedy = sentence(remedy)
@@ -69,11 +68,10 @@ func (f *Finding) with(commands ...string) *Finding {
 	return f
 }
 
-// miss notes that objects of a resource would have been looked at, where they are
-// hidden. It says whether they are.
+// miss records that objects of a resource are needed, if they are hidden. It reports whether they are.
 func (s *story) miss(resource, namespace string) bool { return s.note(resource, namespace, false) }
 
-// missConfirmation notes the same of what would only confirm what can be seen.
+// missConfirmation does the same as miss for objects that would only confirm others.
 func (s *story) missConfirmation(resource, namespace string) bool {
 	return s.note(resource, namespace, true)
 }
@@ -88,7 +86,7 @@ func (s *story) note(resource, namespace string, minor bool) bool {
 		if u.Namespace == "" {
 			u.Namespace = namespace
 		}
-		// What failed for the moment can be asked for again; what is forbidden cannot.
+		// A temporary failure can be retried, while a missing permission remains.
 		u.Minor = minor && u.Why == WhyForbidden
 		same := func(known Unseen) bool { return known.Resource == u.Resource && known.Namespace == u.Namespace }
 		if i := slices.IndexFunc(*s.unseen, same); i < 0 {
@@ -121,8 +119,7 @@ func (s *story) catalog(ref Ref) *operatorsv1alpha1.CatalogSource {
 	return source
 }
 
-// saysHealthy says whether the Subscription that is asked about says that a catalog
-// serves.
+// saysHealthy reports whether the Subscription of the question reports a catalog as healthy.
 func (s *story) saysHealthy(catalog Ref) bool {
 	return s.sub != nil && slices.ContainsFunc(s.sub.Status.CatalogHealth, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
 		of := h.CatalogSourceRef
@@ -146,7 +143,7 @@ func (s *story) version(namespace, name string) *operatorsv1alpha1.ClusterServic
 	return csv
 }
 
-// groups are the OperatorGroups of a namespace; false when they cannot be seen.
+// groups returns the OperatorGroups of a namespace; false if they are hidden.
 func (s *story) groups(namespace string) ([]*operatorsv1.OperatorGroup, bool) {
 	var found []*operatorsv1.OperatorGroup
 	for i := range s.OperatorGroups {
@@ -165,7 +162,7 @@ func (s *story) deployment(namespace, name string) *appsv1.Deployment {
 	return d
 }
 
-// pods are those of a namespace that a selector selects, the oldest first.
+// pods returns the pods of a namespace that a selector selects, the oldest first.
 func (s *story) pods(namespace string, selector labels.Selector) []*corev1.Pod {
 	s.miss("pods", namespace)
 	var found []*corev1.Pod
@@ -183,8 +180,7 @@ func (s *story) pods(namespace string, selector labels.Selector) []*corev1.Pod {
 	return found
 }
 
-// warning is the newest warning about an object that has one of some reasons; empty for
-// none.
+// warning returns the newest warning about an object with one of some reasons; empty for none.
 func (s *story) warning(object Ref, reasons ...string) string {
 	var newest *corev1.Event
 	for i := range s.Events {
@@ -204,7 +200,7 @@ func (s *story) warning(object Ref, reasons ...string) string {
 	return newest.Message
 }
 
-// happened is when an Event was last seen.
+// happened returns the time at which an Event was last seen.
 func happened(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:

@@ -11,21 +11,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// leaseSlack is how much later than a Lease says it is taken for run out: the clocks of
-// two machines differ.
+// leaseSlack is the tolerance before a Lease counts as expired, since the clocks of two machines differ.
 const leaseSlack = 10 * time.Second
 
-// leases are what supervisors hold while they lead.
+// leases is the resource of the Leases that leading supervisors hold.
 const leases = "leases.coordination.k8s.io"
 
-// hidesLeases says whether it could not be seen if a supervisor leads.
+// hidesLeases reports whether the Leases of supervisors are hidden.
 func (s *story) hidesLeases() bool {
 	return slices.ContainsFunc(*s.unseen, func(u Unseen) bool { return u.Resource == leases })
 }
 
-// supervisor looks whether there is one that leads: without it nothing goes on, and
-// whatever statuses say may be old. Where its Lease is hidden, statuses are believed of
-// what has come to rest: an object that nobody looked at is found by itself.
+// supervisor checks whether a supervisor leads. Without one, nothing happens, and statuses may be outdated. If
+// its Lease is hidden, the statuses of idle objects are trusted. An object that no supervisor reconciled has a
+// finding of its own.
 func (s *story) supervisor() []*Finding {
 	if len(s.Leases) == 0 {
 		if s.missConfirmation(leases, "") {
@@ -47,7 +46,7 @@ func (s *story) supervisor() []*Finding {
 	return []*Finding{s.to(refTo(KindLease, last), "", "").leaderless(last)}
 }
 
-// leaderless is for a Lease that nobody holds any more.
+// leaderless returns the finding about a Lease without a current holder.
 func (s *story) leaderless(lease *coordinationv1.Lease) *Finding {
 	cause := fmt.Sprintf("no supervisor runs: Lease %s/%s ", lease.Namespace, lease.Name)
 	holder := s.holder(lease)
@@ -66,7 +65,7 @@ func (s *story) leaderless(lease *coordinationv1.Lease) *Finding {
 		advising(holder.remedy).with(holder.commands...).with(kubectl("get", s.at(), "-o yaml"))
 }
 
-// leads says whether whoever holds a Lease still does at a time.
+// leads reports whether the holder of a Lease still holds it at a time.
 func leads(l *coordinationv1.Lease, now time.Time) bool {
 	if holderOf(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return false

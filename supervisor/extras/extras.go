@@ -1,5 +1,5 @@
-// Package extras is what a Subscription asks for the Deployments of its operator that
-// spec.config has no field for.
+// Package extras reads the settings for an operator's Deployments that spec.config of a Subscription has no
+// field for.
 package extras
 
 import (
@@ -13,23 +13,22 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Extras are changes to Deployments that users need and the API of Subscriptions
-// does not offer.
+// Extras are changes to Deployments that users need and the API of Subscriptions does not offer.
 type Extras struct {
 	// Replicas is the number of pods of each Deployment.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Args are arguments appended to those of a container, by its name.
+	// Args are arguments appended to those of a container, by the container's name.
 	Args map[string][]string `json:"args,omitempty"`
 	// ImagePullSecrets are Secrets in the operator's namespace.
 	ImagePullSecrets []PullSecret `json:"imagePullSecrets,omitempty"`
-	// PriorityClassName is that of the pods.
+	// PriorityClassName is the priority class of the pods.
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// TopologySpreadConstraints replace those of the pods.
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 }
 
-// Of reads what a Subscription asks for; nothing where it has no annotation. The error
-// names the Subscription and the remedy.
+// Of returns the settings of a Subscription; the zero Extras if it has no annotation. The error names the
+// Subscription and the remedy.
 func Of(subscription metav1.Object) (Extras, error) {
 	text, ok := subscription.GetAnnotations()[api.AnnotationConfig]
 	if !ok {

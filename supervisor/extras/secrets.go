@@ -12,7 +12,7 @@ import (
 // PullSecret names a Secret, by its name alone or as pods do: {"name": "mirror"}.
 type PullSecret corev1.LocalObjectReference
 
-// UnmarshalJSON takes either form and no other.
+// UnmarshalJSON accepts both forms and no other.
 func (p *PullSecret) UnmarshalJSON(text []byte) error {
 	var ref struct {
 		Name string `json:"name"`

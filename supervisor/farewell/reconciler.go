@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// reconciler changes definitions whose pods are about to go.
+// reconciler changes definitions whose pods are terminating.
 type reconciler struct {
 	client client.Client
 	live   client.Reader
@@ -29,7 +29,7 @@ type reconciler struct {
 	leaves departures
 }
 
-// Reconcile looks at the pods behind one Service.
+// Reconcile handles the pods behind one Service.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var endpoints discoveryv1.EndpointSliceList
 	err := r.slices.List(ctx, &endpoints, client.InNamespace(req.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: req.Name})
@@ -39,7 +39,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	leaving, stay := webhook.Leaving(endpoints.Items)
 	due, after := r.leaves.due(req.NamespacedName, leaving, r.clock.Now())
 	if !stay || len(due) == 0 {
-		// Whoever comes to stand in for them is an event.
+		// A new pod of the Service causes an event.
 		return reconcile.Result{RequeueAfter: after}, nil
 	}
 	definitions, err := r.converted(ctx, req.NamespacedName, endpoints.Items)
@@ -58,8 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// converted are the names of the definitions that the owners of the endpoints convert by
-// the Service.
+// converted returns the names of the definitions that the owners of the endpoints convert through the Service.
 func (r *reconciler) converted(ctx context.Context, service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) ([]string, error) {
 	var names []string
 	for i := range endpoints {
@@ -83,7 +82,7 @@ func (r *reconciler) converted(ctx context.Context, service types.NamespacedName
 	return slices.Compact(names), nil
 }
 
-// part changes one definition, if it converts by the Service.
+// part changes one definition, if the Service converts it.
 func (r *reconciler) part(ctx context.Context, name string, service types.NamespacedName, pods []string) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, crd)
@@ -108,12 +107,12 @@ func (r *reconciler) part(ctx context.Context, name string, service types.Namesp
 	return nil
 }
 
-// departures remember since when pods are about to go. After a change of leader they are
-// seen for the first time again, for which there is time.
+// departures holds the times since when pods are terminating. After a change of leader, these times start
+// again, for which there is time.
 type departures map[types.NamespacedName]map[types.UID]time.Time
 
-// due are the names of the pods behind a Service to which nobody is led any more, and when
-// there will be more of them; zero for never.
+// due returns the names of the pods behind a Service that receive no new connections any more. after is the
+// time until there are more of them; zero for never.
 func (d departures) due(service types.NamespacedName, leaving map[types.UID]string, now time.Time) (pods []string, after time.Duration) {
 	seen := d[service]
 	delete(d, service)

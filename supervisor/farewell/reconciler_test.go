@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestDue waits for each pod until nobody is led to it, and forgets those that have gone.
+// TestDue checks that each pod is due after the delay, and that deleted pods are forgotten.
 func TestDue(t *testing.T) {
 	d, service, begun := departures{}, types.NamespacedName{Namespace: "mill", Name: "mill-service"}, time.Unix(1000, 0)
 	for _, step := range []struct {

@@ -23,28 +23,27 @@ import (
 )
 
 const (
-	// reconcileTimeout bounds one reconcile: pods do not wait longer.
+	// reconcileTimeout bounds one reconciliation: pods do not wait longer.
 	reconcileTimeout = 10 * time.Second
-	// conflictDelay is the pause after a write that met a newer definition.
+	// conflictDelay is the pause after a conflict with a newer definition.
 	conflictDelay = 50 * time.Millisecond
 )
 
 // Options configures the controller. The zero value works.
 type Options struct {
-	// Clock says for how long pods are about to go; the system clock when nil.
+	// Clock measures how long pods have been terminating; the system clock if nil.
 	Clock clock.PassiveClock
 }
 
-// endpoints is a cache of the EndpointSlices of operators. It is not the manager's, which
-// has those of catalogs.
+// endpoints is a cache of the EndpointSlices of operators. It is separate from the manager's cache, which has
+// those of catalogs.
 type endpoints struct{ cache.Cache }
 
-// GetCache is how the manager recognizes a cache and waits for it.
+// GetCache returns the cache, by which the manager recognizes it and waits for it.
 func (e endpoints) GetCache() cache.Cache { return e.Cache }
 
-// Setup adds the controller to a manager whose scheme knows operators.coreos.com/v1alpha1
-// and the kinds of Kubernetes itself. It works on the leader alone and fills its caches on
-// standbys too.
+// Setup adds the controller to a manager whose scheme knows operators.coreos.com/v1alpha1 and the kinds of
+// Kubernetes. It runs on the leader only, and fills its caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -53,7 +52,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		HTTPClient: mgr.GetHTTPClient(),
 		Scheme:     mgr.GetScheme(),
 		Mapper:     mgr.GetRESTMapper(),
-		// They have the labels of their Services.
+		// EndpointSlices have the labels of their Services.
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{
 			api.LabelManaged: "true", api.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
 		}),
@@ -72,7 +71,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind(c, &discoveryv1.EndpointSlice{},
 			handler.TypedEnqueueRequestsFromMapFunc[*discoveryv1.EndpointSlice, reconcile.Request](ofService))).
 		WithOptions(controller.Options{
-			// What it remembers is for one worker.
+			// The departures are not safe for concurrent use.
 			MaxConcurrentReconciles: 1,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   reconcileTimeout,
@@ -85,7 +84,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// ofService leads from endpoints to their Service.
+// ofService returns a request for the Service of an EndpointSlice.
 func ofService(_ context.Context, e *discoveryv1.EndpointSlice) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: e.Labels[discoveryv1.LabelServiceName]}}}
 }

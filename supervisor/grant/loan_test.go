@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// bank is where a lender keeps its roles; it is asked by nobody else.
+// bank returns a lender that creates roles in a fake API server without other clients.
 func bank(t *testing.T) *Lender {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -39,7 +39,7 @@ func bank(t *testing.T) *Lender {
 	}).Build())
 }
 
-// rights names the roles that are lent and bound.
+// rights returns the names of the roles that are granted and bound.
 func (l *Lender) rights(t *testing.T) []string {
 	t.Helper()
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
@@ -61,8 +61,7 @@ func (l *Lender) rights(t *testing.T) []string {
 	return names
 }
 
-// TestRightIsThereUntilTheLastGivesItBack has two checks look at one kind, and a
-// leader begin in the midst of it.
+// TestRightIsThereUntilTheLastGivesItBack runs two checks of one kind, and starts a leader during them.
 func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 	l := bank(t)
 	lamps := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
@@ -81,7 +80,7 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 			t.Errorf("%s: rights %v, want %v", when, got, names)
 		}
 	}
-	// What a process left that was killed.
+	// Objects that a killed process left behind.
 	for _, o := range leftovers("gone.example") {
 		if err := l.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -105,8 +104,7 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 	want("borrowed again and given back")
 }
 
-// TestForeignRoleIsLeft neither uses nor deletes what somebody else has made under the
-// name of a right.
+// TestForeignRoleIsLeft checks that a role of the same name from another owner is neither used nor deleted.
 func TestForeignRoleIsLeft(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
 	for _, foreign := range leftovers("lamps.example") {
@@ -129,8 +127,8 @@ func leftovers(definition string) []client.Object {
 	return []client.Object{role, binding}
 }
 
-// TestLacking tells a right that is lacking, for which one is lent, from what admission
-// refuses, which asking again with more rights does not change.
+// TestLacking distinguishes a missing permission, for which one is granted, from a refusal by admission, which
+// more permissions do not change.
 func TestLacking(t *testing.T) {
 	cups := schema.GroupResource{Group: "tea.example", Resource: "cups"}
 	for name, tt := range map[string]struct {
@@ -150,8 +148,7 @@ func TestLacking(t *testing.T) {
 	}
 }
 
-// TestWhatIsOwedIsGivenBack is about a server that refuses to take a right away, and does
-// so no more a moment later.
+// TestWhatIsOwedIsGivenBack uses a server that refuses to delete a grant at first.
 func TestWhatIsOwedIsGivenBack(t *testing.T) {
 	l := bank(t)
 	plain := l.client
@@ -175,7 +172,7 @@ func TestWhatIsOwedIsGivenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		giveBack()
-		<-time.After(2 * pauseOfClearing) // of the bubble's clock
+		<-time.After(2 * pauseOfClearing) // by the clock of the bubble
 		synctest.Wait()
 		if got := l.rights(t); len(got) > 0 {
 			t.Errorf("rights %v are left", got)
@@ -187,7 +184,7 @@ func TestWhatIsOwedIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestClearTriesAgain is about a server that is away when a leader begins.
+// TestClearTriesAgain uses a server that is not available when a leader starts.
 func TestClearTriesAgain(t *testing.T) {
 	l := bank(t)
 	for _, o := range leftovers("gone.example") {

@@ -18,12 +18,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// foreignUID is that of the objects which an administrator puts in the place of granted ones.
+// foreignUID is the UID of the objects that an administrator creates in place of granted ones.
 const foreignUID types.UID = "foreign"
 
-// replacing returns a client whose objects an administrator replaces just before each is
-// deleted, keeping the name. With sameVersion their UID alone differs, else their version alone.
-// Like the API server it deletes only what the preconditions are true of.
+// replacing returns a client whose objects an administrator replaces just before each is deleted, under the
+// same name. If sameVersion is true, only their UID differs, else only their version. Like the API server, it
+// deletes an object only if the preconditions hold.
 func replacing(plain client.Client, sameVersion bool) client.Client {
 	return interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake one can be watched
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -46,7 +46,7 @@ func replacing(plain client.Client, sameVersion bool) client.Client {
 	})
 }
 
-// stillThere reports whether the role and the binding of a right are there.
+// stillThere reports whether the role and the binding of a grant exist.
 func stillThere(t *testing.T, l *Lender, name string) bool {
 	t.Helper()
 	for _, o := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
@@ -58,8 +58,7 @@ func stillThere(t *testing.T, l *Lender, name string) bool {
 	return true
 }
 
-// TestReplacedGrantIsLeft has an administrator put roles of their own in the place of those of
-// a grant, at the moment when the grant is revoked or cleared.
+// TestReplacedGrantIsLeft replaces the roles of a grant at the moment when the grant is revoked or cleared.
 func TestReplacedGrantIsLeft(t *testing.T) {
 	const name = "chandlery-check-lamps.example"
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}

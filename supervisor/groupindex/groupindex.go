@@ -1,4 +1,4 @@
-// Package groupindex finds the OperatorGroups that reach a namespace, without a look at all others.
+// Package groupindex finds the OperatorGroups that reach a namespace, without reading all others.
 package groupindex
 
 import (
@@ -41,13 +41,13 @@ func Keys(o client.Object) []string {
 	return reach
 }
 
-// Reaching returns the groups that reach a namespace, those for all namespaces left out.
+// Reaching returns the groups that reach a namespace, except those for all namespaces.
 func Reaching(ctx context.Context, reader client.Reader, namespace string) ([]operatorsv1.OperatorGroup, error) {
 	return list(ctx, reader, namespace)
 }
 
-// Contenders returns the groups of other namespaces that reach a namespace which a group reaches: those
-// that could contend with it for an API. The objects are the cache's own and must not be changed.
+// Contenders returns the groups of other namespaces that share a reached namespace with a group, and could
+// compete with it for an API. The objects are those of the cache and must not be changed.
 func Contenders(ctx context.Context, reader client.Reader, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
 	keys := Keys(group)
 	switch {
@@ -72,7 +72,7 @@ func Contenders(ctx context.Context, reader client.Reader, group *operatorsv1.Op
 	return found, nil
 }
 
-// contenders returns of some groups those of other namespaces that were not seen before.
+// contenders returns the groups of other namespaces that were not seen before.
 func contenders(group *operatorsv1.OperatorGroup, groups []operatorsv1.OperatorGroup, seen map[types.UID]bool) []operatorsv1.OperatorGroup {
 	var out []operatorsv1.OperatorGroup
 	for i := range groups {

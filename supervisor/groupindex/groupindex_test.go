@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 )
 
-// group is the OperatorGroup of a namespace.
+// group returns the OperatorGroup of a namespace.
 func group(namespace string, targets ...string) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own", UID: types.UID(namespace)},

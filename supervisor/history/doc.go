@@ -1,7 +1,7 @@
-// Package history says where an InstallPlan stands, as its Subscriptions tell it, and
-// keeps on each Subscription the ledger of what its plans went through.
+// Package history derives the stage of an InstallPlan from the status of its Subscriptions. It records on each
+// Subscription the transitions of its plans in a ledger.
 //
-// It is pure. The controller of Subscriptions writes the ledger, that of InstallPlans
-// waits until the Subscriptions show what is so before it goes on, and the command line
-// prints what is written. They meet here and in the API objects.
+// It is pure. The controller of Subscriptions writes the ledger. The controller of InstallPlans waits until the
+// Subscriptions show the current stage before it continues. The command line prints the ledger. They share only
+// this package and the API objects.
 package history

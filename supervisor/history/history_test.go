@@ -27,7 +27,7 @@ func notInstalled(reason operatorsv1alpha1.InstallPlanConditionReason) operators
 	return operatorsv1alpha1.InstallPlanCondition{Type: operatorsv1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse, Reason: reason}
 }
 
-// stages are the plans that there can be, with what is said of them.
+// stages returns a plan for each stage.
 func stages() map[history.Stage]*operatorsv1alpha1.InstallPlan {
 	return map[history.Stage]*operatorsv1alpha1.InstallPlan{
 		{Phase: "", Reason: "InstallPlanNotYetReconciled"}:      installPlan(""),

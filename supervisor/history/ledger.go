@@ -12,51 +12,50 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// MaxTransitions bounds a ledger. An update makes about four, so that it reaches back
+// MaxTransitions is the maximum length of a ledger. An update adds about four transitions, so a ledger holds
 // some fifteen updates.
 const MaxTransitions = 64
 
-// maxText bounds, in bytes, what is read of an annotation: all annotations of an
-// object together can have no more.
+// maxText is the maximum size of an annotation that is read, in bytes. It is the limit for all annotations of
+// an object together.
 const maxText = 256 << 10
 
-// Observed says how a transition was seen.
+// Observed is how a transition was observed.
 type Observed string
 
-// The ways of seeing a transition.
+// The values of Observed.
 const (
-	// Live: the plan was still at the stage when the Subscription told it.
+	// Live means that the plan was still at the stage when the Subscription recorded it.
 	Live Observed = "live"
-	// Afterwards: the plan had gone on, or nobody was there to see it.
+	// Afterwards means that the plan had already left the stage, or that no supervisor observed it.
 	Afterwards Observed = "afterwards"
 )
 
-// Transition is one step of a plan from a stage to another, as a Subscription told it.
+// Transition is one step of a plan from one stage to another, as a Subscription recorded it.
 type Transition struct {
-	// Sequence counts the transitions of a Subscription, from 1 on and without gaps.
+	// Sequence is the number of the transition of a Subscription, from 1 and without gaps.
 	Sequence int64 `json:"seq"`
-	// Plan and UID name the InstallPlan.
+	// Plan and UID identify the InstallPlan.
 	Plan string    `json:"plan"`
 	UID  types.UID `json:"uid"`
-	// Version is the resource version of the plan with which it was seen at this
-	// stage.
+	// Version is the resource version of the plan when it was seen at this stage.
 	Version string `json:"version,omitempty"`
 	// Phase and Reason are the stage.
 	Phase  string `json:"phase"`
 	Reason string `json:"reason,omitempty"`
-	// Time is when it was seen, to the second.
+	// Time is when the stage was seen, to the second.
 	Time metav1.Time `json:"time"`
-	// Observed says how it was seen.
+	// Observed is how the transition was observed.
 	Observed Observed `json:"observed"`
 }
 
-// Stage is where the plan got to.
+// Stage returns the stage after the transition.
 func (t Transition) Stage() Stage { return Stage{Phase: t.Phase, Reason: t.Reason} }
 
-// Ledger is what the plans of a Subscription went through, the oldest first.
+// Ledger holds the transitions of the plans of a Subscription, the oldest first.
 type Ledger []Transition
 
-// Read reads the ledger of a Subscription; empty when it has none.
+// Read returns the ledger of a Subscription; empty if it has none.
 func Read(subscription metav1.Object) (Ledger, error) {
 	text := subscription.GetAnnotations()[api.AnnotationTransitions]
 	if text == "" {
@@ -74,7 +73,7 @@ func Read(subscription metav1.Object) (Ledger, error) {
 	return l, nil
 }
 
-// Last is the newest transition; nil when there is none.
+// Last returns the newest transition; nil if there is none.
 func (l Ledger) Last() *Transition {
 	if len(l) == 0 {
 		return nil
@@ -82,7 +81,7 @@ func (l Ledger) Last() *Transition {
 	return &l[len(l)-1]
 }
 
-// LastOf is the newest transition of a plan; nil when there is none.
+// LastOf returns the newest transition of a plan; nil if there is none.
 func (l Ledger) LastOf(plan types.UID) *Transition {
 	for i := len(l) - 1; i >= 0; i-- {
 		if l[i].UID == plan {
@@ -92,8 +91,8 @@ func (l Ledger) LastOf(plan types.UID) *Transition {
 	return nil
 }
 
-// Ahead says whether the ledger has a transition of the plan that a status refers to
-// which that status has yet to tell: the ledger is written first.
+// Ahead reports whether the ledger has a transition of the plan of a status that the status does not show yet.
+// The ledger is written first.
 func (l Ledger) Ahead(status *operatorsv1alpha1.SubscriptionStatus) bool {
 	ref := status.InstallPlanRef
 	if ref == nil {
@@ -103,23 +102,23 @@ func (l Ledger) Ahead(status *operatorsv1alpha1.SubscriptionStatus) bool {
 	return last != nil && Version(last.Version) > Version(ref.ResourceVersion)
 }
 
-// Append gives the ledger with one more transition, which gets the next number. A
-// ledger that is full loses its oldest one. The ledger itself stays as it is.
+// Append returns the ledger with one more transition, which gets the next number. A full ledger loses its
+// oldest transition. Append does not change the ledger itself.
 func (l Ledger) Append(t Transition) Ledger {
 	t.Sequence = 1
 	if last := l.Last(); last != nil {
-		// What somebody else has written there may be any number.
+		// Another writer may have written any number.
 		t.Sequence = min(max(last.Sequence, 0), math.MaxInt64-1) + 1
 	}
 	longer := append(append(Ledger{}, l...), t)
 	return longer[max(0, len(longer)-MaxTransitions):]
 }
 
-// Text is the value of the annotation.
+// Text returns the value of the annotation.
 func (l Ledger) Text() string {
 	text, err := json.Marshal(l)
 	if err != nil {
-		// A list of structs of texts, numbers and times always marshals.
+		// The encoding of a list of structs of texts, numbers and times never fails.
 		return ""
 	}
 	return string(text)

@@ -8,26 +8,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PhaseMissing takes the place of a phase where a plan is gone that a Subscription
-// still refers to.
+// PhaseMissing is the phase of a deleted plan to which a Subscription still refers.
 const PhaseMissing = "Missing"
 
-// Stage is where an InstallPlan stands. A plan whose message alone changes stays at
-// its stage.
+// Stage is the stage of an InstallPlan. A change of the message alone does not change the stage.
 type Stage struct {
-	// Phase is that of the plan, or PhaseMissing.
+	// Phase is the phase of the plan, or PhaseMissing.
 	Phase string
-	// Reason is that of the Subscription's condition: empty when there is none,
-	// which is so for a plan that is Complete.
+	// Reason is the reason of the Subscription's condition. It is empty if there is no condition, as for a plan that
+	// is Complete.
 	Reason string
 }
 
-// Missing is the stage of a plan that is gone.
+// Missing returns the stage of a deleted plan.
 func Missing() Stage {
 	return Stage{Phase: PhaseMissing, Reason: operatorsv1alpha1.ReferencedInstallPlanNotFound}
 }
 
-// StageOf gives the stage of a plan that is there.
+// StageOf returns the stage of an existing plan.
 func StageOf(p *operatorsv1alpha1.InstallPlan) Stage {
 	switch phase := p.Status.Phase; phase {
 	case operatorsv1alpha1.InstallPlanPhaseComplete:
@@ -44,8 +42,8 @@ func StageOf(p *operatorsv1alpha1.InstallPlan) Stage {
 	}
 }
 
-// Condition is the type of the condition of a Subscription that tells a stage; empty
-// for a plan that is Complete, which no condition tells.
+// Condition returns the type of the Subscription's condition for a stage. It is empty for a plan that is
+// Complete, which has no condition.
 func (s Stage) Condition() operatorsv1alpha1.SubscriptionConditionType {
 	switch s.Phase {
 	case string(operatorsv1alpha1.InstallPlanPhaseComplete):
@@ -59,8 +57,7 @@ func (s Stage) Condition() operatorsv1alpha1.SubscriptionConditionType {
 	}
 }
 
-// Shown gives the stage that the status of a Subscription tells, of the plan that it
-// refers to; false when it refers to none.
+// Shown returns the stage that the status of a Subscription shows for its plan; false if it refers to no plan.
 func Shown(status *operatorsv1alpha1.SubscriptionStatus) (Stage, bool) {
 	if status.InstallPlanRef == nil {
 		return Stage{}, false
@@ -85,15 +82,15 @@ func Shown(status *operatorsv1alpha1.SubscriptionStatus) (Stage, bool) {
 	return Stage{Phase: string(operatorsv1alpha1.InstallPlanPhaseComplete)}, true
 }
 
-// Shows says whether the status of a Subscription tells the stage that a plan is at:
-// whether the Subscription has acknowledged it.
+// Shows reports whether the status of a Subscription shows the stage of a plan. The Subscription has then
+// acknowledged it.
 func Shows(status *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) bool {
 	stage, refers := Shown(status)
 	return refers && status.InstallPlanRef.UID == p.UID && stage == StageOf(p)
 }
 
-// Version is a resource version as a number, which only grows for one resource; zero
-// for what is none.
+// Version returns a resource version as a number, which only increases for one resource; zero for an invalid
+// one.
 func Version(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package impersonate acts with the rights of ServiceAccounts: those that OperatorGroups name,
-// so that nobody gets more from an operator than such an account may give.
+// Package impersonate acts with the permissions of ServiceAccounts. OperatorGroups name these accounts, so that
+// an operator gets no more permissions than its account has.
 package impersonate
 
 import (
@@ -11,12 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxClients bounds how many accounts' clients are kept.
+// maxClients is the maximum number of accounts whose clients are cached.
 const maxClients = 64
 
-// Accounts gives clients that act with the rights of ServiceAccounts. What they
-// write passes the same checks as all writes of this process: a copy of its
-// configuration keeps them.
+// Accounts returns clients that act with the permissions of ServiceAccounts. Their writes pass the same checks
+// as all writes of this process, since a copy of its configuration has them.
 type Accounts struct {
 	config  *rest.Config
 	make    client.NewClientFunc
@@ -26,13 +25,12 @@ type Accounts struct {
 	clients map[types.NamespacedName]client.Client
 }
 
-// New makes its clients from a configuration, all with the
-// same options.
+// New returns Accounts whose clients have the same configuration and options.
 func New(config *rest.Config, newClient client.NewClientFunc, options client.Options) *Accounts {
 	return &Accounts{config: config, make: newClient, options: options, clients: map[types.NamespacedName]client.Client{}}
 }
 
-// As gives the client of an account.
+// As returns the client of an account.
 func (i *Accounts) As(name types.NamespacedName) (client.Client, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -46,7 +44,7 @@ func (i *Accounts) As(name types.NamespacedName) (client.Client, error) {
 		return nil, fmt.Errorf("making a client for ServiceAccount %s: %w", name, err)
 	}
 	if len(i.clients) >= maxClients {
-		// They are made again when they are needed again.
+		// The clients are created again when they are needed.
 		clear(i.clients)
 	}
 	i.clients[name] = c

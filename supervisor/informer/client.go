@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxComplete bounds how many trimmed objects of a list are read at the API server.
+// maxComplete is the maximum number of trimmed objects of a list that are read from the API server.
 const maxComplete = 32
 
-// NewClient makes the client of a manager. It reads from the cache, and at the API server
-// the objects of which the cache lacks a part.
+// NewClient returns the client of a manager. It reads from the cache, and reads the objects that the cache
+// holds incompletely from the API server.
 func NewClient(cfg *rest.Config, options client.Options) (client.Client, error) {
 	cached, err := client.New(cfg, options)
 	if err != nil {
@@ -39,8 +39,7 @@ func (c *completing) Get(ctx context.Context, key client.ObjectKey, into client.
 	return Reader{Cached: c.Client, Live: c.live}.Get(ctx, key, into, opts...)
 }
 
-// Reader reads single objects from a cache, and at the API server those of which the cache
-// lacks a part.
+// Reader reads single objects from a cache, and those that the cache holds incompletely from the API server.
 type Reader struct{ Cached, Live client.Reader }
 
 // Get reads an object.
@@ -48,7 +47,7 @@ func (r Reader) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	if err := r.Cached.Get(ctx, key, into, opts...); err != nil || !Trimmed(into) {
 		return err //nolint:wrapcheck // the reader's own error, which callers look at
 	}
-	// A reply is decoded over what is there, and what the cache gave may be shared with it.
+	// A reply is decoded into the existing value, and the object from the cache may be shared with it.
 	target := reflect.ValueOf(into).Elem()
 	kind := into.GetObjectKind().GroupVersionKind()
 	target.SetZero()
@@ -56,8 +55,8 @@ func (r Reader) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return r.Live.Get(ctx, key, into) //nolint:wrapcheck // the reader's own error, which callers look at
 }
 
-// Complete replaces the trimmed objects of a list from a cache by those of the API server.
-// Objects that matter come first; it is an error if there are more of those than it reads.
+// Complete replaces the trimmed objects of a list from a cache by those of the API server. Objects that matter
+// come first. It returns an error if there are more of those than it reads.
 func Complete[T any, P interface {
 	*T
 	client.Object

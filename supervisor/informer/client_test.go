@@ -17,8 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// readers returns a cache with transformed objects, and the API server that has them whole
-// and counts reads.
+// readers returns a cache with transformed objects, and an API server that has them whole and counts reads.
 func readers(t *testing.T, objects ...client.Object) (cached, live client.Client, reads *int) {
 	t.Helper()
 	reads = new(int)
@@ -40,7 +39,7 @@ func readers(t *testing.T, objects ...client.Object) (cached, live client.Client
 	return builder.Build(), live, reads
 }
 
-// TestGetReadsWholeObjects never gives an object that lacks a part.
+// TestGetReadsWholeObjects checks that no returned object lacks a part.
 func TestGetReadsWholeObjects(t *testing.T) {
 	spec := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "kettle:v1"}}}}}
 	for _, tt := range []struct {
@@ -69,7 +68,7 @@ func TestGetReadsWholeObjects(t *testing.T) {
 	}
 }
 
-// TestCompleteReadsWholeLists has roles that are too large for the cache, more than are read.
+// TestCompleteReadsWholeLists uses roles that are too large for the cache, more than Complete reads.
 func TestCompleteReadsWholeLists(t *testing.T) {
 	var objects []client.Object
 	rules := []rbacv1.PolicyRule{{ResourceNames: strings.Split(text(16<<10), "")}} // 48 KiB of Protobuf

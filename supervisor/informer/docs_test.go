@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// row is a watched kind as the documentation shows it.
+// row returns a watched kind as the documentation shows it.
 func row(w informer.Watched) string {
 	kind := w.Kind
 	if w.Group != "" {

@@ -25,23 +25,22 @@ import (
 )
 
 const (
-	// maxFrame is up to what size an event of a watch passes as it is, in bytes.
+	// maxFrame is the maximum size of a watch event that is not reduced, in bytes.
 	maxFrame = 64 << 10
-	// maxReduced is up to what size an event is reduced. client-go refuses larger ones.
+	// maxReduced is the maximum size of an event that is reduced, in bytes. client-go refuses larger ones.
 	maxReduced = 16 << 20
-	// maxKept is how large a buffer is kept for the next event: API servers store no object
-	// that is larger.
+	// maxKept is the maximum size of a buffer that is kept for the next event, in bytes. API servers store no larger
+	// object.
 	maxKept = 2 << 20
-	// headSize is the length of what precedes an event in protobuf, which is its size.
+	// headSize is the length of the prefix of an event in protobuf, which holds its size.
 	headSize = 4
 )
 
-// ReduceWatches makes the clients of a configuration reduce large events of watches before
-// they are decoded, for the kinds that tenants create. What is left is what Transform leaves.
+// ReduceWatches makes the clients of a configuration reduce large events of watches before they are decoded,
+// for the kinds that tenants create. The result has the fields that Transform keeps.
 //
-// The decoder of each watch keeps a buffer as large as the largest event that it has read, as
-// long as the watch lasts. Here one buffer serves all watches in protobuf, and those in JSON
-// keep none. One large event at a time is decoded whole.
+// The decoder of each watch keeps a buffer as large as its largest event, until the watch ends. Here one buffer
+// serves all watches in protobuf, and watches in JSON keep none. One large event at a time is decoded whole.
 func ReduceWatches(cfg *rest.Config) error {
 	r, err := newFrameReducer()
 	if err != nil {
@@ -65,7 +64,7 @@ func newFrameReducer() (*frameReducer, error) {
 	}, nil
 }
 
-// reducingTransport reduces what watches reply.
+// reducingTransport reduces the replies to watches.
 type reducingTransport struct {
 	next    http.RoundTripper
 	reducer *frameReducer
@@ -93,8 +92,7 @@ func (t *reducingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	return resp, nil
 }
 
-// kindAt returns the kind of the resource at a path of the API, and whether tenants create
-// objects of it.
+// kindAt returns the kind of the resource at a path of the API, and whether tenants create objects of it.
 func kindAt(path string) (kind schema.GroupKind, created bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	resource := parts[len(parts)-1]
@@ -119,7 +117,7 @@ type frameReducer struct {
 	buffer []byte
 }
 
-// readProtobuf reads an event of a size and returns it reduced, with its size in front.
+// readProtobuf reads an event of a size and returns it reduced, with its size as prefix.
 func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupKind) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +142,7 @@ func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupK
 	return append(head, frame...), nil
 }
 
-// reduceJSON returns an event reduced, or as it is where that is not possible.
+// reduceJSON returns an event reduced, or unchanged if it cannot be reduced.
 func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,9 +158,9 @@ func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
 	return reduced
 }
 
-// reduce reduces the object of an event, and reports whether that was possible. It is not for
-// objects of kinds that are not known, nor for what API servers say about the watch. An object
-// of which a part was cut before bears AnnotationTrimmed.
+// reduce reduces the object of an event, and reports whether that was possible. It does not reduce objects of
+// unknown kinds, nor messages of the API server about the watch. An object from which a part was cut before
+// bears AnnotationTrimmed.
 func (r *frameReducer) reduce(event *metav1.WatchEvent, serializer runtime.Serializer, kind schema.GroupKind, cut bool) bool {
 	object, gvk, err := serializer.Decode(event.Object.Raw, nil, nil)
 	if err != nil {
@@ -189,13 +187,13 @@ func (r *frameReducer) reduce(event *metav1.WatchEvent, serializer runtime.Seria
 	return true
 }
 
-// protobufFrames are the events of a watch in protobuf, each with its size in front.
+// protobufFrames are the events of a watch in protobuf, each prefixed with its size.
 type protobufFrames struct {
 	io.ReadCloser
 
 	kind    schema.GroupKind
 	reducer *frameReducer
-	// ready is read next, and then as many bytes as they are of an event that passes.
+	// ready is read next, and then the remaining bytes of an event that is not reduced.
 	ready   []byte
 	passing int
 }
@@ -215,7 +213,7 @@ func (f *protobufFrames) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // client-go looks at it
 }
 
-// next begins with the next event.
+// next starts with the next event.
 func (f *protobufFrames) next() error {
 	head := make([]byte, headSize)
 	if _, err := io.ReadFull(f.ReadCloser, head); err != nil {
@@ -265,7 +263,7 @@ func (f *jsonFrames) next() error {
 	return nil
 }
 
-// take moves the beginning of what is ready, and keeps nothing of what was read to its end.
+// take moves the beginning of ready to p. It releases a buffer that was read to its end.
 func take(p []byte, ready *[]byte) int {
 	n := copy(p, *ready)
 	if *ready = (*ready)[n:]; len(*ready) == 0 {

@@ -33,7 +33,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// known returns a scheme with all kinds that are watched, whole and as metadata.
+// known returns a scheme with all watched kinds, whole and as metadata.
 func known(t *testing.T) *kruntime.Scheme {
 	t.Helper()
 	known, err := scheme.New()
@@ -70,8 +70,7 @@ func inJSON(t *testing.T, event watch.EventType, o kruntime.Object) []byte {
 	return append(frame, '\n')
 }
 
-// stream is an API server that sends the same events to every watch, and then nothing until
-// the watch ends.
+// stream starts an API server that sends the same events to every watch, and then nothing until the watch ends.
 func stream(t *testing.T, media string, events ...[]byte) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -88,7 +87,7 @@ func stream(t *testing.T, media string, events ...[]byte) *rest.Config {
 	return &rest.Config{Host: server.URL + "/behind/a/proxy"}
 }
 
-// watchWhole begins to watch a kind.
+// watchWhole starts a watch of a kind.
 func watchWhole(ctx context.Context, t *testing.T, cfg *rest.Config, gvk schema.GroupVersionKind, resource string) watch.Interface {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(cfg)
@@ -136,8 +135,8 @@ var (
 	subscriptions = operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind)
 )
 
-// TestReducedWatches has API servers that send large and small objects: of large ones of
-// kinds that tenants create arrives what is kept, all else as it is.
+// TestReducedWatches uses API servers that send large and small objects. Large objects of kinds that tenants
+// create arrive reduced, and others unchanged.
 func TestReducedWatches(t *testing.T) {
 	small := corev1.PodSpec{Containers: []corev1.Container{{Name: "kettle", Image: "kettle:v1"}}}
 	huge := corev1.PodSpec{NodeName: "one", Containers: []corev1.Container{{Name: "kettle", Env: []corev1.EnvVar{{Value: text(large)}}}}}
@@ -207,7 +206,7 @@ func TestReducedWatches(t *testing.T) {
 	}
 }
 
-// TestReducedWatchesOfMetadata has a Service with large labels, of which metadata is watched.
+// TestReducedWatchesOfMetadata uses a Service with large labels, of which the metadata is watched.
 func TestReducedWatchesOfMetadata(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -233,8 +232,8 @@ func TestReducedWatchesOfMetadata(t *testing.T) {
 	}
 }
 
-// TestReducedWatchesKeepNoBuffers has many watches that read a large object and then wait, as
-// nearly always: what remains does not grow with the size of the object.
+// TestReducedWatchesKeepNoBuffers starts many watches that read a large object and then wait, as watches
+// usually do. The remaining memory does not grow with the size of the object.
 func TestReducedWatchesKeepNoBuffers(t *testing.T) {
 	const (
 		watches = 16
@@ -272,10 +271,10 @@ func TestReducedWatchesKeepNoBuffers(t *testing.T) {
 	}
 }
 
-// live returns the bytes of the heap that are in use.
+// live returns the number of bytes of the heap that are in use.
 func live() uint64 {
 	var stats runtime.MemStats
-	// What pools hold survives one collection.
+	// The content of pools survives one collection.
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&stats)

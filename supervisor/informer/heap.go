@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// heapSize returns how many bytes of memory a value takes with all that it refers to, rounded
-// up as Go allocates. Beyond a size it may return less, but more than that size.
+// heapSize returns the memory of a value with all that it refers to, in bytes, rounded up as Go allocates.
+// Beyond most, it may return less than the actual size, but more than most.
 //
-// The encoding of an object says little of that: an empty element of a list is two bytes in
-// protobuf, and has the size of a whole struct in memory.
+// The size of an object's encoding is no measure: an empty element of a list takes two bytes in protobuf, and a
+// whole struct in memory.
 func heapSize[T any](value *T, most int) int {
 	v := reflect.ValueOf(value).Elem()
 	return sizeOfType(v.Type()) + referenced(v, most)
 }
 
-// referenced returns the size of what a value refers to.
+// referenced returns the size of the values that a value refers to.
 func referenced(v reflect.Value, most int) int {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		// All times share their time zone.
@@ -36,7 +36,7 @@ func referenced(v reflect.Value, most int) int {
 	}
 }
 
-// ofElements does so for what has elements, up to a size.
+// ofElements returns the size of the elements of a value, up to most.
 func ofElements(v reflect.Value, most int) (sum int) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -61,7 +61,7 @@ func sizeOfType(t reflect.Type) int {
 	return int(t.Size())
 }
 
-// allocated returns what Go allocates for a number of bytes, or somewhat more.
+// allocated returns the number of bytes that Go allocates for a size, or somewhat more.
 func allocated(bytes int) int {
 	if bytes == 0 {
 		return 0
@@ -69,8 +69,8 @@ func allocated(bytes int) int {
 	return (bytes + bytes/8 + 15) &^ 7
 }
 
-// mapSize returns what Go allocates for a map. Tables have a power of two of slots, of which
-// at most seven eighths are taken, and a byte for each.
+// mapSize returns the number of bytes that Go allocates for a map. Tables have a power of two of slots, of
+// which at most seven eighths are used, and a byte for each.
 func mapSize(entries, entry int) int {
 	const header, group = 48, 8
 	if entries == 0 {

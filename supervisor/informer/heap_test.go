@@ -22,7 +22,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// short returns a map with a number of entries, which are as short as they can be.
+// short returns a map with a number of entries of minimum length.
 func short(n int) map[string]string {
 	m := make(map[string]string, n)
 	for i := range n {
@@ -31,8 +31,8 @@ func short(n int) map[string]string {
 	return m
 }
 
-// packed are objects of the kinds that tenants create, with lists and maps of many elements
-// that have few bytes, or none, in their encoding.
+// packed returns objects of the kinds that tenants create. Their lists and maps have many elements that take
+// few bytes, or none, in their encoding.
 func packed(n int) map[string][]client.Object {
 	managed := func() metav1.ObjectMeta { return metav1.ObjectMeta{Labels: map[string]string{"olm.managed": "true"}} }
 	deployment := func(spec corev1.PodSpec) client.Object {
@@ -85,8 +85,8 @@ func packed(n int) map[string][]client.Object {
 	}
 }
 
-// TestTransformBoundsHeap has objects whose lists and maps have many elements and few bytes,
-// and measures the memory that the objects take after Transform.
+// TestTransformBoundsHeap measures the memory of objects after Transform. The lists and maps of the objects
+// have many elements and few bytes.
 func TestTransformBoundsHeap(t *testing.T) {
 	for _, size := range []struct{ elements, entries int }{{0, 20}, {0, 400}, {60, 20}, {400, 0}, {4000, 0}} {
 		whole := packed(size.elements)
@@ -132,8 +132,8 @@ func fillShort(o client.Object, n int) {
 	o.SetFinalizers(finalizers)
 }
 
-// heapOf returns how many bytes of memory one of many copies of an object takes, as an API
-// server sends them and Transform leaves them.
+// heapOf returns the memory of one of many copies of an object, in bytes, as an API server sends them and
+// Transform changes them.
 func heapOf(t *testing.T, o client.Object) uint64 {
 	t.Helper()
 	const copies = 40
@@ -152,8 +152,8 @@ func heapOf(t *testing.T, o client.Object) uint64 {
 	return (max(after, before) - before) / copies
 }
 
-// decoderOf returns a function that decodes an object again and again: from protobuf, or from
-// JSON where its kind has no other encoding.
+// decoderOf returns a function that decodes an object repeatedly: from protobuf, or from JSON if its kind has
+// no other encoding.
 func decoderOf(t *testing.T, o client.Object) func() any {
 	t.Helper()
 	type message interface {

@@ -9,17 +9,16 @@ import (
 	"slices"
 )
 
-// space is what JSON allows between values.
+// space holds the characters that JSON allows between values.
 const space = " \t\r\n"
 
-// valueEnd finds the end of a JSON value that comes in parts. It does not check that the value is
-// right.
+// valueEnd finds the end of a JSON value that arrives in parts. It does not validate the value.
 type valueEnd struct {
 	depth                  int
 	begun, quoted, escaped bool
 }
 
-// add returns where in the next part the value ends; -1 when it goes on.
+// add returns the position in the next part at which the value ends; -1 if it continues.
 func (v *valueEnd) add(part []byte) int {
 	for i := 0; i < len(part); i++ {
 		if v.quoted {
@@ -54,7 +53,7 @@ func (v *valueEnd) add(part []byte) int {
 	return -1
 }
 
-// closeBracket returns where the value ends when a bracket closes at a place; -1 when it goes on. A
+// closeBracket returns the position at which the value ends if a bracket closes there; -1 if it continues. A
 // bracket that the value has not opened is not part of it.
 func (v *valueEnd) closeBracket(at int) int {
 	if v.depth == 0 {
@@ -67,7 +66,7 @@ func (v *valueEnd) closeBracket(at int) int {
 	return -1
 }
 
-// stringEnd returns where in a part the string ends that has begun; -1 when it goes on.
+// stringEnd returns the position in a part at which the current string ends; -1 if it continues.
 func (v *valueEnd) stringEnd(part []byte) int {
 	for i := 0; i < len(part); i++ {
 		if v.escaped {
@@ -90,7 +89,7 @@ func (v *valueEnd) stringEnd(part []byte) int {
 
 var errNoValue = errors.New("an event of a watch begins with a closing bracket")
 
-// readValue reads a JSON value of a stream, without the space before it.
+// readValue reads a JSON value from a stream, without the space before it.
 func readValue(from *bufio.Reader) ([]byte, error) {
 	var (
 		end   valueEnd
@@ -129,9 +128,9 @@ func readValue(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// cutConfig replaces the configuration of the Subscription of an event by null, and reports
-// whether it did. It does so when the configuration is larger than an event that passes as it
-// is: decoded, that exceeds what Transform leaves.
+// cutConfig replaces the configuration of a Subscription in an event by null, and reports whether it did. It
+// does so if the configuration is larger than an event that is not reduced. Decoded, such a configuration
+// exceeds the bounds of Transform.
 func cutConfig(event []byte) (short []byte, cut bool) {
 	begin, end := 0, len(event)
 	for _, key := range []string{"object", "spec", "config"} {
@@ -146,8 +145,8 @@ func cutConfig(event []byte) (short []byte, cut bool) {
 	return slices.Concat(event[:begin], []byte("null"), event[end:]), true
 }
 
-// member returns where the value of a key begins and ends in the object that begins in text at
-// a place; -1 for both when there is none.
+// member returns the positions at which the value of a key begins and ends in the object that begins in text at
+// a position; -1 for both if there is none.
 func member(text []byte, at int, key string) (begin, end int) {
 	if at = skipSpace(text, at); at == len(text) || text[at] != '{' {
 		return -1, -1
@@ -176,7 +175,7 @@ func member(text []byte, at int, key string) (begin, end int) {
 	}
 }
 
-// skipSpace returns where the space ends that begins at a place.
+// skipSpace returns the position after the space that begins at a position.
 func skipSpace(text []byte, at int) int {
 	return len(text) - len(bytes.TrimLeft(text[at:], space))
 }

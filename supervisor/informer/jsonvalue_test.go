@@ -52,7 +52,7 @@ func TestReadValue(t *testing.T) {
 	}
 }
 
-// FuzzReadValue compares with a decoder.
+// FuzzReadValue compares readValue with a decoder.
 func FuzzReadValue(f *testing.F) {
 	f.Add([]byte(`{"type":"ADDED","object":{"spec":{"config":{"env":[{"name":"\"A\\"}]}}}}`), []byte(`{"a":[1,true,null,"\u0041"]}`))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
@@ -108,8 +108,8 @@ func TestCutConfig(t *testing.T) {
 	}
 }
 
-// BenchmarkReduceJSON reduces the event of a Subscription of 1 MiB, and decodes it once, which is
-// the least that an informer which keeps everything does.
+// BenchmarkReduceJSON reduces the event of a Subscription of 1 MiB. For comparison it decodes the event once,
+// the minimum work of an informer without reduction.
 func BenchmarkReduceJSON(b *testing.B) {
 	sub := operatorsv1alpha1.Subscription{
 		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.SubscriptionKind},

@@ -6,30 +6,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Creator is who may create objects of a kind, and so chooses how many and how large.
+// Creator is who may create objects of a kind, and so determines their number and size.
 type Creator string
 
 // The creators.
 const (
-	// ByEdit are those with the ClusterRole edit in a namespace.
+	// ByEdit are users with the ClusterRole edit in a namespace.
 	ByEdit Creator = "edit"
-	// ByAdmin are those with the ClusterRole admin in a namespace.
+	// ByAdmin are users with the ClusterRole admin in a namespace.
 	ByAdmin Creator = "admin"
 	// ByCluster are components of the cluster, for objects that tenants create.
 	ByCluster Creator = "the cluster, for objects of `edit`"
-	// ByAdministrators are administrators of the cluster, and the supervisor for bundles of
-	// catalogs that they chose.
+	// ByAdministrators are administrators of the cluster, and the supervisor for bundles of catalogs that the
+	// administrators chose.
 	ByAdministrators Creator = "administrators, bundles"
 )
 
-// Form is in what form a kind is watched.
+// Form is the form in which a kind is watched.
 type Form string
 
 // The forms.
 const (
-	// Whole is the object.
+	// Whole means the whole object.
 	Whole Form = "whole"
-	// Metadata is the metadata of the object alone.
+	// Metadata means only the metadata of the object.
 	Metadata Form = "metadata"
 )
 
@@ -37,18 +37,16 @@ const (
 type Watched struct {
 	Group, Resource, Kind string
 	Form                  Form
-	// Selector is the label by which objects are selected; empty for all. A tenant can set
-	// it where the tenant can create the object.
+	// Selector is the label that selects objects; empty for all. A tenant who can create an object can set its label.
 	Selector string
 	Creator  Creator
-	// Bytes is how much memory an object takes at most, decoded; 0 where the API server's limit of
-	// 1.5 MiB alone holds.
+	// Bytes is the maximum memory of a decoded object; 0 if only the API server's limit of 1.5 MiB applies.
 	Bytes int
-	// Kept says what is kept.
+	// Kept describes the fields that are kept.
 	Kept string
 }
 
-// What is kept at most of metadata, with the names that every object has.
+// Maximum sizes of kept metadata, in bytes, including the names of every object.
 const (
 	metadataBytes = 8 << 10
 	wholeBytes    = 12 << 10
@@ -118,8 +116,7 @@ func ofAdministrators() []Watched {
 	}
 }
 
-// createdByTenants reports whether users other than administrators create
-// objects of a kind.
+// createdByTenants reports whether users other than administrators create objects of a kind.
 func createdByTenants(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(ofTenants(), func(w Watched) bool { return w.Group == kind.Group && w.Kind == kind.Kind })
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// bounds are what is kept at most of the metadata of an object, in bytes of memory. The API
-// server bounds annotations at 256 KiB in all, and the rest by the size of the object alone.
+// bounds are the maximum sizes of the kept metadata of an object, in bytes of memory. The API server bounds
+// annotations at 256 KiB in total, and the rest only by the size of the object.
 type bounds struct{ labels, annotations, owners, finalizers int }
 
-// boundsOf returns the bounds for an object: real objects stay below the usual ones, and an
-// object that is large, in whatever way, keeps less.
+// boundsOf returns the bounds for an object. Real objects stay below the usual bounds, and an object that is
+// large in any respect has lower ones.
 func boundsOf(large bool) bounds {
 	if large {
 		return bounds{labels: 1 << 10, annotations: 0, owners: 512, finalizers: 256}
@@ -39,8 +39,8 @@ func mark(o metav1.Object) {
 	o.SetAnnotations(annotations)
 }
 
-// boundMetadata removes what is beyond the bounds, and reports whether something is missing
-// that a controller could read.
+// boundMetadata removes metadata beyond the bounds, and reports whether it removed anything that a controller
+// could read.
 func boundMetadata(o metav1.Object, most bounds) (cut bool) {
 	labels, cutLabels := boundMap(o.GetLabels(), most.labels)
 	annotations, cutAnnotations := boundMap(o.GetAnnotations(), most.annotations)
@@ -64,21 +64,20 @@ func boundMetadata(o metav1.Object, most bounds) (cut bool) {
 	return cutLabels || cutAnnotations || cutOwners || cutFinalizers
 }
 
-// ours reports whether a label, an annotation or a finalizer is one that lifecycle managers
-// write and read.
+// ours reports whether lifecycle managers write and read a label, an annotation or a finalizer.
 func ours(key string) bool {
 	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, api.Prefix) ||
 		strings.HasPrefix(key, "kubernetes.io/") || key == "app"
 }
 
-// boundMap returns a map that takes at most as many bytes as given, and whether entries are
-// missing. Keys of ours come first, component labels next.
+// boundMap returns a map that takes at most a number of bytes, and whether entries are missing. Keys of
+// lifecycle managers come first, component labels next.
 func boundMap(m map[string]string, budget int) (bounded map[string]string, cut bool) {
 	if len(m) == 0 || heapSize(&m, budget) <= budget {
 		return m, false
 	}
-	// A map takes at most so much for an entry, if it has more than a few: two strings in a
-	// table with eight slots to seven entries, which has just doubled.
+	// A map with more than a few entries takes at most this for an entry. It is the size of two strings in a table
+	// with eight slots to seven entries, just after it doubled.
 	const slot = 80
 	budget -= mapSize(1, 0)
 	bounded = map[string]string{}
@@ -109,8 +108,8 @@ func rankOf(key string) int {
 	}
 }
 
-// boundList returns items of a list that take at most as many bytes as given, those that
-// matter first, and whether items are missing.
+// boundList returns items of a list that take at most a number of bytes, those that matter first, and whether
+// items are missing.
 func boundList[T any](list []T, budget int, matters func(T) bool) (bounded []T, cut bool) {
 	if len(list) == 0 || heapSize(&list, budget) <= budget {
 		return list, false
@@ -126,8 +125,8 @@ func boundList[T any](list []T, budget int, matters func(T) bool) (bounded []T, 
 	return slices.Clip(bounded), true
 }
 
-// clip returns a string with at most n bytes. A part of a string would keep all of it in
-// memory.
+// clip returns a string with at most n bytes. It copies the bytes, since a substring would keep the whole
+// string in memory.
 func clip(s string, n int) (clipped string, cut bool) {
 	if len(s) <= n {
 		return s, false

@@ -15,18 +15,17 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// pageSize is how many objects an informer reads at once. An object has 1.5 MiB at most.
+// pageSize is the number of objects that an informer reads at once. An object has at most 1.5 MiB.
 const pageSize = 64
 
-// reading is held while a page is read and reduced, so that there is one at a time in the
-// process.
+// reading is locked while a page is read and reduced, so that the process holds one page at a time.
 var reading sync.Mutex
 
-// lastPage is when a page was read last, in nanoseconds since 1970; zero for never.
+// lastPage is the time of the last read of a page, in nanoseconds since 1970; zero for never.
 var lastPage atomic.Int64
 
-// LastPage returns when an informer of this process last read a page of a list; the zero time
-// when none has. Lists of large objects take long, and are not stuck while this moves on.
+// LastPage returns the time at which an informer of this process last read a page of a list; the zero time for
+// never. Lists of large objects take long. They are not stuck while this time advances.
 func LastPage() time.Time {
 	at := lastPage.Load()
 	if at == 0 {
@@ -35,13 +34,11 @@ func LastPage() time.Time {
 	return time.Unix(0, at)
 }
 
-// maxRestarts is how often a list is begun again because the API server has forgotten where
-// it was.
+// maxRestarts is how often a list is started again because the API server no longer has its state.
 const maxRestarts = 3
 
-// New makes an informer that lists in pages and transforms each page before it reads the
-// next. API servers that stream lists are not asked for any: client-go transforms what they
-// send one by one.
+// New returns an informer that lists in pages and transforms each page before it reads the next. API servers
+// that stream lists are not asked for pages: client-go transforms their objects one by one.
 func New(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	paged := &pagedLister{from: toolscache.ToListerWatcherWithContext(from)}
 	listed := &toolscache.ListWatch{
@@ -60,7 +57,7 @@ type pagedInformer struct {
 	lister *pagedLister
 }
 
-// SetTransform sets what is done to each object before it is kept.
+// SetTransform sets the function that is applied to each object before it is kept.
 func (i *pagedInformer) SetTransform(transform toolscache.TransformFunc) error {
 	i.lister.transform.Store(&transform)
 	return i.SharedIndexInformer.SetTransform(transform) //nolint:wrapcheck // the informer's own
@@ -72,8 +69,8 @@ type pagedLister struct {
 	transform atomic.Pointer[toolscache.TransformFunc]
 }
 
-// list reads all pages. From its cache an API server sends everything at once, however few
-// objects it is asked for, so that it is asked for the newest state.
+// list reads all pages of the newest state. From its cache an API server would send all objects at once,
+// whatever limit is requested.
 func (l *pagedLister) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	for restarts := 0; ; restarts++ {
 		list, err := l.pages(ctx, o)
@@ -106,8 +103,8 @@ func (l *pagedLister) pages(ctx context.Context, o metav1.ListOptions) (runtime.
 	}
 }
 
-// page reads a page and returns it with its objects, reduced. The objects are copies, so that
-// none keeps the page in memory.
+// page reads a page and returns it with its objects, reduced. The objects are copies, so that none keeps the
+// page in memory.
 func (l *pagedLister) page(ctx context.Context, o metav1.ListOptions) (page runtime.Object, items []runtime.Object, err error) {
 	reading.Lock()
 	defer reading.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// server is an API server that does not stream lists. Asked for what its cache has, it sends
-// everything at once, as API servers do.
+// server is an API server that does not stream lists. From its cache it sends all objects at once, as API
+// servers do.
 type server struct {
 	objects int
 	expires int
@@ -27,7 +27,7 @@ type server struct {
 	pages   int
 }
 
-// IsWatchListSemanticsUnSupported says that the server does not stream lists.
+// IsWatchListSemanticsUnSupported returns true: the server does not stream lists.
 func (s *server) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext lists a page.
@@ -53,7 +53,7 @@ func (s *server) ListWithContext(_ context.Context, o metav1.ListOptions) (runti
 	return list, nil
 }
 
-// WatchWithContext says nothing.
+// WatchWithContext returns a watch without events.
 func (s *server) WatchWithContext(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	if o.SendInitialEvents != nil {
 		return nil, errors.New("the server does not stream lists")
@@ -61,7 +61,7 @@ func (s *server) WatchWithContext(_ context.Context, o metav1.ListOptions) (watc
 	return watch.NewFake(), nil
 }
 
-// List and Watch are for older interfaces.
+// List implements an older interface.
 func (s *server) List(o metav1.ListOptions) (runtime.Object, error) {
 	return s.ListWithContext(context.Background(), o)
 }
@@ -71,8 +71,7 @@ func (s *server) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), o)
 }
 
-// TestInformerListsInPages has an API server that does not stream lists, and restarts of
-// lists that it has forgotten.
+// TestInformerListsInPages uses an API server that does not stream lists, and that loses the state of lists.
 func TestInformerListsInPages(t *testing.T) {
 	for name, expires := range map[string]int{"at once": 0, "after the list was forgotten": 2} {
 		t.Run(name, func(t *testing.T) { listsInPages(t, &server{objects: 900, expires: expires}) })

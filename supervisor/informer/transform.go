@@ -19,39 +19,38 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// What is kept at most of an object's content, in bytes of memory: an object with more keeps
-// none of it. Metadata comes on top.
+// Maximum sizes of an object's kept content, in bytes of memory. Of a larger object, no content is kept.
+// Metadata is not included.
 const (
-	// maxPod is what is left of a pod.
+	// maxPod is the maximum size of a reduced pod.
 	maxPod = 64 << 10
-	// maxObject is from what size of its encoding on an object is large.
+	// maxObject is the size of an object's encoding above which an object is large.
 	maxObject = 64 << 10
-	// maxDeployment leaves most Deployments of operators as they are. Those with long
-	// annotations in their template are read at the API server.
+	// maxDeployment is the maximum size of the Deployment of an operator. Most are smaller. Those with long
+	// annotations in their template are read from the API server.
 	maxDeployment = 64 << 10
-	// maxRules is for roles and bindings.
+	// maxRules is the maximum size of roles and bindings.
 	maxRules = 16 << 10
-	// maxPart is for the other kinds, of which a real object has less than 2 KiB.
+	// maxPart is the maximum size of the other kinds. A real object of these has less than 2 KiB.
 	maxPart   = 6 << 10
 	maxConfig = 8 << 10
-	// maxLedger is how much is kept of the annotations of a Subscription, which hold its
-	// transitions.
+	// maxLedger is the maximum size of the annotations of a Subscription, which hold its transitions.
 	maxLedger = 24 << 10
-	// maxConditions bounds the conditions of a Deployment, which has three.
+	// maxConditions is the maximum number of conditions of a Deployment. Real ones have three.
 	maxConditions = 4
-	// maxName and maxMessage bound single texts.
+	// maxName and maxMessage are the maximum lengths of single texts.
 	maxName    = 512
 	maxMessage = 256
 )
 
-// Transform bounds what a cache keeps of an object: it removes managed fields, and of
-// objects that tenants may create all that exceeds the bounds. An object that lacks a part
-// afterwards bears AnnotationTrimmed. Transform changes the object in place.
+// Transform bounds the size of an object in a cache. It removes managed fields, and from objects that tenants
+// may create everything beyond the bounds. An object that lacks a part afterwards bears AnnotationTrimmed.
+// Transform changes the object in place.
 //
-// What is transformed twice remains as it is: client-go does so with what API servers stream.
+// A second call changes nothing: client-go transforms the objects of a streamed list twice.
 func Transform(o any) (any, error) { return After(func(o any) (any, error) { return o, nil })(o) }
 
-// After returns a transform that bounds what another one leaves.
+// After returns a transform that bounds the result of another one.
 func After(first toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(o any) (any, error) {
 		object, is := o.(metav1.Object)
@@ -65,7 +64,7 @@ func After(first toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// bound bounds an object in place. An object that was trimmed before bears the mark again.
+// bound bounds an object in place. An object that was trimmed before is marked again.
 func bound(o any, trimmed bool) {
 	object, is := o.(metav1.Object)
 	if !is {
@@ -86,8 +85,7 @@ func bound(o any, trimmed bool) {
 	}
 }
 
-// tenantsCreate reports whether users other than administrators create
-// objects of a kind.
+// tenantsCreate reports whether users other than administrators create objects of a kind.
 func tenantsCreate(o any) bool {
 	switch o := o.(type) {
 	case *appsv1.Deployment, *corev1.Pod, *corev1.Service, *corev1.ServiceAccount, *discoveryv1.EndpointSlice,
@@ -103,8 +101,7 @@ func tenantsCreate(o any) bool {
 	}
 }
 
-// boundContent removes the content of an object that has too much of it, and reports whether
-// something is missing.
+// boundContent removes the content of an object that has too much of it, and reports whether it did.
 func boundContent(o any) (cut bool) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -127,7 +124,7 @@ func boundContent(o any) (cut bool) {
 	return false
 }
 
-// boundCatalogObject does so for the other kinds that catalogs consist of.
+// boundCatalogObject does the same for the other kinds that catalogs consist of.
 func boundCatalogObject(o any) (cut bool) {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -146,7 +143,7 @@ func boundCatalogObject(o any) (cut bool) {
 	return false
 }
 
-// empty empties a part of an object that takes more memory than is kept.
+// empty clears a part of an object that takes more memory than its maximum, and reports whether it did.
 func empty[T any](part *T, most int) (cut bool) {
 	if heapSize(part, most) <= most {
 		return false
@@ -155,8 +152,8 @@ func empty[T any](part *T, most int) (cut bool) {
 	return true
 }
 
-// boundDeployment leaves the Deployments of versions and catalogs as they are, unless they
-// are too large, and of others what tells that they are another lifecycle manager's.
+// boundDeployment leaves the Deployments of versions and catalogs unchanged, unless they are too large. Of
+// others it keeps the fields by which another lifecycle manager is recognized.
 func boundDeployment(d *appsv1.Deployment) (cut bool) {
 	if belongs(d) && heapSize(&d.Spec, maxDeployment)+heapSize(&d.Status, maxDeployment) <= maxDeployment {
 		return false
@@ -176,8 +173,8 @@ func boundDeployment(d *appsv1.Deployment) (cut bool) {
 	return true
 }
 
-// boundPod removes conditions and states of containers beyond the first ones, and clips their
-// texts: kubelets copy the image that the creator of a pod names into states and messages.
+// boundPod removes conditions and states of containers beyond the first ones, and clips their texts. Kubelets
+// copy the image name, which the creator of a pod chooses, into states and messages.
 func boundPod(pod *corev1.Pod) {
 	const conditions, containers = 16, 8
 	status := &pod.Status
@@ -195,7 +192,8 @@ func boundPod(pod *corev1.Pod) {
 	}
 }
 
-// atMost returns at most n items of a list. A part of a list would keep all of it in memory.
+// atMost returns at most n items of a list. It copies the items, since a subslice would keep the whole list in
+// memory.
 func atMost[T any](items []T, n int) []T {
 	if len(items) <= n {
 		return items
@@ -218,7 +216,7 @@ func boundContainer(c *corev1.ContainerStatus) {
 	}
 }
 
-// clipTexts clips a text and shorter ones.
+// clipTexts clips a text to maxName bytes, and shorter texts to maxMessage bytes.
 func clipTexts(text *string, shorter ...*string) {
 	*text, _ = clip(*text, maxName)
 	for _, s := range shorter {
@@ -226,8 +224,8 @@ func clipTexts(text *string, shorter ...*string) {
 	}
 }
 
-// belongs reports whether labels or owners of an object name a version or a catalog. The
-// creator of the object sets them, so they prove nothing.
+// belongs reports whether labels or owners of an object name a version or a catalog. The creator of the object
+// sets them, so they are no proof.
 func belongs(o metav1.Object) bool {
 	for key := range o.GetLabels() {
 		if key == api.LabelManaged || key == api.LabelOwner || strings.HasPrefix(key, api.PrefixComponent) {
@@ -242,8 +240,8 @@ func belongs(o metav1.Object) bool {
 	return false
 }
 
-// boundSubscription clips the names in a Subscription, of which none that exists is as long
-// as is kept, and removes a configuration that is too large.
+// boundSubscription clips the names in a Subscription, and removes a configuration that is too large. No
+// existing object has a name of that length.
 func boundSubscription(sub *operatorsv1alpha1.Subscription) (cut bool) {
 	spec := sub.Spec
 	if spec == nil {
@@ -261,8 +259,8 @@ func boundSubscription(sub *operatorsv1alpha1.Subscription) (cut bool) {
 	return cut
 }
 
-// boundEndpoints leaves of endpoints what leads to a pod. Consumers must take the first
-// address of each alone.
+// boundEndpoints keeps the fields of endpoints that lead to a pod. Consumers must use only the first address of
+// each.
 func boundEndpoints(slice *discoveryv1.EndpointSlice) {
 	slice.Annotations = nil
 	for i := range slice.Endpoints {
@@ -275,7 +273,7 @@ func boundEndpoints(slice *discoveryv1.EndpointSlice) {
 	}
 }
 
-// boundUnstructured removes all but the metadata of an object that is too large.
+// boundUnstructured removes everything but the metadata of an object that is too large.
 func boundUnstructured(u *unstructured.Unstructured) (cut bool) {
 	content := map[string]any{}
 	for key, value := range u.Object {

@@ -25,10 +25,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// large is as much as the API server takes for one object, about.
+// large is about the maximum size of one object in the API server.
 const large = 1 << 20
 
-// text is a text of a size.
+// text returns a text of a size.
 func text(size int) string { return strings.Repeat("x", size) }
 
 // many returns a map with a number of bytes, of keys that begin with a prefix.
@@ -48,7 +48,7 @@ func owners(kind, version string, n int) []metav1.OwnerReference {
 	return refs
 }
 
-// fills make metadata large, each in another way.
+// fills returns functions that make metadata large, each in another way.
 func fills() map[string]func(metav1.Object) {
 	return map[string]func(metav1.Object){
 		"no metadata":      func(metav1.Object) {},
@@ -71,7 +71,7 @@ func fills() map[string]func(metav1.Object) {
 	}
 }
 
-// contents are objects of the kinds that tenants create, with as much content as there can be.
+// contents returns objects of the kinds that tenants create, with the maximum content.
 func contents() map[string][]client.Object {
 	env := []corev1.EnvVar{{Name: "FILL", Value: text(large)}}
 	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "olm-operator", Image: "registry.example/operator-framework/olm:v1", Command: []string{"/bin/olm"}, Env: env}}}
@@ -121,7 +121,7 @@ func contents() map[string][]client.Object {
 	}
 }
 
-// crashed is a pod with as many containers as one can have, whose images have long names.
+// crashed returns a pod with the maximum number of containers, whose images have long names.
 func crashed() *corev1.Pod {
 	pod := &corev1.Pod{}
 	for range 20 {
@@ -144,10 +144,10 @@ func metadataOf(w informer.Watched) client.Object {
 	return o
 }
 
-// TestTransformBoundsObjectsOfTenants fills objects of each kind that tenants create in every
-// way there is, and measures what is kept.
+// TestTransformBoundsObjectsOfTenants fills objects of each kind that tenants create in every way, and measures
+// the kept size.
 func TestTransformBoundsObjectsOfTenants(t *testing.T) {
-	// What the table has no number for is bounded all the same in this test.
+	// In this test, kinds without a number in the table are bounded as well.
 	const otherwise = 64 << 10
 	whole := contents()
 	for _, kind := range informer.Watches() {
@@ -176,8 +176,7 @@ func TestTransformBoundsObjectsOfTenants(t *testing.T) {
 	}
 }
 
-// kept transforms an object and returns the size of what is left. A second time must change
-// nothing.
+// kept transforms an object and returns its size afterwards. A second transform must not change it.
 func kept(t *testing.T, o client.Object) int {
 	t.Helper()
 	left, err := informer.Transform(o)
@@ -199,8 +198,8 @@ func kept(t *testing.T, o client.Object) int {
 	return len(encoded)
 }
 
-// TestTransformKeepsWhatIsRead has objects of real sizes, which controllers compare with what
-// they want.
+// TestTransformKeepsWhatIsRead uses objects of real sizes, which controllers compare with the objects that they
+// want.
 func TestTransformKeepsWhatIsRead(t *testing.T) {
 	managed := metav1.ObjectMeta{Name: "kettle", Labels: map[string]string{"olm.managed": "true", "olm.owner": "kettle.v1", "team": "a"}}
 	spec := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "kettle:v1", Args: []string{text(30 << 10)}}}}}}
@@ -230,8 +229,7 @@ func TestTransformKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestTransformMarksWhatIsMissing has objects that lack a part, so that nothing takes them
-// for the truth.
+// TestTransformMarksWhatIsMissing checks that objects that lack a part are marked.
 func TestTransformMarksWhatIsMissing(t *testing.T) {
 	for _, tt := range []struct {
 		reason string

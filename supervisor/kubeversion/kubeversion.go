@@ -1,5 +1,4 @@
-// Package kubeversion reads the versions that Kubernetes, kubelets and container
-// runtimes report of themselves.
+// Package kubeversion parses the versions that Kubernetes, kubelets and container runtimes report.
 package kubeversion
 
 import (
@@ -14,8 +13,8 @@ import (
 
 var errNoVersion = errors.New("it does not begin with a version")
 
-// Parse reads the version at the beginning of a text, such as v1.36.3-gke.100.
-// Vendors append their own build, which would count as a pre-release; it is left out.
+// Parse parses the version at the beginning of a text, such as v1.36.3-gke.100. It omits the build that vendors
+// append, which would count as a pre-release.
 func Parse(text string) (semver.Version, error) {
 	numbers := strings.TrimPrefix(text, "v")
 	if end := strings.IndexFunc(numbers, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); end >= 0 {
@@ -35,7 +34,7 @@ func Parse(text string) (semver.Version, error) {
 	return version, nil
 }
 
-// AtLeast reports whether a version is a minor version or newer.
+// AtLeast reports whether a version is at least a minor version.
 func AtLeast(v semver.Version, major, minor uint64) bool {
 	return v.GE(semver.Version{Major: major, Minor: minor})
 }

@@ -1,8 +1,8 @@
-// Package opcondition evaluates an OperatorCondition: which conditions its status is to show,
-// and whether the operator may be upgraded.
+// Package opcondition evaluates an OperatorCondition: which conditions its status must show, and whether the
+// operator may be upgraded.
 //
-// It is pure, so that the controller that writes the status and the one that holds back
-// an upgrade use the same rules and need not wait for each other.
+// It is pure. The controller that writes the status and the one that blocks an upgrade thus use the same rules
+// and need not wait for each other.
 package opcondition
 
 import (
@@ -18,15 +18,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Conditions returns the conditions that the status is to show.
+// Conditions returns the conditions that the status must show.
 //
-// Those that the operator reports in spec.conditions are shown with the present
-// generation; where spec.overrides has one of the same type, that one is shown in its
-// place. Other conditions in the status are the operator's own and stay as they are,
-// outdated or not, except copies whose original was removed.
+// Conditions from spec.conditions are shown with the current generation. If spec.overrides has one of the same
+// type, that one is shown instead. Other conditions in the status are the operator's own and remain, outdated
+// or not, except copies whose original was removed.
 //
-// An override need not have a time of transition, and the status must: that is the time
-// at which it was first shown, and now where it is not shown yet.
+// An override need not have a time of transition, and the status must. This is the time at which it was first
+// shown, or now if it is not shown yet.
 func Conditions(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condition {
 	var out []metav1.Condition
 	for i := range c.Spec.Conditions {
@@ -38,7 +37,7 @@ func Conditions(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condit
 		if one.LastTransitionTime.IsZero() {
 			one.LastTransitionTime = since(c.Status.Conditions, &one, now)
 		}
-		// The later of two of one type is the one that counts.
+		// The last condition of a type takes precedence.
 		out = append(slices.DeleteFunc(out, func(o metav1.Condition) bool { return o.Type == one.Type }), one)
 	}
 	shown := shownTypes(c)
@@ -51,9 +50,9 @@ func Conditions(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condit
 	return out
 }
 
-// Shown returns the value that api.AnnotationShownConditions is to have before the status is written:
-// the types in spec.conditions, and those whose copy has yet to be removed. It is empty
-// when the annotation is not needed.
+// Shown returns the value that api.AnnotationShownConditions must have before the status is written. It lists
+// the types in spec.conditions, and those whose copy has yet to be removed. It is empty if the annotation is
+// not needed.
 func Shown(c *operatorsv2.OperatorCondition) string {
 	var types []string
 	for i := range c.Spec.Conditions {
@@ -73,19 +72,19 @@ func shownTypes(c *operatorsv2.OperatorCondition) []string {
 	return strings.Split(c.Annotations[api.AnnotationShownConditions], ",")
 }
 
-// removedCopy reports whether a condition in the status is a copy, by the supervisor, of
-// one that spec.conditions no longer has. Removing that one moved the generation, so a
-// report with the present generation is the operator's own.
+// removedCopy reports whether a condition in the status is a copy, by the supervisor, of one that
+// spec.conditions no longer has. The removal changed the generation, so a report with the current generation is
+// the operator's own.
 func removedCopy(c *operatorsv2.OperatorCondition, shown []string, one *metav1.Condition) bool {
 	return one.ObservedGeneration < c.Generation && slices.Contains(shown, one.Type) && last(c.Spec.Conditions, one.Type) == nil
 }
 
-// Cause is what holds an upgrade back.
+// Cause is the reason why an upgrade is blocked.
 type Cause string
 
 // The causes.
 const (
-	// Allowed is the cause of nothing: the upgrade may go on.
+	// Allowed means that the upgrade is not blocked.
 	Allowed Cause = ""
 	// Overridden is an entry of spec.overrides.
 	Overridden Cause = "Overridden"
@@ -95,13 +94,12 @@ const (
 	Outdated Cause = "Outdated"
 )
 
-// Upgradeable returns what keeps the operator of an OperatorCondition from being replaced
-// by another version of itself, in the words that OLM uses. An operator without an
-// OperatorCondition, nil, may be replaced.
+// Upgradeable returns why the operator of an OperatorCondition must not be replaced by another version of
+// itself, in the words of OLM. An operator without an OperatorCondition, nil, may be replaced.
 //
-// An override decides, whatever the operator reports, and only True allows the upgrade. A
-// report counts only with the present generation: any other is outdated and holds the
-// upgrade, whatever it says. Of the present ones only False holds it.
+// An override takes precedence over any report, and only True allows the upgrade. A report counts only with the
+// current generation. Any other one is outdated and blocks the upgrade, whatever its status. A current report
+// blocks it only with False.
 func Upgradeable(condition *operatorsv2.OperatorCondition) (cause Cause, message string) {
 	if condition == nil {
 		return Allowed, ""
@@ -128,7 +126,7 @@ func notUpgradeable(c *metav1.Condition) string {
 	return "the operator is not upgradeable: " + c.Message
 }
 
-// since is when a condition came to hold, by what is shown.
+// since returns the time since which a condition has its status, according to the shown conditions.
 func since(shown []metav1.Condition, one *metav1.Condition, now time.Time) metav1.Time {
 	if before := last(shown, one.Type); before != nil && before.Status == one.Status && !before.LastTransitionTime.IsZero() {
 		return before.LastTransitionTime
@@ -136,7 +134,7 @@ func since(shown []metav1.Condition, one *metav1.Condition, now time.Time) metav
 	return metav1.NewTime(now)
 }
 
-// last is the last condition of a type; nil when there is none.
+// last returns the last condition of a type; nil if there is none.
 func last(conditions []metav1.Condition, kind string) *metav1.Condition {
 	for i := range slices.Backward(conditions) {
 		if conditions[i].Type == kind {

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
-// generation is that of each OperatorCondition of the tests.
+// generation is the generation of each OperatorCondition of the tests.
 const generation = 3
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
@@ -167,7 +167,7 @@ func TestUpgradeable(t *testing.T) {
 	}
 }
 
-// TestShown compares which types the annotation names.
+// TestShown checks which types the annotation names.
 func TestShown(t *testing.T) {
 	reports := operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{
 		condition("Upgradeable", metav1.ConditionTrue, 0), condition("Hot", metav1.ConditionTrue, 0), condition("Hot", metav1.ConditionFalse, 0),

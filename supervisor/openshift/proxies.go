@@ -1,5 +1,5 @@
-// Package openshift knows what OpenShift says of a cluster: which proxies lead out of
-// it.
+// Package openshift reads the settings of an OpenShift cluster: the proxies for connections to addresses
+// outside the cluster.
 package openshift
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
 
-// proxyName is the one Proxy that counts.
+// proxyName is the name of the Proxy that OpenShift uses.
 const proxyName = "cluster"
 
-// ErrUnknown says that it could not be found out which proxies there are.
+// ErrUnknown means that the proxies could not be determined.
 var ErrUnknown = errors.New("whether OpenShift's Proxy cluster names proxies is not known")
 
-// Proxies knows what Proxy cluster says, as variables for containers.
+// Proxies holds the settings of Proxy cluster, as variables for containers.
 type Proxies struct {
 	reader  client.Reader
 	changes chan event.GenericEvent
@@ -36,14 +36,13 @@ type Proxies struct {
 	why   error
 }
 
-// NewProxies prepares to read with reader, which must not be a cache: the kind may not
-// be there.
+// NewProxies returns Proxies that use reader. It must not be a cache: the kind may be missing.
 func NewProxies(reader client.Reader) *Proxies {
 	return &Proxies{reader: reader, changes: make(chan event.GenericEvent, 1), why: ErrUnknown}
 }
 
-// Env returns the variables; none where there are no proxies, or no OpenShift. The error
-// wraps [ErrUnknown]: whoever took it for none would take proxies from operators.
+// Env returns the variables; none if there are no proxies, or no OpenShift. The error wraps [ErrUnknown]. A
+// caller must not treat it as an empty result, which would remove proxies from operators.
 func (p *Proxies) Env() ([]corev1.EnvVar, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,11 +52,10 @@ func (p *Proxies) Env() ([]corev1.EnvVar, error) {
 	return slices.Clone(p.env), nil
 }
 
-// Changes tells that the variables have changed.
+// Changes returns a channel with an event for each change of the variables.
 func (p *Proxies) Changes() <-chan event.GenericEvent { return p.changes }
 
-// Found reads the Proxy where the API is. What was known stays so when it cannot be
-// read.
+// Found reads the Proxy if the API is installed. If it cannot be read, the previous variables remain.
 func (p *Proxies) Found(ctx context.Context, result discovery.Result) {
 	switch result.Outcome {
 	case discovery.Skipped, discovery.NotInstalled:
@@ -76,7 +74,7 @@ func (p *Proxies) Found(ctx context.Context, result discovery.Result) {
 	}
 }
 
-// remedyFor is what to do: about a right that is missing, or about anything else.
+// remedyFor returns the remedy for a missing permission, or for another failure.
 func remedyFor(rights bool) string {
 	const disable = "run the supervisor with --openshift=disabled if its operators need no proxies"
 	if rights {
@@ -94,7 +92,7 @@ func (p *Proxies) learn(env []corev1.EnvVar) {
 	p.known, p.env = true, env
 	select {
 	case p.changes <- event.GenericEvent{Object: &unstructured.Unstructured{}}:
-	default: // That it has changed is told already.
+	default: // An event is already pending.
 	}
 }
 
@@ -107,8 +105,8 @@ func (p *Proxies) fail(ctx context.Context, err error) {
 	p.why = err
 }
 
-// Env is what a Proxy says: its status, which OpenShift writes when it has accepted the
-// spec. What is empty is no variable.
+// Env returns the variables from the status of a Proxy, which OpenShift writes when it has accepted the spec.
+// Empty values are omitted.
 func Env(proxy *unstructured.Unstructured) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, v := range []struct{ name, field string }{

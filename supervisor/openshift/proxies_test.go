@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
 
-// cluster has a Proxy with a status, or answers with an error.
+// cluster is a reader that returns a Proxy with a status, or an error.
 type cluster struct {
 	client.Reader
 
@@ -34,7 +34,7 @@ func found(outcome discovery.Outcome) discovery.Result {
 	return discovery.Result{Verdict: discovery.Verdict{Outcome: outcome, Reason: discovery.ReasonMayNotList}}
 }
 
-// TestFound goes through the life of a cluster, step by step.
+// TestFound checks the states of a cluster, step by step.
 func TestFound(t *testing.T) {
 	proxy := []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "http://proxy.example.com"}, {Name: "NO_PROXY", Value: ".svc"}}
 	status := map[string]any{"httpProxy": "http://proxy.example.com", "httpsProxy": "", "noProxy": ".svc"}

@@ -1,5 +1,5 @@
-// Package outage tells an API server that cannot be reached, or cannot answer for the time
-// being, from one whose answer waiting does not change. [CauseOf] is pure; [Monitor] waits.
+// Package outage distinguishes temporary failures of an API server from errors that remain. A server fails
+// temporarily if it cannot be reached or cannot answer. [CauseOf] is pure; [Monitor] waits.
 package outage
 
 import (
@@ -26,9 +26,9 @@ const (
 	NameServer  = "the name server does not answer"
 )
 
-// CauseOf returns why an API server could not answer, in words that are the same for all
-// requests with that cause. It is empty where waiting does not help: for an answer, a certificate
-// that is not trusted, a name that does not exist, and an error of the client's own.
+// CauseOf returns why an API server could not answer, in words that are the same for all requests with that
+// cause. It is empty if waiting does not help: for an answer, an untrusted certificate, a name that does not
+// exist, and an error of the client.
 func CauseOf(err error) string {
 	var (
 		status apierrors.APIStatus

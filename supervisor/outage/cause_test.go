@@ -95,7 +95,7 @@ func TestCauseOf(t *testing.T) {
 	}
 }
 
-// TestCauseOfConnections has causes as connections make them.
+// TestCauseOfConnections checks the causes of failures of real connections.
 func TestCauseOfConnections(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -3,33 +3,33 @@ package outage
 import "time"
 
 const (
-	// firstRepeat is after how long a cause is logged again, and longestRepeat the longest such
-	// interval. Each is twice as long as the one before.
+	// firstRepeat is the time after which a cause is logged again, and longestRepeat the longest such interval. Each
+	// interval is twice as long as the previous one.
 	firstRepeat   = 30 * time.Second
 	longestRepeat = 30 * time.Minute
 )
 
-// history is what is known of outages.
+// history records outages.
 type history struct {
-	// begun is when the present outage began; zero without an outage.
+	// begun is the start of the current outage; zero without an outage.
 	begun time.Time
-	// last is when a request last failed, or when the history begins.
+	// last is the time of the last failed request, or else the start of the history.
 	last time.Time
 	// latest is the cause of that failure.
 	latest string
-	// logged has the causes that are in the log.
+	// logged holds the causes that are in the log.
 	logged map[string]logged
-	// unfinished reports whether the log has a cause of an outage, and not its end.
+	// unfinished reports whether the log has a cause of an outage, but not its end.
 	unfinished bool
 }
 
-// logged is when a cause was last logged, and how long it is not logged again.
+// logged is when a cause was last logged, and the time until it is logged again.
 type logged struct {
 	at    time.Time
 	pause time.Duration
 }
 
-// fail records a failed request, and reports whether its cause is to be logged.
+// fail records a failed request, and reports whether its cause must be logged.
 func (h *history) fail(cause string, now time.Time) bool {
 	if now.Sub(h.last) > longestRepeat {
 		clear(h.logged)
@@ -50,8 +50,8 @@ func (h *history) fail(cause string, now time.Time) bool {
 	return true
 }
 
-// answer records a request that was answered. It returns how long the outage was that ends with
-// it, and reports whether that is to be logged.
+// answer records an answered request. It returns the duration of the outage that it ends, and reports whether
+// that must be logged.
 func (h *history) answer(now time.Time) (time.Duration, bool) {
 	if h.begun.IsZero() {
 		return 0, false
@@ -61,7 +61,7 @@ func (h *history) answer(now time.Time) (time.Duration, bool) {
 	return waited, log
 }
 
-// cause returns the cause of the present outage; empty without an outage.
+// cause returns the cause of the current outage; empty without an outage.
 func (h *history) cause(now time.Time) string {
 	if h.begun.IsZero() || now.Sub(h.last) >= current {
 		return ""

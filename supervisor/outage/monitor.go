@@ -17,25 +17,24 @@ import (
 const (
 	// firstPause is the pause after the first failed attempt; each further one is twice as long.
 	firstPause = 100 * time.Millisecond
-	// MaxPause is the longest pause between two attempts of a start.
+	// MaxPause is the longest pause between two attempts during the start.
 	MaxPause = 2 * time.Second
-	// current is for how long after the last failed request an outage lasts, unless a request
-	// succeeds: clients wait up to a minute between attempts.
+	// current is how long an outage lasts after the last failed request, unless a request succeeds. Clients wait up
+	// to a minute between attempts.
 	current = 2 * time.Minute
 )
 
-// Config has what a Monitor needs.
+// Config holds the dependencies of a Monitor.
 type Config struct {
 	// Server is the address of the API server, for messages.
 	Server string
-	// Log gets a line for each cause.
+	// Log receives a line for each cause.
 	Log logr.Logger
-	// Clock is the time.
+	// Clock returns the time.
 	Clock clock.Clock
 }
 
-// Monitor waits for an API server that cannot be reached, and knows why it waits. It is safe for
-// concurrent use.
+// Monitor waits for an API server that cannot be reached, and records the cause. It is safe for concurrent use.
 type Monitor struct {
 	Config
 
@@ -48,8 +47,8 @@ func NewMonitor(c Config) *Monitor {
 	return &Monitor{Config: c, history: history{last: c.Clock.Now()}}
 }
 
-// Do calls f until the API server has answered it, with pauses of at most maxPause, and returns
-// its error. It returns the last error as soon as ctx has ended. The log says what for it waits.
+// Do calls f until the API server has answered it, with pauses of at most maxPause, and returns its error. It
+// returns the last error as soon as ctx has ended. The log names the operation that waits.
 func (m *Monitor) Do(ctx context.Context, what string, maxPause time.Duration, f func() error) error {
 	for pause := firstPause; ; pause *= 2 {
 		err := f()
@@ -79,8 +78,8 @@ func isAnswer(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// note records a request that failed because of an outage. The log gets a line when the cause is a
-// new one, and again at growing intervals.
+// note records a request that failed because of an outage. It logs a new cause at once, and the same one again
+// at growing intervals.
 func (m *Monitor) note(what, cause string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +99,7 @@ func (m *Monitor) answered() {
 	}
 }
 
-// Err returns why the API server cannot be used now; nil when it can.
+// Err returns why the API server cannot be used now; nil if it can.
 func (m *Monitor) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,15 +109,15 @@ func (m *Monitor) Err() error {
 	return nil
 }
 
-// Undisturbed returns the time since a request last failed because of an outage, or since the start.
+// Undisturbed returns the time since the last request that failed because of an outage, or since the start.
 func (m *Monitor) Undisturbed() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.Clock.Since(m.history.last)
 }
 
-// Observe wraps a transport, so that requests which fail because of an outage are recorded until
-// ctx ends. They are not repeated.
+// Observe wraps a transport, so that requests that fail because of an outage are recorded until ctx ends. They
+// are not repeated.
 func (m *Monitor) Observe(ctx context.Context, what string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -130,7 +129,7 @@ func (m *Monitor) Observe(ctx context.Context, what string) func(http.RoundTripp
 			if err == nil && !isDiscovery(req.URL.Path) {
 				cause = CauseOfStatus(response.StatusCode)
 				if cause != "" && req.Method != http.MethodGet {
-					// It may be the failure of an admission webhook.
+					// The error may come from an admission webhook.
 					return response, nil
 				}
 			}
@@ -144,8 +143,8 @@ func (m *Monitor) Observe(ctx context.Context, what string) func(http.RoundTripp
 	}
 }
 
-// isDiscovery reports whether a path is that of discovery. What the API server answers there may
-// be the failure of another server, behind an APIService.
+// isDiscovery reports whether a path belongs to discovery. A failure there may come from another server, behind
+// an APIService.
 func isDiscovery(path string) bool {
 	_, group, found := strings.Cut(path, "/apis/")
 	return found && strings.Count(strings.Trim(group, "/"), "/") <= 1

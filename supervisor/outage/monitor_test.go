@@ -25,7 +25,7 @@ func monitor() (*outage.Monitor, *[]string) {
 	return outage.NewMonitor(outage.Config{Server: "https://api", Log: log, Clock: clock.RealClock{}}), &lines
 }
 
-// TestDoWaits logs a line for each cause, again at growing intervals, and the end.
+// TestDoWaits checks that each cause is logged, again at growing intervals, and that the end is logged.
 func TestDoWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestDoWaits(t *testing.T) {
 	})
 }
 
-// TestDoEnds returns what waiting does not change, and ends with its context.
+// TestDoEnds checks that Do returns errors that waiting does not change, and ends with its context.
 func TestDoEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestDoEnds(t *testing.T) {
 	})
 }
 
-// TestErr names the cause of an outage until it is over.
+// TestErr checks that Err names the cause of an outage until the outage ends.
 func TestErr(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ type transport func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestObserve records what fails, until it is to end.
+// TestObserve checks that failures are recorded until the context ends.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

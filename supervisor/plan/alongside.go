@@ -28,8 +28,7 @@ func Alongside(crd metav1.Object) []types.NamespacedName {
 	return list
 }
 
-// PackageOf returns the package of a version by the properties that it was made with; empty
-// when it has none.
+// PackageOf returns the package of a version by the properties of its bundle; empty if it has none.
 func PackageOf(csv metav1.Object) string {
 	var properties struct {
 		Properties []property.Property `json:"properties"`
@@ -48,8 +47,8 @@ func PackageOf(csv metav1.Object) string {
 	return ""
 }
 
-// IsOfPackage reports whether a version is one of a package, by its label or its properties.
-// No version is one of the empty package.
+// IsOfPackage reports whether a version belongs to a package, by its label or its properties. No version
+// belongs to the empty package.
 func IsOfPackage(csv metav1.Object, pkg string) bool {
 	if pkg == "" {
 		return false

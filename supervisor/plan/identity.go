@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// Identity is one version that a plan installs, with all that makes two plans
-// the same plan: the content it has, the place it comes from and the version it
-// replaces. Who asked for it, and whether it has to be approved, may change
-// without making another plan.
+// Identity is one version that a plan installs. It holds everything that makes two plans the same plan: the
+// content, the catalog and the replaced version. The requesting Subscriptions and the approval are not part of
+// it.
 type Identity struct {
 	Catalog  string `json:"catalog"`
 	Package  string `json:"package"`
@@ -23,25 +22,24 @@ type Identity struct {
 	Replaces string `json:"replaces,omitempty"`
 	// Content is the digest of the bundle's manifests.
 	Content string `json:"content"`
-	// Generated says that no Subscription asks for it: another version of the
-	// plan needs it, and the plan makes a Subscription for it.
+	// Generated is true if no Subscription requests the version. Another version of the plan needs it, and the plan
+	// creates a Subscription for it.
 	Generated bool `json:"generated,omitempty"`
 }
 
-// nameLength is the number of characters of the fingerprint used in a name: 50
-// bits, so that two plans of one namespace do not meet by chance.
+// nameLength is the number of characters of the fingerprint in a name. These are 50 bits, so names of two plans
+// in one namespace do not collide by chance.
 const nameLength = 10
 
-// ours is what the names of our InstallPlans look like. Those of another lifecycle
-// manager have five characters.
+// ours matches the names of this project's InstallPlans. The names of another lifecycle manager have five
+// characters.
 var ours = regexp.MustCompile(fmt.Sprintf(`^install-[a-z2-7]{%d}(-[0-9]+)?$`, nameLength))
 
-// IsName says whether a name is one that Name gives.
+// IsName reports whether a name is one that Name returns.
 func IsName(name string) bool { return ours.MatchString(name) }
 
-// Name is the name of the InstallPlan for the versions that it installs, in
-// whatever order. The first attempt has number 1; a further one is made only when
-// what an earlier attempt installed has been removed since.
+// Name returns the name of the InstallPlan for the versions that it installs, in any order. The first attempt
+// has number 1. Another attempt is made only if the versions of an earlier one have been removed since.
 func Name(versions []Identity, attempt int) string {
 	sorted := slices.SortedFunc(slices.Values(versions), func(a, b Identity) int {
 		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Bundle, b.Bundle), cmp.Compare(a.Catalog, b.Catalog))
@@ -52,7 +50,7 @@ func Name(versions []Identity, attempt int) string {
 	}
 	text, err := json.Marshal(named)
 	if err != nil {
-		// Structs of strings always marshal.
+		// The encoding of structs of strings never fails.
 		text = []byte(fmt.Sprint(sorted))
 	}
 	sum := sha256.Sum256(text)

@@ -15,7 +15,7 @@ func TestName(t *testing.T) {
 	if first != Name([]Identity{id}, 1) || first != Name([]Identity{id}, 0) {
 		t.Error("the same identity has two names")
 	}
-	// The names of plans that exist must not change with a new version.
+	// The names of existing plans must not change with a new release.
 	if want := "install-enyrejznwt"; first != want {
 		t.Errorf("name %q, want %q", first, want)
 	}

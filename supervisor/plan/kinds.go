@@ -7,15 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds with rules of their own in a plan.
+// Kinds with special rules in a plan.
 const (
 	kindCSV = "ClusterServiceVersion"
 	kindCRD = "CustomResourceDefinition"
-	// kindSubscription is what a plan makes for a package that an operator needs.
-	// It is none of the supported kinds: a bundle must not bring one.
+	// kindSubscription is the kind that a plan creates for a package that an operator needs. It is not a supported
+	// kind: a bundle must not contain one.
 	kindSubscription = "Subscription"
-	// kindBundleSecret is what a plan calls a Secret that a bundle brings, to
-	// tell it from a pull secret that is copied.
+	// kindBundleSecret is the kind of a step for a Secret from a bundle, as opposed to a pull secret that is copied.
 	kindBundleSecret = "BundleSecret"
 	kindSecret       = "Secret"
 
@@ -24,7 +23,7 @@ const (
 	groupRBAC          = "rbac.authorization.k8s.io"
 )
 
-// Scope says whether the objects of a kind live in a namespace.
+// Scope reports whether the objects of a kind have a namespace.
 type Scope bool
 
 // The scopes of a kind.
@@ -33,9 +32,8 @@ const (
 	ClusterScoped Scope = false
 )
 
-// supported lists the kinds a bundle may bring, with their scope: the set that
-// existing bundles are built for. Anything else is refused by name instead of
-// being given to the cluster with the supervisor's rights.
+// supported lists the kinds that a bundle may contain, with their scope. Existing bundles are built for this
+// set. Other kinds are refused by name, rather than applied with the supervisor's permissions.
 var supported = map[schema.GroupKind]Scope{
 	{Group: groupOperators, Kind: kindCSV}:                       Namespaced,
 	{Group: groupAPIExtensions, Kind: kindCRD}:                   ClusterScoped,
@@ -60,16 +58,15 @@ var supported = map[schema.GroupKind]Scope{
 	{Group: "console.openshift.io", Kind: "ConsolePlugin"}:       ClusterScoped,
 }
 
-// ScopeOf returns the scope of a kind and whether a plan may hold objects of
-// it. BundleSecret counts as Secret.
+// ScopeOf returns the scope of a kind and reports whether a plan may contain objects of it. BundleSecret counts
+// as Secret.
 func ScopeOf(gk schema.GroupKind) (scope Scope, ok bool) {
 	scope, ok = supported[objectKind(gk)]
 	return scope, ok
 }
 
-// LabelledKinds returns the kinds of which a plan makes objects that name their
-// ClusterServiceVersion by labels alone, sorted: nothing but these labels tells whose they
-// are when that goes.
+// LabelledKinds returns the kinds of objects that name their ClusterServiceVersion by labels alone, sorted.
+// After the deletion of the version, only these labels show the owner.
 func LabelledKinds() []schema.GroupKind {
 	var kinds []schema.GroupKind
 	for gk, scope := range supported {
@@ -83,7 +80,7 @@ func LabelledKinds() []schema.GroupKind {
 	return kinds
 }
 
-// objectKind maps a step's kind to the kind of the object it applies.
+// objectKind returns the kind of the object that a step of a kind applies.
 func objectKind(gk schema.GroupKind) schema.GroupKind {
 	if gk.Group == "" && gk.Kind == kindBundleSecret {
 		gk.Kind = kindSecret

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestKindsOfPlans repeats the kinds that a bundle may bring. Whatever is in the list is
-// applied with the supervisor's rights, so that a change of it has to be made twice.
+// TestKindsOfPlans repeats the list of kinds that a bundle may contain. Objects of these kinds are applied with
+// the supervisor's permissions, so a change must be made in both places.
 func TestKindsOfPlans(t *testing.T) {
 	t.Parallel()
 	want := map[schema.GroupKind]Scope{

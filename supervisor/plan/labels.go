@@ -11,10 +11,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// ComponentLabel is the label that ties a Subscription, its InstallPlan, its
-// ClusterServiceVersion and their components to one package in one namespace.
-// Its name part is at most 63 characters and ends in a letter or digit, as a
-// label key must.
+// ComponentLabel returns the label that connects a Subscription, its InstallPlan, its ClusterServiceVersion and
+// their components with one package in one namespace. Its name part is at most 63 characters and ends in a
+// letter or digit, as a label key must.
 func ComponentLabel(pkg, namespace string) string {
 	name := pkg + "." + namespace
 	if len(name) > validation.DNS1123LabelMaxLength {
@@ -23,7 +22,7 @@ func ComponentLabel(pkg, namespace string) string {
 	return api.PrefixComponent + name
 }
 
-// ComponentLabels returns those of some labels that tie an object to packages.
+// ComponentLabels returns those of some labels that connect an object with packages.
 func ComponentLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {
@@ -34,8 +33,8 @@ func ComponentLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// OwnerLabels mark an object as belonging to a ClusterServiceVersion. They take
-// the place of an owner reference where the object has no namespace.
+// OwnerLabels returns the labels of an object that belongs to a ClusterServiceVersion. They replace an owner
+// reference if the object has no namespace.
 func OwnerLabels(csv, namespace string) map[string]string {
 	return map[string]string{
 		api.LabelManaged:        "true",
@@ -45,14 +44,13 @@ func OwnerLabels(csv, namespace string) map[string]string {
 	}
 }
 
-// hash is a short, label-safe digest of a value: the SHA-224 of its JSON text
-// and a newline, written in base 62. Existing clusters carry labels and names
-// made in this way, so the form is kept: taking over such a cluster then
-// changes nothing.
+// hash returns a short digest of a value that is valid in a label. It is the SHA-224 of the JSON text and a
+// newline, in base 62. Existing clusters have labels and names of this form, so a takeover of such a cluster
+// changes none of them.
 func hash(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		// Only plain API structs come here; they always marshal.
+		// Callers pass only plain API structs, whose encoding never fails.
 		return ""
 	}
 	sum := sha256.Sum224(append(text, '\n'))

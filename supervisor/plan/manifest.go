@@ -16,40 +16,36 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// MaxInline bounds, in bytes, the manifests that a plan carries itself. The API
-// server stores objects of up to 1.5 MiB; half a MiB leaves room for everything
-// else in a plan and for its managed fields.
+// MaxInline is the maximum size, in bytes, of the manifests in a plan itself. The API server stores objects of
+// up to 1.5 MiB. Half a MiB leaves room for the rest of a plan and for its managed fields.
 const MaxInline = 512 << 10
 
-// referenceKind marks a step's manifest as a pointer into the catalog.
+// referenceKind marks the manifest of a step as a reference to the catalog.
 const referenceKind = "BundleObject"
 
-// Reference points at a manifest that is too large to be carried in a plan. The
-// digest makes it as fixed as a copy would be: content that is no longer the
-// same is refused.
+// Reference refers to a manifest that is too large for a plan. The digest makes it as immutable as a copy:
+// changed content is refused.
 type Reference struct {
 	Kind    string `json:"kind"`
 	Package string `json:"package"`
 	Channel string `json:"channel"`
 	Bundle  string `json:"bundle"`
-	// Image is the bundle image that holds the manifest, by digest; empty for one
-	// that the catalog holds itself.
+	// Image is the bundle image that holds the manifest, by digest; empty if the catalog itself holds it.
 	Image string `json:"image,omitempty"`
-	// Replaces is what planning was told, and is needed to plan again.
+	// Replaces is an input of the planning, and is needed to plan again.
 	Replaces string `json:"replaces,omitempty"`
 	// SHA256 is the digest, in hex, of the planned manifest.
 	SHA256 string `json:"sha256"`
 }
 
-// ErrManifest says that a step does not hold the object that it names.
+// ErrManifest means that a step does not hold the object that it names.
 var ErrManifest = errors.New("the step does not hold the object that it names")
 
-// ErrContentChanged says that a catalog no longer serves what a plan refers to.
+// ErrContentChanged means that a catalog no longer serves the content that a plan refers to.
 var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was made from")
 
-// Externalize replaces manifests by references, the largest first, until those
-// that are left fit into limit bytes. Bundles are those that the steps come from;
-// a step of none of them stays as it is.
+// Externalize replaces manifests by references, the largest first, until the remaining ones fit into limit
+// bytes. Bundles are the sources of the steps. A step that comes from none of them is not changed.
 func Externalize(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) error {
 	total := 0
 	bySize := slices.Clone(steps)
@@ -81,9 +77,8 @@ func Externalize(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) e
 	return nil
 }
 
-// Manifest reads the object of a step. When the step only points at the object,
-// ref says where it is and u is nil. Nothing says yet that it is the object which
-// the step names: see Place.
+// Manifest reads the object of a step. If the step only refers to the object, ref is the reference and u is
+// nil. Manifest does not check that the object is the one that the step names: see Place.
 func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *Reference, err error) {
 	u = &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal([]byte(step.Resource.Manifest), &u.Object); err != nil {
@@ -99,13 +94,13 @@ func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *
 	return nil, ref, nil
 }
 
-// Resolve finds the manifest that a step refers to in the bundle as the catalog
-// serves it now. ErrContentChanged when it is not there in the same form.
+// Resolve finds the manifest that a step refers to in the bundle as the catalog serves it now. The error is
+// ErrContentChanged if the manifest is missing or has changed.
 func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bundle) (*unstructured.Unstructured, error) {
 	b.Replaces = ref.Replaces
 	steps, err := Steps(namespace, b)
 	if err != nil && !errors.Is(err, ErrNoInlineManifests) {
-		// It is the same whenever the bundle is read.
+		// The content is the same whenever the bundle is read.
 		return nil, fmt.Errorf("%w: %w", ErrContentChanged, err)
 	}
 	if err != nil {
@@ -121,10 +116,9 @@ func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bu
 	return u, err
 }
 
-// Place checks that an object is the one that a step names, and puts it into the
-// plan's namespace when its kind has one. Whether a step may be in a plan, and whose
-// rights it is applied with, is decided by what the step says of itself, so that an
-// object which is another one must never be applied: ErrManifest.
+// Place checks that an object is the one that a step names. If its kind is namespaced, Place sets the plan's
+// namespace. The fields of a step decide whether it may be in a plan and with whose permissions it is applied.
+// A different object must thus never be applied: the error is ErrManifest.
 func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
 	kind := objectKind(schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind})
 	named, holds := kind.WithVersion(step.Resource.Version), u.GroupVersionKind()
@@ -153,10 +147,10 @@ func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace
 	return settle(u, step, namespace)
 }
 
-// unpacked is what OLM's references to bundles that it has unpacked say of their kind.
+// unpacked returns the kind in OLM's references to unpacked bundles.
 func unpacked() schema.GroupVersionKind { return schema.GroupVersionKind{Kind: "ConfigMap"} }
 
-// settle gives an object the namespace that it belongs into, if it names no other.
+// settle sets the namespace of a namespaced object, unless it names another.
 func settle(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
 	if has := u.GetNamespace(); has != "" && has != namespace {
 		return fmt.Errorf("%w: step %s %s belongs into namespace %q, its manifest into %q", ErrManifest, step.Resource.Kind, step.Resource.Name, namespace, has)

@@ -42,7 +42,7 @@ func TestExternalizeAndResolve(t *testing.T) {
 		if u != nil || s.Resource.Name != "settings" {
 			t.Errorf("step %s %s was replaced, want only the largest", s.Resource.Kind, s.Resource.Name)
 		}
-		// Whatever the resolution of today says, the plan replaces what it did.
+		// The plan replaces the same version, whatever a later resolution returns.
 		served := b
 		served.Replaces = "something.else"
 		resolved, err := Resolve(*ref, s, "home", served)

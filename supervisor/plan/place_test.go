@@ -69,8 +69,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestStepsCanBePlaced plans objects whose manifests say more, or less, about their
-// namespace than their kind has.
+// TestStepsCanBePlaced plans objects whose manifests have a namespace although their kind has none, or lack one
+// although their kind has one.
 func TestStepsCanBePlaced(t *testing.T) {
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"lamp","namespace":"elsewhere"}}`
 	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"key","namespace":"elsewhere"}}`

@@ -10,13 +10,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// maxRBACName is the longest name given to generated roles and bindings. It is
-// below what the API takes so that the name also fits into a label.
+// maxRBACName is the maximum length of generated names of roles and bindings. It is below the limit of the API,
+// so that the name also fits into a label.
 const maxRBACName = 63
 
-// permissions gives the service accounts, roles and bindings that a
-// ClusterServiceVersion's install strategy asks for, in the order in which they
-// are to be created.
+// permissions returns the service accounts, roles and bindings of a ClusterServiceVersion's install strategy,
+// in the order of creation.
 func permissions(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	strategy := csv.Spec.InstallStrategy.StrategySpec
 	objects := serviceAccounts(csv)
@@ -45,8 +44,8 @@ func permissions(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	return objects
 }
 
-// serviceAccounts gives each account that the strategy names, once. The account
-// "default" is every namespace's own and is left alone.
+// serviceAccounts returns each account that the strategy names, once. Every namespace has the account
+// "default", so it is omitted.
 func serviceAccounts(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	strategy := csv.Spec.InstallStrategy.StrategySpec
 	seen := map[string]bool{"": true, defaultAccount: true}
@@ -66,7 +65,7 @@ func serviceAccounts(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Obje
 	return objects
 }
 
-// rbacName joins a base and a hash, the base cut so that the whole fits.
+// rbacName joins a base and a hash. It cuts the base so that the name fits.
 func rbacName(base, hash string) string {
 	if room := maxRBACName - len(hash) - 1; len(base) > room {
 		base = base[:room]

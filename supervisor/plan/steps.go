@@ -20,14 +20,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Steps gives what has to be applied to install a bundle in a namespace, in the
-// order in which it is applied: the ClusterServiceVersion (so that what follows
-// can name it as owner), the CustomResourceDefinitions, the accounts and roles
-// its install strategy asks for, and the bundle's other objects.
+// Steps returns the objects to apply for the installation of a bundle in a namespace, in the order of
+// application. The ClusterServiceVersion comes first, so that other objects can name it as owner. The
+// CustomResourceDefinitions follow, then the accounts and roles of its install strategy, and then the bundle's
+// other objects.
 //
-// An object of a kind that a plan may not hold becomes a step with the status
-// UnsupportedResource, so that the user sees which one it is. Errors say what is
-// wrong with the bundle; trying again does not fix them.
+// An object of an unsupported kind becomes a step with the status UnsupportedResource, so that the user sees
+// it. Errors describe invalid bundles; a retry does not help.
 func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 	objects, err := decode(b)
 	if err != nil {
@@ -58,8 +57,8 @@ func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A bundle may ship the very account or role that its strategy also
-		// asks for; the bundle's own, which comes first, is the fuller one.
+		// A bundle may contain an account or role that its strategy also requests. The bundle's own object, which
+		// comes first, is more complete.
 		key := step.Resource.Group + "/" + step.Resource.Kind + "/" + step.Resource.Name
 		if seen[key] {
 			continue
@@ -99,8 +98,8 @@ func theCSV(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstr
 	return found, nil
 }
 
-// recorded reports whether the supervisor alone writes an annotation of a ClusterServiceVersion.
-// What a version records of its OperatorGroup bounds its clean-up, so no bundle brings it.
+// recorded reports whether only the supervisor may write an annotation of a ClusterServiceVersion. The recorded
+// OperatorGroup of a version bounds its clean-up, so bundles must not set it.
 func recorded(key string) bool {
 	switch key {
 	case operatorsv1.OperatorGroupAnnotationKey, operatorsv1.OperatorGroupNamespaceAnnotationKey, operatorsv1.OperatorGroupTargetsAnnotationKey:
@@ -109,8 +108,8 @@ func recorded(key string) bool {
 	return strings.HasPrefix(key, api.Prefix)
 }
 
-// completeCSV adds what the catalog knows and the manifest does not: where the
-// version came from, which version it takes over from, and its properties.
+// completeCSV adds data from the catalog that the manifest lacks: the origin of the version, the version that
+// it replaces, and its properties.
 func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) error {
 	csv.SetNamespace(namespace)
 	unstructured.RemoveNestedField(csv.Object, "status")
@@ -133,14 +132,13 @@ func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) err
 		api.AnnotationBundleDigest: Digest(b.Objects),
 	}))
 	csv.SetLabels(merged(csv.GetLabels(), map[string]string{ComponentLabel(b.Package, namespace): ""}))
-	// With the finalizer from the first moment on, what the next steps create
-	// outside the namespace is never left behind.
+	// With the finalizer from the start, objects that later steps create outside the namespace are never left behind.
 	csv.SetFinalizers([]string{api.FinalizerCleanup})
 	return nil
 }
 
-// propertiesAnnotation writes properties in the form that resolvers read back
-// from an installed ClusterServiceVersion.
+// propertiesAnnotation returns properties in the form that resolvers read from an installed
+// ClusterServiceVersion.
 func propertiesAnnotation(properties []Property) (string, error) {
 	list := make([]property.Property, 0, len(properties))
 	for _, p := range properties {
@@ -156,10 +154,9 @@ func propertiesAnnotation(properties []Property) (string, error) {
 	return string(text), nil
 }
 
-// normalizeCSV writes a ClusterServiceVersion the way the API's Go type does.
-// The CustomResourceDefinition demands fields (resources[].name, for one) that
-// bundles in use leave out and that the Go type writes as empty; without this,
-// many a published operator could not be installed.
+// normalizeCSV encodes a ClusterServiceVersion with the API's Go type. The CustomResourceDefinition requires
+// fields, such as resources[].name, that bundles in use omit and that the Go type writes as empty. Otherwise
+// many published operators could not be installed.
 func normalizeCSV(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	text, err := u.MarshalJSON()
@@ -170,7 +167,7 @@ func normalizeCSV(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.Cl
 		return nil, fmt.Errorf("bundle %s of package %s: the ClusterServiceVersion does not have the shape of %s: %w", b.Name, b.Package, operatorsv1alpha1.ClusterServiceVersionAPIVersion, err)
 	}
 	if strategy := &csv.Spec.InstallStrategy.StrategySpec; strategy.DeploymentSpecs == nil {
-		// A list that is null is not valid, an empty one is.
+		// A list that is null is invalid, and an empty one is valid.
 		strategy.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
 	}
 	normal, err := toUnstructured(csv)
@@ -179,15 +176,15 @@ func normalizeCSV(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.Cl
 	}
 	unstructured.RemoveNestedField(normal.Object, "status")
 	if strict, err := kjson.UnmarshalStrict(text, &operatorsv1alpha1.ClusterServiceVersion{}); err == nil && len(strict) > 0 {
-		// The API server drops what the type does not have, and warns of it.
+		// The API server drops fields that the type does not have, and warns about them.
 		keepUnknown(normal.Object, u.Object)
 	}
 	u.Object = normal.Object
 	return csv, nil
 }
 
-// keepUnknown adds to an object what its Go type does not have and its manifest does. Values
-// that say nothing are left out: the type leaves them out too.
+// keepUnknown adds to an object the fields of its manifest that its Go type does not have. It omits empty
+// values, as the type does.
 func keepUnknown(normal, raw map[string]any) {
 	for key, value := range raw {
 		has, found := normal[key]
@@ -215,8 +212,8 @@ func keepUnknownIn(normal, raw any) {
 	}
 }
 
-// meant reports whether an object has a field whose name differs in case alone: its Go type
-// has read the value.
+// meant reports whether an object has a field whose name differs only in case. Its Go type has then read the
+// value.
 func meant(normal map[string]any, key string) bool {
 	for name := range normal {
 		if strings.EqualFold(name, key) {
@@ -239,7 +236,7 @@ func meansSomething(value any) bool {
 	}
 }
 
-// generatedRBAC gives the objects that the install strategy implies.
+// generatedRBAC returns the objects that the install strategy implies.
 func generatedRBAC(csv *operatorsv1alpha1.ClusterServiceVersion, b Bundle) ([]*unstructured.Unstructured, error) {
 	objects := permissions(csv)
 	list := make([]*unstructured.Unstructured, 0, len(objects))
@@ -262,9 +259,8 @@ func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// inOrder puts a bundle's objects and the generated ones into the order in
-// which they are applied. Objects that other objects need come first; ties keep
-// to the name, so that the order does not depend on how the bundle was packed.
+// inOrder sorts a bundle's objects and the generated ones into the order of application. Objects that others
+// need come first. Ties are sorted by name, so that the order does not depend on the order in the bundle.
 func inOrder(objects, generated []*unstructured.Unstructured) []*unstructured.Unstructured {
 	byName := slices.Clone(objects)
 	slices.SortStableFunc(byName, func(a, b *unstructured.Unstructured) int {
@@ -277,8 +273,8 @@ func inOrder(objects, generated []*unstructured.Unstructured) []*unstructured.Un
 	return all
 }
 
-// rank orders kinds by what needs what: a binding needs its role and account, a
-// workload's parts need all of these.
+// rank returns the position of a kind by its dependencies: a binding needs its role and account, and a workload
+// needs all of these.
 func rank(kind string) int {
 	order := []string{kindCSV, kindCRD, "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
 	if i := slices.Index(order, kind); i >= 0 {
@@ -287,8 +283,8 @@ func rank(kind string) int {
 	return len(order)
 }
 
-// owned puts an object into its place: the plan's namespace when its kind has
-// one, the owner labels of the ClusterServiceVersion when it has none.
+// owned sets the plan's namespace if the object's kind is namespaced, and the owner labels of the
+// ClusterServiceVersion otherwise.
 func owned(u *unstructured.Unstructured, namespace, csv string) {
 	labels := map[string]string{api.LabelManaged: "true"}
 	scope, ok := ScopeOf(u.GroupVersionKind().GroupKind())
@@ -296,15 +292,15 @@ func owned(u *unstructured.Unstructured, namespace, csv string) {
 		return
 	}
 	if scope == ClusterScoped {
-		// The API server ignores what a manifest may say of it.
+		// The API server ignores a namespace in the manifest.
 		u.SetNamespace("")
 	}
 	switch {
 	case scope == Namespaced:
 		u.SetNamespace(namespace)
 	case u.GetKind() != kindCRD:
-		// A CustomResourceDefinition outlives the version that brought it:
-		// deleting it would delete the users' objects. The rest are LabelledKinds.
+		// A CustomResourceDefinition outlives its version, since its deletion would delete the users' objects. The
+		// other kinds are LabelledKinds.
 		labels = OwnerLabels(csv, namespace)
 	}
 	u.SetLabels(merged(u.GetLabels(), labels))
@@ -334,7 +330,7 @@ func newStep(u *unstructured.Unstructured, b Bundle) (*operatorsv1alpha1.Step, e
 			Version:                gvk.Version,
 			Kind:                   kind,
 			Name:                   u.GetName(),
-			// The encoder ends with a newline that says nothing.
+			// The encoder ends with a newline that is not needed.
 			Manifest: string(manifest[:len(manifest)-1]),
 		},
 	}, nil

@@ -55,7 +55,7 @@ func mustSteps(t *testing.T, b Bundle) []*operatorsv1alpha1.Step {
 	return steps
 }
 
-// object finds the object of the step of that kind and name.
+// object returns the object of the step with a kind and a name.
 func object(t *testing.T, steps []*operatorsv1alpha1.Step, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	for _, s := range steps {
@@ -161,7 +161,7 @@ func TestStepsCompleteTheCSV(t *testing.T) {
 	}
 }
 
-// TestStepsDropRecords gives a bundle annotations that bound the clean-up of its version.
+// TestStepsDropRecords uses a bundle with annotations that bound the clean-up of its version.
 func TestStepsDropRecords(t *testing.T) {
 	claims := `"kept":"yes","olm.targetNamespaces":"","olm.operatorGroup":"own","olm.operatorNamespace":"kitchen",` +
 		`"chandlery.dev/operator-group-account":"","chandlery.dev/withdrawn":"to-return"`
@@ -226,7 +226,7 @@ func TestRBACNamesFitIntoLabels(t *testing.T) {
 			t.Errorf("%s %s has %d characters", s.Resource.Kind, s.Resource.Name, len(s.Resource.Name))
 		}
 	}
-	// Roles of two accounts differ although their names are cut at one point.
+	// Roles of two accounts differ even if their names are cut at the same place.
 	names := map[string]bool{}
 	for _, s := range mustSteps(t, b) {
 		if s.Resource.Kind == "Role" {
@@ -293,8 +293,7 @@ func TestStepsDropDuplicates(t *testing.T) {
 	}
 }
 
-// TestStepsDoNotDependOnTheOrderOfTheBundle also shows that planning twice
-// gives the same plan.
+// TestStepsDoNotDependOnTheOrderOfTheBundle also checks that planning twice returns the same plan.
 func TestStepsDoNotDependOnTheOrderOfTheBundle(t *testing.T) {
 	pool := []string{crdManifest, configMapManifest, secretManifest, accountManifest, priorityManifest, foreignManifest}
 	rapid.Check(t, func(t *rapid.T) {
@@ -315,7 +314,7 @@ func TestStepsDoNotDependOnTheOrderOfTheBundle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The digest of the bundle is the one thing that the order is part of.
+		// Only the digest of the bundle depends on the order.
 		for _, steps := range [][]*operatorsv1alpha1.Step{first, second} {
 			u, _, err := Manifest(steps[0])
 			if err != nil {
@@ -334,8 +333,7 @@ func TestStepsDoNotDependOnTheOrderOfTheBundle(t *testing.T) {
 	})
 }
 
-// FuzzSteps reads what a catalog may serve: any bytes as a manifest and as the
-// value of a property.
+// FuzzSteps plans arbitrary bytes as a manifest and as the value of a property.
 func FuzzSteps(f *testing.F) {
 	for _, text := range []string{csvManifest, crdManifest, secretManifest, "null", "[]", `{"kind":7}`, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":7}}`} {
 		f.Add(text, `{"packageName":"lamp"}`)

@@ -15,9 +15,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// SubscriptionStep is the step that makes a Subscription for a version which is
-// installed because another one needs it, so that it is kept up to date too. The
-// Subscription names the InstallPlan that made it.
+// SubscriptionStep returns the step that creates a Subscription for a version that is installed as a
+// dependency, so that it is updated too. The Subscription names the InstallPlan that created it.
 func SubscriptionStep(namespace, installPlan string, b Bundle) (*operatorsv1alpha1.Step, error) {
 	sub := &operatorsv1alpha1.Subscription{
 		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv1alpha1.SubscriptionCRDAPIVersion, Kind: kindSubscription},
@@ -45,19 +44,18 @@ func SubscriptionStep(namespace, installPlan string, b Bundle) (*operatorsv1alph
 	return step, nil
 }
 
-// IsGenerated says whether an object is a Subscription that an InstallPlan made,
-// or is to make, for a package that an operator needs.
+// IsGenerated reports whether an object is a Subscription that an InstallPlan created, or will create, for a
+// package that an operator needs.
 func IsGenerated(u *unstructured.Unstructured, installPlan string) bool {
 	gvk := u.GroupVersionKind()
 	return gvk.Group == groupOperators && gvk.Kind == kindSubscription && u.GetAnnotations()[api.AnnotationGeneratedBy] == installPlan
 }
 
-// notInNames are the characters that a name must not have.
+// notInNames matches the characters that a name must not have.
 var notInNames = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// subscriptionName is the name that the API gives to such a Subscription. Where
-// package or channel have characters that names cannot have, or are too long, a
-// hash takes the place of what is lost.
+// subscriptionName returns the name of such a Subscription, as OLM forms it. If package or channel contain
+// characters that are not allowed in names, or are too long, a hash replaces the lost part.
 func subscriptionName(b Bundle) string {
 	name := strings.Join([]string{b.Package, b.Channel, b.Catalog.Name, b.Catalog.Namespace}, "-")
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
@@ -65,8 +63,7 @@ func subscriptionName(b Bundle) string {
 	}
 	const most = 200
 	short := notInNames.ReplaceAllString(strings.ToLower(name), "-")
-	// A name is made of parts between dots, each of which begins and ends with a
-	// letter or digit.
+	// A name consists of parts between dots, each of which begins and ends with a letter or digit.
 	parts := strings.FieldsFunc(short[:min(most, len(short))], func(r rune) bool { return r == '.' })
 	for i := range parts {
 		parts[i] = strings.Trim(parts[i], "-")
@@ -75,9 +72,8 @@ func subscriptionName(b Bundle) string {
 	return strings.Join(append(parts, "x"+strings.ToLower(hash(name))), "-")
 }
 
-// Merge puts the steps of several bundles into the order of a plan: all
-// ClusterServiceVersions, all CustomResourceDefinitions, and the rest, each in
-// the order in which the bundles come.
+// Merge sorts the steps of several bundles into the order of a plan: all ClusterServiceVersions, all
+// CustomResourceDefinitions, and the rest, each in the order of the bundles.
 func Merge(lists ...[]*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
 	class := func(s *operatorsv1alpha1.Step) int { return min(rank(s.Resource.Kind), rank(kindCRD)+1) }
 	all := slices.Concat(lists...)
@@ -85,8 +81,7 @@ func Merge(lists ...[]*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
 	return all
 }
 
-// Versions writes which version is of which package, for a plan that installs
-// several.
+// Versions returns the versions by package, as text for a plan that installs several.
 func Versions(versions []Identity) string {
 	byPackage := map[string]string{}
 	for _, v := range versions {
@@ -94,15 +89,15 @@ func Versions(versions []Identity) string {
 	}
 	text, err := json.Marshal(byPackage)
 	if err != nil {
-		// A map of strings always marshals.
+		// The encoding of a map of strings never fails.
 		return ""
 	}
 	return string(text)
 }
 
-// VersionOf gives the version of a package that an InstallPlan installs; empty
-// when it installs none or does not say which. A plan for one version that does not say so
-// otherwise is for the package of its component label, if it has one.
+// VersionOf returns the version of a package that an InstallPlan installs. It is empty if the plan installs
+// none or does not record it. A plan for one version without a record is for the package of its component
+// label, if it has one.
 func VersionOf(p *operatorsv1alpha1.InstallPlan, pkg string) string {
 	names := p.Spec.ClusterServiceVersionNames
 	text, recorded := p.Annotations[api.AnnotationVersions]

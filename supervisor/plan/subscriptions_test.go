@@ -35,8 +35,7 @@ func TestSubscriptionStep(t *testing.T) {
 	}
 }
 
-// TestBundleBringsNoSubscription shows that a Subscription is nothing that a
-// bundle may bring, whatever it says of itself.
+// TestBundleBringsNoSubscription checks that a bundle must not contain a Subscription, whatever its fields.
 func TestBundleBringsNoSubscription(t *testing.T) {
 	b := Bundle{Name: "tray.v1", Package: "tray", Objects: []string{
 		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"tray.v1"},"spec":{"displayName":"Tray","install":{"strategy":"deployment","spec":{"deployments":[]}}}}`,
@@ -85,7 +84,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestNameOfSeveral shows what makes the plans of several versions the same.
+// TestNameOfSeveral checks which plans for several versions have the same name.
 func TestNameOfSeveral(t *testing.T) {
 	crate, tray := Identity{Package: "crate", Bundle: "crate.v1"}, Identity{Package: "tray", Bundle: "tray.v1"}
 	along := tray

@@ -13,13 +13,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// maxWarnings bounds, in bytes, the warnings that an InstallPlan carries. The annotations of an
-// object have at most 256 KiB.
+// maxWarnings is the maximum size, in bytes, of the warnings in an InstallPlan. The annotations of an object
+// have at most 256 KiB.
 const maxWarnings = 64 << 10
 
-// ManifestWarnings returns the warnings about the manifests that steps were made from, as the
-// value of AnnotationManifestWarnings; empty if there are none. The steps do not have what these
-// warnings are about: keys of a mapping and entries of a list that are there twice.
+// ManifestWarnings returns the warnings about the manifests of steps, as the value of
+// AnnotationManifestWarnings; empty if there are none. The warnings are about duplicate keys of a mapping and
+// duplicate entries of a list. The steps no longer contain these.
 func ManifestWarnings(steps []*operatorsv1alpha1.Step, bundles []Bundle) (string, error) {
 	found, size := map[int][]string{}, 0
 	for _, b := range bundles {
@@ -47,8 +47,8 @@ func ManifestWarnings(steps []*operatorsv1alpha1.Step, bundles []Bundle) (string
 	return string(text), nil
 }
 
-// ManifestWarningsOf reads AnnotationManifestWarnings. It returns the warnings by the index of
-// the step that they are about. A value that is not valid counts as empty.
+// ManifestWarningsOf reads AnnotationManifestWarnings. It returns the warnings by the index of their step. An
+// invalid value counts as empty.
 func ManifestWarningsOf(annotations map[string]string) map[int][]string {
 	found := map[int][]string{}
 	if json.Unmarshal([]byte(annotations[api.AnnotationManifestWarnings]), &found) != nil {
@@ -57,7 +57,7 @@ func ManifestWarningsOf(annotations map[string]string) map[int][]string {
 	return found
 }
 
-// isOf reports whether a step was made from an object.
+// isOf reports whether a step was created from an object.
 func isOf(s *operatorsv1alpha1.Step, u *unstructured.Unstructured) bool {
 	kind := schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}
 	return s.Resource.Name == u.GetName() && objectKind(kind) == u.GroupVersionKind().GroupKind()
@@ -80,10 +80,9 @@ func warningsAbout(text string) (*unstructured.Unstructured, []string, error) {
 	return u, texts, nil
 }
 
-// dropRepeated removes environment variables and ports that a later entry of the same container
-// repeats from the Deployments of a ClusterServiceVersion, and returns a warning about each. A
-// Deployment may have them, and the later entry counts. A ClusterServiceVersion with them is
-// refused.
+// dropRepeated removes environment variables and ports that a later entry of the same container repeats from
+// the Deployments of a ClusterServiceVersion. It returns a warning about each. In a Deployment, duplicates are
+// valid and the later entry takes precedence. In a ClusterServiceVersion they are refused.
 func dropRepeated(csv *unstructured.Unstructured) []string {
 	var texts []string
 	deployments, _, _ := unstructured.NestedFieldNoCopy(csv.Object, "spec", "install", "spec", "deployments")
@@ -108,8 +107,8 @@ func dropRepeatedIn(container map[string]any, path string) []string {
 	})...)
 }
 
-// dropEarlier removes the entries of a list that have the key of a later one. It returns a
-// warning about each entry that repeats the key of the first. An entry without a key stays.
+// dropEarlier removes the entries of a list that have the key of a later one. It returns a warning about each
+// entry that repeats the key of the first. An entry without a key remains.
 func dropEarlier(in map[string]any, field string, keyOf func(map[string]any) string, warning func(first, again int, key string) string) []string {
 	list := listOf(in[field])
 	first, last := map[string]int{}, map[string]int{}

@@ -20,7 +20,7 @@ func TestManifestWarnings(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"key"},"data":{"a":"b","a":"c","a":"d"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`,
 	}}
-	// A port that is no number is refused by type.
+	// A port that is not a number is refused because of its type.
 	steps, err := plan.Steps("yard", plan.Bundle{Name: b.Name, Package: b.Package, Objects: append([]string{strings.ReplaceAll(b.Objects[0], `{"containerPort":"x"},`, "")}, b.Objects[1:]...)})
 	if err != nil {
 		t.Fatal(err)

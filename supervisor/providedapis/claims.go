@@ -14,9 +14,8 @@ func Claimed(group *operatorsv1.OperatorGroup) Set {
 	return Parse(group.Annotations[operatorsv1.OperatorGroupProvidedAPIsAnnotationKey])
 }
 
-// Intersect reports whether there is a namespace that operators of both groups
-// reach. An operator reaches the targets of its group and, unless the group has
-// none, the namespace that it runs in.
+// Intersect reports whether operators of both groups reach a common namespace. An operator reaches the targets
+// of its group and, unless the group has none, its own namespace.
 func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	left, right := Reach(a), Reach(b)
 	if len(left) == 0 || len(right) == 0 {
@@ -28,7 +27,7 @@ func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	return slices.ContainsFunc(left, func(namespace string) bool { return slices.Contains(right, namespace) })
 }
 
-// Reach returns the namespaces that the operators of a group reach; the empty one stands for all.
+// Reach returns the namespaces that the operators of a group reach; the empty name stands for all.
 func Reach(group *operatorsv1.OperatorGroup) []string {
 	targets := group.Status.Namespaces
 	if len(targets) == 0 || slices.Contains(targets, corev1.NamespaceAll) {
@@ -37,9 +36,9 @@ func Reach(group *operatorsv1.OperatorGroup) []string {
 	return append(slices.Clone(targets), group.Namespace)
 }
 
-// outranks reports whether, of two groups that claim an API, the first keeps it:
-// what an administrator fixed goes before what was found; then the older goes
-// first; and of two as old, the one whose namespace and name come first.
+// outranks reports whether the first of two groups that claim an API keeps it. A fixed list of an administrator
+// precedes a derived one. Then the older group takes precedence, and at the same age the one whose namespace
+// and name come first.
 func outranks(a, b *operatorsv1.OperatorGroup) bool {
 	if a.Spec.StaticProvidedAPIs != b.Spec.StaticProvidedAPIs {
 		return a.Spec.StaticProvidedAPIs
@@ -55,13 +54,12 @@ func outranks(a, b *operatorsv1.OperatorGroup) bool {
 type rival struct {
 	key    types.NamespacedName
 	claims Set
-	// yields says that the rival gives back what both have claimed.
+	// yields is true if the rival gives up what both have claimed.
 	yields bool
 }
 
-// rivalsOf returns the groups with claims that reach a namespace of this one,
-// sorted. Groups of one namespace are not rivals: where there are several, none is
-// in force.
+// rivalsOf returns the groups with claims that reach a namespace of this one, sorted. Groups of one namespace
+// are not rivals: if there are several, none of them is effective.
 func rivalsOf(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup) []rival {
 	var rivals []rival
 	for i := range others {
@@ -79,9 +77,9 @@ func rivalsOf(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGro
 	return rivals
 }
 
-// kept returns which of the APIs rivals keep from a group with these claims, and
-// who they are. A group that has claimed an API itself yields only to one that
-// outranks it; a group that has not yields to every claim.
+// kept returns which of the APIs rivals prevent a group with these claims from having, and the names of the
+// rivals. A group that has claimed an API itself yields only to one that outranks it. A group that has not
+// claimed it yields to every claim.
 func kept(rivals []rival, claimed, apis Set) (taken Set, by []types.NamespacedName) {
 	taken = Set{}
 	for _, r := range rivals {

@@ -1,10 +1,9 @@
-// Package providedapis says which APIs a ClusterServiceVersion provides, which an
-// OperatorGroup has claimed for its members, and whether two groups that reach the
-// same namespace claim the same one.
+// Package providedapis determines which APIs a ClusterServiceVersion provides, and which an OperatorGroup has
+// claimed for its members. It also determines whether two groups that reach the same namespace claim the same
+// API.
 //
-// A claim is an entry of the annotation olm.providedAPIs of an OperatorGroup. Of
-// groups that claim one API in one namespace a single one keeps it, the same from
-// wherever one looks: that of an administrator's fixed list, then the older. So the
-// controller that writes the annotation and the one that lets a
-// ClusterServiceVersion run need not talk to each other. Everything here is pure.
+// A claim is an entry of the annotation olm.providedAPIs of an OperatorGroup. Among groups that claim one API
+// in one namespace, exactly one keeps it, and every caller computes the same one. A fixed list of an
+// administrator takes precedence, then the older group. The controller that writes the annotation and the one
+// that permits a ClusterServiceVersion to run thus need no communication. The package is pure.
 package providedapis

@@ -20,8 +20,7 @@ const (
 	soup = "Soup.v2.kitchen.example"
 )
 
-// group is an OperatorGroup of the namespace that is called as its name, made so
-// many hours after the first.
+// group returns an OperatorGroup in the namespace of the same name, created a number of hours after the first.
 func group(name string, age int, claims string, targets ...string) *operatorsv1.OperatorGroup {
 	g := &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{
@@ -99,7 +98,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
-	// FNV-1a, 64 bits, in hexadecimal: found on clusters that OLM ran.
+	// FNV-1a, 64 bits, in hexadecimal, as found on clusters that OLM ran.
 	api := schema.GroupVersionKind{Group: "packages.operators.coreos.com", Version: "v1", Kind: "PackageManifest"}
 	if got, want := providedapis.Hash(api), "4bca9f23e412d79d"; got != want {
 		t.Errorf("Hash(%s) = %s, want %s", api, got, want)

@@ -14,10 +14,9 @@ import (
 // Set is a set of APIs.
 type Set map[schema.GroupVersionKind]struct{}
 
-// Of returns the APIs that a ClusterServiceVersion owns: those of its custom
-// resources and those that it serves itself. What cannot be an API is left out: an
-// entry without kind or version, or whose name is none of a custom resource. It
-// could not be claimed either.
+// Of returns the APIs that a ClusterServiceVersion owns: those of its custom resources and those that it serves
+// itself. It omits invalid entries, which have no kind or version, or whose name is not that of a custom
+// resource. They could not be claimed either.
 func Of(csv *operatorsv1alpha1.ClusterServiceVersion) Set {
 	set := Set{}
 	for i := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -33,15 +32,14 @@ func Of(csv *operatorsv1alpha1.ClusterServiceVersion) Set {
 	return set
 }
 
-// put adds an API if its text can be read back.
+// put adds an API if its text can be parsed again.
 func (s Set) put(api schema.GroupVersionKind) {
 	if read := Parse(name(api)); len(read) == 1 && read.Has(api) {
 		s[api] = struct{}{}
 	}
 }
 
-// Parse reads the text of the annotation olm.providedAPIs. What is no API in it
-// is left out, as spaces are.
+// Parse parses the text of the annotation olm.providedAPIs. It omits invalid parts, such as spaces.
 func Parse(annotation string) Set {
 	set := Set{}
 	for entry := range strings.SplitSeq(annotation, ",") {
@@ -53,8 +51,7 @@ func Parse(annotation string) Set {
 	return set
 }
 
-// String returns the text of the annotation olm.providedAPIs: Kind.version.group,
-// sorted, with commas between.
+// String returns the text of the annotation olm.providedAPIs: Kind.version.group, sorted, separated by commas.
 func (s Set) String() string {
 	return strings.Join(s.names(), ",")
 }
@@ -75,7 +72,7 @@ func (s Set) Add(others Set) {
 	maps.Copy(s, others)
 }
 
-// Without returns the APIs of the set that others has not.
+// Without returns the APIs of the set that are not in others.
 func (s Set) Without(others Set) Set {
 	rest := maps.Clone(s)
 	maps.DeleteFunc(rest, func(api schema.GroupVersionKind, _ struct{}) bool { return others.Has(api) })
@@ -89,17 +86,16 @@ func (s Set) Both(others Set) Set {
 	return both
 }
 
-// Hash is the short name of an API in labels: existing clusters carry it in
-// olm.api.<hash> and olm.opgroup.permissions/aggregate-to-<hash>-<role>.
+// Hash returns the short name of an API in labels. Existing clusters have it in olm.api.<hash> and
+// olm.opgroup.permissions/aggregate-to-<hash>-<role>.
 func Hash(api schema.GroupVersionKind) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(name(api))) // A hash never fails to take bytes.
+	_, _ = h.Write([]byte(name(api))) // A hash accepts any bytes.
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Index returns the hashes of what a ClusterServiceVersion provides; none for a copy,
-// which runs nothing. Controllers index their caches by it, to find who provides an
-// API without reading all.
+// Index returns the hashes of the APIs that a ClusterServiceVersion provides; none for a copy, which runs
+// nothing. Controllers index their caches by it, to find the providers of an API without reading all versions.
 func Index(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	if _, copied := csv.Labels[operatorsv1alpha1.CopiedLabelKey]; copied {
 		return nil

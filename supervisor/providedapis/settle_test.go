@@ -11,14 +11,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// cluster is some groups with their members, by namespace.
+// cluster holds some groups with their members, by namespace.
 type cluster struct {
 	groups  []operatorsv1.OperatorGroup
 	members map[string][]operatorsv1alpha1.ClusterServiceVersion
 }
 
-// drawCluster draws groups with any targets, ages and claims, and members that
-// provide any of three APIs.
+// drawCluster draws groups with any targets, ages and claims, and with members that provide any of three APIs.
 func drawCluster(t *rapid.T) cluster {
 	namespaces := []string{"a", "b", "c", "d"}
 	c := cluster{members: map[string][]operatorsv1alpha1.ClusterServiceVersion{}}
@@ -39,8 +38,8 @@ func drawCluster(t *rapid.T) cluster {
 	return c
 }
 
-// claim lets a group look at some state of the groups, and write down what it
-// claims; it says whether that changed anything.
+// claim makes a group read some state of the groups, and write its claims. It reports whether that changed
+// anything.
 func (c cluster) claim(i int, seen []operatorsv1.OperatorGroup) bool {
 	g := c.groups[i].DeepCopy()
 	want := providedapis.Desired(g, seen, c.members[g.Namespace], true)
@@ -56,10 +55,10 @@ func (c cluster) copied() []operatorsv1.OperatorGroup {
 	return append([]operatorsv1.OperatorGroup(nil), c.groups...)
 }
 
-// TestSettles lets groups claim in any order, some of them on a state that others
-// have left behind, and then each on what there is: soon nothing changes any more,
-// no two groups of a common namespace have both found the same API, and a
-// verdict on a member is final: it may run, or it is said who is in the way.
+// TestSettles makes groups claim in any order, some of them based on outdated state, and then each on the
+// current state. It checks that soon nothing changes any more. No two groups of a common namespace then have
+// the same derived API. Every verdict on a member is then final: the member may run, or the verdict names the
+// group in conflict.
 func TestSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCluster(t)

@@ -9,37 +9,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Result is what the claims of groups mean for a ClusterServiceVersion.
+// Result is the effect of the claims of groups on a ClusterServiceVersion.
 type Result string
 
-// What a verdict may be.
+// The results of a verdict.
 const (
-	// Settled: the group has claimed what the ClusterServiceVersion provides, and
-	// keeps it.
+	// Settled: the group has claimed the APIs of the ClusterServiceVersion, and keeps them.
 	Settled Result = "Settled"
-	// Add: the group has yet to claim it; nobody is in the way.
+	// Add: the group has yet to claim them, and no other group is in conflict.
 	Add Result = "Add"
-	// Remove: the group has claimed it, and has to give it back to a group that
-	// outranks it. What follows is Conflict.
+	// Remove: the group has claimed them, and must give them up to a group that outranks it. Conflict follows.
 	Remove Result = "Remove"
-	// Conflict: another group that reaches a namespace of this one has claimed it.
+	// Conflict: another group that reaches a namespace of this one has claimed them.
 	Conflict Result = "Conflict"
 	// Static: the group's claims are fixed and would have to change.
 	Static Result = "Static"
 )
 
-// Finding is a Result with what and whom it is about.
+// Finding is a Result with the APIs and groups that it is about.
 type Finding struct {
 	Result Result
-	// APIs are those that have yet to be claimed, have to be given back or are in
-	// conflict.
+	// APIs are those that have yet to be claimed, must be given up or are in conflict.
 	APIs Set
-	// Groups are those in the way, sorted.
+	// Groups are the groups in conflict, sorted.
 	Groups []types.NamespacedName
 }
 
-// Verdict says what the claims of a group and of all others mean for a
-// ClusterServiceVersion of the group.
+// Verdict returns the effect of the claims of a group and of all others on a ClusterServiceVersion of the
+// group.
 func Verdict(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) Finding {
 	provided, claimed := Of(csv), Claimed(group)
 	taken, by := kept(rivalsOf(group, others), claimed, provided)
@@ -50,7 +47,7 @@ func Verdict(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 		if len(missing) == 0 {
 			found.Result = Remove
 		}
-		// A claim in a fixed list cannot be given back.
+		// A claim in a fixed list cannot be given up.
 		if group.Spec.StaticProvidedAPIs && found.Result == Remove {
 			found.Result = Static
 		}
@@ -69,8 +66,8 @@ func (f Finding) Stops() bool {
 	return f.Result == Remove || f.Result == Conflict || f.Result == Static
 }
 
-// Explain says in a clause why a ClusterServiceVersion must not run, naming what
-// is in the way and what ends it; empty when nothing is.
+// Explain returns a clause about why a ClusterServiceVersion must not run: the conflict and the remedy. It is
+// empty if there is no conflict.
 func (f Finding) Explain() string {
 	apis := strings.Join(f.APIs.names(), ", ")
 	switch {
@@ -89,14 +86,12 @@ func (f Finding) Explain() string {
 	}
 }
 
-// Desired returns what a group ought to claim: what its members provide, each as a
-// whole or not at all. One that another group keeps an API from does not run, and
-// must not keep its other APIs from anybody; nor must one that cannot run in the
-// group begin to. Fixed claims stay as they are. A member is a
-// ClusterServiceVersion of the group's namespace that is no copy.
+// Desired returns the APIs that a group should claim: the APIs of its members, each member as a whole or not at
+// all. A member without one of its APIs does not run, so it must not block its other APIs. Nor must a member
+// that cannot run in the group. Fixed claims remain unchanged. A member is a ClusterServiceVersion of the
+// group's namespace that is not a copy.
 //
-// Without grow nothing is added: where several groups share a namespace, none of
-// them takes on more.
+// Without grow, nothing is added: if several groups share a namespace, none of them claims more.
 func Desired(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion, grow bool) Set {
 	claimed := Claimed(group)
 	if group.Spec.StaticProvidedAPIs {
@@ -117,8 +112,8 @@ func Desired(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 	return want
 }
 
-// Supported reports whether a ClusterServiceVersion can watch what its group
-// targets. One that cannot does not run, and must not keep others from running.
+// Supported reports whether a ClusterServiceVersion can watch the targets of its group. One that cannot does
+// not run, and must not prevent others from running.
 func Supported(group *operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	if !csv.DeletionTimestamp.IsZero() {
 		return false

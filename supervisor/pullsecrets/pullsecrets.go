@@ -1,6 +1,5 @@
-// Package pullsecrets finds the credentials with which the images of a catalog
-// are asked for: the Secrets that its CatalogSource names, and those that somebody
-// added to the ServiceAccount that its pods run as.
+// Package pullsecrets finds the credentials for the images of a catalog. They are in the Secrets that its
+// CatalogSource names, and in those that were added to the ServiceAccount of its pods.
 package pullsecrets
 
 import (
@@ -20,17 +19,16 @@ import (
 
 // Secret is a pull secret as it was read.
 type Secret struct {
-	// Keychain has its credentials; nil when there is a Problem.
+	// Keychain holds its credentials; nil if there is a Problem.
 	Keychain authn.Keychain
-	// Problem says what is wrong with it, "" when nothing is.
+	// Problem is what is wrong with the Secret; empty if nothing is.
 	Problem string
 
-	// version names this content of this Secret among all there are.
+	// version identifies this content of this Secret.
 	version string
 }
 
-// Read reads a pull secret. That it is of no use is a Problem of the Secret and no
-// error.
+// Read reads a pull secret. An unusable Secret has a Problem and causes no error.
 func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (*Secret, error) {
 	object := &corev1.Secret{}
 	if err := reader.Get(ctx, key, object); err != nil {
@@ -55,17 +53,16 @@ func Read(ctx context.Context, reader client.Reader, key types.NamespacedName) (
 	return &Secret{Keychain: keychain, version: key.String() + "@" + string(object.UID) + ":" + object.ResourceVersion}, nil
 }
 
-// Set is the credentials of a catalog.
+// Set holds the credentials of a catalog.
 type Set struct {
-	// Problem says what is wrong with the first Secret that is of no use, and which
-	// that is: the others may do.
+	// Problem describes the first unusable Secret. The others may suffice.
 	Problem string
 
 	secrets []*Secret
 }
 
-// Find reads the Secrets of the given names and those of a ServiceAccount, all in
-// one namespace. A Secret that is of no use is left out.
+// Find reads the Secrets of the given names and those of a ServiceAccount, all in one namespace. It omits
+// unusable Secrets.
 func Find(ctx context.Context, reader client.Reader, namespace, account string, names []string) (*Set, error) {
 	object := &corev1.ServiceAccount{}
 	key := types.NamespacedName{Namespace: namespace, Name: account}
@@ -96,7 +93,7 @@ func Find(ctx context.Context, reader client.Reader, namespace, account string, 
 	return found, nil
 }
 
-// Keychain has the credentials of all Secrets.
+// Keychain returns the credentials of all Secrets.
 func (s *Set) Keychain() authn.Keychain {
 	all := make([]authn.Keychain, 0, len(s.secrets))
 	for _, one := range s.secrets {
@@ -105,12 +102,11 @@ func (s *Set) Keychain() authn.Keychain {
 	return image.Keychains(all...)
 }
 
-// Anonymous is the identity of those who have no credentials.
+// Anonymous is the identity of requests without credentials.
 const Anonymous = "anonymous"
 
-// Identity returns a name for the credentials that are used for a repository: the content of
-// all Secrets that fit it. Equal identities have equal access. The identity reveals nothing of
-// the credentials.
+// Identity returns a name for the credentials of a repository: the content of all Secrets that apply to it.
+// Equal identities have equal access. The identity does not reveal the credentials.
 func (s *Set) Identity(target authn.Resource) string {
 	var versions []string
 	for _, one := range s.secrets {

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/pullsecrets"
 )
 
-// cluster has Secrets by their name, and one ServiceAccount.
+// cluster holds Secrets by their name, and one ServiceAccount.
 type cluster struct {
 	secrets map[string]*corev1.Secret
 	account *corev1.ServiceAccount
@@ -93,7 +93,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestUnreadable has an API server that is away.
+// TestUnreadable uses an API server that is not available.
 func TestUnreadable(t *testing.T) {
 	away := errors.New("away")
 	c := &cluster{err: away}

@@ -9,12 +9,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxErrorText bounds, in bytes, the text of an error of a catalog. It gets into
-// the status of CatalogSources, Events and logs, and a server may send megabytes.
+// maxErrorText limits the text of a catalog's error, in bytes. The text appears in the status of
+// CatalogSources, in Events and in logs. A server can send megabytes.
 const maxErrorText = 1 << 10
 
-// clip shortens the text of a call's error, and makes it what may be stored. The
-// error keeps its code.
+// clip shortens the text of a call's error and makes it valid UTF-8. The error keeps its code.
 func clip(err error) error {
 	answer, ofCall := status.FromError(err)
 	if err == nil || !ofCall {
@@ -56,7 +55,7 @@ func clipStream(
 // clippedStream is a stream whose errors are clipped.
 type clippedStream struct{ grpc.ClientStream }
 
-// Header gives what precedes the messages.
+// Header returns the header metadata of the stream.
 func (s clippedStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	return header, clip(err)
@@ -68,5 +67,5 @@ func (s clippedStream) SendMsg(m any) error { return clip(s.ClientStream.SendMsg
 // RecvMsg receives a message.
 func (s clippedStream) RecvMsg(m any) error { return clip(s.ClientStream.RecvMsg(m)) }
 
-// CloseSend says that nothing more is sent.
+// CloseSend closes the sending side of the stream.
 func (s clippedStream) CloseSend() error { return clip(s.ClientStream.CloseSend()) }

@@ -12,21 +12,20 @@ import (
 )
 
 const (
-	// maxMessage bounds, in bytes, one message from a catalog. gRPC's default of
-	// 4 MiB is less than real bundles have; without any bound a catalog could
-	// exhaust the supervisor's memory.
+	// maxMessage limits one message from a catalog, in bytes. Real bundles exceed gRPC's default of
+	// 4 MiB. Without a limit, a catalog could exhaust the supervisor's memory.
 	maxMessage = 64 << 20
-	// maxBackoff is the longest pause between two tries to connect to an address,
-	// so that a catalog that comes back is noticed soon.
+	// maxBackoff limits the pause between two attempts to connect to an address, so that the
+	// supervisor notices soon when a catalog returns.
 	maxBackoff = 10 * time.Second
-	// bufferSize is that of a connection's buffers, in bytes. gRPC's default of
-	// 32 KiB each is for connections that carry much; these are many.
+	// bufferSize is the size of a connection's read and write buffers, in bytes. gRPC's default of
+	// 32 KiB suits connections with much traffic. The supervisor has many connections with little.
 	bufferSize = 4 << 10
 )
 
-// dialAddress prepares a connection to the address of a CatalogSource. Catalogs
-// are served in plain text: the API has no field for certificates. A proxy gets the name of
-// the catalog, which may be one that only the proxy can resolve.
+// dialAddress returns a connection to the address of a CatalogSource. It uses plain text, because
+// the API has no field for certificates. A proxy receives the host name, which may be a name that
+// only the proxy can resolve.
 func dialAddress(address string, proxies dialproxy.Environment) (*grpc.ClientConn, error) {
 	retry := backoff.DefaultConfig
 	retry.MaxDelay = maxBackoff

@@ -11,21 +11,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ErrNone says that a catalog has no replica that could be asked.
+// ErrNone is returned if a catalog has no replica to call.
 var ErrNone = errors.New("there is no replica to ask")
 
 // Conn is a connection to a replica.
 type Conn struct {
 	grpc.ClientConnInterface
 
-	// Replica is the one that it leads to.
+	// Replica is the endpoint of the connection.
 	Replica Endpoint
 }
 
-// Do does op at a replica that serves. When that one fails to answer, or is given
-// up while op waits for it, op is done again, from its beginning, at the next one,
-// until there is none left. Other errors of op are returned as they are: another
-// replica would say the same.
+// Do calls op with a connection to a serving replica. If the replica fails to answer or is given up
+// during op, Do calls op again with the next replica until none is left. Do returns other errors of
+// op unchanged, because another replica would return the same.
 func (s *Set) Do(ctx context.Context, op func(ctx context.Context, conn Conn) error) error {
 	var failures []error
 	tried := map[*replica]bool{}
@@ -44,7 +43,7 @@ func (s *Set) Do(ctx context.Context, op func(ctx context.Context, conn Conn) er
 	}
 }
 
-// failed is the error of an operation that was tried everywhere.
+// failed returns the error of an operation that failed at every replica.
 func (s *Set) failed(failures []error) error {
 	if len(failures) == 1 {
 		return failures[0]
@@ -58,7 +57,7 @@ func (s *Set) failed(failures []error) error {
 	return ErrNone
 }
 
-// call does op on the connection, and ends it when that is given up.
+// call calls op with the connection and cancels it when the connection is given up.
 func (l *link) call(ctx context.Context, endpoint Endpoint, op func(ctx context.Context, conn Conn) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -71,15 +70,14 @@ func (l *link) call(ctx context.Context, endpoint Endpoint, op func(ctx context.
 	return err
 }
 
-// Elsewhere says whether an error of Do is one of the replicas and not of what they
-// were asked for: another replica, or the same one later, may do it.
+// Elsewhere reports whether an error of Do is due to the replicas and not to the request. Another
+// replica, or the same one later, may succeed.
 func Elsewhere(err error) bool {
 	code := status.Code(err)
 	return errors.Is(err, ErrGivenUp) || code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
-// choose gives the best replica that was not tried. Replicas that are equally
-// good take turns.
+// choose returns the best replica that was not tried. Replicas of equal rank take turns.
 func (s *Set) choose(tried map[*replica]bool) (*replica, *link, Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,16 +103,16 @@ func (s *Set) choose(tried map[*replica]bool) (*replica, *link, Endpoint) {
 	return chosen, chosen.link, chosen.state.Endpoint
 }
 
-// lastResort is the rank of a replica that is only asked when there is no other:
-// it may just have come back, and if not, says why.
+// lastResort is the rank of a replica that is called only if there is no other. The replica may
+// have just recovered; otherwise, the call returns its error.
 const lastResort = 5
 
-// newest is the revision that was rolled out last of those of which a replica
-// serves: the one whose oldest pod is the youngest, because a pod of an older
-// revision may be replaced at any time. When that is the same, it is the one of the
-// replica that joined last. During a roll-out the replicas of two revisions serve,
-// maybe different content; asking only the new ones keeps what is read together
-// the same.
+// newest returns the revision of the latest rollout with a serving replica. The latest rollout is
+// the one whose oldest pod is the youngest, because pods of an older revision can be replaced at
+// any time. For equal times, it is the revision of the replica that joined last.
+//
+// During a rollout, replicas of two revisions serve, possibly with different content. Calls prefer
+// the newest revision, so that consecutive reads see the same content.
 func (s *Set) newest() string {
 	begun := map[string]time.Time{}
 	for _, r := range s.members {
@@ -131,10 +129,10 @@ func (s *Set) newest() string {
 	return newest
 }
 
-// available says whether calls may be led to the replica without need.
+// available reports whether the replica can take any call.
 func (s State) available() bool { return s.Health == Serving && s.Ready && !s.Terminating }
 
-// rank says how good a replica is for a call: the lower the better.
+// rank returns the rank of a replica for a call; lower is better.
 func (s State) rank(newest string) int {
 	switch {
 	case s.available() && s.Revision == newest:

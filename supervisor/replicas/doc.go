@@ -1,14 +1,11 @@
-// Package replicas keeps connections to the replicas of one catalog, knows which
-// of them serve, and sends calls where they are answered.
+// Package replicas maintains connections to the replicas of one catalog, tracks which of them
+// serve, and routes calls to these.
 //
-// A Set is fed with endpoints. It keeps one gRPC connection to each and asks each
-// about once a second for its health, so that a replica whose node is lost, which
-// refuses nothing and answers nothing, is given up after some three seconds and
-// not after the minutes that TCP takes. Calls that wait for such a replica are cut
-// off then and repeated at another one.
+// A Set receives endpoints. It holds one gRPC connection to each endpoint and probes its health
+// about once a second. A replica on an unreachable node refuses nothing and answers nothing. The
+// Set gives it up after about three seconds instead of TCP's minutes. It then cancels the calls to
+// the replica and repeats them at another one.
 //
-// Health is asked with grpc.health.v1, which every catalog server has. Keepalive
-// pings are no way to find out: servers take a client that pings more often than
-// every five minutes for a hostile one and close its connection, unless they are
-// configured otherwise.
+// Probes use grpc.health.v1, which every catalog server has. Keepalive pings are unsuitable: by
+// default, servers close the connection of a client that pings more often than every five minutes.
 package replicas

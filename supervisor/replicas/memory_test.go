@@ -23,11 +23,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// serverOnly in the environment makes the test binary serve health and do nothing
-// else, so that what is measured of the other process is what clients cost.
+// serverOnly is an environment variable that makes the test binary only serve health. A measurement
+// then covers the cost of the clients alone.
 const serverOnly = "CHANDLERY_TEST_SERVE_HEALTH"
 
-// serveHealth says where it serves and goes on until standard input ends.
+// serveHealth prints its address and serves until standard input ends.
 func serveHealth(ctx context.Context) int {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func serveHealth(ctx context.Context) int {
 	return 0
 }
 
-// elsewhere starts a server in a process of its own.
+// elsewhere starts a server in a separate process.
 func elsewhere(tb testing.TB) string {
 	tb.Helper()
 	command := exec.CommandContext(tb.Context(), os.Args[0])
@@ -77,9 +77,9 @@ func elsewhere(tb testing.TB) string {
 	return strings.TrimSpace(line)
 }
 
-// held is the memory of the objects and stacks that are in use.
+// held returns the memory of live objects and stacks, in bytes.
 func held() float64 {
-	// What a finalizer or a pool kept is free after the second time.
+	// The second collection frees what finalizers and pools held.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -96,8 +96,8 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkSources measures what it costs to follow many catalogs of two replicas
-// each: the memory of one, and the processor time of a second.
+// BenchmarkSources measures the cost of following many catalogs with two replicas each: memory per
+// catalog and processor time per second.
 func BenchmarkSources(b *testing.B) {
 	const sources, window = 200, 5 * time.Second
 	address := elsewhere(b)

@@ -17,31 +17,30 @@ import (
 )
 
 const (
-	// policyName is the name under which gRPC knows the policy that sends each
-	// call where its line leads.
+	// policyName is the name of the load-balancing policy that routes each call to its line.
 	policyName = "chandlery_replicas"
-	// connectTimeout bounds a try to connect to a pod. Pods are near.
+	// connectTimeout limits one attempt to connect to a pod. Pods are in the same cluster.
 	connectTimeout = 2 * time.Second
 )
 
 func init() { balancer.Register(builder{}) }
 
-// Network holds the connections to the pods of all catalogs. They share what gRPC
-// keeps for a client, which is as large as the connections are, so that many
-// catalogs cost little. It goes through no proxy and asks no name service.
+// Network holds the connections to the pods of all catalogs. They share one gRPC client, whose
+// memory is about that of the connections, so that many catalogs cost little. Network uses no proxy
+// and no name service.
 type Network struct {
 	client   *grpc.ClientConn
 	attached chan struct{}
 	once     sync.Once
-	cc       balancer.ClientConn // set when attached is closed
+	cc       balancer.ClientConn // set before attached is closed
 }
 
-// NewNetwork makes a Network without connections.
+// NewNetwork returns a Network without connections.
 func NewNetwork() (*Network, error) {
 	n := &Network{attached: make(chan struct{})}
 	where := manual.NewBuilderWithScheme("replicas")
 	where.InitialState(resolver.State{
-		Addresses:  []resolver.Address{{Addr: "replicas"}}, // gRPC wants one; the policy does not use it
+		Addresses:  []resolver.Address{{Addr: "replicas"}}, // gRPC requires one address; the policy does not use it
 		Attributes: attributes.New(networkKey{}, n),
 	})
 	retry := backoff.Config{BaseDelay: DefaultInterval / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: DefaultInterval}
@@ -56,10 +55,10 @@ func NewNetwork() (*Network, error) {
 	return n, nil
 }
 
-// Close ends every connection.
+// Close closes every connection.
 func (n *Network) Close() error { return n.client.Close() }
 
-// errClosed says that a call came too late.
+// errClosed is returned by calls on a closed connection.
 var errClosed = errors.New("the connection is closed")
 
 // line is the connection to one pod.
@@ -72,7 +71,7 @@ type line struct {
 	err   error
 }
 
-// connect begins to connect to an address.
+// connect starts a connection to an address.
 func (n *Network) connect(ctx context.Context, address string) (*line, error) {
 	select {
 	case <-n.attached:
@@ -90,8 +89,8 @@ func (n *Network) connect(ctx context.Context, address string) (*line, error) {
 	return l, nil
 }
 
-// listen takes the state of the connection. One that has ended is made again: the
-// questions for health need it.
+// listen records the state of the connection. It reconnects an idle connection, because probes need
+// one.
 func (l *line) listen(s balancer.SubConnState) {
 	l.mu.Lock()
 	if l.state != connectivity.Shutdown {
@@ -107,7 +106,7 @@ func (l *line) listen(s balancer.SubConnState) {
 	l.network.choose()
 }
 
-// choose makes calls that wait look at the state of their lines again.
+// choose makes gRPC evaluate waiting calls again.
 func (n *Network) choose() {
 	n.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: &picker{}})
 }
@@ -118,7 +117,7 @@ func (l *line) current() (connectivity.State, error) {
 	return l.state, l.err
 }
 
-// close ends the connection. Calls that still use it ought to have been ended.
+// close closes the connection. The caller ends its calls first.
 func (l *line) close() {
 	l.mu.Lock()
 	l.state, l.err = connectivity.Shutdown, errClosed
@@ -142,10 +141,10 @@ func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	return l.network.client.NewStream(context.WithValue(ctx, lineKey{}, l), desc, method, opts...)
 }
 
-// picker sends each call to the connection of the line that it was made on.
+// picker routes each call to the connection of its line.
 type picker struct{}
 
-// Pick is what gRPC asks for each call.
+// Pick implements balancer.Picker.
 func (*picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	l, ok := info.Ctx.Value(lineKey{}).(*line)
 	if !ok {
@@ -161,21 +160,21 @@ func (*picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	}
 }
 
-// builder makes the policy of a Network.
+// builder builds the policy of a Network.
 type builder struct{}
 
-// Name is the name of the policy.
+// Name returns the name of the policy.
 func (builder) Name() string { return policyName }
 
-// Build makes the policy.
+// Build returns the policy.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc}
 }
 
-// policy has no opinion of its own: it lends its Network the means to connect.
+// policy passes its ClientConn to the Network, which creates the connections.
 type policy struct{ cc balancer.ClientConn }
 
-// UpdateClientConnState learns which Network this is.
+// UpdateClientConnState passes the ClientConn to the Network in the resolver's attributes.
 func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	if n, ok := s.ResolverState.Attributes.Value(networkKey{}).(*Network); ok {
 		n.once.Do(func() {
@@ -186,14 +185,14 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	return nil
 }
 
-// ResolverError does nothing: the resolver has nothing to resolve.
+// ResolverError does nothing, because the resolver resolves nothing.
 func (*policy) ResolverError(error) {}
 
-// UpdateSubConnState does nothing: lines listen themselves.
+// UpdateSubConnState does nothing, because each line has its own state listener.
 func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// Close does nothing: gRPC ends the connections.
+// Close does nothing, because gRPC closes the connections.
 func (*policy) Close() {}
 
-// ExitIdle does nothing: there is no time at which a Network sleeps.
+// ExitIdle does nothing, because a Network has no idle mode.
 func (*policy) ExitIdle() {}

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// webProxy is an HTTP proxy that leads every tunnel to one server, and notes for what it was
-// asked.
+// webProxy is an HTTP proxy that connects every tunnel to one server and records the requested
+// hosts.
 type webProxy struct {
 	url string
 
@@ -83,14 +83,14 @@ func (p *webProxy) list() []string {
 	return slices.Clone(p.asked)
 }
 
-// TestAnAddressGoesThroughTheProxyThatIsForIt follows catalogs at addresses, with a proxy
-// that counts.
+// TestAnAddressGoesThroughTheProxyThatIsForIt follows catalogs at addresses and counts the requests
+// to a proxy.
 func TestAnAddressGoesThroughTheProxyThatIsForIt(t *testing.T) {
 	server := serve(t, "one", false)
 	for name, tt := range map[string]struct {
 		proxies func(url string) dialproxy.Environment
 		address string
-		asked   string // empty: the proxy is asked for nothing
+		asked   string // empty: no request reaches the proxy
 	}{
 		"33 a name outside the cluster": {
 			func(url string) dialproxy.Environment { return dialproxy.Environment{HTTPS: url} }, "cat.invalid:443", "CONNECT cat.invalid:443",
@@ -109,7 +109,7 @@ func TestAnAddressGoesThroughTheProxyThatIsForIt(t *testing.T) {
 			b := newBench(t, replicas.Options{Proxies: tt.proxies(proxy.url)}, replicas.Endpoint{Address: tt.address, Ready: true})
 			want := connectivity.Ready
 			if tt.asked == "" && tt.address != server.address {
-				// Nothing resolves the name.
+				// The name cannot be resolved.
 				want = connectivity.TransientFailure
 			}
 			b.Eventually(func() connectivity.State { return b.set.Summary().Connectivity }).WithTimeout(patience).Should(gomega.Equal(want))

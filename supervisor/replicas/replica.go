@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// reasonTimeout bounds the question why there is no connection.
+	// reasonTimeout limits the call that returns why there is no connection.
 	reasonTimeout = time.Second
-	// reasonInterval is how often that is asked again while there is none.
+	// reasonInterval is how often that call is repeated while there is no connection.
 	reasonInterval = 10 * time.Second
 )
 
-// replica is one replica of a set. Its state and link are guarded by the set's
-// lock.
+// replica is one replica of a Set. The Set's lock guards state and link.
 type replica struct {
 	set       *Set
 	address   string
@@ -30,10 +29,10 @@ type replica struct {
 	ready     chan struct{}
 
 	state State
-	link  *link // nil when the address cannot be dialled
+	link  *link // nil if the address cannot be dialled
 }
 
-// link is a connection, and the time until it is given up.
+// link is a connection and its lifetime.
 type link struct {
 	grpc.ClientConnInterface
 
@@ -43,7 +42,7 @@ type link struct {
 	client *grpc.ClientConn // to an address
 }
 
-// connect prepares a connection.
+// connect prepares a connection and sets link. The caller holds the Set's lock.
 func (r *replica) connect() error {
 	made := &link{}
 	var err error
@@ -62,10 +61,10 @@ func (r *replica) connect() error {
 	return nil
 }
 
-// ErrGivenUp says that a replica was asked, did not answer and was given up.
+// ErrGivenUp is returned by calls to a replica that did not answer and was given up.
 var ErrGivenUp = errors.New("the replica does not answer")
 
-// close ends the calls that are under way, and the connection.
+// close cancels the current calls with cause and closes the connection.
 func (l *link) close(cause error) {
 	l.cut(cause)
 	if l.line != nil {
@@ -83,7 +82,7 @@ func (r *replica) current() *link {
 	return r.link
 }
 
-// suspect makes the replica be asked at once: a call to it failed.
+// suspect triggers an immediate probe after a failed call.
 func (r *replica) suspect() {
 	select {
 	case r.suspected <- struct{}{}:
@@ -91,8 +90,8 @@ func (r *replica) suspect() {
 	}
 }
 
-// readied makes the replica be asked at once over a new connection: it has become ready,
-// and the present connection may pause after the tries before.
+// readied triggers an immediate probe over a new connection after the replica has become ready. The
+// current connection may be in back-off.
 func (r *replica) readied() {
 	select {
 	case r.ready <- struct{}{}:
@@ -100,7 +99,7 @@ func (r *replica) readied() {
 	}
 }
 
-// ask asks for the replica's health until its end.
+// ask probes the replica's health until its context ends.
 func (r *replica) ask() {
 	defer func() { r.current().close(errGone) }()
 	probe := r.set.options.Probe
@@ -121,9 +120,8 @@ func (r *replica) ask() {
 	}
 }
 
-// retry reconnects to a starting replica whose last connection attempt failed, so that the next
-// probe does not wait for the back-off. A replica that has answered before keeps its
-// back-off.
+// retry reconnects a starting replica after a failed connection attempt, so that the next probe
+// does not wait for the back-off. A replica that has answered before keeps its back-off.
 func (r *replica) retry() {
 	r.set.mu.Lock()
 	at, starting := r.link, !r.state.Answered
@@ -133,9 +131,9 @@ func (r *replica) retry() {
 	}
 }
 
-// pause is the time until the next question. One that stayed without an answer is
-// soon asked again, so that a lost replica is known soon. The rest is spread, so
-// that not all replicas of all catalogs are asked at the same moments.
+// pause returns the time until the next probe. It is short after an unanswered probe, so that an
+// unreachable replica is detected soon. Otherwise it is random within limits, which spreads the
+// probes of all replicas.
 func (r *replica) pause(s State, probe Probe) time.Duration {
 	if s.Failures > 0 && s.Failures < probe.Threshold {
 		return probe.Interval / 4
@@ -143,7 +141,7 @@ func (r *replica) pause(s State, probe Probe) time.Duration {
 	return time.Duration(float64(probe.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spreading load needs no secrecy
 }
 
-// question asks once and records the outcome.
+// question probes once and records the result.
 func (r *replica) question(probe Probe) State {
 	at := r.current()
 	ctx, cancel := context.WithTimeout(r.ctx, probe.Timeout)
@@ -154,34 +152,34 @@ func (r *replica) question(probe Probe) State {
 	}
 	state := r.set.record(r, func(s State) State { return s.next(health, err, probe.Threshold, r.set.options.Clock.Now()) })
 	if connection, _ := at.line.current(); state.Failures == probe.Threshold || (state.Failures > probe.Threshold && connection == connectivity.Ready) {
-		// The connection may be one on which nobody is: TCP would wait for many
-		// minutes, also when the other end is back.
+		// Nothing may listen at the other end any more. TCP would take many minutes to notice, even
+		// after the replica returns.
 		r.renew(at)
 	}
 	return state
 }
 
-// renew puts another connection in the place of one that is given up.
+// renew replaces a connection that is given up.
 func (r *replica) renew(old *link) {
 	r.set.mu.Lock()
 	err := r.connect()
 	r.set.mu.Unlock()
 	if err != nil {
-		// What could be connected to once can be again, until the end.
+		// Connecting worked before, so it fails only at the end of the context.
 		log.FromContext(r.ctx).V(1).Info("Preparing another connection failed", "address", r.address, "error", err.Error())
 		return
 	}
 	old.close(ErrGivenUp)
 }
 
-// watch follows the connection, without asking anything, until the replica's end.
+// watch follows the state of the connection without probes until the replica's context ends.
 func (r *replica) watch() {
 	conn := r.link.client
 	defer r.link.close(errGone)
 	for r.ctx.Err() == nil {
 		observed := conn.GetState()
 		if observed == connectivity.Idle {
-			// A connection that nothing is asked of falls asleep.
+			// Without calls, gRPC makes a connection idle.
 			conn.Connect()
 		}
 		var err error
@@ -195,8 +193,8 @@ func (r *replica) watch() {
 	}
 }
 
-// await waits until the connection has left a state, or why it is in that state
-// may have changed.
+// await waits until the connection leaves a state. In TransientFailure, it returns after
+// reasonInterval, because the reason may have changed.
 func (r *replica) await(conn *grpc.ClientConn, observed connectivity.State) {
 	ctx, cancel := r.ctx, func() {}
 	if observed == connectivity.TransientFailure {
@@ -206,8 +204,8 @@ func (r *replica) await(conn *grpc.ClientConn, observed connectivity.State) {
 	conn.WaitForStateChange(ctx, observed)
 }
 
-// reason asks why there is no connection: a call that does not wait for one fails
-// with the error of the last try. Nil when there is one by now.
+// reason returns why there is no connection; nil if there is one now. A call that does not wait for
+// a connection fails with the error of the last attempt.
 func (r *replica) reason(conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithTimeout(r.ctx, reasonTimeout)
 	defer cancel()

@@ -13,44 +13,41 @@ import (
 	"github.com/chandlery/chandlery/supervisor/dialproxy"
 )
 
-// Default times of a Probe: a replica that is lost is given up after the pause
-// that is running, two timeouts and a short pause between: some three seconds.
+// Defaults of a Probe. A replica is given up after at most the current pause, two timeouts and a
+// short pause: about three seconds.
 const (
 	DefaultInterval  = time.Second
 	DefaultTimeout   = time.Second
 	DefaultThreshold = 2
 )
 
-// Probe says how replicas are asked for their health.
+// Probe configures health probes.
 type Probe struct {
-	// Interval is the pause between two questions, and Timeout how long an answer
-	// may take.
+	// Interval is the pause between two probes. Timeout is the maximum time for an answer.
 	Interval, Timeout time.Duration
-	// Threshold is how many questions in a row stay without an answer before a
-	// replica is given up.
+	// Threshold is the number of consecutive unanswered probes after which a replica is given up.
 	Threshold int
 }
 
-// DefaultProbe is how replicas of catalogs are asked.
+// DefaultProbe returns the probe of catalog replicas.
 func DefaultProbe() Probe {
 	return Probe{Interval: DefaultInterval, Timeout: DefaultTimeout, Threshold: DefaultThreshold}
 }
 
-// Options are what a Set needs.
+// Options configures a Set.
 type Options struct {
-	// Network connects to the pods of a catalog that is hosted, and Probe says how
-	// they are asked for their health. Without a Network the endpoint is an address
-	// of somebody else's: it is not asked, serves as long as there is a connection,
-	// and Connectivity is that one's.
+	// Network connects to the pods of a hosted catalog, and Probe configures their health probes.
+	// Without a Network, the single endpoint is an address outside the supervisor's control. It is
+	// not probed, serves while there is a connection, and determines Connectivity.
 	Network *Network
 	Probe   Probe
-	// Proxies are for such an address.
+	// Proxies is the proxy configuration for such an address.
 	Proxies dialproxy.Environment
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
 }
 
-// Set is the replicas of a catalog. Its methods may be called from any goroutine.
+// Set is the set of replicas of a catalog. Its methods are safe for concurrent use.
 type Set struct {
 	ctx     context.Context //nolint:containedctx // the lifetime of the connections, which outlive the calls that ask for them
 	end     context.CancelFunc
@@ -64,13 +61,13 @@ type Set struct {
 	turn    int
 }
 
-// NewSet makes a Set without replicas that lives until ctx ends or it is closed.
+// NewSet returns a Set without replicas. It lives until ctx ends or Close is called.
 func NewSet(ctx context.Context, o Options) *Set {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Set{ctx: ctx, end: cancel, options: o, changes: make(chan struct{}, 1)}
 }
 
-// Close ends every connection and waits until nothing runs any more.
+// Close closes every connection and waits for all goroutines.
 func (s *Set) Close() {
 	s.end()
 	s.mu.Lock()
@@ -79,8 +76,7 @@ func (s *Set) Close() {
 	s.running.Wait()
 }
 
-// Update makes the endpoints those that the catalog has. Connections to those
-// that it had before stay as they are.
+// Update sets the endpoints of the catalog. Connections to endpoints that remain stay open.
 func (s *Set) Update(endpoints []Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,10 +110,10 @@ func (s *Set) Update(endpoints []Endpoint) {
 	}
 }
 
-// Changes receives when something about the replicas may have changed.
+// Changes returns a channel that receives after the state of a replica may have changed.
 func (s *Set) Changes() <-chan struct{} { return s.changes }
 
-// States gives what is known of each replica, in the order in which they joined.
+// States returns the state of each replica, in the order in which they joined.
 func (s *Set) States() []State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +124,7 @@ func (s *Set) States() []State {
 	return states
 }
 
-// Summary puts together what is known of the replicas.
+// Summary summarizes the states of all replicas.
 func (s *Set) Summary() Summary {
 	states := s.States()
 	summary := summarize(states)
@@ -141,8 +137,7 @@ func (s *Set) Summary() Summary {
 	return summary
 }
 
-// tell says that something changed. Who has not heard of the last change yet
-// hears of both at once.
+// tell signals a change. A pending signal covers later changes.
 func (s *Set) tell() {
 	select {
 	case s.changes <- struct{}{}:
@@ -150,14 +145,15 @@ func (s *Set) tell() {
 	}
 }
 
-// count notes that a replica began or ceased to serve.
+// count increments joined when a replica begins or ceases to serve.
 func (s *Set) count(before, after Health) {
 	if (before == Serving) != (after == Serving) {
 		s.joined++
 	}
 }
 
-// record takes what became known of a replica. The lock is not held.
+// record changes the state of a replica and signals relevant changes. The caller does not hold the
+// lock.
 func (s *Set) record(r *replica, change func(State) State) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,10 +166,10 @@ func (s *Set) record(r *replica, change func(State) State) State {
 	return r.state
 }
 
-// errGone says that the catalog has lost an endpoint.
+// errGone is the cause for cancelling the calls to a removed endpoint.
 var errGone = errors.New("the replica has been removed")
 
-// start begins to follow an endpoint. The lock is held.
+// start follows an endpoint. The caller holds the lock.
 func (s *Set) start(e Endpoint) *replica {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	r := &replica{set: s, address: e.Address, ctx: ctx, suspected: make(chan struct{}, 1), ready: make(chan struct{}, 1)}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quick is a probe for tests: fast, with room for a machine that is busy.
+// quick returns a probe for tests: fast, but with tolerance for a busy machine.
 func quick() replicas.Probe {
 	return replicas.Probe{Interval: 40 * time.Millisecond, Timeout: 500 * time.Millisecond, Threshold: 2}
 }
@@ -54,7 +54,7 @@ type catalog struct {
 	stopping func()
 }
 
-// serve starts a replica; without a health service when bare.
+// serve starts a replica; without a health service if bare.
 func serve(tb testing.TB, name string, bare bool) *catalog {
 	tb.Helper()
 	var lc net.ListenConfig
@@ -89,7 +89,7 @@ func (c *catalog) endpoint() replicas.Endpoint {
 	}
 }
 
-// GetPackage says which replica answered.
+// GetPackage returns the name of the replica.
 func (c *catalog) GetPackage(ctx context.Context, _ *api.GetPackageRequest) (*api.Package, error) {
 	c.asked.Add(1)
 	if c.hang.Load() {
@@ -102,7 +102,7 @@ func (c *catalog) GetPackage(ctx context.Context, _ *api.GetPackageRequest) (*ap
 	return &api.Package{Name: c.name}, nil
 }
 
-// bench is a set under test.
+// bench is a Set under test.
 type bench struct {
 	*gomega.WithT
 
@@ -137,7 +137,7 @@ func probed(t *testing.T, endpoints ...replicas.Endpoint) *bench {
 	return newBench(t, replicas.Options{Probe: quick(), Network: newNetwork(t)}, endpoints...)
 }
 
-// healths are those of the replicas, by name of the pod's node.
+// healths returns the health of each replica by node name.
 func (b *bench) healths() map[string]replicas.Health {
 	found := map[string]replicas.Health{}
 	for _, s := range b.set.States() {
@@ -150,7 +150,7 @@ func (b *bench) become(want map[string]replicas.Health) {
 	b.Eventually(b.healths).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.Equal(want))
 }
 
-// ask makes a call and gives the name of the replica that answered.
+// ask makes a call and returns the name of the replica that answered.
 func (b *bench) ask(ctx context.Context) (string, error) {
 	var name string
 	err := b.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
@@ -196,12 +196,12 @@ func TestSetTakesTurns(t *testing.T) {
 
 func TestSetAsksTheNewestRevision(t *testing.T) {
 	old, next := serve(t, "old", false), serve(t, "next", false)
-	// All are seen at once, in no order that says anything.
+	// All replicas join at once, in an order without meaning.
 	born := time.Now()
 	first, joined := old.endpoint(), next.endpoint()
 	first.Revision, first.Created = "1", born
 	joined.Revision, joined.Created, joined.Ready = "2", born.Add(time.Minute), false
-	// A pod of the old revision that was replaced meanwhile does not make it new.
+	// A replaced pod of the old revision does not make that revision the newest.
 	replaced := replicas.Endpoint{Address: "127.0.0.1:1", UID: "replaced", Node: "replaced", Revision: "1", Created: born.Add(time.Hour)}
 	b := probed(t, joined, first, replaced)
 	b.become(map[string]replicas.Health{"node-old": replicas.Serving, "node-next": replicas.Serving, "replaced": replicas.Unreachable})
@@ -276,7 +276,7 @@ func TestDoLeavesTheCallersDeadlineAlone(t *testing.T) {
 	}
 }
 
-// way is a way to a server that can be lost without closing anything, as the
+// way forwards connections to a server and can drop all traffic without closing them, like a failed
 // network of a node.
 type way struct {
 	address string
@@ -360,7 +360,7 @@ func TestDoCutsOffCallsToALostReplica(t *testing.T) {
 		t.Errorf("%q answered, error %v", got.name, got.err)
 	}
 	b.become(map[string]replicas.Health{"node-lost": replicas.Unreachable, "node-good": replicas.Serving})
-	// What comes meanwhile goes where it is answered.
+	// New calls go to a replica that answers.
 	for range 4 {
 		if name, err := b.ask(t.Context()); err != nil || name != "good" {
 			t.Errorf("%q answered, error %v", name, err)
@@ -380,7 +380,7 @@ func TestALostReplicaIsGivenUpSoon(t *testing.T) {
 	w.lost.Lock()
 	defer w.lost.Unlock()
 	begin := time.Now()
-	// Each second call goes to the lost replica first, and waits for its end.
+	// Every second call goes to the unreachable replica first and waits until it is given up.
 	for range 2 {
 		if name, err := b.ask(t.Context()); err != nil || name != "good" {
 			t.Errorf("%q answered, error %v", name, err)
@@ -388,7 +388,7 @@ func TestALostReplicaIsGivenUpSoon(t *testing.T) {
 	}
 	took := time.Since(begin)
 	t.Logf("given up after %s", took.Round(10*time.Millisecond))
-	// A pause, two timeouts and a short pause; and room for a machine that is busy.
+	// A pause, two timeouts and a short pause, with tolerance for a busy machine.
 	if took > 8*time.Second {
 		t.Errorf("that took %s", took)
 	}

@@ -12,25 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Endpoint is where a replica listens, and what is known of it without asking it.
+// Endpoint is the address and the known attributes of a replica.
 type Endpoint struct {
-	// Address is what is dialled: IP and port of a pod, or what an address of a
-	// CatalogSource says.
+	// Address is the address to dial: IP and port of a pod, or spec.address of a CatalogSource.
 	Address string
-	// Pod and UID name the pod that listens there, Node where it runs. They are
+	// Pod and UID identify the pod behind the address. Node is the node that it runs on. They are
 	// empty for an address that is not a pod's.
 	Pod  types.NamespacedName
 	UID  types.UID
 	Node string
-	// Revision is the same for replicas of one roll-out, and Created when the pod
-	// was. Both are empty when they are not known.
+	// Revision is equal for all replicas of one rollout. Created is the creation time of the pod.
+	// Both are empty if unknown.
 	Revision string
 	Created  time.Time
-	// Ready and Terminating are what the EndpointSlice says.
+	// Ready and Terminating are conditions of the EndpointSlice.
 	Ready, Terminating bool
 }
 
-// name is what a person knows the replica by.
+// name returns a readable name of the replica.
 func (e Endpoint) name() string {
 	switch {
 	case e.Pod.Name == "":
@@ -42,66 +41,65 @@ func (e Endpoint) name() string {
 	}
 }
 
-// same says whether two endpoints are the same replica.
+// same reports whether two endpoints are the same replica.
 func (e Endpoint) same(other Endpoint) bool {
 	return e.Address == other.Address && e.UID == other.UID && e.Pod == other.Pod
 }
 
-// Health is what a replica answers, if it does.
+// Health is the health of a replica according to its probes.
 type Health string
 
-// The kinds of Health.
+// Values of Health.
 const (
-	// Unknown is a replica that has not been asked often enough.
+	// Unknown means that there are too few probe results.
 	Unknown Health = "Unknown"
-	// Serving is a replica that answers calls.
+	// Serving means that the replica answers calls.
 	Serving Health = "Serving"
-	// NotServing is a replica that answers that it cannot serve.
+	// NotServing means that the replica answers that it cannot serve.
 	NotServing Health = "NotServing"
-	// Unreachable is a replica that does not answer.
+	// Unreachable means that the replica does not answer.
 	Unreachable Health = "Unreachable"
 )
 
-// Healths lists every kind.
+// Healths returns all values of Health.
 func Healths() []Health { return []Health{Unknown, Serving, NotServing, Unreachable} }
 
-// State is what is known of a replica.
+// State is the state of a replica.
 type State struct {
 	Endpoint
 
-	// Health is what it answered last.
+	// Health is the current health.
 	Health Health
-	// Since is when Health became what it is.
+	// Since is when Health last changed.
 	Since time.Time
-	// Failures is how many questions it left unanswered since its last answer.
+	// Failures is the number of consecutive unanswered probes.
 	Failures int
-	// Answered is true when it has answered since it joined.
+	// Answered is true if the replica has answered since it joined.
 	Answered bool
-	// Confirmed is true when it has left as many questions unanswered as give it up since it
-	// became ready. A replica that was restarted is not judged by the time before.
+	// Confirmed is true after Threshold unanswered probes since the replica became ready. Earlier
+	// probes of a restarted replica do not count.
 	Confirmed bool
-	// Err says why it does not serve, as far as that is known.
+	// Err is the reason why the replica does not serve; nil if unknown.
 	Err error
 
 	connection connectivity.State
 }
 
-// Summary is what is known of all replicas of a catalog together.
+// Summary summarizes the states of all replicas of a catalog.
 type Summary struct {
-	// Connectivity is READY when one replica serves, CONNECTING while that is not
-	// known, TRANSIENT_FAILURE when none does.
+	// Connectivity is READY if a replica serves, TRANSIENT_FAILURE if none does, and CONNECTING
+	// while that is unknown.
 	Connectivity connectivity.State
-	// Err says why none serves; nil while one does or it is not known.
+	// Err is the reason why no replica serves; nil if one does or it is unknown.
 	Err error
-	// Joined counts how often a replica began or ceased to serve, so that a
-	// change can be told.
+	// Joined counts how often a replica began or ceased to serve. Callers compare it to detect
+	// changes.
 	Joined int
-	// Revision is that of the replicas that calls are led to, as far as it is
-	// known.
+	// Revision is the revision of the replicas that calls go to; empty if unknown.
 	Revision string
 }
 
-// summarize puts the states of the replicas of a catalog together.
+// summarize returns the Summary of the states.
 func summarize(states []State) Summary {
 	var reasons []string
 	var cause error
@@ -126,9 +124,8 @@ func summarize(states []State) Summary {
 	}
 }
 
-// verdict reads the answer to a question for health. A server that answers with
-// an error, because it lacks the health service or does not let us use it, is
-// alive.
+// verdict returns the health according to a probe's reply. A server that replies with an error is
+// alive: it may lack the health service or deny access to it.
 func verdict(reply *healthpb.HealthCheckResponse, err error) (Health, error) {
 	switch status.Code(err) {
 	case codes.OK:
@@ -143,8 +140,8 @@ func verdict(reply *healthpb.HealthCheckResponse, err error) (Health, error) {
 	}
 }
 
-// next is the state after an answer, or after none: that counts only when it
-// happens several times in a row.
+// next returns the state after a probe result. Unanswered probes change the health only after
+// threshold of them in a row.
 func (s State) next(health Health, err error, threshold int, now time.Time) State {
 	s.Err = err
 	s.Failures++
@@ -161,8 +158,8 @@ func (s State) next(health Health, err error, threshold int, now time.Time) Stat
 	return s
 }
 
-// becomes is the state when what is known of the endpoint without asking has changed. One
-// that becomes ready is judged by the questions from then on alone.
+// becomes returns the state after a change of the endpoint. Once a replica becomes ready, only
+// later probes count.
 func (s State) becomes(e Endpoint) State {
 	if e.Ready && !s.Ready {
 		s.Failures, s.Confirmed = 0, false
@@ -171,7 +168,7 @@ func (s State) becomes(e Endpoint) State {
 	return s
 }
 
-// from is the state that follows from the one of a connection.
+// from returns the state that follows from a connection state.
 func (s State) from(connection connectivity.State, err error, now time.Time) State {
 	health := Unknown
 	switch connection {

@@ -9,9 +9,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// along finds, for every version that is to be installed, what has to come with
-// it: the versions it needs, and those that these need, that are neither present
-// nor brought by another Subscription. Those that another one brings are named.
+// along adds the dependencies of every version that is to be installed. It adds the versions that are neither
+// present nor installed by another Subscription, recursively. It names the Subscriptions that install the
+// others.
 func (r *resolution) along(answers []*answer) {
 	chosen := map[node]*wish{}
 	for _, a := range answers {
@@ -35,12 +35,12 @@ func (r *resolution) along(answers []*answer) {
 	}
 }
 
-// trail leads from a version to all that it needs.
+// trail collects all dependencies of a version.
 type trail struct {
 	*resolution
 
 	taken map[node]bool
-	// chosen are the versions that Subscriptions bring.
+	// chosen are the versions that Subscriptions install.
 	chosen  map[node]*wish
 	seen    map[node]bool
 	choices []*Choice
@@ -55,7 +55,7 @@ func newTrail(r *resolution, taken []node, chosen map[node]*wish) *trail {
 	return t
 }
 
-// follow adds what a version needs, what is needed before what needs it.
+// follow adds the dependencies of a version, dependencies before their dependents.
 func (t *trail) follow(n node) {
 	t.seen[n] = true
 	for i := range n.entry.Bundle.Requires {
@@ -63,7 +63,7 @@ func (t *trail) follow(n node) {
 	}
 }
 
-// need adds what meets a constraint.
+// need adds the provider that meets a constraint.
 func (t *trail) need(n node, catalog CatalogKey, c *constraint.Constraint) {
 	if c.MetBy(n.subject()) {
 		return
@@ -80,7 +80,7 @@ func (t *trail) need(n node, catalog CatalogKey, c *constraint.Constraint) {
 	}
 }
 
-// bring adds a version that another one needs, unless it is there or comes anyway.
+// bring adds a version that another one needs, unless it is present or already chosen.
 func (t *trail) bring(provider, by node, c *constraint.Constraint) {
 	if provider.operator != nil || t.seen[provider] {
 		return
@@ -95,7 +95,7 @@ func (t *trail) bring(provider, by node, c *constraint.Constraint) {
 	t.choices = append(t.choices, t.brought(provider, by, c))
 }
 
-// brought makes a version that is needed a choice.
+// brought returns a needed version as a choice.
 func (t *trail) brought(n, by node, c fmt.Stringer) *Choice {
 	return &Choice{
 		Catalog: n.catalog, Package: n.pkg(), Channel: n.entry.Channel.Name, Bundle: n.name(), Replaces: n.entry.Replaces,
@@ -103,7 +103,7 @@ func (t *trail) brought(n, by node, c fmt.Stringer) *Choice {
 	}
 }
 
-// because says why a version was chosen for a wish.
+// because returns why a version was chosen for a request.
 func (r *resolution) because(w *wish, e *content.Entry) string {
 	why := "head of channel " + e.Channel.Name
 	switch {

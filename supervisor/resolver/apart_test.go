@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// resolveAtOnce is what Resolve is held against: everything in one problem, with
-// all alternatives from the beginning.
+// resolveAtOnce is the reference for Resolve. It solves everything in one problem, with all alternatives from
+// the beginning.
 func resolveAtOnce(ctx context.Context, p Problem) Solution {
 	r := newResolution(&p, maxSteps)
 	if len(r.wishes) == 0 {
@@ -38,7 +38,7 @@ func resolveAtOnce(ctx context.Context, p Problem) Solution {
 	return r.solution
 }
 
-// draw makes a small world in which much depends on much.
+// draw draws a small problem with many dependencies.
 func draw(t *rapid.T) Problem {
 	names := []string{"a", "b", "c", "d", "e"}
 	apis := []string{"X", "Y", "Z"}
@@ -88,9 +88,8 @@ func drawProperties(t *rapid.T, name string, names, apis []string) []bundles.Pro
 	return list
 }
 
-// waits says whether an update waits because of what an operator present needs.
-// Another Subscription may be about to bring just that; then the update comes one
-// resolution later.
+// waits reports whether an update waits because of a dependency of a present operator. Another Subscription may
+// be about to provide it. The update then follows one resolution later.
 func waits(s Solution) bool {
 	for _, o := range s {
 		held, _ := errors.AsType[*UnsatisfiableError](o.Held)
@@ -103,8 +102,7 @@ func waits(s Solution) bool {
 	return false
 }
 
-// TestResolveApart shows that solving Subscriptions apart gives what solving them
-// all at once does.
+// TestResolveApart checks that solving Subscriptions separately has the same result as solving all at once.
 func TestResolveApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t)

@@ -15,8 +15,8 @@ func needsRule(text string) bundles.Property {
 	return property(bundles.TypeConstraint, fmt.Sprintf(`{"cel":{"rule":%q}}`, text))
 }
 
-// TestResolveRulesThatTakeTooLong says that a package whose rules take too long is
-// told so, and that nobody else suffers, whoever comes first.
+// TestResolveRulesThatTakeTooLong checks that a package with slow rules gets an error, and that others are not
+// affected, whatever the order.
 func TestResolveRulesThatTakeTooLong(t *testing.T) {
 	var slow []bundles.Property
 	for i := range 4 {
@@ -45,8 +45,7 @@ func TestResolveRulesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// TestSelection says that an entry is looked at once, however often a constraint
-// names what it is found by.
+// TestSelection checks that an entry is visited once, however often a constraint names it.
 func TestSelection(t *testing.T) {
 	catalog := offering(
 		chain("a", properties(provides("A"), provides("B"), property("olm.label", `{"label":"blue"}`))),

@@ -1,16 +1,14 @@
-// Package resolver decides which version each Subscription of a namespace should
-// have next, and what has to be installed along with it.
+// Package resolver decides which version each Subscription of a namespace should have next, and which
+// dependencies must be installed with it.
 //
-// It is pure: no client, no clock, no goroutine of its own. The same problem
-// always has the same solution.
+// It is pure: no client, no clock, no goroutine of its own. The same problem always has the same solution.
 //
-// Each Subscription is solved apart from the others at first: its candidates in
-// order of preference, what they need, and the operators that are present, which
-// are facts. Only Subscriptions whose solutions meet are solved together. Where
-// not all of a group can be satisfied, those that come first in seniority are,
-// and each of the others fails alone, with an error that says why and what to do
-// about it. docs/decisions/0015-resolution.md has the reasons.
+// Each Subscription is first solved separately. The input is its candidates in order of preference, their
+// dependencies, and the present operators, which are facts. Only Subscriptions whose solutions conflict are
+// solved together. If a group cannot be satisfied as a whole, the Subscriptions that come first in seniority
+// are. Each of the others fails alone, with an error that states the reason and the remedy.
+// docs/decisions/0015-resolution.md explains the design.
 //
-// The wording of the reasons follows what tools and people match on today; what
-// is added to it comes after a semicolon.
+// Tools and users match on the wording of the reasons, so it must not change. Additional text follows after a
+// semicolon.
 package resolver

@@ -7,8 +7,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// rivalsOf gives the operators present that a version cannot be beside: another
-// one of its package, and those that bring the same APIs.
+// rivalsOf returns the present operators that a version excludes: another version of its package, and providers
+// of the same APIs.
 func (m *model) rivalsOf(n node) []node {
 	if len(m.Operators) == 0 {
 		return nil
@@ -28,9 +28,8 @@ func (m *model) rivalsOf(n node) []node {
 	return found
 }
 
-// exclude adds what cannot be beside each other: two versions of a package, two
-// providers of an API. Operators that are present are facts, so that there is
-// nothing to demand among themselves.
+// exclude adds the exclusions: between two versions of a package, and between two providers of an API. Present
+// operators are facts, so there are no exclusions between them.
 func (m *model) exclude() {
 	var entries []node
 	packages := map[string][]node{}
@@ -55,9 +54,8 @@ func (m *model) exclude() {
 	m.excludeProviders(entries)
 }
 
-// excludeProviders lets an API be provided once. Only those that several packages
-// provide matter. Versions of a package mostly share the list of what they
-// provide, which is looked at once then.
+// excludeProviders adds a constraint that each API has at most one provider. Only APIs of several packages
+// matter. Versions of a package usually share the list of their APIs, which is then read once.
 func (m *model) excludeProviders(entries []node) {
 	shared := sharedAPIs(entries)
 	if len(shared) == 0 {
@@ -90,8 +88,7 @@ func (m *model) excludeProviders(entries []node) {
 	}
 }
 
-// apis tells lists of APIs apart without a look at what is in them: equal lists are
-// mostly one and the same.
+// apis identifies a list of APIs without comparing its elements: equal lists are usually the same slice.
 type apis struct {
 	first *bundles.GVK
 	count int
@@ -99,7 +96,7 @@ type apis struct {
 
 func apisOf(list []bundles.GVK) apis { return apis{first: &list[0], count: len(list)} }
 
-// sharedAPIs gives the APIs that entries of several packages provide.
+// sharedAPIs returns the APIs that entries of several packages provide.
 func sharedAPIs(entries []node) map[bundles.GVK]bool {
 	shared := map[bundles.GVK]bool{}
 	owner := map[bundles.GVK]string{}

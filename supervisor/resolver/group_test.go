@@ -28,8 +28,7 @@ func isPackage(name string) bundles.Property {
 	return property("olm.package", fmt.Sprintf(`{"packageName":%q,"version":"1.0.0"}`, name))
 }
 
-// chain is a package whose versions 1.0.0, 2.0.0, … replace each other; each has
-// its own properties.
+// chain returns a package whose versions 1.0.0, 2.0.0, … replace each other; each has its own properties.
 func chain(name string, versions ...[]bundles.Property) *bundles.Package {
 	pkg := &bundles.Package{Name: name, DefaultChannel: "stable", Channels: []*bundles.Channel{{Name: "stable", Package: name}}}
 	for i, properties := range versions {
@@ -46,7 +45,7 @@ func chain(name string, versions ...[]bundles.Property) *bundles.Package {
 
 func properties(list ...bundles.Property) []bundles.Property { return list }
 
-// brief writes a solution in few words.
+// brief returns a solution in few words.
 func brief(s Solution) map[string]string {
 	out := map[string]string{}
 	for name, o := range s {
@@ -77,7 +76,7 @@ func brief(s Solution) map[string]string {
 	return out
 }
 
-// gathering is a world in which Subscriptions have to do with each other.
+// gathering is a problem in which Subscriptions depend on each other.
 type gathering struct {
 	reason    string
 	packages  []*bundles.Package
@@ -116,7 +115,7 @@ func presentLamp() Operator {
 	return operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"), provides("Lamp"))
 }
 
-// TestResolveAlong is about what comes along with a version.
+// TestResolveAlong checks the dependencies of a version.
 func TestResolveAlong(t *testing.T) {
 	resolveAll(t, []gathering{
 		{
@@ -166,7 +165,7 @@ func TestResolveAlong(t *testing.T) {
 	})
 }
 
-// TestResolveExclusion is about versions that cannot be beside each other.
+// TestResolveExclusion uses versions that exclude each other.
 func TestResolveExclusion(t *testing.T) {
 	resolveAll(t, []gathering{
 		{
@@ -203,7 +202,7 @@ func TestResolveExclusion(t *testing.T) {
 	})
 }
 
-// TestResolveUpdates is about updates of what others rely on.
+// TestResolveUpdates checks updates of operators that others depend on.
 func TestResolveUpdates(t *testing.T) {
 	resolveAll(t, []gathering{
 		{
@@ -266,7 +265,7 @@ func TestResolveUpdates(t *testing.T) {
 	})
 }
 
-// TestResolveLoss is about what has been lost, and what is not known yet.
+// TestResolveLoss uses lost dependencies, and dependencies that are not known yet.
 func TestResolveLoss(t *testing.T) {
 	resolveAll(t, []gathering{
 		{
@@ -373,9 +372,8 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestResolveEndsWhereThereIsNoEnd asks for what no solver can find out in time:
-// that a number of operators of which each needs one of a smaller number of others
-// for itself cannot all be there.
+// TestResolveEndsWhereThereIsNoEnd uses a problem that no solver can decide in time. A number of operators each
+// need a different one of a smaller number of others, so they cannot all be installed.
 func TestResolveEndsWhereThereIsNoEnd(t *testing.T) {
 	const holes = 14
 	var packages []*bundles.Package

@@ -8,10 +8,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// heal brings back what operators present need and do not have any more: somebody
-// has removed it, or it never came. What is to be installed anyway comes first, and
-// where that matters to what would be brought back, this waits for the next
-// resolution.
+// heal reinstalls dependencies that present operators have lost or never had. Other installations come first.
+// If they affect a dependency, it waits for the next resolution.
 func (r *resolution) heal(ctx context.Context, answers []*answer) {
 	coming := entriesTaken(answers)
 	_, replaced := r.end(answers)
@@ -31,7 +29,7 @@ func (r *resolution) heal(ctx context.Context, answers []*answer) {
 	}
 }
 
-// entriesTaken gives all versions that are to be installed.
+// entriesTaken returns all versions that are to be installed.
 func entriesTaken(answers []*answer) []node {
 	var entries []node
 	for _, a := range answers {
@@ -44,7 +42,7 @@ func entriesTaken(answers []*answer) []node {
 	return entries
 }
 
-// bringBack makes what an operator lacks come along.
+// bringBack adds the missing dependencies of an operator to its outcome.
 func (r *resolution) bringBack(w *wish, lacks []*constraint.Constraint, taken []node) {
 	t := newTrail(r, taken, nil)
 	for _, c := range lacks {
@@ -55,20 +53,19 @@ func (r *resolution) bringBack(w *wish, lacks []*constraint.Constraint, taken []
 	r.solution[w.sub.Name] = outcome
 }
 
-// anyMet says whether one of the nodes meets one of the constraints.
+// anyMet reports whether one of the nodes meets one of the constraints.
 func anyMet(constraints []*constraint.Constraint, nodes []node) bool {
 	return slices.ContainsFunc(constraints, func(c *constraint.Constraint) bool {
 		return slices.ContainsFunc(nodes, func(n node) bool { return c.MetBy(n.subject()) })
 	})
 }
 
-// relies says whether what would be brought back counts on operators that are
-// being replaced.
+// relies reports whether the nodes include operators that are being replaced.
 func relies(taken []node, replaced map[*Operator]*wish) bool {
 	return slices.ContainsFunc(taken, func(n node) bool { return n.operator != nil && replaced[n.operator] != nil })
 }
 
-// lacks gives the constraints of an operator that nothing present meets.
+// lacks returns the constraints of an operator that no present operator meets.
 func (r *resolution) lacks(o *Operator) []*constraint.Constraint {
 	var missing []*constraint.Constraint
 	for i := range o.Requires {
@@ -79,8 +76,7 @@ func (r *resolution) lacks(o *Operator) []*constraint.Constraint {
 	return missing
 }
 
-// metByPresent says whether operators present meet a constraint, one or several of
-// them together.
+// metByPresent reports whether present operators meet a constraint, one alone or several together.
 func (r *resolution) metByPresent(c *constraint.Constraint) bool {
 	for i := range r.Operators {
 		if c.MetBy(&r.Operators[i].Subject) {
@@ -96,7 +92,7 @@ func (r *resolution) metByPresent(c *constraint.Constraint) bool {
 	return len(parts) > 0
 }
 
-// healing finds what has to come so that an operator has all that it needs.
+// healing returns the nodes that meet all missing constraints of an operator.
 func (r *resolution) healing(ctx context.Context, w *wish, lacks []*constraint.Constraint) ([]node, bool) {
 	allowance := sat.NewAllowance(r.steps)
 	for _, b := range []breadth{narrow, wide} {
@@ -116,8 +112,8 @@ func (r *resolution) healing(ctx context.Context, w *wish, lacks []*constraint.C
 	return nil, false
 }
 
-// clash says whether versions that are to be brought exclude each other. What is
-// not brought now is brought when the others are there.
+// clash reports whether versions to install exclude each other. A version that is not installed now is
+// installed after the others.
 func clash(brought, taken []node) bool {
 	for _, a := range brought {
 		for _, b := range taken {

@@ -7,10 +7,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// meetings puts together the groups whose answers do not go together: they have
-// chosen different versions of a package, or different providers of an API, or
-// one has replaced what another one relies on. The result has a group less for
-// each meeting.
+// meetings joins groups whose answers conflict. Either they have chosen different versions of a package or
+// different providers of an API, or one has replaced a dependency of another. The result has fewer groups for
+// each conflict.
 func (r *resolution) meetings(groups [][]*wish, answers []*answer) [][]*wish {
 	u := newUnion(r.wishes)
 	for _, group := range groups {
@@ -39,13 +38,13 @@ func (r *resolution) meetings(groups [][]*wish, answers []*answer) [][]*wish {
 	return u.groups()
 }
 
-// claim is what has been chosen for a package or an API, and by whose group.
+// claim is the choice for a package or an API, with its group.
 type claim struct {
 	node node
 	wish *wish
 }
 
-// meet joins two groups that have chosen differently.
+// meet joins two groups with different choices.
 func meet[K comparable](u *union, claims map[K]*claim, key K, n node, lead *wish) {
 	if other := claims[key]; other != nil && other.node != n {
 		u.join(other.wish, lead)
@@ -54,8 +53,8 @@ func meet[K comparable](u *union, claims map[K]*claim, key K, n node, lead *wish
 	claims[key] = &claim{node: n, wish: lead}
 }
 
-// broken joins groups one of which replaces an operator that the other's choice
-// relies on, and groups that together replace all that an operator relies on.
+// broken joins groups if one replaces an operator on which the other's choice depends. It also joins groups
+// that together replace all providers of an operator's dependency.
 func (r *resolution) broken(u *union, answers []*answer) {
 	end, replaced := r.end(answers)
 	for _, a := range answers {
@@ -81,8 +80,8 @@ func (r *resolution) broken(u *union, answers []*answer) {
 	}
 }
 
-// joinReplacing joins all groups that replace an operator which meets a constraint
-// to the one that minds.
+// joinReplacing joins all groups that replace an operator which meets a constraint with the group of the
+// constraint.
 func (r *resolution) joinReplacing(u *union, lead *wish, c *constraint.Constraint, replaced map[*Operator]*wish) {
 	for i := range r.Operators {
 		if o := &r.Operators[i]; replaced[o] != nil && c.MetBy(&o.Subject) {
@@ -91,16 +90,15 @@ func (r *resolution) joinReplacing(u *union, lead *wish, c *constraint.Constrain
 	}
 }
 
-// metWithin says whether what a group relies on is there without the others: it
-// brings it itself, or it is present and stays.
+// metWithin reports whether a group alone meets a dependency: by a version that it installs, or by a present
+// operator that remains.
 func (r *resolution) metWithin(a *answer, replaced map[*Operator]*wish, c *constraint.Constraint) bool {
 	return slices.ContainsFunc(a.taken, func(n node) bool {
 		return (n.operator == nil || replaced[n.operator] == nil) && c.MetBy(n.subject())
 	})
 }
 
-// end gives what is there when all answers have been carried out, and by whose
-// wish operators present are replaced.
+// end returns the nodes that exist after all answers, and the request that replaces each replaced operator.
 func (r *resolution) end(answers []*answer) (end []node, replaced map[*Operator]*wish) {
 	replaced = map[*Operator]*wish{}
 	end = entriesTaken(answers)
@@ -119,7 +117,7 @@ func (r *resolution) end(answers []*answer) (end []node, replaced map[*Operator]
 	return end, replaced
 }
 
-// carry keeps the answers of the groups that are as they were.
+// carry preserves the answers of the unchanged groups.
 func carry(groups [][]*wish, answers []*answer, joined [][]*wish) ([][]*wish, []*answer) {
 	kept := make([]*answer, len(joined))
 	for i, group := range joined {
@@ -132,11 +130,11 @@ func carry(groups [][]*wish, answers []*answer, joined [][]*wish) ([][]*wish, []
 	return joined, kept
 }
 
-// union is a partition of wishes that grows coarser.
+// union is a partition of requests whose parts can be joined.
 type union struct {
 	wishes []*wish
 	parent map[*wish]*wish
-	// place keeps the order in which the wishes were given.
+	// place holds the original order of the requests.
 	place map[*wish]int
 }
 
@@ -156,7 +154,7 @@ func (u *union) find(w *wish) *wish {
 	return w
 }
 
-// join puts the parts of two wishes together; the one that comes first leads.
+// join joins the parts of two requests; the one that comes first leads.
 func (u *union) join(a, b *wish) {
 	a, b = u.find(a), u.find(b)
 	if u.place[a] > u.place[b] {
@@ -165,7 +163,7 @@ func (u *union) join(a, b *wish) {
 	u.parent[b] = a
 }
 
-// groups gives the parts in the order of their leaders, each in its order.
+// groups returns the parts in the order of their leaders, each in its order.
 func (u *union) groups() [][]*wish {
 	members := map[*wish][]*wish{}
 	var leaders []*wish

@@ -10,9 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// Memo remembers the last solution of each namespace, so that the same problem is
-// not solved twice. Its methods may be called from any goroutine; the zero value
-// is ready.
+// Memo caches the last solution of each namespace, so that the same problem is not solved twice. It is safe for
+// concurrent use; the zero value is ready.
 type Memo struct {
 	mu    sync.Mutex
 	known map[string]solved
@@ -23,8 +22,8 @@ type solved struct {
 	solution Solution
 }
 
-// Resolve gives the solution of a problem: the one it remembers when nothing has
-// changed since. Neither the problem nor the solution may be changed afterwards.
+// Resolve returns the solution of a problem: the cached one if nothing has changed since. Neither the problem
+// nor the solution may be changed afterwards.
 func (m *Memo) Resolve(ctx context.Context, p Problem) Solution {
 	m.mu.Lock()
 	last, ok := m.known[p.Namespace]
@@ -45,7 +44,7 @@ func (m *Memo) Resolve(ctx context.Context, p Problem) Solution {
 	return solution
 }
 
-// complete says whether a solution is what the problem has, and not cut short.
+// complete reports whether a solution was not cut short by the end of ctx.
 func complete(ctx context.Context, s Solution) bool {
 	if ctx.Err() == nil {
 		return true
@@ -58,15 +57,15 @@ func complete(ctx context.Context, s Solution) bool {
 	return true
 }
 
-// Forget drops what is remembered of a namespace.
+// Forget removes the cached solution of a namespace.
 func (m *Memo) Forget(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.known, namespace)
 }
 
-// equal says whether two problems are the same. Problems of an unchanged
-// namespace mostly share what they consist of, so that few texts are compared.
+// equal reports whether two problems are the same. Problems of an unchanged namespace usually share their
+// parts, so few texts are compared.
 func (p *Problem) equal(q *Problem) bool {
 	return p.Namespace == q.Namespace &&
 		slices.Equal(p.Subscriptions, q.Subscriptions) &&
@@ -107,8 +106,7 @@ func sameSubject(a, b *constraint.Subject) bool {
 		sameList(a.Properties, b.Properties, slices.Equal)
 }
 
-// sameList compares two lists, which are the same without a closer look when they
-// are one and the same.
+// sameList reports whether two lists are equal. It does not compare the elements if both are the same slice.
 func sameList[T any](a, b []T, equal func(a, b []T) bool) bool {
 	if len(a) != len(b) {
 		return false

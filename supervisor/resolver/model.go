@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// maxNodes bounds the versions that are considered for one group of
-	// Subscriptions.
+	// maxNodes is the maximum number of versions in the problem of one group of Subscriptions.
 	maxNodes = 50_000
-	// maxSteps is what the solver may take for a group: some seconds.
+	// maxSteps is the maximum number of solver steps for a group: some seconds.
 	maxSteps = 8_000
 )
 
 var errTooManyVersions = fmt.Errorf("more than %d versions would have to be considered; name channels and startingCSVs in the Subscriptions to narrow the choice", maxNodes)
 
-// breadth says how many of the alternatives a model has.
+// breadth is how many of the alternatives a model includes.
 type breadth int
 
 const (
-	// narrow has the best alternative of each choice only. Where that can be had
-	// everywhere, nothing can be better, and most problems are like that.
+	// narrow includes only the best alternative of each choice. If all of these are possible, no solution is better.
+	// This holds for most problems.
 	narrow breadth = iota
-	// sample has the first few of them. It serves explanations: where there is no
-	// solution with all of them, there is none with a few.
+	// sample includes the first few alternatives, for explanations. If there is no solution with all of them, there
+	// is none with a few.
 	sample
-	// wide has all of them.
+	// wide includes all of them.
 	wide
 )
 
-// alternatives is how many of each choice a model has.
+// alternatives returns the number of alternatives of each choice in a model.
 func (b breadth) alternatives() int {
 	const few = 20
 	switch b {
@@ -48,7 +47,7 @@ func (b breadth) alternatives() int {
 	}
 }
 
-// model is the problem of a group of Subscriptions in the solver's terms.
+// model is the problem of a group of Subscriptions in terms of the solver.
 type model struct {
 	*resolution
 
@@ -56,18 +55,17 @@ type model struct {
 	allowance *sat.Allowance
 	group     []*wish
 	problem   sat.Problem
-	// reasons tell of each constraint of the problem what it says, and of whom.
+	// reasons hold the meaning of each constraint of the problem.
 	reasons []reason
 	wishes  map[*wish]sat.ID
 	nodes   map[node]sat.ID
-	// order has the nodes by their IDs; what is no node has none.
+	// order holds the nodes by their IDs. Variables that are not nodes are missing.
 	order map[sat.ID]node
-	// queue are the nodes whose own constraints have not been added yet.
+	// queue holds the nodes whose constraints have not been added yet.
 	queue []node
-	// choices are the constraints that have to be completed once all nodes are
-	// known.
+	// choices are the constraints that are completed once all nodes are known.
 	choices []choice
-	// drawn are wishes of other groups that have a say in what is considered here.
+	// drawn are requests of other groups that affect this problem.
 	drawn []*wish
 }
 
@@ -77,14 +75,13 @@ type choice struct {
 	nodes  []node
 	parts  []sat.ID
 	reason reason
-	// equal says that none of the nodes is better than the others.
+	// equal is true if none of the nodes is preferred.
 	equal bool
-	// sure is how many of the nodes come before what catalogs may have that are
-	// being read.
+	// sure is the number of nodes that are preferred to anything in catalogs that are still being read.
 	sure int
 }
 
-// newModel puts a group into the solver's terms.
+// newModel returns the model of a group.
 func (r *resolution) newModel(ctx context.Context, group []*wish, b breadth, allowance *sat.Allowance) (*model, error) {
 	m := r.blank(b, allowance)
 	m.group = group
@@ -100,7 +97,7 @@ func (r *resolution) newModel(ctx context.Context, group []*wish, b breadth, all
 	return m, nil
 }
 
-// blank is a model without anything in it.
+// blank returns an empty model.
 func (r *resolution) blank(b breadth, allowance *sat.Allowance) *model {
 	return &model{
 		resolution: r, breadth: b, allowance: allowance,
@@ -108,7 +105,7 @@ func (r *resolution) blank(b breadth, allowance *sat.Allowance) *model {
 	}
 }
 
-// close adds all that follows from what has been put into a model.
+// close adds all consequences of the nodes in a model.
 func (m *model) close(ctx context.Context) error {
 	for len(m.queue) > 0 {
 		n := m.queue[0]
@@ -137,7 +134,7 @@ func (m *model) add(c sat.Constraint, why reason) {
 	m.reasons = append(m.reasons, why)
 }
 
-// consider makes a node part of the problem.
+// consider adds a node to the problem.
 func (m *model) consider(n node) sat.ID {
 	if id, known := m.nodes[n]; known {
 		return id
@@ -148,8 +145,7 @@ func (m *model) consider(n node) sat.ID {
 	return id
 }
 
-// choose adds a choice, whose alternatives become part of the problem, as many as
-// the model is broad.
+// choose adds a choice, and its alternatives up to the breadth of the model.
 func (m *model) choose(c choice) {
 	for _, n := range c.nodes[:min(len(c.nodes), m.breadth.alternatives())] {
 		m.consider(n)
@@ -157,7 +153,7 @@ func (m *model) choose(c choice) {
 	m.choices = append(m.choices, c)
 }
 
-// describe adds what a node demands by itself.
+// describe adds the constraints of a node.
 func (m *model) describe(n node) {
 	if n.operator != nil {
 		m.fact(n)
@@ -182,8 +178,7 @@ func (m *model) describe(n node) {
 	}
 }
 
-// require adds what a bundle needs: an operator that meets the constraint, or
-// several that do so together.
+// require adds a dependency: an operator that meets the constraint, or several that do so together.
 func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint, why reason) {
 	if m.met(c, why.node.subject()) {
 		return
@@ -200,8 +195,7 @@ func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint,
 	m.choose(next)
 }
 
-// fact adds an operator that is present. It stays, unless a Subscription of the
-// group may replace it.
+// fact adds a present operator. It remains, unless a Subscription of the group may replace it.
 func (m *model) fact(n node) {
 	if w := m.holder[n.operator]; w != nil && slices.Contains(m.group, w) {
 		return
@@ -209,8 +203,7 @@ func (m *model) fact(n node) {
 	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[n]}, reason{kind: present, node: n})
 }
 
-// draw notes that another group may replace an operator that stands in the way
-// here.
+// draw records that another group may replace an operator that blocks a version here.
 func (m *model) draw(o *Operator) {
 	w := m.holder[o]
 	if w != nil && len(w.entries) > 0 && !slices.Contains(m.group, w) && !slices.Contains(m.drawn, w) {
@@ -218,7 +211,7 @@ func (m *model) draw(o *Operator) {
 	}
 }
 
-// known gives all nodes in the order in which they became part of the problem.
+// known returns all nodes in the order in which they were added.
 func (m *model) known() []node {
 	nodes := make([]node, 0, len(m.order))
 	for id := range sat.ID(m.problem.Variables) {
@@ -229,8 +222,7 @@ func (m *model) known() []node {
 	return nodes
 }
 
-// complete turns the choices into constraints, now that it is known which of
-// their alternatives are part of the problem.
+// complete turns the choices into constraints, after all alternatives in the problem are known.
 func (m *model) complete() {
 	for _, c := range m.choices {
 		var others []sat.ID
@@ -244,8 +236,8 @@ func (m *model) complete() {
 	}
 }
 
-// split takes a constraint apart that several operators may meet together, always
-// into the same parts.
+// split splits a constraint that several operators may meet together. The parts of a constraint are always the
+// same.
 func (r *resolution) split(c *constraint.Constraint) []constraint.Constraint {
 	if known, ok := r.parts[c]; ok {
 		return known
@@ -255,8 +247,7 @@ func (r *resolution) split(c *constraint.Constraint) []constraint.Constraint {
 	return parts
 }
 
-// newest gives the entry of a wish among nodes that were taken; nil when what is
-// installed stays.
+// newest returns the entry that was taken for a request; nil if the installed version remains.
 func (w *wish) newest(taken []node) *content.Entry {
 	for _, e := range w.entries {
 		if slices.Contains(taken, node{catalog: w.sub.Catalog, entry: e}) {

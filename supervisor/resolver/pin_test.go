@@ -10,14 +10,14 @@ import (
 
 func pinned(name string) func(*Subscription) { return func(s *Subscription) { s.Pin = name } }
 
-// TestResolvePinned is about where a pin leads from where.
+// TestResolvePinned checks which version a pin leads to from each installed version.
 func TestResolvePinned(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
 		sub    Subscription
-		bundle string // empty: nothing
+		bundle string // empty for none
 		back   bool
-		held   string // the version that could be had instead
+		held   string // the version that could be installed instead
 	}{
 		{reason: "nothing is there", sub: want("lamp", pinned("lamp.v1.1.0")), bundle: "lamp.v1.1.0"},
 		{reason: "nothing is there and it is to start elsewhere", sub: want("lamp", pinned("lamp.v1.1.0"), start("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
@@ -74,7 +74,7 @@ func TestResolvePinned(t *testing.T) {
 	}
 }
 
-// TestResolvePinRefused is about pins that lead nowhere; what is there stays.
+// TestResolvePinRefused uses pins that cannot be followed. The installed version remains.
 func TestResolvePinRefused(t *testing.T) {
 	crate := property("olm.package.required", `{"packageName":"lamp","versionRange":">=1.2.0"}`)
 	for _, tt := range []struct {
@@ -142,8 +142,7 @@ func TestResolvePinRefused(t *testing.T) {
 	}
 }
 
-// TestResolvePinnedStepByStep walks from the first version to the pinned one, and no
-// further.
+// TestResolvePinnedStepByStep follows the updates from the first version to the pinned one, and no further.
 func TestResolvePinnedStepByStep(t *testing.T) {
 	var visited []string
 	for at := "1.0.0"; len(visited) < 5; {
@@ -164,8 +163,7 @@ func TestResolvePinnedStepByStep(t *testing.T) {
 	}
 }
 
-// TestResolvePinnedAroundSkipped goes past versions that are skipped, though the pinned
-// one may be one of them.
+// TestResolvePinnedAroundSkipped passes skipped versions, of which the pinned one may be one.
 func TestResolvePinnedAroundSkipped(t *testing.T) {
 	pkg := &bundles.Package{
 		Name: "reel", DefaultChannel: "stable",

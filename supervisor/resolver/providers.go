@@ -13,8 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// node is something that may be there in the end: an operator that is present, or
-// an entry of a catalog.
+// node is a version that may be in the result: a present operator, or an entry of a catalog.
 type node struct {
 	operator *Operator
 	catalog  CatalogKey
@@ -35,7 +34,7 @@ func (n node) subject() *constraint.Subject {
 	return &n.entry.Bundle.Subject
 }
 
-// pkg is the package of a node; empty for an operator that names none.
+// pkg returns the package of a node; empty for an operator that names none.
 func (n node) pkg() string {
 	if n.operator != nil {
 		return n.operator.Subject.Package
@@ -43,7 +42,7 @@ func (n node) pkg() string {
 	return n.entry.Channel.Package.Name
 }
 
-// id writes a node as today's messages do.
+// id returns the name of a node in messages.
 func (n node) id(namespace string) string {
 	if n.operator != nil {
 		return "@existing/" + namespace + "//" + n.operator.Name
@@ -51,7 +50,7 @@ func (n node) id(namespace string) string {
 	return n.catalog.Name + "/" + n.catalog.Namespace + "/" + n.entry.Channel.Name + "/" + n.entry.Bundle.Name
 }
 
-// version is zero for no operator and for one that does not say.
+// version returns the version of an operator; zero for nil and for an unknown version.
 func (o *Operator) version() semver.Version {
 	if o == nil {
 		return semver.Version{}
@@ -59,18 +58,17 @@ func (o *Operator) version() semver.Version {
 	return o.Subject.Version
 }
 
-// provision is who could meet a constraint.
+// provision holds the possible providers for a constraint.
 type provision struct {
-	// nodes in order of preference.
+	// nodes are in order of preference.
 	nodes []node
-	// sure is how many of them come before those that a catalog which is being read
-	// may hold; more than there are when there is no such catalog.
+	// sure is the number of nodes that are preferred to anything in a catalog that is still being read. It exceeds
+	// their number if there is no such catalog.
 	sure int
 }
 
-// providers finds who could meet a constraint of a bundle from a catalog: what is
-// present first, then the entries of the bundle's own catalog, then those of the
-// others.
+// providers returns the possible providers for a constraint of a bundle from a catalog. Present operators come
+// first, then the entries of the bundle's own catalog, then those of the others.
 func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) provision {
 	p := provision{sure: math.MaxInt}
 	for i := range r.Operators {
@@ -90,16 +88,15 @@ func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) p
 	return p
 }
 
-// ranked gives the catalogs in order of preference for what a bundle of one of
-// them needs: that one, then by priority, own namespace before the global one,
-// name.
+// ranked returns the catalogs in order of preference for the dependencies of a bundle. Its own catalog comes
+// first. The others are ordered by priority, then the own namespace before the global one, then by name.
 func (r *resolution) ranked(dependent CatalogKey) []CatalogKey {
 	ranked := slices.Clone(r.catalogs)
 	slices.SortStableFunc(ranked, func(a, b CatalogKey) int { return first(a == dependent, b == dependent) })
 	return ranked
 }
 
-// rank orders all catalogs, whoever asks.
+// rank returns all catalogs in order, independently of a bundle.
 func (p *Problem) rank() []CatalogKey {
 	keys := make([]CatalogKey, 0, len(p.Catalogs))
 	for key := range p.Catalogs {
@@ -115,14 +112,14 @@ func (p *Problem) rank() []CatalogKey {
 	return keys
 }
 
-// met says whether an operator meets a constraint, by itself. Whoever's constraints
-// take too long is cut off, which cutOff tells.
+// met reports whether an operator alone meets a constraint. An evaluation that takes too long is cut off, and
+// cutOff reports that.
 func (r *resolution) met(c *constraint.Constraint, s *constraint.Subject) bool {
 	return r.budget.Ask(c, s) == constraint.Met
 }
 
-// cutOff says that who meets a constraint is not known, since that takes too long
-// to evaluate; empty when it is known.
+// cutOff returns a message if the evaluation of a constraint takes too long, so that its providers are unknown;
+// empty otherwise.
 func (r *resolution) cutOff(why *reason) string {
 	if !r.budget.CutOff(why.constraint) {
 		return ""
@@ -131,16 +128,15 @@ func (r *resolution) cutOff(why *reason) string {
 		bundles.TypeConstraint, why.node.name())
 }
 
-// offer is a question to a catalog.
+// offer is the key of a query to a catalog.
 type offer struct {
 	catalog    CatalogKey
 	constraint *constraint.Constraint
 }
 
-// offers gives the entries of a catalog that meet a constraint, in order of
-// preference. Entries that are not on their channel's chain are passed over, since
-// they are skipped, or nobody can tell how new they are; but for those that a
-// Subscription asks for by name.
+// offers returns the entries of a catalog that meet a constraint, in order of preference. It omits entries that
+// are not on their channel's chain, since they are skipped or have no known position. Entries that a
+// Subscription requests by name are included.
 func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content.Entry {
 	catalog := r.Catalogs[key].Content
 	if catalog == nil {

@@ -11,30 +11,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// Resolve answers every Subscription of a problem. When ctx ends, those without
-// an answer get its error.
+// Resolve returns an outcome for every Subscription of a problem. When ctx ends, those without an answer get
+// its error.
 func Resolve(ctx context.Context, p Problem) Solution {
 	return newResolution(&p, maxSteps).resolve(ctx)
 }
 
-// resolution is a problem that is being solved, with what is looked up in it again
-// and again.
+// resolution is the state of solving a problem, with its indexes.
 type resolution struct {
 	*Problem
 
-	// steps bounds the work of the solver on a group, and again on its parts where
-	// the whole has no solution.
+	// steps bounds the work of the solver on a group, and again on its parts if the whole has no solution.
 	steps    int
 	solution Solution
-	// wishes are the Subscriptions that may get something, in seniority.
+	// wishes are the requests: the Subscriptions that may get a version, in order of seniority.
 	wishes []*wish
-	// catalogs in order of rank.
+	// catalogs are in order of rank.
 	catalogs  []CatalogKey
 	byName    map[string]*Operator
 	byPackage map[string][]*Operator
 	byAPI     map[bundles.GVK][]*Operator
-	// holder is the wish that an operator present belongs to; none for one that no
-	// Subscription claims.
+	// holder holds the request to which a present operator belongs; none if no Subscription claims it.
 	holder map[*Operator]*wish
 	// needs are the constraints of other operators that an operator meets.
 	needs map[*Operator][]need
@@ -42,7 +39,7 @@ type resolution struct {
 	// aside are candidates that are not on the chain of their channel.
 	aside map[CatalogKey][]*content.Entry
 	parts map[*constraint.Constraint][]constraint.Constraint
-	// budget is for evaluating constraints.
+	// budget bounds the evaluation of constraints.
 	budget constraint.Budget
 }
 
@@ -69,23 +66,22 @@ func (r *resolution) resolve(ctx context.Context) Solution {
 	return r.solution
 }
 
-// need is a constraint of an operator that is present.
+// need is a constraint of a present operator.
 type need struct {
 	of         *Operator
 	constraint *constraint.Constraint
 }
 
-// wish is a Subscription that may get something.
+// wish is a request: a Subscription that may get a version.
 type wish struct {
 	sub *Subscription
-	// entries are the candidates, best first; none when there is nothing newer or
-	// something is under way.
+	// entries are the candidates, best first; none if there is no newer version or an operation is in progress.
 	entries []*content.Entry
-	// installed is what it has; nil for nothing.
+	// installed is the installed operator; nil for none.
 	installed *Operator
 }
 
-// alternatives gives what would satisfy the wish, best first.
+// alternatives returns the versions that satisfy the request, best first.
 func (w *wish) alternatives() []node {
 	nodes := make([]node, 0, len(w.entries)+1)
 	for _, e := range w.entries {
@@ -121,7 +117,7 @@ func newResolution(p *Problem, steps int) *resolution {
 
 func (r *resolution) operator(name string) *Operator { return r.byName[name] }
 
-// gatherNeeds finds out which operators present need which others.
+// gatherNeeds determines which present operators depend on which others.
 func (r *resolution) gatherNeeds() {
 	for i := range r.Operators {
 		dependent := &r.Operators[i]
@@ -131,8 +127,8 @@ func (r *resolution) gatherNeeds() {
 	}
 }
 
-// gatherNeed notes who meets a constraint of an operator, or its parts where
-// several do so together. What it meets itself it does not need of others.
+// gatherNeed records the operators that meet a constraint of an operator, or its parts if several do so
+// together. A constraint that the operator itself meets is not a dependency.
 func (r *resolution) gatherNeed(of *Operator, c *constraint.Constraint) {
 	if c.MetBy(&of.Subject) {
 		return
@@ -153,8 +149,8 @@ func (r *resolution) gatherNeed(of *Operator, c *constraint.Constraint) {
 	}
 }
 
-// gatherWishes finds the candidates of every Subscription; those that have none,
-// or want what another one keeps, are answered at once.
+// gatherWishes finds the candidates of every Subscription. A Subscription without candidates, or in conflict
+// with a senior one, is answered at once.
 func (r *resolution) gatherWishes() {
 	senior := map[string]*Subscription{}
 	for _, sub := range bySeniority(r.Subscriptions) {
@@ -183,7 +179,7 @@ func (r *resolution) gatherWish(sub *Subscription) {
 		r.solution[sub.Name] = r.frozen(w, entries)
 	}
 	if len(w.alternatives()) == 0 {
-		// It has what the namespace does not show, and nothing newer is there.
+		// The installed version is not among the operators of the namespace, and no newer one is available.
 		r.solution[sub.Name] = Outcome{}
 		return
 	}
@@ -198,7 +194,7 @@ func (r *resolution) gatherWish(sub *Subscription) {
 	}
 }
 
-// frozen says what could be had, were nothing under way.
+// frozen returns the version that would be available if no operation were in progress.
 func (r *resolution) frozen(w *wish, entries []*content.Entry) Outcome {
 	at := slices.IndexFunc(entries, func(e *content.Entry) bool { return e.Bundle.Err == nil })
 	if at < 0 {
@@ -207,9 +203,8 @@ func (r *resolution) frozen(w *wish, entries []*content.Entry) Outcome {
 	return Outcome{Available: r.choice(w, entries[at])}
 }
 
-// groups puts together the wishes that have to do with each other from the
-// beginning: those for the same package, and those for operators one of which
-// needs the other.
+// groups joins the requests that are related from the beginning: those for the same package, and those for
+// operators of which one depends on the other.
 func (r *resolution) groups() [][]*wish {
 	u := newUnion(r.wishes)
 	byPackage := map[string]*wish{}
@@ -230,22 +225,21 @@ func (r *resolution) groups() [][]*wish {
 	return u.groups()
 }
 
-// answer is what was found for a group.
+// answer is the result for a group.
 type answer struct {
 	group []*wish
 	taken []node
-	// failed has an error for each wish of the group that gets nothing.
+	// failed holds an error for each request of the group that gets no version.
 	failed map[*wish]error
-	// held says of wishes that get less than the best why that is so.
+	// held holds the reason for each request that does not get its best candidate.
 	held map[*wish]error
-	// drawn are wishes of other groups that have a say.
+	// drawn are requests of other groups that affect the problem.
 	drawn  []*wish
 	unsure bool
 }
 
-// answer solves a group: with the best of everything if that can be had, else
-// with all alternatives, and where that is not enough without those that come
-// last.
+// answer solves a group: with the best alternatives if possible, else with all alternatives. If that fails, it
+// leaves out the requests that come last.
 func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 	a := &answer{group: group, failed: map[*wish]error{}, held: map[*wish]error{}}
 	allowance := sat.NewAllowance(r.steps)
@@ -276,8 +270,7 @@ func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
 	return a
 }
 
-// divisible says whether there may be an answer to a part of the group where there
-// is none to the whole.
+// divisible reports whether a part of the group may have an answer although the whole has none.
 func (m *model) divisible(err error) bool {
 	_, limit := errors.AsType[*sat.LimitError](err)
 	return errors.Is(err, errConflict) || (limit && len(m.group) > 1)
@@ -288,9 +281,8 @@ func (a *answer) fail(err error) *answer {
 	return a
 }
 
-// accept takes the wishes of a group one by one, in seniority, as long as all of
-// those taken can be met; the others fail with what speaks against them. What is
-// installed is never up for discussion: it can always stay as it is.
+// accept adds the requests of a group one by one, in order of seniority, as long as all of them can be met. The
+// others fail with the constraints that they conflict with. Installed versions can always remain as they are.
 func (m *model) accept(ctx context.Context, a *answer) {
 	leftOut := map[*wish]bool{}
 	for _, w := range m.group {
@@ -305,7 +297,7 @@ func (m *model) accept(ctx context.Context, a *answer) {
 			continue
 		}
 		if !errors.Is(err, errConflict) {
-			// What took too long once would do so again.
+			// A problem that took too long once would do so again.
 			a.failRest(err, i)
 			return
 		}
@@ -314,7 +306,7 @@ func (m *model) accept(ctx context.Context, a *answer) {
 	}
 }
 
-// whyNot says why a wish cannot be met beside those that are not left out.
+// whyNot returns why a request cannot be met together with those that are not left out.
 func (m *model) whyNot(ctx context.Context, w *wish, leftOut map[*wish]bool) error {
 	few, err := m.newModel(ctx, m.group, sample, m.allowance)
 	if err != nil {
@@ -327,14 +319,14 @@ func (m *model) whyNot(ctx context.Context, w *wish, leftOut map[*wish]bool) err
 	return few.explain(w, reasons, false)
 }
 
-// failRest fails all wishes of a group from one on.
+// failRest fails all requests of a group from an index on.
 func (a *answer) failRest(err error, from int) {
 	for _, w := range a.group[from:] {
 		a.failed[w] = err
 	}
 }
 
-// holdBack finds out what keeps wishes from the best of their candidates.
+// holdBack determines why requests do not get their best candidates.
 func (m *model) holdBack(ctx context.Context, a *answer) {
 	for _, w := range m.group {
 		if a.failed[w] != nil || len(w.entries) == 0 || w.newest(a.taken) == w.entries[0] {
@@ -347,8 +339,8 @@ func (m *model) holdBack(ctx context.Context, a *answer) {
 	}
 }
 
-// against gives what speaks against the best candidate of a wish, given what the
-// others get.
+// against returns the constraints that conflict with the best candidate of a request, given the versions of the
+// others.
 func (m *model) against(ctx context.Context, a *answer, w *wish) ([]reason, error) {
 	few, err := m.newModel(ctx, m.group, sample, m.allowance)
 	if err != nil {
@@ -365,13 +357,13 @@ func (m *model) against(ctx context.Context, a *answer, w *wish) ([]reason, erro
 	return few.contradiction(ctx, leftOut)
 }
 
-// insist demands that a wish gets a certain entry.
+// insist requires that a request gets a certain entry.
 func (m *model) insist(w *wish, e *content.Entry, why kind) {
 	n := node{catalog: w.sub.Catalog, entry: e}
 	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.consider(n)}, reason{kind: why, wish: w, node: n})
 }
 
-// tell puts what was found for a group into the solution.
+// tell adds the answer for a group to the solution.
 func (r *resolution) tell(a *answer) {
 	for _, w := range a.group {
 		if err := a.failed[w]; err != nil {
@@ -392,8 +384,8 @@ func (r *resolution) tell(a *answer) {
 	}
 }
 
-// heldBack says what keeps a wish from something newer. That a version which is asked for
-// by name cannot be had is an error, and not only a pity.
+// heldBack returns the reason why a request does not get a newer version. If a version that is requested by
+// name is not possible, it is an error and not only held back.
 func (r *resolution) heldBack(w *wish, a *answer) Outcome {
 	switch {
 	case w.sub.Pin != "" && len(w.entries) == 0:
@@ -407,7 +399,7 @@ func (r *resolution) heldBack(w *wish, a *answer) Outcome {
 	}
 }
 
-// pending says whether a catalog in scope is being read for the first time.
+// pending reports whether a catalog in scope is being read for the first time.
 func (r *resolution) pending() bool {
 	for _, c := range r.Catalogs {
 		if c.Pending {
@@ -417,8 +409,8 @@ func (r *resolution) pending() bool {
 	return false
 }
 
-// orPending says that it is too early for an error where a catalog that is being
-// read may have what is missing.
+// orPending returns ErrPending if a catalog that is being read may have the missing version, and the error
+// otherwise.
 func (r *resolution) orPending(a *answer, err error) error {
 	if a.unsure {
 		return ErrPending
@@ -426,7 +418,7 @@ func (r *resolution) orPending(a *answer, err error) error {
 	return err
 }
 
-// choice makes an entry the choice of a wish.
+// choice returns an entry as the choice for a request.
 func (r *resolution) choice(w *wish, e *content.Entry) *Choice {
 	c := &Choice{
 		Catalog: w.sub.Catalog, Package: e.Channel.Package.Name, Channel: e.Channel.Name, Bundle: e.Bundle.Name,
@@ -438,10 +430,9 @@ func (r *resolution) choice(w *wish, e *content.Entry) *Choice {
 	return c
 }
 
-// bySeniority puts the Subscriptions of users before those that were made for
-// dependencies, and first of all those that hold what is installed, whatever
-// their age: a mistake that is fixed later must not take over what another one
-// has installed meanwhile.
+// bySeniority sorts the Subscriptions of users before those that were created for dependencies. Within each,
+// those that hold an installed version come first, whatever their age. A Subscription that is corrected later
+// must not take over a version that another one has installed.
 func bySeniority(subscriptions []Subscription) []*Subscription {
 	sorted := make([]*Subscription, len(subscriptions))
 	for i := range subscriptions {

@@ -36,8 +36,8 @@ func bundle(pkg, version string, extra ...bundles.Property) *bundles.Bundle {
 	}
 }
 
-// lamp has a chain of four versions in stable, another head in beta, and a
-// channel for each thing that can be wrong with one.
+// lamp returns a package with a chain of four versions in stable, another head in beta, and a channel for each
+// possible error.
 func lamp() *bundles.Package {
 	return &bundles.Package{
 		Name: "lamp", DefaultChannel: "stable",
@@ -58,7 +58,7 @@ func lamp() *bundles.Package {
 	}
 }
 
-// single is a package of one version.
+// single returns a package of one version.
 func single(pkg string, extra ...bundles.Property) *bundles.Package {
 	return &bundles.Package{
 		Name: pkg, DefaultChannel: "stable",
@@ -67,7 +67,7 @@ func single(pkg string, extra ...bundles.Property) *bundles.Package {
 	}
 }
 
-// offering is the content of a catalog.
+// offering returns the content of a catalog.
 func offering(packages ...*bundles.Package) *content.Catalog {
 	catalog, err := content.FromCatalog(&bundles.Catalog{Packages: packages})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestResolveFindsTheNextVersion(t *testing.T) {
 		reason    string
 		sub       Subscription
 		operators []Operator
-		bundle    string // empty: nothing newer
+		bundle    string // empty for nothing newer
 		channel   string
 		replaces  string
 	}{
@@ -181,7 +181,7 @@ func TestResolveFindsTheNextVersion(t *testing.T) {
 	}
 }
 
-// TestResolveReasons holds the wording that tools match on.
+// TestResolveReasons checks the wording that tools match on.
 func TestResolveReasons(t *testing.T) {
 	for _, tt := range []struct {
 		reason    string
@@ -221,8 +221,7 @@ func TestResolveReasons(t *testing.T) {
 	}
 }
 
-// TestResolveCatalogTrouble is about what is wrong with a catalog, not with
-// what is asked of it.
+// TestResolveCatalogTrouble uses errors of a catalog, not of a request.
 func TestResolveCatalogTrouble(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
@@ -296,8 +295,7 @@ func TestResolveRivals(t *testing.T) {
 	}
 }
 
-// TestResolveWalksTheChainOneHopAtATime installs what it is told until there is
-// nothing newer.
+// TestResolveWalksTheChainOneHopAtATime installs each chosen version until there is nothing newer.
 func TestResolveWalksTheChainOneHopAtATime(t *testing.T) {
 	sub := want("lamp", start("lamp.v1.0.0"))
 	var walked []string
@@ -318,7 +316,7 @@ func TestResolveWalksTheChainOneHopAtATime(t *testing.T) {
 	}
 }
 
-// text makes outcomes comparable: errors by their words.
+// text returns outcomes in a comparable form, with errors as text.
 func text(o Outcome) string {
 	switch {
 	case o.Err != nil:
@@ -330,7 +328,7 @@ func text(o Outcome) string {
 	}
 }
 
-// wishes draws Subscriptions, sound and unsound, of distinct names.
+// wishes draws valid and invalid Subscriptions with different names.
 func wishes(t *rapid.T) []Subscription {
 	n := rapid.IntRange(1, 6).Draw(t, "subscriptions")
 	subs := make([]Subscription, 0, n)
@@ -365,9 +363,8 @@ func TestResolveIsDeterministic(t *testing.T) {
 	})
 }
 
-// TestResolveIsolates shows that what one Subscription asks for, however
-// unsound, changes nothing for those of other packages, and that an unsound
-// one changes nothing for anybody.
+// TestResolveIsolates checks that a Subscription, however invalid, does not affect those of other packages, and
+// that an invalid one affects no other.
 func TestResolveIsolates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subs := wishes(t)
@@ -388,8 +385,8 @@ func TestResolveIsolates(t *testing.T) {
 	})
 }
 
-// TestResolveSeniority shows who keeps a package that two Subscriptions want
-// differently, and what is no difference.
+// TestResolveSeniority checks which of two Subscriptions with different requests keeps a package, and which
+// differences do not matter.
 func TestResolveSeniority(t *testing.T) {
 	holds := func(s *Subscription) { s.Holds = true }
 	for _, tt := range []struct {
@@ -428,8 +425,7 @@ func TestResolveSeniority(t *testing.T) {
 	}
 }
 
-// TestResolveAgain shows which version is installed when the one that was there
-// has been removed.
+// TestResolveAgain checks which version is installed after the previous one was removed.
 func TestResolveAgain(t *testing.T) {
 	before := func(name string) func(*Subscription) { return func(s *Subscription) { s.Before = name } }
 	head := Resolve(t.Context(), problem(want("lamp", named("my"))))["my"].Install.Bundle

@@ -12,8 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// drawSmall draws a problem of one catalog that is small enough for all its
-// outcomes to be tried.
+// drawSmall draws a problem of one catalog that is small enough to try all its outcomes.
 func drawSmall(t *rapid.T, subscriptions int) resolver.Problem {
 	var packs []pack
 	p := resolver.Problem{Namespace: "home"}
@@ -40,21 +39,19 @@ func drawSmall(t *rapid.T, subscriptions int) resolver.Problem {
 	return p
 }
 
-// drawBringing draws what an operator that is present brings. It needs nothing:
-// what becomes of its needs is a matter of other tests.
+// drawBringing draws the properties of a present operator. It has no dependencies: other tests cover these.
 func drawBringing(t *rapid.T) []constraint.Property {
 	return slices.DeleteFunc(drawProperties(t), func(p constraint.Property) bool { return p.Type != "olm.gvk" && p.Type != "olm.label" })
 }
 
-// pick is what becomes of a package: an entry is installed, or what is there
-// stays.
+// pick is the outcome for a package: an entry is installed, or the present version remains.
 type pick struct {
 	pkg   string
 	entry *content.Entry
 }
 
-// options gives what may become of a package. A Subscription that must be met
-// leaves no other choice than its candidates.
+// options returns the possible outcomes for a package. If a Subscription must be met, these are only its
+// candidates.
 func options(p resolver.Problem, pkg string, met bool) []pick {
 	i := slices.IndexFunc(p.Operators, func(o resolver.Operator) bool { return o.Subject.Package == pkg })
 	j := slices.IndexFunc(p.Subscriptions, func(s resolver.Subscription) bool { return s.Package == pkg })
@@ -71,9 +68,8 @@ func options(p resolver.Problem, pkg string, met bool) []pick {
 	return out
 }
 
-// possible says whether there is an outcome in which the Subscriptions that are
-// asked for are met, by trying all of them. For one of them the version may be
-// given.
+// possible reports whether some outcome meets the given Subscriptions, by trying all outcomes. The version of
+// one of them may be given.
 func possible(p resolver.Problem, met map[string]bool, fixed *content.Entry) bool {
 	var try func(at int, picks []pick) bool
 	try = func(at int, picks []pick) bool {
@@ -93,7 +89,7 @@ func possible(p resolver.Problem, met map[string]bool, fixed *content.Entry) boo
 	return try(0, nil)
 }
 
-// allowed says whether an outcome keeps the rules.
+// allowed reports whether an outcome satisfies the rules.
 func allowed(p resolver.Problem, picks []pick) bool {
 	s := resolver.Solution{}
 	trial := resolver.Problem{Operators: p.Operators, Catalogs: p.Catalogs}
@@ -112,8 +108,8 @@ func allowed(p resolver.Problem, picks []pick) bool {
 	return wrong(trial, s) == ""
 }
 
-// TestFailuresAreTrue says that those Subscriptions fail, and only those, that
-// cannot be met together with the ones before them.
+// TestFailuresAreTrue checks that exactly those Subscriptions fail that cannot be met together with the ones
+// before them.
 func TestFailuresAreTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSmall(t, rapid.IntRange(1, 4).Draw(t, "Subscriptions"))
@@ -132,8 +128,7 @@ func TestFailuresAreTrue(t *testing.T) {
 	})
 }
 
-// TestTheBestVersionIsFound says that a Subscription gets the first of its
-// candidates that is possible at all.
+// TestTheBestVersionIsFound checks that a Subscription gets the first of its possible candidates.
 func TestTheBestVersionIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSmall(t, 1)

@@ -17,7 +17,7 @@ var (
 	kindNames = []string{"X", "Y", "Z"}
 )
 
-// drawProblem draws a problem in which everything has to do with everything.
+// drawProblem draws a problem with many dependencies.
 func drawProblem(t *rapid.T) resolver.Problem {
 	p := resolver.Problem{Namespace: "home", Catalogs: map[resolver.CatalogKey]resolver.Catalog{}}
 	keys := []resolver.CatalogKey{shop, market, bazaar}
@@ -115,8 +115,7 @@ func drawSubscription(t *rapid.T, name string, keys []resolver.CatalogKey, opera
 	return s
 }
 
-// TestSolutionsKeepTheRules checks random solutions by other means than the
-// resolver's.
+// TestSolutionsKeepTheRules checks random solutions without the code of the resolver.
 func TestSolutionsKeepTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -127,7 +126,7 @@ func TestSolutionsKeepTheRules(t *testing.T) {
 	})
 }
 
-// tell writes down all that a solution says.
+// tell returns the content of a solution as text.
 func tell(s resolver.Solution) map[string]string {
 	out := told(s)
 	for name, outcome := range s {
@@ -136,8 +135,8 @@ func tell(s resolver.Solution) map[string]string {
 	return out
 }
 
-// TestSolutionsAreStable says that the same problem always has the same solution,
-// to the word, although maps have no order.
+// TestSolutionsAreStable checks that the same problem always has the same solution, with the same text,
+// although maps have no order.
 func TestSolutionsAreStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -150,9 +149,8 @@ func TestSolutionsAreStable(t *testing.T) {
 	})
 }
 
-// TestStrangersDoNotMatter says that a Subscription which has nothing to do with
-// others changes nothing for them, nor does a catalog that nobody names and that
-// cannot be read.
+// TestStrangersDoNotMatter checks that an unrelated Subscription does not affect others, and neither does an
+// unreadable catalog that no Subscription names.
 func TestStrangersDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -173,8 +171,7 @@ func TestStrangersDoNotMatter(t *testing.T) {
 	})
 }
 
-// TestSolutionsAreFollowed carries solutions out again and again until nothing is
-// left to do, and says that this comes to an end.
+// TestSolutionsAreFollowed applies solutions repeatedly until nothing changes, and checks that this ends.
 func TestSolutionsAreFollowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -192,7 +189,7 @@ func TestSolutionsAreFollowed(t *testing.T) {
 	})
 }
 
-// carry makes what a solution installs present; false when that is nothing.
+// carry adds the versions that a solution installs to the present operators. It reports whether there are any.
 func carry(p *resolver.Problem, s resolver.Solution) bool {
 	present := map[string]resolver.Operator{}
 	for _, o := range p.Operators {

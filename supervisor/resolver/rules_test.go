@@ -13,10 +13,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// ruleCase is a problem, and what its solution is to be.
+// ruleCase is a problem with its expected solution.
 type ruleCase struct {
-	// rule names a rule of how OLM behaves: the section of the description it is
-	// from, and what it says.
+	// rule is the rule of OLM's behaviour that the case tests: the section of its description, and its text.
 	rule     string
 	shop     []pack
 	market   []pack
@@ -26,8 +25,7 @@ type ruleCase struct {
 	present  []resolver.Operator
 	subs     []resolver.Subscription
 	want     map[string]string
-	// says has what the error of a Subscription contains, held what is said of a
-	// version that cannot be had.
+	// says holds a part of the error of a Subscription, and held a part of the reason why a version is held back.
 	says map[string][]string
 	held map[string][]string
 }
@@ -85,7 +83,7 @@ func runAll(t *testing.T, cases []ruleCase) {
 	}
 }
 
-// lamp has a line of versions in stable and others elsewhere.
+// lamp returns a package with a chain of versions in stable and other versions elsewhere.
 func lamp() pack {
 	return of("lamp",
 		line("stable", "lamp.v1.0.0", "lamp.v1.1.0", "lamp.v1.2.0"),
@@ -160,7 +158,7 @@ func TestCandidates(t *testing.T) {
 	})
 }
 
-// TestSuccessors is about what may be installed over what is there.
+// TestSuccessors checks which versions may replace the installed one.
 func TestSuccessors(t *testing.T) {
 	runAll(t, []ruleCase{
 		{
@@ -299,7 +297,7 @@ func TestNoCandidates(t *testing.T) {
 	})
 }
 
-// unversioned leaves the versions of the bundles unsaid.
+// unversioned removes the versions of the bundles.
 func (p pack) unversioned() pack {
 	p.withoutVersion = true
 	return p
@@ -382,7 +380,7 @@ func TestConstraints(t *testing.T) {
 	})
 }
 
-// TestPresentOperators is about operators that are facts.
+// TestPresentOperators uses present operators, which are facts.
 func TestPresentOperators(t *testing.T) {
 	runAll(t, []ruleCase{
 		{
@@ -441,8 +439,8 @@ func TestPresentOperators(t *testing.T) {
 	})
 }
 
-// TestPreference has a case for each level of the order in which providers are
-// preferred: both would do, and only this level tells them apart.
+// TestPreference has a case for each level of the order of providers. Both providers match, and only this level
+// distinguishes them.
 func TestPreference(t *testing.T) {
 	crate, lid := lone("crate", needing("Lid")), lone("lid", bringing("Lid"))
 	runAll(t, []ruleCase{
@@ -652,7 +650,7 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// many are APIs.
+// many returns a number of APIs.
 func many(n int) []constraint.Property {
 	out := make([]constraint.Property, n)
 	for i := range out {

@@ -14,14 +14,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// The catalogs of the cases: shop is the one that Subscriptions name.
+// The catalogs of the cases: Subscriptions name shop.
 var (
 	shop   = resolver.CatalogKey{Namespace: "olm", Name: "shop"}
 	market = resolver.CatalogKey{Namespace: "home", Name: "market"}
 	bazaar = resolver.CatalogKey{Namespace: "olm", Name: "bazaar"}
 )
 
-// pack is a package of a catalog to be built.
+// pack is a package for a catalog.
 type pack struct {
 	name, defaultChannel string
 	channels             []lane
@@ -29,39 +29,39 @@ type pack struct {
 	withoutVersion       bool
 }
 
-// lane is a channel of a package to be built.
+// lane is a channel for a package.
 type lane struct {
 	name    string
 	entries []content.Listed
 }
 
-// of makes a package with its channels, the first of which is the default one.
+// of returns a package with its channels, the first of which is the default one.
 func of(name string, channels ...lane) pack {
 	return pack{name: name, defaultChannel: channels[0].name, channels: channels, properties: map[string][]constraint.Property{}}
 }
 
-// with gives a bundle of the package properties.
+// with adds properties to a bundle of the package.
 func (p pack) with(bundle string, properties ...constraint.Property) pack {
 	p.properties[bundle] = append(p.properties[bundle], properties...)
 	return p
 }
 
-// byDefault makes another channel the default one; it need not exist.
+// byDefault sets the default channel, which need not exist.
 func (p pack) byDefault(channel string) pack {
 	p.defaultChannel = channel
 	return p
 }
 
-// lone is a package of one version.
+// lone returns a package of one version.
 func lone(name string, properties ...constraint.Property) pack {
 	return of(name, in("stable", at(name+".v1.0.0"))).with(name+".v1.0.0", properties...)
 }
 
-// in makes a channel.
+// in returns a channel.
 func in(channel string, entries ...content.Listed) lane { return lane{name: channel, entries: entries} }
 
-// at makes an entry: what it replaces and skips, and the range it may be
-// installed over after "range".
+// at returns an entry. The words are the versions that it replaces and skips, and after "range" the range that
+// it may be installed over.
 func at(bundle string, words ...string) content.Listed {
 	entry := content.Listed{Bundle: bundle}
 	for i := 0; i < len(words); i += 2 {
@@ -79,7 +79,7 @@ func at(bundle string, words ...string) content.Listed {
 	return entry
 }
 
-// line makes a channel of entries each of which replaces the one before.
+// line returns a channel of entries each of which replaces the previous one.
 func line(channel string, entries ...string) lane {
 	out := lane{name: channel}
 	for i, name := range entries {
@@ -92,7 +92,7 @@ func line(channel string, entries ...string) lane {
 	return out
 }
 
-// versionOf is what a bundle's name says behind its package.
+// versionOf returns the part of a bundle's name after its package.
 func versionOf(bundle string) string {
 	_, version, _ := strings.Cut(bundle, ".v")
 	return version
@@ -127,7 +127,7 @@ func needingPackage(name, versions string) constraint.Property {
 	return prop("olm.package.required", asJSON(bundles.PackageRequired{PackageName: name, VersionRange: versions}))
 }
 
-// compound and the like are the JSON of olm.constraint properties.
+// compound and the functions below return the JSON of olm.constraint properties.
 func compound(operator string, members ...string) string {
 	return fmt.Sprintf(`{%q:{"constraints":[%s]}}`, operator, strings.Join(members, ","))
 }
@@ -141,7 +141,7 @@ func ofRule(text string) string { return `{"cel":` + asJSON(map[string]string{"r
 
 func constrained(text string) constraint.Property { return prop("olm.constraint", text) }
 
-// build makes the content of a catalog.
+// build returns the content of a catalog.
 func build(packs ...pack) *content.Catalog {
 	const plenty = 1 << 30
 	b := content.NewBuilder(plenty)
@@ -162,14 +162,13 @@ func build(packs ...pack) *content.Catalog {
 	return b.Build()
 }
 
-// there makes an operator that is present, of the package and version that its
-// name says.
+// there returns a present operator, with the package and version in its name.
 func there(name string, properties ...constraint.Property) resolver.Operator {
 	pkg, version, _ := strings.Cut(name, ".v")
 	return stray(name, append(properties, prop("olm.package", asJSON(bundles.PackageProperty{PackageName: pkg, Version: version})))...)
 }
 
-// stray makes an operator that says nothing but these properties.
+// stray returns a present operator with only the given properties.
 func stray(name string, properties ...constraint.Property) resolver.Operator {
 	subject, requires, err := constraint.Parse(properties)
 	if err != nil {
@@ -178,7 +177,7 @@ func stray(name string, properties ...constraint.Property) resolver.Operator {
 	return resolver.Operator{Name: name, Subject: subject, Requires: requires}
 }
 
-// sub makes a Subscription to a package of the shop.
+// sub returns a Subscription to a package of the shop.
 func sub(pkg string, changes ...func(*resolver.Subscription)) resolver.Subscription {
 	s := resolver.Subscription{Name: "my-" + pkg, Catalog: shop, Package: pkg}
 	for _, change := range changes {
@@ -207,8 +206,7 @@ func called(name string) func(*resolver.Subscription) {
 	return func(s *resolver.Subscription) { s.Name = name }
 }
 
-// told writes a solution in few words: catalog, channel and bundle of what is
-// installed, and what comes along.
+// told returns a solution in few words: catalog, channel and bundle of each installation, and its dependencies.
 func told(s resolver.Solution) map[string]string {
 	out := map[string]string{}
 	for name, outcome := range s {
@@ -230,17 +228,17 @@ func told(s resolver.Solution) map[string]string {
 	return out
 }
 
-// final is what a namespace holds when a solution has been carried out.
+// final is the content of a namespace after a solution was applied.
 type final struct {
 	subjects []*constraint.Subject
-	// isNew says of each whether the solution brings it.
+	// isNew reports for each version whether the solution installs it.
 	isNew    []bool
 	requires [][]constraint.Constraint
 	names    []string
 }
 
-// carryOut gives what a solution leads to: no more than the rules need to be
-// checked, by other means than the resolver's.
+// carryOut returns the result of a solution. It has only the parts that the rules need, and does not use the
+// code of the resolver.
 func carryOut(p resolver.Problem, s resolver.Solution) final {
 	var out final
 	replaced := map[string]bool{}
@@ -272,8 +270,7 @@ func (f *final) add(name string, s *constraint.Subject, requires []constraint.Co
 	f.names, f.subjects, f.requires, f.isNew = append(f.names, name), append(f.subjects, s), append(f.requires, requires), append(f.isNew, isNew)
 }
 
-// meets says whether operators meet a constraint, one by itself or several the
-// parts of it.
+// meets reports whether operators meet a constraint, one alone or several together by its parts.
 func (f *final) meets(c *constraint.Constraint) bool {
 	if slices.ContainsFunc(f.subjects, func(s *constraint.Subject) bool { return c.MetBy(s) }) {
 		return true
@@ -287,7 +284,7 @@ func (f *final) meets(c *constraint.Constraint) bool {
 	return len(parts) > 0
 }
 
-// wrong says what of a solution is against the rules; empty when nothing is.
+// wrong returns the first violation of the rules by a solution; empty if there is none.
 func wrong(p resolver.Problem, s resolver.Solution) string {
 	f := carryOut(p, s)
 	for i, subject := range f.subjects {
@@ -320,8 +317,7 @@ func wrong(p resolver.Problem, s resolver.Solution) string {
 	return wrongSteps(p, s)
 }
 
-// broken names a dependency of an operator that was met before and is not any
-// more.
+// broken returns a dependency of an operator that was met before and no longer is.
 func (f *final) broken(p resolver.Problem) string {
 	var before final
 	for i := range p.Operators {
@@ -337,8 +333,8 @@ func (f *final) broken(p resolver.Problem) string {
 	return ""
 }
 
-// keeps says whether a constraint of an operator is met as it was before: by
-// the operator itself, by another one, or part by part.
+// keeps reports whether a constraint of an operator is still met: by the operator itself, by another one, or
+// part by part.
 func (f *final) keeps(before *final, own *constraint.Subject, c *constraint.Constraint) bool {
 	meets := func(s *constraint.Subject) bool { return c.MetBy(s) }
 	switch {
@@ -351,8 +347,7 @@ func (f *final) keeps(before *final, own *constraint.Subject, c *constraint.Cons
 	return !slices.ContainsFunc(parts, func(part constraint.Constraint) bool { return !f.keeps(before, own, &part) })
 }
 
-// wrongSteps checks that each Subscription gets what it asks for, one hop at a
-// time.
+// wrongSteps checks that each Subscription gets what it requests, one update at a time.
 func wrongSteps(p resolver.Problem, s resolver.Solution) string {
 	for i := range p.Subscriptions {
 		sub := &p.Subscriptions[i]
@@ -374,7 +369,7 @@ func wrongSteps(p resolver.Problem, s resolver.Solution) string {
 	return ""
 }
 
-// over says whether an entry may be installed over a version.
+// over reports whether an entry may replace a version.
 func over(p resolver.Problem, e *content.Entry, installed string) bool {
 	if e.Replaces == installed || slices.Contains(e.Skips, installed) {
 		return true

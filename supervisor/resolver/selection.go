@@ -6,9 +6,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// selection narrows a catalog down to the entries that may meet a constraint, by
-// the catalog's own lists where the constraint names something they are by. Every
-// entry that meets it is among them, once.
+// selection returns the entries of a catalog that may meet a constraint. It uses the indexes of the catalog if
+// the constraint names an indexed property. Every entry that meets the constraint is included, once.
 func selection(catalog *content.Catalog, c *constraint.Constraint) []*content.Entry {
 	s := selected{lists: map[list]bool{}, entries: map[*content.Entry]bool{}}
 	switch {
@@ -22,13 +21,13 @@ func selection(catalog *content.Catalog, c *constraint.Constraint) []*content.En
 	return s.order
 }
 
-// list is one of the lists of a catalog.
+// list identifies one of the lists of a catalog.
 type list struct {
 	gvk        bundles.GVK
 	pkg, label string
 }
 
-// selected are entries from several lists.
+// selected collects entries from several lists.
 type selected struct {
 	lists   map[list]bool
 	entries map[*content.Entry]bool
@@ -44,14 +43,14 @@ func (s *selected) add(entries []*content.Entry) {
 	}
 }
 
-// first says whether a list is looked at for the first time.
+// first reports whether a list is read for the first time.
 func (s *selected) first(l list) bool {
 	known := s.lists[l]
 	s.lists[l] = true
 	return !known
 }
 
-// follow adds what a selective constraint names.
+// follow adds the entries that a selective constraint names.
 func (s *selected) follow(catalog *content.Catalog, c *constraint.Constraint) {
 	switch {
 	case c.GVK != nil:
@@ -80,8 +79,7 @@ func (s *selected) follow(catalog *content.Catalog, c *constraint.Constraint) {
 	}
 }
 
-// selective says whether a constraint names something that a catalog has lists
-// of.
+// selective reports whether a constraint names an indexed property.
 func selective(c *constraint.Constraint) bool {
 	switch {
 	case c.GVK != nil, c.Package != nil, c.Label != "":

@@ -8,8 +8,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
-// similar names the packages that are called nearly like what was asked for, the nearest
-// first, as a help against slips of the pen.
+// similar returns the names of packages that resemble a requested name, the nearest first, to help with typing
+// errors.
 func similar(name string, packages []*content.Package) string {
 	const most = 5
 	if name == "" {
@@ -36,8 +36,8 @@ func similar(name string, packages []*content.Package) string {
 	return ", it has for instance " + strings.Join(names, ", ")
 }
 
-// apart says how many letters two names differ by, and whether that is near: up to two,
-// and fewer than half of them; or one of them contains the other.
+// apart returns the number of letters by which two names differ, and reports whether they are similar. They are
+// similar if they differ in up to two letters, and fewer than half of them, or if one contains the other.
 func apart(a, b string) (away int, near bool) {
 	const most = 2
 	longer := max(len(a), len(b))
@@ -51,8 +51,7 @@ func apart(a, b string) (away int, near bool) {
 	return away, away <= most && 2*away < longer
 }
 
-// edits counts how many letters have to be put in, taken out or replaced for one name to
-// become another.
+// edits returns the number of letters to insert, delete or replace to change one name into another.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -9,8 +9,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// solve gives the nodes that are there in the end, of those that the model knows;
-// errConflict when there is no solution. Wishes that are left out need not be met.
+// solve returns the nodes of the best solution; errConflict if there is no solution. Requests that are left out
+// need not be met.
 func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, error) {
 	problem, _ := m.without(leftOut)
 	taken, err := m.allowance.Find(ctx, problem)
@@ -29,9 +29,8 @@ func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, erro
 	return nodes, nil
 }
 
-// contradiction gives constraints that leave no solution, of which none can be left
-// out. The error says that they could not be found; errNoConflict, that there are
-// none.
+// contradiction returns constraints that leave no solution, of which none can be omitted. The error is
+// errNoConflict if there are none. Other errors mean that they could not be determined.
 func (m *model) contradiction(ctx context.Context, leftOut map[*wish]bool) ([]reason, error) {
 	problem, positions := m.without(leftOut)
 	_, err := m.allowance.Solve(ctx, problem)
@@ -54,8 +53,8 @@ var (
 	errNoConflict = errors.New("all of it can be had")
 )
 
-// without is the problem without some wishes, and where its constraints are among
-// those of the model.
+// without returns the problem without some requests, and the positions of its constraints among those of the
+// model.
 func (m *model) without(leftOut map[*wish]bool) (sat.Problem, []int) {
 	problem := sat.Problem{Variables: m.problem.Variables}
 	var positions []int
@@ -69,7 +68,7 @@ func (m *model) without(leftOut map[*wish]bool) (sat.Problem, []int) {
 	return problem, positions
 }
 
-// failure says that the solver came to no end.
+// failure wraps the error of a solver that did not finish.
 func (m *model) failure(err error) error {
 	err = fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.Namespace, err)
 	if _, limit := errors.AsType[*sat.LimitError](err); limit {
@@ -78,7 +77,7 @@ func (m *model) failure(err error) error {
 	return err
 }
 
-// outcome is what a solution takes, to be looked up.
+// outcome holds the nodes and variables of a solution for lookups.
 type outcome struct {
 	nodes map[node]bool
 	ids   map[sat.ID]bool
@@ -95,8 +94,7 @@ func (m *model) outcome(taken []node) outcome {
 	return o
 }
 
-// unsure says whether a catalog that is being read may have something better than
-// what was taken.
+// unsure reports whether a catalog that is being read may have a better version than one that was taken.
 func (m *model) unsure(taken []node) bool {
 	o := m.outcome(taken)
 	return slices.ContainsFunc(m.choices, func(c choice) bool {
@@ -107,8 +105,8 @@ func (m *model) unsure(taken []node) bool {
 	})
 }
 
-// best says whether no model of more breadth can have a better solution: whatever
-// was taken has the first alternative of each of its choices.
+// best reports whether no broader model can have a better solution: every taken node has the first alternative
+// of each of its choices.
 func (m *model) best(taken []node) bool {
 	if m.breadth == wide {
 		return true

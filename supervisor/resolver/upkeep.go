@@ -2,8 +2,7 @@ package resolver
 
 import "slices"
 
-// hold keeps what operators that are present need: a dependency that is met now
-// must not be broken by an update.
+// hold adds the dependencies of present operators: an update must not break a dependency that is met now.
 func (m *model) hold() {
 	for _, w := range m.group {
 		if w.installed == nil || len(w.entries) == 0 {
@@ -17,15 +16,14 @@ func (m *model) hold() {
 	}
 }
 
-// safe says whether a need is met by an operator that stays whatever the group
-// gets.
+// safe reports whether an operator that the group cannot replace meets a need.
 func (m *model) safe(n need) bool {
 	return slices.ContainsFunc(m.meeting(n), func(o *Operator) bool {
 		return m.holder[o] == nil || !slices.Contains(m.group, m.holder[o])
 	})
 }
 
-// meeting gives the operators present that meet a need of another one.
+// meeting returns the present operators that meet a need of another one.
 func (r *resolution) meeting(n need) []*Operator {
 	var found []*Operator
 	for i := range r.Operators {
@@ -36,7 +34,7 @@ func (r *resolution) meeting(n need) []*Operator {
 	return found
 }
 
-// keep demands that a need stays met.
+// keep requires that a need remains met.
 func (m *model) keep(n need) {
 	kept := choice{of: m.consider(node{operator: n.of}), equal: true, reason: reason{kind: requires, node: node{operator: n.of}, constraint: n.constraint}}
 	for _, o := range m.meeting(n) {
@@ -51,16 +49,15 @@ func (m *model) keep(n need) {
 	m.choices = append(m.choices, kept)
 }
 
-// lasting says whether a node, if it is taken, is surely there in the end: it is
-// present, or a candidate. Others come only with what needs them.
+// lasting reports whether a node, if it is taken, is certainly in the result: it is present, or a candidate.
+// Others are taken only as dependencies.
 func (m *model) lasting(n node) bool {
 	return n.operator != nil || slices.ContainsFunc(m.group, func(w *wish) bool {
 		return w.sub.Catalog == n.catalog && slices.Contains(w.entries, n.entry)
 	})
 }
 
-// drain describes the operators that were added late; they bring nothing else
-// with them.
+// drain adds the constraints of the operators that were added late; they add no other nodes.
 func (m *model) drain() {
 	for _, n := range m.queue {
 		m.describe(n)

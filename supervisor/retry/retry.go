@@ -1,4 +1,4 @@
-// Package retry says how soon controllers try again what failed.
+// Package retry limits how soon controllers retry a failed request.
 package retry
 
 import (
@@ -10,13 +10,13 @@ import (
 
 const (
 	first = 5 * time.Millisecond
-	// longest is the longest pause. By default it would be a quarter of an hour, and so
-	// would be the wait after the API server was away for some minutes.
+	// longest is the longest pause. The default is a quarter of an hour, which would be too long after an outage of
+	// the API server of some minutes.
 	longest = 15 * time.Second
 )
 
-// Limiter returns the pauses between tries of a request: 5 ms after the first error,
-// doubled with each further one, 15 s at most.
+// Limiter returns the pauses between attempts for a request: 5 ms after the first error, doubled with each
+// further one, at most 15 s.
 func Limiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, longest)
 }

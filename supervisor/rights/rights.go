@@ -1,4 +1,4 @@
-// Package rights reads from bindings whom they give rights.
+// Package rights reads the subjects of bindings.
 package rights
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// Subjects gives whom a RoleBinding or ClusterRoleBinding gives rights; bound is false for
-// a role, which says nothing of that, and for a binding of which a cache lacks the subjects.
+// Subjects returns the subjects of a RoleBinding or ClusterRoleBinding. bound is false for a role, and for a
+// binding whose subjects a cache lacks.
 func Subjects(o client.Object) (subjects []rbacv1.Subject, bound bool) {
 	if informer.Trimmed(o) {
 		return nil, false
@@ -29,8 +29,8 @@ func Subjects(o client.Object) (subjects []rbacv1.Subject, bound bool) {
 	}
 }
 
-// Bound reports whether one of the subjects is a ServiceAccount, by itself, as a user, or
-// by a group that every ServiceAccount of its namespace is in.
+// Bound reports whether one of the subjects is a ServiceAccount: directly, as a user, or through a group of all
+// ServiceAccounts of its namespace.
 func Bound(subjects []rbacv1.Subject, namespace, account string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -45,8 +45,8 @@ func Bound(subjects []rbacv1.Subject, namespace, account string) bool {
 	})
 }
 
-// Namespace returns the namespace whose ServiceAccounts a subject may be, as Bound reports it. With all,
-// they may be those of every namespace. It returns an empty name and false for a subject that is no
+// Namespace returns the namespace whose ServiceAccounts a subject may be, as Bound reports it. If all is true,
+// they may be those of every namespace. It returns an empty name and false for a subject that is not a
 // ServiceAccount.
 func Namespace(s rbacv1.Subject) (namespace string, all bool) {
 	switch s.Kind {

@@ -33,7 +33,7 @@ func TestBound(t *testing.T) {
 		if got := rights.Bound(subjects, "ops", "installer"); got != tt.want {
 			t.Errorf("%s: bound is %t, want %t", name, got, tt.want)
 		}
-		// An index by namespace finds whatever binds an account.
+		// An index by namespace finds each subject that binds an account.
 		if namespace, all := rights.Namespace(tt.subject); tt.want && !all && namespace != "ops" {
 			t.Errorf("%s: namespace %q, want ops or all", name, namespace)
 		}

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxReviews is how many service accounts are reviewed in one look. The others follow in
-	// the next looks, each namespace in its turn.
+	// maxReviews is the maximum number of service accounts that one check reviews. The next checks review the others,
+	// each namespace in turn.
 	maxReviews = 20
 	// reviewLifetime is how long the result of a review is used.
 	reviewLifetime = 30 * time.Second
 )
 
-// Verb is how a lifecycle manager writes the status of the kinds that it works on.
+// Verb is the verb by which a lifecycle manager writes the status of its kinds.
 type Verb string
 
 const (
@@ -34,24 +34,23 @@ const (
 	VerbSupervisor Verb = "patch"
 )
 
-// managedStatus are the resources whose status a lifecycle manager has to write in all
-// namespaces. The ClusterRoles admin and edit grant neither.
+// managedStatus are the resources whose status a lifecycle manager must be able to write in all namespaces. The
+// ClusterRoles admin and edit grant neither.
 var managedStatus = []string{"clusterserviceversions", "installplans"}
 
-// Access is what is known of the rights of service accounts.
+// Access holds the known permissions of service accounts.
 type Access struct {
-	// Writers has true for an account that may write the status of the managed kinds in
-	// all namespaces, false for one that may not, and nothing for one that has not been
-	// reviewed.
+	// Writers is true for an account that may write the status of the managed kinds in all namespaces, and false for
+	// one that may not. It has no entry for an account that has not been reviewed.
 	Writers map[types.NamespacedName]bool
-	// Pending is how many accounts have not been reviewed yet.
+	// Pending is the number of accounts that have not been reviewed yet.
 	Pending int
-	// Hidden is why accounts cannot be reviewed; empty when they can.
+	// Hidden is the reason why accounts cannot be reviewed; empty if they can.
 	Hidden string
 }
 
-// Judge returns the judgement of Deployments by the rights of their service accounts.
-// Those in trusted namespaces count as they are.
+// Judge returns a function that judges Deployments by the permissions of their service accounts. Deployments in
+// trusted namespaces are not reviewed.
 func (a Access) Judge(trusted []string) func(*Workload) Judgement {
 	return func(w *Workload) Judgement {
 		if slices.Contains(trusted, w.Namespace) {
@@ -69,8 +68,8 @@ func (a Access) Judge(trusted []string) func(*Workload) Judgement {
 	}
 }
 
-// JudgeAsSeen is the judgement for those who only look at a cluster and may not be allowed
-// to review service accounts: what has not been reviewed is what it looks like.
+// JudgeAsSeen is the judgement for users who may lack the permission to review service accounts. A Deployment
+// that has not been reviewed counts as what it looks like.
 func (a Access) JudgeAsSeen(w *Workload) Judgement {
 	if judgement := a.Judge(nil)(w); judgement != NotReviewed {
 		return judgement
@@ -87,16 +86,15 @@ func Accounts(workloads []Workload) []types.NamespacedName {
 	return accounts
 }
 
-// AccessReviewer asks the API server which service accounts may do the work of a lifecycle
-// manager. It makes a bounded number of requests at a time and reuses the answers for a
-// while. It is not safe for concurrent use.
+// AccessReviewer asks the API server which service accounts may act as a lifecycle manager. It limits the
+// number of requests at a time and reuses the answers for a while. It is not safe for concurrent use.
 type AccessReviewer struct {
 	client client.Client
 	clock  clock.PassiveClock
-	// verb is what is reviewed.
+	// verb is the verb to review.
 	verb    Verb
 	results map[types.NamespacedName]reviewResult
-	// turns has when an account of a namespace was last reviewed.
+	// turns holds the time at which an account of a namespace was last reviewed.
 	turns map[string]time.Time
 }
 
@@ -105,13 +103,13 @@ type reviewResult struct {
 	at     time.Time
 }
 
-// NewAccessReviewer returns a reviewer of the rights that a verb needs.
+// NewAccessReviewer returns a reviewer of the permissions for a verb.
 func NewAccessReviewer(c client.Client, verb Verb, cl clock.PassiveClock) *AccessReviewer {
 	return &AccessReviewer{client: c, clock: cl, verb: verb, results: map[types.NamespacedName]reviewResult{}, turns: map[string]time.Time{}}
 }
 
-// Review returns what is known of accounts after at most maxReviews of them have been
-// reviewed. Results of other accounts are forgotten.
+// Review returns the access of accounts, after a review of at most maxReviews of them. It removes the results
+// of other accounts.
 func (r *AccessReviewer) Review(ctx context.Context, accounts []types.NamespacedName) (Access, error) {
 	r.forget(accounts)
 	queue := fairOrder(r.due(accounts), r.turns)
@@ -139,8 +137,8 @@ func (r *AccessReviewer) Review(ctx context.Context, accounts []types.Namespaced
 	return access, nil
 }
 
-// forget drops the results of accounts that are not among those given, so that memory is
-// bounded by their number.
+// forget removes the results of accounts that are not among those given, so that their number bounds the
+// memory.
 func (r *AccessReviewer) forget(except []types.NamespacedName) {
 	accounts, namespaces := map[types.NamespacedName]bool{}, map[string]bool{}
 	for _, account := range except {
@@ -176,8 +174,8 @@ func (r *AccessReviewer) due(accounts []types.NamespacedName) []types.Namespaced
 	return due
 }
 
-// fairOrder lets the namespaces of accounts take turns, the one that waited longest first,
-// so that many accounts in one namespace do not delay those of the others.
+// fairOrder orders accounts so that their namespaces take turns, the one that waited longest first. Many
+// accounts in one namespace thus do not delay those of the others.
 func fairOrder(accounts []types.NamespacedName, turns map[string]time.Time) []types.NamespacedName {
 	type entry struct {
 		types.NamespacedName
@@ -200,8 +198,7 @@ func fairOrder(accounts []types.NamespacedName, turns map[string]time.Time) []ty
 	return ordered
 }
 
-// mayWrite reports whether an account may write the status of a managed kind in all
-// namespaces.
+// mayWrite reports whether an account may write the status of a managed kind in all namespaces.
 func (r *AccessReviewer) mayWrite(ctx context.Context, account types.NamespacedName) (bool, error) {
 	for _, resource := range managedStatus {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -12,43 +12,42 @@ import (
 )
 
 const (
-	// maxCandidates is how many Deployments of one namespace may be those of a lifecycle
-	// manager: the oldest. OLM has two. What is younger is only counted, so that a user who
-	// makes thousands of them causes no more reviews than one who makes eight.
+	// maxCandidates is the maximum number of Deployments of one namespace that are considered: the oldest. OLM has
+	// two. Younger ones are only counted. A user who creates thousands of them thus causes no more reviews than one
+	// who creates eight.
 	maxCandidates = 8
-	// maxSuspects is how many suspects are named.
+	// maxSuspects is the maximum number of suspects that are named.
 	maxSuspects = 20
 )
 
-// Judgement is whether a Deployment that looks like that of a lifecycle manager is one.
+// Judgement is whether a Deployment that looks like a lifecycle manager is one.
 type Judgement int
 
 const (
-	// Competes is the judgement of a Deployment whose service account may do the work, or
-	// which is in a namespace that the administrator named.
+	// Competes means that its service account may do the work, or that the administrator named its namespace.
 	Competes Judgement = iota
-	// Suspect is the judgement of one that only looks like a lifecycle manager.
+	// Suspect means that it only looks like a lifecycle manager.
 	Suspect
-	// NotReviewed is the judgement of one whose service account has not been reviewed.
+	// NotReviewed means that its service account has not been reviewed.
 	NotReviewed
 )
 
-// candidate is a Deployment that looks like that of a lifecycle manager.
+// candidate is a Deployment that looks like a lifecycle manager.
 type candidate struct {
 	Workload
 
 	created time.Time
 }
 
-// candidates are the oldest of each namespace.
+// candidates are the oldest candidates of each namespace.
 type candidates struct {
 	byNamespace map[string][]candidate
-	// omitted counts those that are active and beyond maxCandidates of their namespace.
+	// omitted is the number of active Deployments beyond maxCandidates of their namespace.
 	omitted int
 }
 
-// add keeps a Deployment if it looks like that of a lifecycle manager and is one of the
-// oldest of its namespace that do.
+// add adds a Deployment if it looks like a lifecycle manager and is among the oldest such Deployments of its
+// namespace.
 func (c *candidates) add(d *appsv1.Deployment) {
 	w := recognise(d)
 	if w == nil {
@@ -74,8 +73,7 @@ func byAge(a, b candidate) int {
 	return cmp.Or(a.created.Compare(b.created), strings.Compare(a.Name, b.Name))
 }
 
-// workloads returns the candidates, and the service accounts of those that are not in one
-// of the trusted namespaces.
+// workloads returns the candidates, and the service accounts of those outside the trusted namespaces.
 func (c *candidates) workloads(trusted []string) ([]Workload, []types.NamespacedName) {
 	var (
 		all      []Workload

@@ -1,7 +1,6 @@
-// Package rival finds other lifecycle managers that work on the same kinds in the same
-// cluster: OLM, and supervisors of our own that compete for another Lease. Two of them
-// undo each other's work, so that a supervisor does not begin beside one, and ends when
-// one appears.
+// Package rival finds competing lifecycle managers that work on the same kinds in the same cluster: OLM, and
+// other supervisors with another Lease. Two managers undo each other's work. A supervisor thus does not start
+// beside one, and ends when one appears.
 //
-// Recognising them is a pure function of what was seen; [Sentry] looks.
+// Recognition is a pure function of an observation; [Sentry] reads the cluster.
 package rival

@@ -11,37 +11,35 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Supervisor is one of our own that competes for another Lease.
+// Supervisor is a supervisor with another Lease.
 type Supervisor struct {
-	// Namespace is that of its Lease.
+	// Namespace is the namespace of its Lease.
 	Namespace string `json:"namespace"`
-	// Holder is who holds the Lease.
+	// Holder is the holder of the Lease.
 	Holder string `json:"holder"`
 }
 
-// Finding is what a look at the cluster found.
+// Finding is the result of a check of the cluster.
 type Finding struct {
-	// State is that of OLM and of other supervisors together.
+	// State is the state of OLM and of other supervisors together.
 	State State `json:"state"`
 	// Workloads are the Deployments of OLM, by namespace and name.
 	Workloads []Workload `json:"workloads,omitempty"`
-	// Suspects are the first of the active Deployments that look like OLM's and do not
-	// count, since their service accounts may not do its work. SuspectCount is how many
-	// there are.
+	// Suspects are the first active Deployments that look like OLM's and do not count, since their service accounts
+	// may not do its work. SuspectCount is the number of all.
 	Suspects     []Workload `json:"suspects,omitempty"`
 	SuspectCount int        `json:"suspectCount,omitempty"`
-	// Supervisors are those of our own that work now.
+	// Supervisors are the other supervisors that work now.
 	Supervisors []Supervisor `json:"supervisors,omitempty"`
-	// SuspectLeases are the first of the Leases that are renewed and do not count, since
-	// their holders are no pods that may do a supervisor's work. SuspectLeaseCount is how
-	// many there are.
+	// SuspectLeases are the first renewed Leases that do not count, since their holders are not pods that may act as
+	// a supervisor. SuspectLeaseCount is the number of all.
 	SuspectLeases     []Supervisor `json:"suspectLeases,omitempty"`
 	SuspectLeaseCount int          `json:"suspectLeaseCount,omitempty"`
-	// Hidden says what could not be looked at, and why; empty when all could.
+	// Hidden lists what could not be read, and why; empty if everything could.
 	Hidden []string `json:"hidden,omitempty"`
 }
 
-// WorkloadsAmong returns those Deployments that look like those of a lifecycle manager.
+// WorkloadsAmong returns the Deployments that look like a lifecycle manager.
 func WorkloadsAmong(deployments []appsv1.Deployment) []Workload {
 	var all []Workload
 	for i := range deployments {
@@ -52,23 +50,23 @@ func WorkloadsAmong(deployments []appsv1.Deployment) []Workload {
 	return all
 }
 
-// Observation is what a look at the cluster saw.
+// Observation is what was read from the cluster.
 type Observation struct {
-	// Workloads are the Deployments that look like those of a lifecycle manager.
+	// Workloads are the Deployments that look like a lifecycle manager.
 	Workloads []Workload
-	// Judge returns whether one of them is what it looks like; nil when all are.
+	// Judge judges one of them; nil if all are what they look like.
 	Judge func(*Workload) Judgement
-	// Omitted is how many more there are that are active and have not been judged.
+	// Omitted is the number of further active Deployments that have not been judged.
 	Omitted int
 	// Supervisors are those whose Lease was seen to be renewed.
 	Supervisors []Supervisor
-	// SuspectLeases are those that were seen to be renewed by what is no supervisor.
+	// SuspectLeases are Leases that were renewed by a process that is not a supervisor.
 	SuspectLeases []Supervisor
-	// Hidden says what could not be looked at.
+	// Hidden lists what could not be read.
 	Hidden []string
 }
 
-// Recognise says what an observation means.
+// Recognise returns the finding for an observation.
 func Recognise(o Observation) Finding {
 	f := Finding{State: None, Supervisors: slices.Clone(o.Supervisors), Hidden: slices.Clone(o.Hidden), SuspectCount: o.Omitted}
 	workloads := slices.SortedFunc(slices.Values(o.Workloads), func(a, b Workload) int {
@@ -81,7 +79,7 @@ func Recognise(o Observation) Finding {
 	slices.SortFunc(f.Supervisors, byNamespace)
 	f.SuspectLeases, f.SuspectLeaseCount = slices.SortedFunc(slices.Values(o.SuspectLeases), byNamespace), len(o.SuspectLeases)
 	f.SuspectLeases = f.SuspectLeases[:min(len(f.SuspectLeases), maxSuspects)]
-	// What is seen to run counts, whatever else there may be that one may not see.
+	// A running manager counts, even if other objects could not be read.
 	order := []State{None, Unknown, HandedOver, Stopped, Running}
 	raise := func(s State) {
 		if slices.Index(order, s) > slices.Index(order, f.State) {
@@ -100,7 +98,7 @@ func Recognise(o Observation) Finding {
 	return f
 }
 
-// judge adds a Deployment to those that it belongs to.
+// judge adds a Deployment to the list for its judgement.
 func (f *Finding) judge(w *Workload, judge func(*Workload) Judgement) {
 	judgement := Competes
 	if judge != nil {
@@ -117,7 +115,7 @@ func (f *Finding) judge(w *Workload, judge func(*Workload) Judgement) {
 	}
 }
 
-// Active are the Deployments of OLM that work.
+// Active returns the Deployments of OLM that work.
 func (f *Finding) Active() []Workload {
 	var active []Workload
 	for i := range f.Workloads {
@@ -128,7 +126,7 @@ func (f *Finding) Active() []Workload {
 	return active
 }
 
-// Err is the refusal to work beside what was found; nil when nothing stands against it.
+// Err returns an error if a competing manager works; nil otherwise.
 func (f *Finding) Err() error {
 	if f.State != Running {
 		return nil
@@ -136,13 +134,13 @@ func (f *Finding) Err() error {
 	return &Error{Finding: *f}
 }
 
-// Error says that another lifecycle manager works in the cluster.
+// Error reports that another lifecycle manager works in the cluster.
 type Error struct {
-	// Finding names it.
+	// Finding holds the other manager.
 	Finding Finding
 }
 
-// Error names the rival, and what to do.
+// Error returns a message with the competing manager and the remedy.
 func (e *Error) Error() string {
 	var who, todo []string
 	active := e.Finding.Active()
@@ -160,7 +158,7 @@ func (e *Error) Error() string {
 		strings.Join(who, "; ") + ". Do one of: " + strings.Join(todo, "; ")
 }
 
-// Describe names a Deployment and how it is.
+// Describe returns the name and the state of a Deployment.
 func (w *Workload) Describe() string {
 	text := fmt.Sprintf("Deployment %s/%s (%d of %d replicas ready, image %s", w.Namespace, w.Name, w.Ready, max(w.Replicas, w.Pods), w.Image)
 	if w.Version != "" && w.Version != tag(w.Image) {

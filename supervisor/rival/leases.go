@@ -25,16 +25,15 @@ import (
 const MaxLeaseDuration = 60 * time.Second
 
 const (
-	// leaseSlack is how much longer than its duration a Lease is watched for a renewal.
+	// leaseSlack is how long after its expiry a Lease is watched for a renewal.
 	leaseSlack = time.Second
-	// maxHolderLength is how much of the identity of a holder is kept: the name of a pod,
-	// and the suffix that makes it unique.
+	// maxHolderLength is the maximum length of a stored holder identity: the name of a pod, and the suffix that makes
+	// it unique.
 	maxHolderLength = 300
 )
 
-// leaseObserver follows the Leases of other supervisors. It remembers when it saw them
-// change: the times in a Lease are those of another clock, and a Lease whose holder died
-// looks like one that is held.
+// leaseObserver observes the Leases of other supervisors. It records when it saw them change. The times in a
+// Lease are those of another clock, and a Lease whose holder has died looks like one that is held.
 type leaseObserver struct {
 	client  client.Client
 	clock   clock.PassiveClock
@@ -43,11 +42,11 @@ type leaseObserver struct {
 	access  *AccessReviewer
 	seen    map[types.NamespacedName]sighting
 	pods    map[types.NamespacedName]holderPod
-	// pending is how many holders have not been reviewed yet.
+	// pending is the number of holders that have not been reviewed yet.
 	pending int
 }
 
-// sighting is what was seen of a Lease.
+// sighting is what was observed of a Lease.
 type sighting struct {
 	version string
 	holder  string
@@ -61,13 +60,12 @@ type sighting struct {
 // holderPod is the pod that holds a Lease.
 type holderPod struct {
 	holder string
-	// account is the service account of the pod; empty when there is no such pod.
+	// account is the service account of the pod; empty if there is no such pod.
 	account string
 	at      time.Time
 }
 
-// Identity returns the name of the process that holds a Lease: in a cluster, that of its
-// pod.
+// Identity returns the name of the process that holds a Lease. In a cluster, this is the name of its pod.
 func Identity(holder string) string {
 	if i := strings.LastIndex(holder, "_"); i >= 0 {
 		return holder[:i]
@@ -120,7 +118,7 @@ func (l *leaseObserver) report(o *Observation) {
 	}
 }
 
-// sight compares a Lease with what was seen of it before.
+// sight compares a Lease with its previous observation.
 func (l *leaseObserver) sight(lease *coordinationv1.Lease) sighting {
 	holder := *lease.Spec.HolderIdentity
 	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
@@ -141,8 +139,8 @@ func (l *leaseObserver) sight(lease *coordinationv1.Lease) sighting {
 	return now
 }
 
-// review finds out which Leases count: all in trusted namespaces, and elsewhere those
-// whose holder is a pod there with a service account that may do a supervisor's work.
+// review determines which Leases count. In trusted namespaces all do. Elsewhere those count whose holder is a
+// pod in the same namespace with a service account that may act as a supervisor.
 func (l *leaseObserver) review(ctx context.Context) ([]string, error) {
 	hidden, err := l.findPods(ctx)
 	if err != nil {
@@ -191,14 +189,14 @@ func (l *leaseObserver) judge(key types.NamespacedName, holder string, access Ac
 	}
 }
 
-// findPods looks for the pods of at most maxReviews holders, those first that have not
-// been looked for or not for the longest time.
+// findPods reads the pods of at most maxReviews holders, those first that have never been read or not for the
+// longest time.
 func (l *leaseObserver) findPods(ctx context.Context) ([]string, error) {
 	due, pods := l.duePods()
 	l.pending = 0
 	for _, key := range due[min(len(due), maxReviews):] {
 		if _, known := pods[key]; !known {
-			// What was known of its last holder keeps its place in the order.
+			// The time of the last holder determines the position in the order.
 			pods[key] = holderPod{at: l.pods[key].at}
 			l.pending++
 		}
@@ -218,8 +216,7 @@ func (l *leaseObserver) findPods(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// duePods returns the Leases whose holders have to be looked for, in the order in which to
-// do so, and what is known of the pods of all holders that are still the same.
+// duePods returns the Leases whose holders must be read, in order, and the known pods of all unchanged holders.
 func (l *leaseObserver) duePods() ([]types.NamespacedName, map[types.NamespacedName]holderPod) {
 	var due []types.NamespacedName
 	pods := map[types.NamespacedName]holderPod{}
@@ -241,8 +238,7 @@ func (l *leaseObserver) duePods() ([]types.NamespacedName, map[types.NamespacedN
 	return due, pods
 }
 
-// accountOf returns the service account of a pod; empty when there is no such pod or it
-// has ended.
+// accountOf returns the service account of a pod; empty if there is no such pod or it has ended.
 func (l *leaseObserver) accountOf(ctx context.Context, namespace, name string) (string, error) {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "", nil
@@ -260,8 +256,8 @@ func (l *leaseObserver) accountOf(ctx context.Context, namespace, name string) (
 	return serviceAccount(&pod.Spec), nil
 }
 
-// unsure returns the Leases that count and have not been seen to be renewed for as long
-// as they last, as namespace/name.
+// unsure returns the Leases that count and were not seen to be renewed for their whole duration, as
+// NAMESPACE/NAME.
 func (l *leaseObserver) unsure() []string {
 	var unsure []string
 	for key, held := range l.seen {

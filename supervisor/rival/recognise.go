@@ -15,54 +15,53 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// OLMPackageServer is the Deployment that answers for packages.operators.coreos.com. It is
-// a part of OLM and no rival: it writes nothing that we write.
+// OLMPackageServer is the Deployment that serves packages.operators.coreos.com. It is a part of OLM that does
+// not compete: it writes no object that a supervisor writes.
 const OLMPackageServer = "packageserver"
 
-// State is how things stand with other lifecycle managers.
+// State is the state of other lifecycle managers.
 type State string
 
-// The states. When several Deployments differ, the one that matters most counts.
+// The states. If several Deployments differ, the most important state counts.
 const (
-	// None says that no other lifecycle manager was found.
+	// None means that no other lifecycle manager was found.
 	None State = "None"
-	// Running says that one works, or is about to begin.
+	// Running means that one works, or is about to start.
 	Running State = "Running"
-	// Stopped says that one is installed, and somebody has scaled it to 0.
+	// Stopped means that one is installed, and was scaled to 0, but not by a supervisor.
 	Stopped State = "Stopped"
-	// HandedOver says that one is installed, and we have taken over from it.
+	// HandedOver means that one is installed, and a supervisor has taken over from it.
 	HandedOver State = "HandedOver"
-	// Unknown says that we may not look.
+	// Unknown means that the cluster may not be read.
 	Unknown State = "Unknown"
 )
 
 // Workload is a Deployment of another lifecycle manager.
 type Workload struct {
-	// Namespace and Name are those of the Deployment.
+	// Namespace and Name identify the Deployment.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Program is olm-operator or catalog-operator.
 	Program string `json:"program"`
 	// ServiceAccount is the account of its pods.
 	ServiceAccount string `json:"serviceAccount"`
-	// Image is that of the program, and Version what it says of its version; the version
-	// may be empty.
+	// Image is the image of the program, and Version its version from the Deployment; it may be empty.
 	Image   string `json:"image"`
 	Version string `json:"version,omitempty"`
-	// Replicas are as many as are wanted, Pods as there are, and Ready as are ready.
+	// Replicas is the desired number of pods, Pods the existing number, and Ready the number of ready ones.
 	Replicas int32 `json:"replicas"`
 	Pods     int32 `json:"pods"`
 	Ready    int32 `json:"ready"`
-	// TakenOver says that we scaled it to 0.
+	// TakenOver is true if a supervisor scaled it to 0.
 	TakenOver bool `json:"takenOver,omitempty"`
-	// Before is how many replicas it had then, as its label says.
+	// Before is the number of replicas that it had then, according to its label.
 	Before int32 `json:"before,omitempty"`
-	// Keeper names who puts back what is changed of it: OpenShift's cluster version
-	// operator. Empty for nobody known.
+	// Keeper is the component that reverts changes to it: OpenShift's cluster version operator. It is empty if none
+	// is known.
 	Keeper string `json:"keeper,omitempty"`
 }
 
-// State is how things stand with one Deployment.
+// State returns the state of one Deployment.
 func (w *Workload) State() State {
 	switch {
 	case w.Replicas > 0 || w.Pods > 0:
@@ -74,18 +73,18 @@ func (w *Workload) State() State {
 	}
 }
 
-// Account is the service account of its pods.
+// Account returns the service account of its pods.
 func (w *Workload) Account() types.NamespacedName {
 	return types.NamespacedName{Namespace: w.Namespace, Name: w.ServiceAccount}
 }
 
-// serviceAccount returns the name of the service account that a pod gets. The deprecated
-// field is the one that counts where a client sets it alone.
+// serviceAccount returns the name of the service account of a pod. The deprecated field applies if a client
+// sets only that one.
 func serviceAccount(spec *corev1.PodSpec) string {
 	return cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default")
 }
 
-// Had is how many replicas the Deployment had when it last worked, as far as it says.
+// Had returns the number of replicas that the Deployment had when it last worked, if it is known.
 func (w *Workload) Had() int32 {
 	if w.Replicas > 0 {
 		return w.Replicas
@@ -93,21 +92,21 @@ func (w *Workload) Had() int32 {
 	return w.Before
 }
 
-// envRelease is the variable in which OLM's containers find their version, and
-// annotationRelease begins the annotations of what OpenShift's releases bring.
+// envRelease is the variable with the version in OLM's containers. annotationRelease begins the annotations of
+// objects from OpenShift's releases.
 const (
 	envRelease        = "RELEASE_VERSION"
 	annotationRelease = "include.release.openshift.io/"
 )
 
-// programs are the programs of OLM that write what we write, with what is run in their
+// programs are the programs of OLM that write the same objects as a supervisor, with the commands in their
 // containers.
 var programs = map[string]string{"olm-operator": "olm", "catalog-operator": "catalog"}
 
-// recognise says which lifecycle manager's a Deployment is; nil for none. A name, a label
-// or an image alone says nothing: there are other operators called catalog-operator. It
-// takes the name or the label, and a container that runs the program; or, for one that
-// was renamed, a program of that name from an image of OLM.
+// recognise returns the lifecycle manager of a Deployment; nil for none. A name, a label or an image alone is
+// not enough: there are other operators called catalog-operator. It requires the name or the label, and a
+// container that runs the program. For a renamed Deployment, it requires a program of that name from an image
+// of OLM.
 func recognise(d *appsv1.Deployment) *Workload {
 	for _, program := range slices.Sorted(keysOf(programs)) {
 		c := containerOf(d, program)
@@ -116,7 +115,7 @@ func recognise(d *appsv1.Deployment) *Workload {
 		}
 		label, takenOver := d.Labels[api.LabelTakenOver]
 		const decimal, bits = 10, 32
-		before, _ := strconv.ParseInt(label, decimal, bits) // 0 when somebody spoilt it
+		before, _ := strconv.ParseInt(label, decimal, bits) // 0 if the label is invalid
 		return &Workload{
 			Namespace: d.Namespace, Name: d.Name, Program: program, ServiceAccount: serviceAccount(&d.Spec.Template.Spec),
 			Image: c.Image, Version: version(d, c),
@@ -148,13 +147,13 @@ func keysOf(m map[string]string) func(func(string) bool) {
 	}
 }
 
-// called says whether a Deployment goes by the name of a program.
+// called reports whether a Deployment has the name or the label of a program.
 func called(d *appsv1.Deployment, program string) bool {
 	return d.Name == program || d.Labels["app"] == program || d.Spec.Template.Labels["app"] == program
 }
 
-// runs says whether a container runs a program: its image may do so by itself, where the
-// container bears the name and the image is OLM's.
+// runs reports whether a container runs a program. The image may run it by default, if the container has the
+// program's name and the image is OLM's.
 func runs(c *corev1.Container, program string) bool {
 	return executes(c, program) || len(c.Command) == 0 && c.Name == program && fromOLM(c.Image)
 }
@@ -163,8 +162,8 @@ func executes(c *corev1.Container, program string) bool {
 	return len(c.Command) > 0 && path.Base(c.Command[0]) == programs[program]
 }
 
-// fromOLM says whether an image is OLM's, by the last parts of its repository: mirrors
-// change what comes before.
+// fromOLM reports whether an image is OLM's, by the last parts of its repository: mirrors change the parts
+// before.
 func fromOLM(image string) bool {
 	name := image
 	if at := strings.IndexByte(name, '@'); at >= 0 {
@@ -176,7 +175,7 @@ func fromOLM(image string) bool {
 	return strings.HasSuffix(name, "operator-framework/olm") || strings.Contains(path.Base(name), "operator-lifecycle-manager")
 }
 
-// version is what a Deployment says of its program's version.
+// version returns the version of a Deployment's program; empty if unknown.
 func version(d *appsv1.Deployment, c *corev1.Container) string {
 	for _, env := range c.Env {
 		if env.Name == envRelease && env.Value != "" {
@@ -196,7 +195,7 @@ func tag(image string) string {
 	return ""
 }
 
-// keeper names who would put the Deployment back if it were scaled.
+// keeper returns the component that would revert a scaled Deployment; empty for none.
 func keeper(d *appsv1.Deployment) string {
 	for _, ref := range d.OwnerReferences {
 		if ref.Kind == "ClusterVersion" && strings.HasPrefix(ref.APIVersion, "config.openshift.io/") {

@@ -14,7 +14,7 @@ import (
 
 const olmImage = "registry.example.com/operator-framework/olm:v0.40.0"
 
-// deployment gives a Deployment with one container, changed as the case wants.
+// deployment returns a Deployment with one container, changed by the case.
 func deployment(name string, change func(*appsv1.Deployment)) appsv1.Deployment {
 	program := map[string]string{"olm-operator": "/bin/olm", "catalog-operator": "/bin/catalog"}[name]
 	d := appsv1.Deployment{
@@ -112,10 +112,10 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// workload returns what is recognised of a Deployment of OLM.
+// workload returns the workload of a Deployment of OLM.
 func workload(d appsv1.Deployment) Workload { return *recognise(&d) }
 
-// TestRecogniseTogether has what is found of several.
+// TestRecogniseTogether checks the finding for several Deployments.
 func TestRecogniseTogether(t *testing.T) {
 	stopped := deployment("olm-operator", scaled(0, 0))
 	for _, tt := range []struct {
@@ -171,7 +171,7 @@ func TestRecogniseTogether(t *testing.T) {
 	}
 }
 
-// TestDescribe sees that what was taken over from and is still stopped is not said to run.
+// TestDescribe checks that a Deployment that was taken over and is still stopped is not described as running.
 func TestDescribe(t *testing.T) {
 	for _, tt := range []struct {
 		reason         string

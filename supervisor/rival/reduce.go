@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxText bounds, in bytes, the texts of a Deployment that Reduce keeps.
+// maxText is the maximum length of the texts of a Deployment that Reduce keeps, in bytes.
 const maxText = 1 << 10
 
-// Reduce removes from a Deployment what recognise does not read. Of a Deployment that is no
-// lifecycle manager's it leaves no spec at all. It is for caches, which keep the Deployments
-// of a whole cluster, and changes the Deployment in place.
+// Reduce removes from a Deployment the fields that recognise does not read. From a Deployment that is not a
+// lifecycle manager it removes the whole spec. It is for caches, which hold the Deployments of a whole cluster,
+// and changes the Deployment in place.
 func Reduce(d *appsv1.Deployment) {
 	found := recognise(d)
 	if found == nil {
@@ -41,7 +41,7 @@ func Reduce(d *appsv1.Deployment) {
 	}
 }
 
-// reduced returns of a container what recognise reads.
+// reduced returns the fields of a container that recognise reads.
 func reduced(c *corev1.Container) corev1.Container {
 	out := corev1.Container{Name: clip(c.Name), Image: lastOf(c.Image)}
 	if len(c.Command) > 0 {
@@ -66,7 +66,7 @@ func releaseAnnotation(annotations map[string]string) map[string]string {
 	return nil
 }
 
-// clip returns the beginning of a text, without keeping the rest in memory.
+// clip returns the beginning of a text. It copies the bytes, so that the rest is not kept in memory.
 func clip(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxText)], ""))
 }

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestReduceKeepsWhatIsRecognised compares what is recognised of a Deployment before and
-// after it was reduced, and bounds what is left.
+// TestReduceKeepsWhatIsRecognised compares the workload of a Deployment before and after Reduce, and bounds the
+// reduced size.
 func TestReduceKeepsWhatIsRecognised(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	bloat := func(d *appsv1.Deployment) {

@@ -16,52 +16,50 @@ import (
 )
 
 const (
-	// pageSize is how many Deployments are read at once.
+	// pageSize is the number of Deployments that are read at once.
 	pageSize = 500
-	// glance is the pause between two looks at a Lease.
+	// glance is the polling interval for a Lease.
 	glance = 500 * time.Millisecond
-	// MaxWait is the longest time that Wait takes, apart from its requests.
+	// MaxWait is the maximum duration of Wait, without its requests.
 	MaxWait = MaxLeaseDuration + leaseSlack
 )
 
-// Config says where a Sentry looks.
+// Config configures a Sentry.
 type Config struct {
 	// Client reads Deployments, Leases and pods, and creates SubjectAccessReviews.
 	Client client.Client
-	// Namespace holds the Lease of the caller, which is not that of another supervisor.
+	// Namespace is the namespace of the caller's own Lease, which does not count as another supervisor's.
 	Namespace string
-	// ManagerNamespaces are those whose Deployments and Leases count without a review of
-	// their service accounts.
+	// ManagerNamespaces are the namespaces whose Deployments and Leases count without a review of their service
+	// accounts.
 	ManagerNamespaces []string
-	// Clock is the time.
+	// Clock returns the time.
 	Clock clock.Clock
-	// Waiting is called by Wait before it waits for something else than before; nil for
-	// nothing.
+	// Waiting is called when Wait starts to wait for something else; nil for no call.
 	Waiting func(Waiting)
 }
 
 // Waiting is what Wait waits for.
 type Waiting struct {
-	// Leases have to be seen to be renewed, or not for as long as they last, as
-	// namespace/name.
+	// Leases are those that must be seen to be renewed, or to expire, as NAMESPACE/NAME.
 	Leases []string
-	// Reviews is how many service accounts have not been reviewed.
+	// Reviews is the number of service accounts that have not been reviewed.
 	Reviews int
-	// AtMost is how long it may take yet.
+	// AtMost is the maximum remaining time.
 	AtMost time.Duration
 }
 
-// Sentry looks for competing managers, again and again. It is not safe for concurrent use.
+// Sentry checks repeatedly for competing managers. It is not safe for concurrent use.
 type Sentry struct {
 	deployments client.Reader
-	// page is how many Deployments are read at once; 0 for all, as caches have it.
+	// page is the number of Deployments that are read at once; 0 for all, as for a cache.
 	page    int64
 	clock   clock.Clock
 	trusted []string
 	waiting func(Waiting)
 	access  *AccessReviewer
 	leases  *leaseObserver
-	// pending is how many service accounts of Deployments have not been reviewed.
+	// pending is the number of service accounts of Deployments that have not been reviewed.
 	pending int
 }
 
@@ -78,12 +76,11 @@ func NewSentry(c Config) *Sentry {
 	}
 }
 
-// Read makes a cache the reader that Deployments are listed with from now on: once it is
-// filled, looking is cheap.
+// Read sets a cache as the reader for Deployments. Once it is filled, checks are cheap.
 func (s *Sentry) Read(deployments client.Reader) { s.deployments, s.page = deployments, 0 }
 
-// Look looks once. A supervisor whose Lease is seen for the first time does not count yet,
-// nor does a Deployment whose service account has not been reviewed.
+// Look checks once. A supervisor whose Lease is seen for the first time does not count yet, nor does a
+// Deployment whose service account has not been reviewed.
 func (s *Sentry) Look(ctx context.Context) (Finding, error) {
 	var o Observation
 	if err := s.lookAtDeployments(ctx, &o); err != nil {
@@ -95,14 +92,14 @@ func (s *Sentry) Look(ctx context.Context) (Finding, error) {
 	return Recognise(o), nil
 }
 
-// LookFully looks until every service account has been reviewed, for MaxWait at most. It
-// does not wait for Leases.
+// LookFully repeats the check until every service account has been reviewed, for at most MaxWait. It does not
+// wait for Leases.
 func (s *Sentry) LookFully(ctx context.Context) (Finding, error) {
 	return s.lookUntil(ctx, func() bool { return s.pending+s.leases.pending == 0 })
 }
 
-// Wait looks until it is sure, for MaxWait at most: every service account has been
-// reviewed, and every Lease that counts was seen to be renewed or has run out.
+// Wait repeats the check until the result is certain, for at most MaxWait. Every service account must be
+// reviewed, and every Lease that counts must be renewed or expired.
 func (s *Sentry) Wait(ctx context.Context) (Finding, error) {
 	return s.lookUntil(ctx, func() bool { return s.pending+s.leases.pending == 0 && len(s.leases.unsure()) == 0 })
 }
@@ -150,8 +147,7 @@ func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-// candidates lists the Deployments that look like OLM's. It returns why they cannot be
-// seen where that is forbidden.
+// candidates lists the Deployments that look like OLM's. It also returns the reason if they may not be read.
 func (s *Sentry) candidates(ctx context.Context) (*candidates, []string, error) {
 	var token string
 	found := &candidates{}
@@ -169,10 +165,10 @@ func (s *Sentry) candidates(ctx context.Context) (*candidates, []string, error) 
 			return nil, nil, fmt.Errorf("looking for other lifecycle managers among Deployments: %w", err)
 		}
 		for i := range page.Items {
-			// Others are not kept: there may be thousands.
+			// Other Deployments are not kept, since there may be thousands.
 			found.add(&page.Items[i])
 		}
-		// A cache gives all at once, and a token that it does not take.
+		// A cache returns all at once, with a token that it does not accept.
 		if token = page.Continue; token == "" || s.page == 0 {
 			return found, nil, nil
 		}

@@ -27,18 +27,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// cluster is an API server whose reviews allow what the test says.
+// cluster is an API server whose reviews allow what the test sets.
 type cluster struct {
 	client.Client
 
 	clock *testingclock.FakeClock
-	// writers are the users and groups that may write, as VERB NAME, or VERB NAME RESOURCE for
-	// one kind.
+	// writers are the users and groups that may write, as VERB NAME, or VERB NAME RESOURCE for one kind.
 	writers map[string]bool
-	// reviewed are the users that were reviewed, pods how many pods were read.
+	// reviewed are the users that were reviewed, and pods is the number of pods that were read.
 	reviewed []string
 	pods     int
-	// forbidden is whether reviews are.
+	// forbidden is true if reviews are forbidden.
 	forbidden bool
 }
 
@@ -107,7 +106,7 @@ func look(t *testing.T, s *Sentry) Finding {
 	return f
 }
 
-// lookalike is a Deployment that looks like OLM's, with a service account of its own.
+// lookalike returns a Deployment that looks like OLM's, with its own service account.
 func lookalike(namespace, name string, created time.Time) *appsv1.Deployment {
 	d := deployment("olm-operator", func(d *appsv1.Deployment) {
 		d.Namespace, d.Name, d.CreationTimestamp = namespace, name, metav1.NewTime(created)
@@ -116,7 +115,7 @@ func lookalike(namespace, name string, created time.Time) *appsv1.Deployment {
 	return &d
 }
 
-// TestLookalikes sees that a Deployment counts by what its service account may do.
+// TestLookalikes checks that the permissions of its service account decide whether a Deployment counts.
 func TestLookalikes(t *testing.T) {
 	for _, tt := range []struct {
 		reason   string
@@ -199,7 +198,7 @@ func TestLookalikes(t *testing.T) {
 	}
 }
 
-// TestRightsChange sees that a review is not used for ever.
+// TestRightsChange checks that a review expires.
 func TestRightsChange(t *testing.T) {
 	c := newCluster(t)
 	c.create(t, lookalike("tenant", "olm-operator", c.clock.Now()))
@@ -217,8 +216,8 @@ func TestRightsChange(t *testing.T) {
 	}
 }
 
-// TestManyLookalikes sees that thousands of look-alikes cost few reviews, and do not keep a
-// lifecycle manager in another namespace, or an older one in theirs, from being noticed.
+// TestManyLookalikes checks that thousands of look-alikes cause few reviews. They must not hide a lifecycle
+// manager in another namespace, or an older one in their own.
 func TestManyLookalikes(t *testing.T) {
 	const many = 500
 	c := newCluster(t)
@@ -251,8 +250,8 @@ func TestManyLookalikes(t *testing.T) {
 	}
 }
 
-// TestManyNamespaces sees that namespaces take turns, also while a tenant changes service
-// accounts all the time.
+// TestManyNamespaces checks that namespaces take turns, even while a tenant changes service accounts all the
+// time.
 func TestManyNamespaces(t *testing.T) {
 	c := newCluster(t)
 	var accounts []*appsv1.Deployment
@@ -303,8 +302,8 @@ func (c *cluster) renew(t *testing.T, l *coordinationv1.Lease) {
 
 const sixtyEightYears = 1<<31 - 1
 
-// TestLeaseExpires follows a Lease that counts: it has to be seen to be renewed, and counts
-// for as long as it lasts after that, up to the longest duration.
+// TestLeaseExpires observes a Lease that counts. It must be seen to be renewed, and then counts for its
+// duration, up to the maximum.
 func TestLeaseExpires(t *testing.T) {
 	for _, tt := range []struct {
 		reason  string
@@ -357,7 +356,7 @@ func holderIn(phase corev1.PodPhase) *corev1.Pod {
 	}
 }
 
-// TestHolders sees whose Leases count outside the namespaces that the administrator named.
+// TestHolders checks whose Leases count outside the namespaces that the administrator named.
 func TestHolders(t *testing.T) {
 	const user = "patch system:serviceaccount:tenant:supervisor"
 	for _, tt := range []struct {
@@ -402,8 +401,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestHoldersAreLookedForAgain sees that the pod of a holder counts when it came after it was
-// looked for, but not before that is known for too long.
+// TestHoldersAreLookedForAgain checks that the pod of a holder counts if it was created after the first read,
+// but only after that result expires.
 func TestHoldersAreLookedForAgain(t *testing.T) {
 	c := newCluster(t)
 	c.writers["patch system:serviceaccount:tenant:supervisor"] = true
@@ -424,7 +423,7 @@ func TestHoldersAreLookedForAgain(t *testing.T) {
 	}
 }
 
-// TestManyLeases sees that the holders of many Leases are looked for a few at a time.
+// TestManyLeases checks that the holders of many Leases are read a few at a time.
 func TestManyLeases(t *testing.T) {
 	c := newCluster(t)
 	for n := range 2*maxReviews + 1 {
@@ -443,7 +442,7 @@ func TestManyLeases(t *testing.T) {
 	}
 }
 
-// TestWait sees that a start says what it waits for and for how long, and ends.
+// TestWait checks that Wait reports what it waits for and for how long, and ends.
 func TestWait(t *testing.T) {
 	c := newCluster(t)
 	c.create(t, lease("other", "them_1", sixtyEightYears))
@@ -483,8 +482,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestFairOrder sees that each namespace has one review before any has a second, the one
-// that waited longest first.
+// TestFairOrder checks that each namespace has one review before any has a second, the one that waited longest
+// first.
 func TestFairOrder(t *testing.T) {
 	account := func(namespace, name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: namespace, Name: name}

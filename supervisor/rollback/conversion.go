@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Owned names the definitions that a version owns.
+// Owned returns the names of the definitions that a version owns.
 func Owned(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var names []string
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -17,7 +17,7 @@ func Owned(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	return names
 }
 
-// Converted names the definitions whose objects a version converts.
+// Converted returns the names of the definitions whose objects a version converts.
 func Converted(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var names []string
 	for _, d := range csv.Spec.WebhookDefinitions {
@@ -28,9 +28,9 @@ func Converted(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	return names
 }
 
-// Unconverted says of which of the definitions that are there, by name, objects are
-// converted by the webhook of a version that is to be withdrawn, where the one that comes
-// back has none: without it nobody could read them, or they would be mixed up.
+// Unconverted returns the definitions that would lose their conversion webhook, of the live ones by name. The
+// webhook belongs to the version to withdraw, and the version to restore has none. Without it, objects could
+// not be read, or versions would be mixed up.
 func Unconverted(withdrawn, back *operatorsv1alpha1.ClusterServiceVersion, live map[string]*apiextensionsv1.CustomResourceDefinition) []string {
 	var list []string
 	for _, name := range Converted(withdrawn) {
@@ -44,8 +44,7 @@ func Unconverted(withdrawn, back *operatorsv1alpha1.ClusterServiceVersion, live 
 	return list
 }
 
-// oneForm says whether all objects are stored in one version, in which those written next
-// will be too.
+// oneForm reports whether all objects are stored in one version, which is also the one for new writes.
 func oneForm(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	storage := storageOf(crd)
 	return storage != nil && slices.Equal(crd.Status.StoredVersions, []string{storage.Name})

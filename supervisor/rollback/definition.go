@@ -11,14 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bundle is what matters of an older version: its ClusterServiceVersion and the
-// definitions that it brings.
+// Bundle holds the relevant parts of an older version: its ClusterServiceVersion and its definitions.
 type Bundle struct {
 	Version     *operatorsv1alpha1.ClusterServiceVersion
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 }
 
-// Read picks out of a bundle's manifests, as JSON texts, what matters here.
+// Read reads the relevant manifests of a bundle from JSON texts.
 func Read(manifests []string) (Bundle, error) {
 	b := Bundle{Version: &operatorsv1alpha1.ClusterServiceVersion{}}
 	for i, text := range manifests {
@@ -42,15 +41,13 @@ func Read(manifests []string) (Bundle, error) {
 	return b, nil
 }
 
-// converts says whether the version brings the webhook that converts the objects of a
-// definition.
+// converts reports whether the version has the webhook that converts the objects of a definition.
 func (b Bundle) converts(name string) bool {
 	return slices.Contains(Converted(b.Version), name)
 }
 
-// Obstacles says why a definition of the bundle must not take the place of the one that
-// is there: what is stored could not be read any more. Whether fields would be lost,
-// Lost says.
+// Obstacles returns the reasons why a definition of the bundle must not replace the live one: stored objects
+// could no longer be read. Lost returns the fields that would be lost.
 func (b Bundle) Obstacles(live, older *apiextensionsv1.CustomResourceDefinition) []string {
 	var list []string
 	for _, stored := range live.Status.StoredVersions {
@@ -66,8 +63,8 @@ func (b Bundle) Obstacles(live, older *apiextensionsv1.CustomResourceDefinition)
 	return list
 }
 
-// Unserved says which versions of a definition another ClusterServiceVersion, which
-// stays, counts on and the older definition does not serve.
+// Unserved returns the versions of a definition that another ClusterServiceVersion, which remains, depends on
+// and the older definition does not serve.
 func Unserved(older *apiextensionsv1.CustomResourceDefinition, stays *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var list []string
 	needed := stays.Spec.CustomResourceDefinitions
@@ -80,8 +77,8 @@ func Unserved(older *apiextensionsv1.CustomResourceDefinition, stays *operatorsv
 	return list
 }
 
-// Missing says which versions a ClusterServiceVersion that is to come back counts on and
-// the definitions that are there, by name, do not serve.
+// Missing returns the versions that a ClusterServiceVersion to restore depends on and the live definitions, by
+// name, do not serve.
 func Missing(back *operatorsv1alpha1.ClusterServiceVersion, live map[string]*apiextensionsv1.CustomResourceDefinition) []string {
 	var list []string
 	for _, owned := range back.Spec.CustomResourceDefinitions.Owned {
@@ -114,8 +111,8 @@ func webhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// mixed says whether there is anything to convert: objects stored in one version that
-// the older definition serves in another.
+// mixed reports whether objects need conversion: they are stored in one version, and the older definition
+// serves them in another.
 func mixed(live, older *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, stored := range live.Status.StoredVersions {
 		for _, v := range older.Spec.Versions {
@@ -127,7 +124,7 @@ func mixed(live, older *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// describe writes a path as people do.
+// describe returns a path as text.
 func describe(path []string) string {
 	var b strings.Builder
 	for _, segment := range path {

@@ -1,5 +1,4 @@
-// Package rollback says whether the CustomResourceDefinitions of an older version of an
-// operator may take the place of those that are there, without that anything which is
-// stored is lost. It compares, and reads custom resources where that depends on them; it
-// writes nothing.
+// Package rollback determines whether the CustomResourceDefinitions of an older version of an operator may
+// replace the live ones without loss of stored data. It compares definitions, and reads custom resources if the
+// result depends on them. It writes nothing.
 package rollback

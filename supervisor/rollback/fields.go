@@ -7,30 +7,28 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Segments of a path that are no names of fields: each of a list, each value of a map.
+// Segments of a path that are not names of fields: each element of a list, each value of a map.
 const (
 	items  = "\x00[]"
 	values = "\x00*"
 )
 
-// Field is a place in the objects of a definition that an older one does not know: what
-// stands there is dropped when the object is read or written next.
+// Field is a field in the objects of a definition that an older one does not have. Its value is dropped when
+// the object is next read or written.
 type Field struct {
-	// Version is the one whose schema has the field.
+	// Version is the version whose schema has the field.
 	Version string
 	path    []string
-	// known are names beside it that the older schema has, where the path ends in
-	// the values of a map.
+	// known are names beside it that the older schema has, if the path ends in the values of a map.
 	known []string
 }
 
-// String gives the version and the path of the field.
+// String returns the version and the path of the field.
 func (f Field) String() string { return f.Version + " " + describe(f.path) }
 
-// Lost gives the fields that the schemas of an older definition of the bundle lack, in the
-// order of the versions that are served now and of their paths: those of the same
-// version and, where objects will be stored in another one without a webhook that
-// converts, those of that one. What is written then has to fit both.
+// Lost returns the fields that the schemas of an older definition of the bundle lack, sorted by served version
+// and by path. It compares schemas of the same version. If objects will be stored in another version without a
+// conversion webhook, it also compares the schema of that version. New writes then have to fit both.
 func (b Bundle) Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Field {
 	if older.Spec.PreserveUnknownFields {
 		return nil
@@ -60,8 +58,8 @@ func (b Bundle) Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Fi
 	return list
 }
 
-// storesAnew gives the version in which an older definition stores objects, if they are
-// stored in another one now and are not converted by a webhook; nil otherwise.
+// storesAnew returns the version in which an older definition stores objects, if they are now stored in another
+// one and no webhook converts them; nil otherwise.
 func (b Bundle) storesAnew(live, older *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	now, then := storageOf(live), storageOf(older)
 	if now == nil || then == nil || now.Name == then.Name || webhook(older) || b.converts(older.Name) {
@@ -85,7 +83,7 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// comparison is of two schemas of one version.
+// comparison compares two schemas of one version.
 type comparison struct {
 	version string
 	lost    []Field
@@ -95,8 +93,7 @@ func (c *comparison) lose(path []string, known ...string) {
 	c.lost = append(c.lost, Field{Version: c.version, path: slices.Clone(path), known: known})
 }
 
-// compare finds what the newer schema lets stand below a path and the older one does
-// not.
+// compare finds fields below a path that the newer schema allows and the older one does not.
 func (c *comparison) compare(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
 	if older == nil {
 		older = &apiextensionsv1.JSONSchemaProps{}
@@ -117,7 +114,7 @@ func (c *comparison) compare(newer, older *apiextensionsv1.JSONSchemaProps, path
 	}
 }
 
-// compareProperties compares what has a name.
+// compareProperties compares named properties.
 func (c *comparison) compareProperties(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
 	for _, name := range slices.Sorted(maps.Keys(newer.Properties)) {
 		if len(path) == 0 && (name == "apiVersion" || name == "kind" || name == "metadata") {
@@ -132,7 +129,7 @@ func (c *comparison) compareProperties(newer, older *apiextensionsv1.JSONSchemaP
 	}
 }
 
-// beyond compares what the older schema does not name: it may let anything stand there.
+// beyond compares fields that the older schema does not name, where it may allow any value.
 func (c *comparison) beyond(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
 	switch {
 	case older.AdditionalProperties != nil && older.AdditionalProperties.Schema != nil:
@@ -143,13 +140,13 @@ func (c *comparison) beyond(newer, older *apiextensionsv1.JSONSchemaProps, path 
 	}
 }
 
-// open says whether a schema keeps what it does not name.
+// open reports whether a schema preserves unnamed fields.
 func open(s *apiextensionsv1.JSONSchemaProps) bool {
 	return (s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields) ||
 		(s.AdditionalProperties != nil && s.AdditionalProperties.Allows && s.AdditionalProperties.Schema == nil)
 }
 
-// UsedBy says whether an object has something at the place of the field.
+// UsedBy reports whether an object has a value in the field.
 func (f Field) UsedBy(object map[string]any) bool { return f.used(object, f.path) }
 
 func (f Field) used(value any, path []string) bool {

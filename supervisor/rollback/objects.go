@@ -14,18 +14,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/grant"
 )
 
-// pageSize bounds how many objects are in memory at once.
+// pageSize is the maximum number of objects in memory at once.
 const pageSize = 200
 
 // Objects reads the objects of definitions.
 type Objects struct {
 	Reader client.Reader
-	// Lender gives the right to list them where it is lacking.
+	// Lender grants the permission to list them if it is missing.
 	Lender *grant.Lender
 }
 
-// Using says which of the fields that the definition of an older version lacks are used
-// by objects, and by which one each.
+// Using returns which of the fields that the definition of an older version lacks are used, with one object for
+// each.
 func (o Objects) Using(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, lost []Field, version string) ([]string, error) {
 	if len(lost) == 0 {
 		return nil, nil
@@ -56,7 +56,7 @@ type use struct {
 	object client.ObjectKey
 }
 
-// usedBy looks for fields in the objects of each version that has some.
+// usedBy checks the objects of each version for its fields.
 func (o Objects) usedBy(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, lost []Field) ([]use, error) {
 	var found []use
 	for len(lost) > 0 {
@@ -74,7 +74,7 @@ func (o Objects) usedBy(ctx context.Context, live *apiextensionsv1.CustomResourc
 	return found, nil
 }
 
-// usedIn looks through all objects of a kind, page by page, for fields of one version.
+// usedIn checks all objects of a kind, page by page, for fields of one version.
 func (o Objects) usedIn(ctx context.Context, kind schema.GroupVersionKind, fields []Field) ([]use, error) {
 	left, found := slices.Clone(fields), []use(nil)
 	page := &unstructured.UnstructuredList{}
@@ -82,7 +82,7 @@ func (o Objects) usedIn(ctx context.Context, kind schema.GroupVersionKind, field
 	for first := true; (first || page.GetContinue() != "") && len(left) > 0; first = false {
 		err := o.Reader.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
 		if apierrors.IsResourceExpired(err) {
-			// It took so long that the list has to be begun again.
+			// The list took too long and must be started again.
 			err = o.Reader.List(ctx, page, client.Limit(pageSize))
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
-// shelf gives one object a page.
+// shelf is a reader that returns one object per page.
 type shelf struct {
 	client.Reader
 

@@ -14,8 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
-// definition is a CustomResourceDefinition with versions, each "v1" or, not served,
-// "v1-".
+// definition returns a CustomResourceDefinition with versions, each "v1" or, not served, "v1-".
 func definition(versions []string, stored ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name = "lamps.shop.example"
@@ -32,7 +31,7 @@ func converted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.C
 	return crd
 }
 
-// lampV1 is the bundle of an older version.
+// lampV1 returns the bundle of an older version.
 func lampV1() rollback.Bundle {
 	b := rollback.Bundle{Version: &operatorsv1alpha1.ClusterServiceVersion{}}
 	b.Version.Name = "lamp.v1"
@@ -78,8 +77,7 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-// TestConversionThatGoes shows when a version may not be withdrawn because nobody would
-// convert objects any more.
+// TestConversionThatGoes checks when a version may not be withdrawn because its conversion would be lost.
 func TestConversionThatGoes(t *testing.T) {
 	converting := func(name string, crds ...string) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -145,7 +143,7 @@ func TestVersionsThatOthersNeed(t *testing.T) {
 	}
 }
 
-// schemaOf is a definition with one version of a schema.
+// schemaOf returns a definition with one version of a schema.
 func schemaOf(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := definition([]string{"v1"}, "v1")
@@ -160,7 +158,7 @@ func schemaOf(t *testing.T, text string) *apiextensionsv1.CustomResourceDefiniti
 	return crd
 }
 
-// spec is a schema whose spec has properties.
+// spec returns a schema whose spec has properties.
 func spec(properties string) string {
 	return fmt.Sprintf(`{"type":"object","properties":{"metadata":{"type":"object"},"spec":{"type":"object","properties":{%s}}}}`, properties)
 }
@@ -230,8 +228,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// stores is a definition with versions of the schemas, and the one that objects are stored
-// in.
+// stores returns a definition with versions of the schemas, and the version in which objects are stored.
 func stores(t *testing.T, version string, schemas ...string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := definition(nil)

@@ -11,13 +11,13 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// boundsConnections has one client open more connections to an address than the supervisor
-// keeps, while others ask for a path.
+// boundsConnections opens more connections from one client to an address than the supervisor accepts, while
+// other clients request a path.
 func boundsConnections(t *testing.T, address, path string) {
 	t.Helper()
 	const (
 		attempts = 300
-		// most is how many connections are kept, with those that are kept for a moment.
+		// most is the maximum number of open connections, including those that are closed after a moment.
 		most = 64 + 4
 	)
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}
@@ -43,7 +43,7 @@ func boundsConnections(t *testing.T, address, path string) {
 		Should(gomega.BeNumerically("<=", most), "connections that one client keeps at "+address)
 }
 
-// open returns how many connections the other side has not closed.
+// open returns the number of connections that the other side has not closed.
 func open(t *testing.T, conns []net.Conn) int {
 	t.Helper()
 	n := 0

@@ -44,9 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}))
 }
 
-// TestSupervisor goes the way of an installation. It is one test because its
-// parts build upon each other and because metrics and controller names let a
-// process run one supervisor.
+// TestSupervisor follows an installation. It is one test because its parts depend on each other, and because
+// metrics and controller names allow one supervisor per process.
 func TestSupervisor(t *testing.T) {
 	cp, namespace := controlplane.Get(t), controlplane.Namespace(t)
 	o := supervisor.Options{
@@ -93,7 +92,7 @@ func TestSupervisor(t *testing.T) {
 	leads(t, o)
 }
 
-// endsAtOnce starts supervisors where waiting does not help.
+// endsAtOnce starts supervisors whose errors remain, however long they wait.
 func endsAtOnce(t *testing.T, o supervisor.Options) {
 	t.Helper()
 	cfg := controlplane.Get(t).Config()
@@ -110,8 +109,8 @@ func endsAtOnce(t *testing.T, o supervisor.Options) {
 	wants(t, supervisor.Run(t.Context(), broken, o), "/does/not/exist")
 }
 
-// firstFails makes the first call of each kind fail, each in another way, as an outage that
-// begins at this call.
+// firstFails makes the first call of each kind fail, each in another way, as in an outage that begins with this
+// call.
 func firstFails() apiproxy.Rule {
 	faults := []apiproxy.Fault{
 		{Code: http.StatusServiceUnavailable},
@@ -132,15 +131,15 @@ func firstFails() apiproxy.Rule {
 		seen[c.String()] = true
 		fault := faults[len(seen)%len(faults)]
 		if c.Verb == "watch" && fault.Cut == apiproxy.CutAfter {
-			// It would never end.
+			// The call would never end.
 			fault.Cut = apiproxy.CutBefore
 		}
 		return fault
 	}
 }
 
-// leads runs a supervisor that starts before its API server, and meets outages at each request of
-// its start, until it leads and is ready. Then it stops the supervisor.
+// leads runs a supervisor that starts before its API server, with outages at each request of its start, until
+// it leads and is ready. Then it stops the supervisor.
 func leads(t *testing.T, o supervisor.Options) {
 	t.Helper()
 	g := gomega.NewWithT(t)
@@ -253,7 +252,7 @@ func ask(t *testing.T, url string) (status int, text string) {
 	return response.StatusCode, string(read)
 }
 
-// waiting records what a supervisor logs while it waits for its API server.
+// waiting records the log of a supervisor that waits for its API server.
 type waiting struct {
 	mu   sync.Mutex
 	seen []string
@@ -275,8 +274,7 @@ func (w *waiting) lines() []string {
 	return slices.Clone(w.seen)
 }
 
-// stopsWhileItStarts has a supervisor that is told to end while the API server refuses its first
-// request.
+// stopsWhileItStarts stops a supervisor while the API server refuses its first request.
 func stopsWhileItStarts(t *testing.T, o supervisor.Options) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// watches records what a process watches at the API server.
+// watches records the watches of a process at the API server.
 type watches struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -56,8 +56,8 @@ func (w *watches) list() []string {
 	return slices.Sorted(maps.Keys(w.seen))
 }
 
-// matchTheTable compares what is watched with the table of watched kinds, from which the
-// documentation takes who can fill the memory of the supervisor, and how far.
+// matchTheTable compares the watches with the table of watched kinds. From this table, the documentation states
+// who can fill the memory of the supervisor, and how far.
 func (w *watches) matchTheTable(t *testing.T) {
 	t.Helper()
 	var want []string

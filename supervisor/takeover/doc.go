@@ -1,8 +1,7 @@
 // Package takeover takes over a cluster from OLM, and hands it back.
 //
-// Taking over is little work: the kinds, names, labels and hashes are the same, so that the
-// controllers go on where OLM stopped. What this package does is to stop OLM, by scaling its
-// Deployments to 0, when everything that the controllers may replace has been written down;
-// handing back puts that in place again. Both are plans, made by pure functions of what was
-// observed, and carried out by steps that may be repeated: whoever is interrupted begins again.
+// A takeover is small: the kinds, names, labels and hashes are the same, so the controllers continue where OLM
+// stopped. This package stops OLM by scaling its Deployments to 0. It then records all objects that the
+// controllers may replace. A handback restores these objects. Both are plans, created by pure functions of an
+// observation. Their steps may be repeated, so an interrupted run can start again.
 package takeover

@@ -20,15 +20,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// The actions of handing back, in their order.
+// The actions of a handback, in their order.
 const (
-	// Mark tells supervisors to end.
+	// Mark sets the phase HandingBack in the record, so that supervisors end.
 	Mark Action = "Mark"
 	// Dismiss scales the Deployment of the supervisors to 0.
 	Dismiss Action = "Dismiss"
-	// Release waits until nobody leads.
+	// Release waits until no supervisor leads.
 	Release Action = "Release"
-	// Restore puts objects back.
+	// Restore restores objects.
 	Restore Action = "Restore"
 	// Start scales a Deployment of OLM up again.
 	Start Action = "Start"
@@ -36,11 +36,10 @@ const (
 	Forget Action = "Forget"
 )
 
-// labelSupervisor is what the Deployment of the supervisors is found by.
+// labelSupervisor is the label of the Deployment of the supervisors.
 const labelSupervisor = "app.kubernetes.io/name"
 
-// marksOn are the kinds on whose objects we may have put marks, besides those that are
-// written down.
+// marksOn returns the kinds of objects that may have marks, in addition to the recorded kinds.
 func marksOn() []schema.GroupVersionKind {
 	const operators = "operators.coreos.com"
 	return []schema.GroupVersionKind{
@@ -56,8 +55,8 @@ func marksOn() []schema.GroupVersionKind {
 	}
 }
 
-// NewHandBack makes the plan to hand back what was taken over. dismissed are the
-// Deployments of supervisors that have replicas, as namespace/name.
+// NewHandBack returns the plan to hand back a cluster. dismissed are the Deployments of supervisors that have
+// replicas, as NAMESPACE/NAME.
 func NewHandBack(record *Record, dismissed []string, operations []Operation) Plan {
 	if record == nil {
 		return Plan{Verdict: Nothing}
@@ -91,9 +90,8 @@ func NewHandBack(record *Record, dismissed []string, operations []Operation) Pla
 	return p
 }
 
-// replaced says which InstallPlans that were not carried out when it was taken over are no
-// longer there. They are not made again: what was made in their place has the same content,
-// and OLM would have two.
+// replaced records which InstallPlans are missing that were pending at the takeover. They are not restored.
+// Their replacements have the same content, and OLM would have two plans.
 func (p *Plan) replaced(plans []string, live inventory) {
 	gone := slices.DeleteFunc(slices.Clone(plans), func(name string) bool { return live["InstallPlan "+name] != nil })
 	if len(gone) > 0 {
@@ -101,7 +99,7 @@ func (p *Plan) replaced(plans []string, live inventory) {
 	}
 }
 
-// starting says what is done to a Deployment of OLM.
+// starting returns the text about the start of a Deployment of OLM.
 func starting(r *Rival) string {
 	if r.Replicas == 0 {
 		return fmt.Sprintf("take the mark off Deployment %s/%s, which stays at 0 replicas, as before", r.Namespace, r.Name)
@@ -109,7 +107,7 @@ func starting(r *Rival) string {
 	return fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", r.Namespace, r.Name, r.Replicas, plural(int(r.Replicas)))
 }
 
-// describe counts what is done to objects.
+// describe returns a text with the number of changes to objects.
 func describe(operations []Operation) string {
 	count := map[Verb]int{}
 	for _, o := range operations {
@@ -119,7 +117,7 @@ func describe(operations []Operation) string {
 		count[Make], count[Replace], count[Remove], count[Strip])
 }
 
-// PlanBack says what handing back would do.
+// PlanBack returns the plan of a handback.
 func (m *Mover) PlanBack(ctx context.Context) (Plan, error) {
 	record, elsewhere, err := m.known(ctx)
 	if err != nil {
@@ -153,9 +151,9 @@ func (m *Mover) PlanBack(ctx context.Context) (Plan, error) {
 	return p, nil
 }
 
-// known gives the record. Where it is gone, the labels of OLM's Deployments say how many
-// replicas they had, which is enough to start OLM; such a record has no phase. elsewhere is
-// the namespace that the record is in when it is not that of the supervisors.
+// known returns the record. If it is missing, the labels of OLM's Deployments show how many replicas they had,
+// which is enough to start OLM. Such a record has no phase. elsewhere is the namespace of the record if it
+// differs from that of the supervisors.
 func (m *Mover) known(ctx context.Context) (record *Record, elsewhere string, err error) {
 	record, _, err = NewRecords(m.Client, m.Namespace).read(ctx)
 	if err != nil || record != nil {
@@ -191,7 +189,7 @@ func (m *Mover) known(ctx context.Context) (record *Record, elsewhere string, er
 	return record, "", nil
 }
 
-// mark tells supervisors to end. A record that is gone is made again.
+// mark sets the phase HandingBack in the record, so that supervisors end. It recreates a missing record.
 func (m *Mover) mark(ctx context.Context) error {
 	record, _, err := m.known(ctx)
 	if err != nil {
@@ -204,7 +202,7 @@ func (m *Mover) mark(ctx context.Context) error {
 	return NewRecords(m.Client, m.Namespace).write(ctx, record, nil)
 }
 
-// operations reads what there is, and compares it with what was written down.
+// operations reads the live objects, and compares them with the recorded ones.
 func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, inventory, error) {
 	images, err := NewRecords(m.Client, m.Namespace).load(ctx, record.Images)
 	if err != nil {
@@ -236,7 +234,7 @@ func (m *Mover) operations(ctx context.Context, record *Record) ([]Operation, in
 	return restoration(images, live), live, nil
 }
 
-// supervisors names the Deployments of supervisors in the namespace that have replicas.
+// supervisors returns the names of the Deployments of supervisors in the namespace that have replicas.
 func (m *Mover) supervisors(ctx context.Context) ([]string, error) {
 	var list appsv1.DeploymentList
 	if err := m.Client.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{labelSupervisor: api.LeaseName}); err != nil {
@@ -251,7 +249,7 @@ func (m *Mover) supervisors(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Back hands back. Like Run it may be interrupted and run again.
+// Back hands back a cluster. Like Run, it may be interrupted and repeated.
 func (m *Mover) Back(ctx context.Context) error {
 	return m.pursue(ctx, "handing back", m.PlanBack, m.undo)
 }
@@ -284,8 +282,7 @@ func (m *Mover) rescale(ctx context.Context, key client.ObjectKey, replicas int3
 	return m.scale(ctx, d, replicas, labels)
 }
 
-// released waits until nobody leads: the Lease is given back, or not renewed for as long
-// as it is for.
+// released waits until no supervisor leads: the Lease is released, or expires without a renewal.
 func (m *Mover) released(ctx context.Context) error {
 	var (
 		version string
@@ -318,7 +315,7 @@ func (m *Mover) released(ctx context.Context) error {
 	}
 }
 
-// pause waits a moment.
+// pause waits for a moment.
 func (m *Mover) pause(ctx context.Context) error {
 	select {
 	case <-m.Clock.After(goneDelay):
@@ -328,8 +325,8 @@ func (m *Mover) pause(ctx context.Context) error {
 	}
 }
 
-// restore puts objects back. What ours serve goes when what serves in its place does, or
-// had its time for that.
+// restore restores objects. It removes replicas of this project after the restored pods serve, or after a
+// timeout.
 func (m *Mover) restore(ctx context.Context) error {
 	record, _, err := NewRecords(m.Client, m.Namespace).read(ctx)
 	if err != nil || record == nil {
@@ -377,11 +374,11 @@ func (m *Mover) write(ctx context.Context, o Operation) error {
 	}
 }
 
-// servePatience is how long pods of catalogs that are made again are waited for. When it
-// is over, the catalogs are left to OLM, which starts others.
+// servePatience is how long restored pods of catalogs may take to serve. After that, the catalogs are left to
+// OLM, which starts other pods.
 const servePatience = time.Minute
 
-// serve waits until the pods that were made again serve.
+// serve waits until the restored pods serve.
 func (m *Mover) serve(ctx context.Context, operations []Operation) error {
 	begun := m.Clock.Now()
 	for _, o := range operations {
@@ -414,14 +411,14 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// forget deletes the record; that which says that there is one goes last.
+// forget deletes the record. The ConfigMap that shows its existence is deleted last.
 func (m *Mover) forget(ctx context.Context) error {
 	records := NewRecords(m.Client, m.Namespace)
 	record, cm, err := records.read(ctx)
 	if err != nil || record == nil {
 		return err
 	}
-	// Whoever goes on after half of it must not look for the other half.
+	// A run that continues after an interruption must not look for the deleted chunks.
 	if record.Images > 0 {
 		record.Images = 0
 		if err := records.write(ctx, record, cm); err != nil {

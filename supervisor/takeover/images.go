@@ -25,13 +25,13 @@ import (
 
 const (
 	imagesKey = "objects.json.gz"
-	// chunkSize is how much is written into one ConfigMap, which may hold 1 MiB.
+	// chunkSize is the maximum size of the content of one ConfigMap, in bytes. A ConfigMap may hold 1 MiB.
 	chunkSize = 700 << 10
 )
 
-// imaged are the kinds of which objects are written down: those that the controllers may
-// replace, relabel or delete because they are made in another way here. Workloads of
-// operators are not among them: nothing is undone of what an operator has become since.
+// imaged returns the kinds whose objects are recorded: those that the controllers may replace, relabel or
+// delete because they create them differently. Workloads of operators are not included, since a handback does
+// not revert changes of operators.
 func imaged() []schema.GroupVersionKind {
 	const rbac, admission = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 	return []schema.GroupVersionKind{
@@ -49,7 +49,7 @@ func imaged() []schema.GroupVersionKind {
 	}
 }
 
-// ours are the kinds that the controllers make for catalogs and OLM does not.
+// ours returns the kinds that the controllers create for catalogs and OLM does not.
 func ours() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
@@ -57,7 +57,7 @@ func ours() []schema.GroupVersionKind {
 	}
 }
 
-// ofOLM says whether an object is one that OLM made and the controllers may replace.
+// ofOLM reports whether OLM created an object and the controllers may replace it.
 func ofOLM(o *unstructured.Unstructured) bool {
 	labels := o.GetLabels()
 	if o.GetKind() == "Pod" {
@@ -73,8 +73,8 @@ func ofOLM(o *unstructured.Unstructured) bool {
 	case strings.HasPrefix(o.GetName(), "olm.og."), labels[api.LabelOwnerKind] == "OperatorGroup":
 		return true
 	}
-	// Bindings that OLM makes without labels: the right of API servers of operators to
-	// delegate authentication and authorization.
+	// OLM creates these bindings without labels: the permission of operators' API servers to delegate authentication
+	// and authorization.
 	return o.GetKind() == "RoleBinding" && o.GetNamespace() == "kube-system" && strings.HasSuffix(o.GetName(), "-service-auth-reader") ||
 		o.GetKind() == "ClusterRoleBinding" && strings.HasSuffix(o.GetName(), "-service-system:auth-delegator")
 }
@@ -88,7 +88,7 @@ func ownerOf(o metav1.Object, kind string) *metav1.OwnerReference {
 	return &refs[i]
 }
 
-// take reads the objects that are to be written down.
+// take reads the objects to record.
 func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
 	var (
 		all  []*unstructured.Unstructured
@@ -108,7 +108,7 @@ func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, e
 	return all, need.err()
 }
 
-// listed reads all objects of a kind; none of one that the cluster does not serve.
+// listed reads all objects of a kind; none if the cluster does not serve the kind.
 func listed(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	const page = 500
 	var (
@@ -134,8 +134,8 @@ func listed(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) (
 	}
 }
 
-// marksOf reads the metadata of all objects of a kind, and nothing else: some are large, and
-// Secrets hold what is nobody's business here.
+// marksOf reads only the metadata of all objects of a kind. Some objects are large, and the content of Secrets
+// is not needed.
 func marksOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)
@@ -158,7 +158,7 @@ func marksOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) 
 	return all, nil
 }
 
-// snapshot is what of an object is written down: all but what the API server keeps for itself.
+// snapshot returns the recorded form of an object, without the fields that only the API server sets.
 func snapshot(o *unstructured.Unstructured) *unstructured.Unstructured {
 	i := o.DeepCopy()
 	delete(i.Object, "status")
@@ -166,7 +166,7 @@ func snapshot(o *unstructured.Unstructured) *unstructured.Unstructured {
 		unstructured.RemoveNestedField(i.Object, "metadata", field)
 	}
 	if o.GetKind() == "Pod" {
-		// Whoever makes it again finds a place and a token for it by itself.
+		// The restored pod gets another node and another token.
 		unstructured.RemoveNestedField(i.Object, "spec", "nodeName")
 		for _, label := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion} {
 			unstructured.RemoveNestedField(i.Object, "metadata", "labels", label)
@@ -176,7 +176,7 @@ func snapshot(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return i
 }
 
-// dropTokens takes out of a pod the volume with its token, which admission adds to each.
+// dropTokens removes from a pod the volume with its token, which admission adds to each.
 func dropTokens(pod *unstructured.Unstructured) {
 	const prefix = "kube-api-access-"
 	without := func(list []any) []any {
@@ -204,7 +204,7 @@ func dropTokens(pod *unstructured.Unstructured) {
 	}
 }
 
-// save writes images down, and says in how many ConfigMaps.
+// save records images, and returns the number of ConfigMaps.
 func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured) (int, error) {
 	chunks, err := pack(images, chunkSize)
 	if err != nil {
@@ -217,7 +217,7 @@ func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured)
 		}
 		err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner))
 		if apierrors.IsAlreadyExists(err) {
-			// Of a try that was cut off. It does not count before the record says so. The
+			// This ConfigMap is from an interrupted attempt, and is unused until the record names it. The
 			// supervisor's account may patch ConfigMaps, and not update them.
 			before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name}}
 			err = r.client.Patch(ctx, cm, client.MergeFrom(before), client.FieldOwner(fieldOwner))
@@ -231,7 +231,7 @@ func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured)
 
 func chunkName(i int) string { return RecordName + "-" + strconv.Itoa(i) }
 
-// chunkNumber is the reverse of chunkName; -1 for another name.
+// chunkNumber returns the number in a name from chunkName; -1 for another name.
 func chunkNumber(name string) int {
 	number, found := strings.CutPrefix(name, RecordName+"-")
 	i, err := strconv.Atoi(number)
@@ -241,7 +241,7 @@ func chunkNumber(name string) int {
 	return i
 }
 
-// lost names the ConfigMaps with what was written down that are no longer there.
+// lost returns the names of the missing ConfigMaps of the record.
 func (r *Records) lost(ctx context.Context, record *Record) ([]string, error) {
 	var names []string
 	for i := range record.Images {
@@ -256,7 +256,7 @@ func (r *Records) lost(ctx context.Context, record *Record) ([]string, error) {
 	return names, nil
 }
 
-// losses says what it means that ConfigMaps with what was written down are gone.
+// losses describes the effect of missing ConfigMaps of the record.
 func losses(namespace string, names []string) []string {
 	if len(names) == 0 {
 		return nil
@@ -265,13 +265,13 @@ func losses(namespace string, names []string) []string {
 		strings.Join(names, ", "), namespace)}
 }
 
-// load reads what was written down, as far as it is there.
+// load reads the recorded objects, as far as they exist.
 func (r *Records) load(ctx context.Context, chunks int) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for i := range chunks {
 		cm := &corev1.ConfigMap{}
 		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, cm); apierrors.IsNotFound(err) {
-			continue // lost says so
+			continue // lost reports it
 		} else if err != nil {
 			return nil, fmt.Errorf("reading what OLM had made: %w", err)
 		}
@@ -284,15 +284,14 @@ func (r *Records) load(ctx context.Context, chunks int) ([]*unstructured.Unstruc
 	return all, nil
 }
 
-// pack writes objects into chunks that are no larger than limit when it can be had: each
-// has whole objects.
+// pack splits objects into chunks of at most limit bytes, if possible. Each chunk has whole objects.
 func pack(images []*unstructured.Unstructured, limit int) ([][]byte, error) {
 	var (
 		chunks [][]byte
 		batch  []*unstructured.Unstructured
 	)
 	for begin := 0; begin < len(images); {
-		// The largest batch that fits is looked for by halving: few clusters need two.
+		// A search by halving finds the largest batch that fits: few clusters need two.
 		batch = images[begin:]
 		for {
 			chunk, err := compress(batch)

@@ -21,37 +21,37 @@ import (
 )
 
 const (
-	// goneDelay is the pause between two looks at pods that are about to go, and
-	// gonePatience how long they are waited for: a pod of a lost node does not go by itself.
+	// goneDelay is the polling interval for terminating pods, and gonePatience the maximum wait. A pod of a lost node
+	// is not deleted without intervention.
 	goneDelay    = 500 * time.Millisecond
 	gonePatience = 3 * time.Minute
-	// rounds is how often a plan is recreated because something changed under it.
+	// rounds is how often a plan is recreated because the cluster has changed.
 	rounds = 10
 )
 
-// Mover takes over from OLM, and hands back.
+// Mover takes over a cluster from OLM, and hands it back.
 type Mover struct {
-	// Client reads and writes past every cache.
+	// Client reads and writes without a cache.
 	Client client.Client
-	// Namespace is that of the supervisors, where the record is kept.
+	// Namespace is the namespace of the supervisors and of the record.
 	Namespace string
-	// ManagerNamespaces are those whose Deployments and Leases count without a review of
-	// what their service accounts may do.
+	// ManagerNamespaces are the namespaces whose Deployments and Leases count without a review of their service
+	// accounts.
 	ManagerNamespaces []string
-	// Again allows to stop an OLM that somebody started again after it was taken over from.
+	// Again permits stopping an OLM that was started again after a takeover.
 	Again bool
-	// Clock tells the time.
+	// Clock returns the time.
 	Clock clock.Clock
-	// Tell hears of each step before it is done.
+	// Tell is called with each step before it runs.
 	Tell func(step string)
 }
 
-// config says where to look for competing managers.
+// config returns the configuration for finding competing managers.
 func (m *Mover) config() rival.Config {
 	return rival.Config{Client: m.Client, Namespace: m.Namespace, ManagerNamespaces: m.ManagerNamespaces, Clock: m.Clock}
 }
 
-// Plan says what taking over would do.
+// Plan returns the plan of a takeover.
 func (m *Mover) Plan(ctx context.Context) (Plan, error) {
 	o, err := observe(ctx, m.config())
 	if err != nil {
@@ -60,14 +60,13 @@ func (m *Mover) Plan(ctx context.Context) (Plan, error) {
 	return NewPlan(o, m.Again), nil
 }
 
-// Run takes over. It may be interrupted at any moment and run again, and by several at
-// once. Where there is nothing to take over it does nothing.
+// Run takes over. It may be interrupted at any moment and repeated, also by several processes at once. If there
+// is nothing to take over, it does nothing.
 func (m *Mover) Run(ctx context.Context) error {
 	return m.pursue(ctx, "taking over", m.Plan, m.do)
 }
 
-// pursue does what a plan says until nothing is left to do, and makes the plan anew when
-// something has changed under it.
+// pursue executes a plan until nothing is left to do. It recreates the plan if the cluster has changed.
 func (m *Mover) pursue(ctx context.Context, what string, plan func(context.Context) (Plan, error), do func(context.Context, Step) error) error {
 	var last error
 	for range rounds {
@@ -89,7 +88,7 @@ func (m *Mover) pursue(ctx context.Context, what string, plan func(context.Conte
 	return fmt.Errorf("%s: others keep changing what is there: %w", what, last)
 }
 
-// passing says whether another plan may do better.
+// passing reports whether another plan may succeed.
 func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
@@ -121,8 +120,7 @@ func (m *Mover) do(ctx context.Context, step Step) error {
 	}
 }
 
-// begin writes down the replicas of Deployments that are not in the record yet, or that
-// somebody has started since.
+// begin records the replicas of Deployments that are not in the record, or that were started again.
 func (m *Mover) begin(ctx context.Context) error {
 	found, err := rival.NewSentry(m.config()).LookFully(ctx)
 	if err != nil {
@@ -172,7 +170,7 @@ func (m *Mover) stop(ctx context.Context, step Step) error {
 	return m.scale(ctx, d, 0, marks)
 }
 
-// scale sets the replicas of a Deployment that was read, and labels.
+// scale sets the replicas and labels of a Deployment that was read.
 func (m *Mover) scale(ctx context.Context, d *appsv1.Deployment, replicas int32, labels map[string]any) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "labels": labels},
@@ -187,7 +185,7 @@ func (m *Mover) scale(ctx context.Context, d *appsv1.Deployment, replicas int32,
 	return nil
 }
 
-// await waits until no pod of OLM is left: one that is about to go may still write.
+// await waits until no pod of OLM is left: a terminating one may still write.
 func (m *Mover) await(ctx context.Context) error {
 	begun := m.Clock.Now()
 	for {
@@ -218,8 +216,8 @@ func (m *Mover) await(ctx context.Context) error {
 	}
 }
 
-// keep writes down what the controllers may replace. It comes when OLM has stopped and
-// before a supervisor works, so that nobody changes anything meanwhile.
+// keep records the objects that the controllers may replace. It runs after OLM has stopped and before a
+// supervisor works, so that no manager changes them during the step.
 func (m *Mover) keep(ctx context.Context) error {
 	records := NewRecords(m.Client, m.Namespace)
 	images, err := take(ctx, m.Client)

@@ -21,39 +21,38 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// Observation is what a plan is made from.
+// Observation is the input of a plan.
 type Observation struct {
-	// Rivals are the lifecycle managers that there are.
+	// Rivals are the competing lifecycle managers.
 	Rivals rival.Finding
-	// Pods are those of the rivals' Deployments that are still there.
+	// Pods are the remaining pods of the rivals' Deployments.
 	Pods []string
-	// Record is what was written down; nil for nothing.
+	// Record is the record of a takeover; nil for none.
 	Record *Record
-	// Lost says what is gone of what was written down.
+	// Lost describes the missing parts of the record.
 	Lost []string
-	// OpenShift says that the cluster's own operator keeps OLM as it is.
+	// OpenShift is true if the cluster's own operator reverts changes to OLM.
 	OpenShift bool
-	// PackageServer is the Deployment that answers for packages.operators.coreos.com, as
-	// namespace/name; empty for none.
+	// PackageServer is the Deployment that serves packages.operators.coreos.com, as NAMESPACE/NAME; empty for none.
 	PackageServer string
-	// Inventory counts what would be adopted, by kind and how it is.
+	// Inventory counts the objects to adopt, by kind and state.
 	Inventory []Count
-	// Underway are the plans that are being carried out, as namespace/name.
+	// Underway are the plans that are being executed, as NAMESPACE/NAME.
 	Underway []string
-	// Waiting are the plans that wait for approval, as namespace/name.
+	// Waiting are the plans that wait for approval, as NAMESPACE/NAME.
 	Waiting []string
-	// Images are what would be written down.
+	// Images is the number of objects to record.
 	Images int
 }
 
-// Count is how many objects there are of a kind, by what they are: a phase, a type.
+// Count is the number of objects of a kind, by their state: a phase, a type.
 type Count struct {
 	Kind  string         `json:"kind"`
 	Total int            `json:"total"`
 	By    map[string]int `json:"by,omitempty"`
 }
 
-// observe reads what a plan is made from.
+// observe reads the input of a plan.
 func observe(ctx context.Context, at rival.Config) (*Observation, error) {
 	o, c, namespace := &Observation{}, at.Client, at.Namespace
 	var (
@@ -100,8 +99,8 @@ func observe(ctx context.Context, at rival.Config) (*Observation, error) {
 	return o, need.err()
 }
 
-// podsOf names the pods of a Deployment that are still there, those that are about to go
-// among them: they may still write.
+// podsOf returns the names of the remaining pods of a Deployment. It includes terminating ones, which may still
+// write.
 func podsOf(ctx context.Context, c client.Reader, key client.ObjectKey) ([]string, error) {
 	d := &appsv1.Deployment{}
 	if err := c.Get(ctx, key, d); err != nil {
@@ -127,14 +126,14 @@ func podsOf(ctx context.Context, c client.Reader, key client.ObjectKey) ([]strin
 	return names, nil
 }
 
-// findClusterVersion finds out whether the cluster is OpenShift's, which keeps its OLM.
+// findClusterVersion checks whether the cluster is an OpenShift cluster, which reverts changes to its OLM.
 func (o *Observation) findClusterVersion(ctx context.Context, c client.Reader) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"})
 	err := c.Get(ctx, client.ObjectKey{Name: "version"}, u)
 	switch {
 	case err == nil, apierrors.IsForbidden(err):
-		// The kind is there, whoever may read it.
+		// The kind exists, even if it may not be read.
 		o.OpenShift = true
 		return nil
 	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), notServed(err):
@@ -164,7 +163,7 @@ func (o *Observation) findPackageServer(ctx context.Context, c client.Reader) er
 	return nil
 }
 
-// count counts what would be adopted.
+// count counts the objects to adopt.
 func (o *Observation) count(ctx context.Context, c client.Reader) error {
 	var need rights
 	v1alpha1 := func(kind string) schema.GroupVersionKind { return operatorsv1alpha1.SchemeGroupVersion.WithKind(kind) }
@@ -204,7 +203,7 @@ func field(path ...string) func(*unstructured.Unstructured) string {
 	}
 }
 
-// version says how a ClusterServiceVersion is.
+// version returns the state of a ClusterServiceVersion.
 func version(u *unstructured.Unstructured) string {
 	if u.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "" {
 		return "copied"
@@ -212,8 +211,8 @@ func version(u *unstructured.Unstructured) string {
 	return field("status", "phase")(u)
 }
 
-// plan says how an InstallPlan is, where it stays as it is, and remembers those that are
-// recreated: the ones that are being carried out, and the ones that wait.
+// plan returns the state of an InstallPlan that remains as it is. It records those that are recreated: plans
+// that are being executed, and plans that wait.
 func (o *Observation) plan(u *unstructured.Unstructured) string {
 	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
 	switch operatorsv1alpha1.InstallPlanPhase(phase) {
@@ -227,7 +226,7 @@ func (o *Observation) plan(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// words lists how objects are, in the order of the words.
+// words returns the numbers of objects by state, sorted by state.
 func (c *Count) words() []string {
 	var words []string
 	for _, how := range slices.Sorted(maps.Keys(c.By)) {

@@ -8,73 +8,73 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// Verdict is what a plan comes to.
+// Verdict is the result of a plan.
 type Verdict string
 
 // The verdicts.
 const (
-	// Possible says that the steps can be done.
+	// Possible means that the steps can be executed.
 	Possible Verdict = "Possible"
-	// Nothing says that there is nothing to take over.
+	// Nothing means that there is nothing to take over.
 	Nothing Verdict = "Nothing"
-	// Done says that everything has been done.
+	// Done means that everything has been done.
 	Done Verdict = "Done"
-	// Blocked says that something stands in the way.
+	// Blocked means that something prevents the steps.
 	Blocked Verdict = "Blocked"
 )
 
 // Action is what a step does.
 type Action string
 
-// The actions of a take-over, in their order.
+// The actions of a takeover, in their order.
 const (
-	// Begin writes down how many replicas OLM has.
+	// Begin records the number of replicas of OLM.
 	Begin Action = "Begin"
 	// Stop scales a Deployment of OLM to 0.
 	Stop Action = "Stop"
 	// Await waits until its pods are gone.
 	Await Action = "Await"
-	// Keep writes down what the controllers may replace.
+	// Keep records the objects that the controllers may replace.
 	Keep Action = "Keep"
-	// Finish lets the supervisors work.
+	// Finish permits the supervisors to work.
 	Finish Action = "Finish"
 )
 
-// Step is one thing to do.
+// Step is one step of a plan.
 type Step struct {
 	Action Action `json:"action"`
-	// Namespace and Name are those of the Deployment that it is about, if it is.
+	// Namespace and Name identify the Deployment of the step, if it has one.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Replicas are those that the Deployment has now.
+	// Replicas is the current number of replicas of the Deployment.
 	Replicas int32 `json:"replicas,omitempty"`
-	// Text says the same to a person.
+	// Text describes the step for users.
 	Text string `json:"text"`
 }
 
-// Plan is what taking over means for a cluster.
+// Plan describes a takeover of a cluster.
 type Plan struct {
 	Verdict Verdict `json:"verdict"`
-	// Blockers are what stands in the way, each with what to do.
+	// Blockers are the reasons that prevent it, each with a remedy.
 	Blockers []string `json:"blockers,omitempty"`
-	// Rivals are the Deployments of the other lifecycle manager, each with how it is.
+	// Rivals are the Deployments of the other lifecycle manager, each with its state.
 	Rivals []string `json:"rivals,omitempty"`
-	// Steps are what is to be done, in this order.
+	// Steps are the steps, in order.
 	Steps []Step `json:"steps,omitempty"`
-	// Operations are what handing back does to objects.
+	// Operations are the changes of a handback to objects.
 	Operations []Operation `json:"operations,omitempty"`
-	// Adopted is what the controllers go on with, as it is.
+	// Adopted are the objects that the controllers continue to use unchanged.
 	Adopted []string `json:"adopted,omitempty"`
-	// Changes are what the controllers will do differently from OLM afterwards.
+	// Changes are the differences between the controllers and OLM after the takeover.
 	Changes []string `json:"changes,omitempty"`
-	// Left is what is not touched.
+	// Left are the objects that are not changed.
 	Left []string `json:"left,omitempty"`
-	// Risks are what a person should know before.
+	// Risks are the facts that users should know in advance.
 	Risks []string `json:"risks,omitempty"`
 }
 
-// NewPlan makes the plan to take over what was observed. again allows to stop an OLM that
-// somebody started again after it was taken over from.
+// NewPlan returns the plan to take over an observed cluster. again permits stopping an OLM that was started
+// again after a takeover.
 func NewPlan(o *Observation, again bool) Plan {
 	p := Plan{Blockers: blockers(o, again)}
 	if len(o.Rivals.Workloads) == 0 && o.Record == nil && len(p.Blockers) == 0 {
@@ -97,7 +97,7 @@ func NewPlan(o *Observation, again bool) Plan {
 	return p
 }
 
-// blockers are what stands in the way.
+// blockers returns the reasons that prevent a takeover.
 func blockers(o *Observation, again bool) []string {
 	var all []string
 	if o.OpenShift && len(o.Rivals.Workloads) > 0 {
@@ -124,7 +124,7 @@ func blockers(o *Observation, again bool) []string {
 	return all
 }
 
-// steps are what has yet to be done.
+// steps returns the remaining steps.
 func steps(o *Observation) []Step {
 	running, unrecorded := pending(o)
 	taken, half := o.Record.in(TakenOver), o.Record.in(TakingOver)
@@ -151,7 +151,7 @@ func steps(o *Observation) []Step {
 	return all
 }
 
-// stopping says what is done to a Deployment of OLM.
+// stopping returns the text about the stop of a Deployment of OLM.
 func stopping(w *rival.Workload) string {
 	if w.Replicas == 0 {
 		return fmt.Sprintf("mark Deployment %s/%s, which is at 0 replicas already, as taken over from", w.Namespace, w.Name)
@@ -159,8 +159,8 @@ func stopping(w *rival.Workload) string {
 	return fmt.Sprintf("scale Deployment %s/%s from %d to 0 replicas; it is not deleted", w.Namespace, w.Name, w.Replicas)
 }
 
-// pending are the Deployments that have yet to be stopped, or marked as stopped.
-// unrecorded says that the record does not have some, or not with their replicas.
+// pending returns the Deployments that have yet to be stopped, or marked as stopped. unrecorded reports whether
+// the record lacks some of them, or has other replicas.
 func pending(o *Observation) (running []rival.Workload, unrecorded bool) {
 	for i := range o.Rivals.Workloads {
 		w := o.Rivals.Workloads[i]
@@ -173,10 +173,10 @@ func pending(o *Observation) (running []rival.Workload, unrecorded bool) {
 	return running, unrecorded
 }
 
-// in says whether there is a record, and it is in a phase.
+// in reports whether there is a record in a phase.
 func (r *Record) in(phase Phase) bool { return r != nil && r.Phase == phase }
 
-// of is what the record says of a Deployment; nil for nothing.
+// of returns the record of a Deployment; nil for none.
 func (r *Record) of(w *rival.Workload) *Rival {
 	if r == nil {
 		return nil
@@ -189,9 +189,8 @@ func (r *Record) of(w *rival.Workload) *Rival {
 	return nil
 }
 
-// note writes down how many replicas a Deployment has. One that is stopped keeps what is
-// written down of it, or what its label says; one that somebody started since is to have
-// again what it was given last.
+// note records the number of replicas of a Deployment. A stopped one keeps its recorded number, or the number
+// in its label. For one that was started again, the latest number is recorded.
 func (r *Record) note(w *rival.Workload) {
 	known := r.of(w)
 	switch {
@@ -202,7 +201,7 @@ func (r *Record) note(w *rival.Workload) {
 	}
 }
 
-// describe says what becomes of what there is.
+// describe adds the effects on existing objects.
 func (p *Plan) describe(o *Observation) {
 	for i := range o.Inventory {
 		c := &o.Inventory[i]

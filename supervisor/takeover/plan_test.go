@@ -113,8 +113,7 @@ func TestNewPlan(t *testing.T) {
 	}
 }
 
-// TestWaitingPlans sees that plans which are recreated are not said to go on as they are,
-// before and after.
+// TestWaitingPlans checks that recreated plans are not described as unchanged, before and after.
 func TestWaitingPlans(t *testing.T) {
 	o := &Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 1, false)}}}
 	by := map[string]int{}
@@ -140,7 +139,7 @@ func TestWaitingPlans(t *testing.T) {
 	}
 }
 
-// TestNote has what is written down of how many replicas a Deployment had.
+// TestNote checks the recorded number of replicas of a Deployment.
 func TestNote(t *testing.T) {
 	const name = "olm-operator"
 	at := func(replicas, before int32) rival.Workload {
@@ -150,7 +149,7 @@ func TestNote(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		reason   string
-		recorded int32 // -1 for nothing
+		recorded int32 // -1 for none
 		w        rival.Workload
 		want     int32
 		begins   bool
@@ -180,7 +179,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestStoppedAlready sees that nothing is said to be scaled that is at 0 and stays there.
+// TestStoppedAlready checks that no scaling is reported for a Deployment that remains at 0 replicas.
 func TestStoppedAlready(t *testing.T) {
 	there := NewPlan(&Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 0, false)}}}, false)
 	r := recorded(TakenOver, 1, "olm-operator")

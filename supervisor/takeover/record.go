@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// RecordName is the name of the ConfigMap that says how far a take-over is, and how many
-	// replicas OLM had. Those with the images begin with it.
+	// RecordName is the name of the ConfigMap with the phase of a takeover and the number of OLM's replicas. The
+	// names of the ConfigMaps with the images begin with it.
 	RecordName = "chandlery-takeover"
 	recordKey  = "record.json"
 	fieldOwner = "chandlery-takeover"
 )
 
-// ErrRefused says that a supervisor must not work here now.
+// ErrRefused means that a supervisor must not work here now.
 var ErrRefused = errors.New("refused")
 
-// Phase is how far a take-over is.
+// Phase is the phase of a takeover.
 type Phase string
 
 // The phases, in their order.
 const (
-	// TakingOver says that OLM is being stopped, or what it left is being written down.
+	// TakingOver means that OLM is being stopped, or that its objects are being recorded.
 	TakingOver Phase = "TakingOver"
-	// TakenOver says that the supervisors may work.
+	// TakenOver means that the supervisors may work.
 	TakenOver Phase = "TakenOver"
-	// HandingBack says that they must not any more.
+	// HandingBack means that the supervisors must not work any more.
 	HandingBack Phase = "HandingBack"
 )
 
-// Rival is a Deployment of OLM as it was before.
+// Rival is the previous state of a Deployment of OLM.
 type Rival struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -47,32 +47,31 @@ type Rival struct {
 	Image     string `json:"image,omitempty"`
 }
 
-// Record is what is known of a take-over.
+// Record is the record of a takeover.
 type Record struct {
 	Phase Phase     `json:"phase"`
 	Begun time.Time `json:"begun"`
 	// Rivals are the Deployments that were scaled to 0.
 	Rivals []Rival `json:"rivals"`
-	// Images is in how many ConfigMaps the objects are written down that may be replaced;
-	// 0 while they are not.
+	// Images is the number of ConfigMaps with the recorded objects; 0 before they are recorded.
 	Images int `json:"images,omitempty"`
-	// Plans are the InstallPlans, as namespace/name, that waited or were under way: the
-	// supervisors recreate them under other names.
+	// Plans are the InstallPlans, as NAMESPACE/NAME, that were waiting or in progress. The supervisors recreate them
+	// under other names.
 	Plans []string `json:"plans,omitempty"`
 }
 
-// Records keeps the record of a cluster, in the namespace of the supervisors.
+// Records reads and writes the record of a cluster, in the namespace of the supervisors.
 type Records struct {
 	client    client.Client
 	namespace string
 }
 
-// NewRecords gives the records in a namespace.
+// NewRecords returns the records in a namespace.
 func NewRecords(c client.Client, namespace string) *Records {
 	return &Records{client: c, namespace: namespace}
 }
 
-// Check refuses while a take-over, or a hand-back, is half done.
+// Check returns an error while a takeover or a handback is incomplete.
 func (r *Records) Check(ctx context.Context) error {
 	record, _, err := r.read(ctx)
 	if apierrors.IsForbidden(err) {
@@ -92,7 +91,7 @@ func (r *Records) Check(ctx context.Context) error {
 	return nil
 }
 
-// read gives the record, and the ConfigMap that it is in; nil when there is none.
+// read returns the record and its ConfigMap; nil if there is none.
 func (r *Records) read(ctx context.Context) (*Record, *corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: RecordName}, cm)
@@ -109,7 +108,7 @@ func (r *Records) read(ctx context.Context) (*Record, *corev1.ConfigMap, error) 
 	return record, cm, nil
 }
 
-// write replaces the record that was read from a ConfigMap; nil to make it.
+// write replaces the record that was read from a ConfigMap; nil to create it.
 func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMap) error {
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
@@ -127,7 +126,7 @@ func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMa
 	}
 	before := cm.DeepCopy()
 	cm.Data = map[string]string{recordKey: string(text)}
-	// With the version that was read: of two that take over at once, one begins again.
+	// The version makes one of two concurrent takeovers start again.
 	if err := r.client.Patch(ctx, cm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("writing the record of the take-over: %w", err)
 	}

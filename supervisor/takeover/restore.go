@@ -14,40 +14,40 @@ import (
 )
 
 const (
-	// ourManager begins the names of the field managers of this project's programs.
+	// ourManager is the prefix of the field managers of this project's programs.
 	ourManager = "chandlery"
-	// labelManagedBy tells our replicas of a catalog from anybody else's.
+	// labelManagedBy identifies the replicas of a catalog that this project created.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "chandlery-supervisor"
 )
 
-// Verb is what handing back does to an object.
+// Verb is what a handback does to an object.
 type Verb string
 
 // The verbs.
 const (
-	// Make says that an object that was there is made again.
+	// Make creates a deleted object again.
 	Make Verb = "Make"
-	// Replace says that an object becomes what it was.
+	// Replace restores the recorded content of an object.
 	Replace Verb = "Replace"
-	// Remove says that an object goes that OLM does not make.
+	// Remove deletes an object that OLM does not create.
 	Remove Verb = "Remove"
-	// Strip says that an object loses labels and annotations that OLM does not know.
+	// Strip removes labels and annotations that OLM does not know.
 	Strip Verb = "Strip"
 )
 
-// Operation is what handing back does to one object.
+// Operation is the change of a handback to one object.
 type Operation struct {
 	Verb      Verb   `json:"verb"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// live is what is there, want what is written: nil for Make and Remove respectively.
+	// live is the live object, and want the object to write: nil for Make and Remove respectively.
 	live, want *unstructured.Unstructured
 }
 
-// inventory is what there is, by kind, namespace and name.
+// inventory holds the live objects, by kind, namespace and name.
 type inventory map[string]*unstructured.Unstructured
 
 func keyOf(o *unstructured.Unstructured) string {
@@ -62,10 +62,10 @@ func newOperation(verb Verb, live, want *unstructured.Unstructured) Operation {
 	return Operation{Verb: verb, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), live: live, want: want}
 }
 
-// restoration says what has to be done to objects for the cluster to be as OLM left it:
-// what was written down and has been changed or deleted by us is put back, what we made in
-// its place goes, and so do our marks on everything else. What belongs to a version or
-// catalog that is no longer there has nothing to go back to, and stays as it is.
+// restoration returns the operations that restore the cluster to the state in which OLM left it. Recorded
+// objects that this project has changed or deleted are restored. Objects that it created in their place are
+// deleted, and its marks on all other objects are removed. An object whose version or catalog no longer exists
+// remains as it is.
 func restoration(images []*unstructured.Unstructured, live inventory) []Operation {
 	made, replaced, recorded := putBack(images, live)
 	var removed, stripped []Operation
@@ -81,14 +81,14 @@ func restoration(images []*unstructured.Unstructured, live inventory) []Operatio
 			}
 		}
 	}
-	// Pods come early: they take their time to serve, and ours serve meanwhile.
+	// Pods come early: they take time to serve, and the replicas of this project serve until then.
 	early := []string{"Pod", "ServiceAccount"}
 	slices.SortStableFunc(made, func(a, b Operation) int { return slices.Index(early, b.Kind) - slices.Index(early, a.Kind) })
 	return slices.Concat(made, replaced, removed, stripped)
 }
 
-// putBack says which objects that were written down are made again, and which become what
-// they were. recorded are those that have something to go back to.
+// putBack returns which recorded objects are created again, and which are restored. recorded are those whose
+// owner still exists.
 func putBack(images []*unstructured.Unstructured, live inventory) (made, replaced []Operation, recorded map[string]bool) {
 	recorded = map[string]bool{}
 	for _, image := range images {
@@ -107,8 +107,8 @@ func putBack(images []*unstructured.Unstructured, live inventory) (made, replace
 	return made, replaced, recorded
 }
 
-// owned says whether what an image belonged to is still there: every owner in a namespace
-// by its UID, a version that is named by labels by its name.
+// owned reports whether an owner of an image still exists. An owner reference is compared by its UID, and a
+// version in labels by its name.
 func owned(image *unstructured.Unstructured, live inventory) bool {
 	uids := map[string]bool{}
 	for _, ref := range image.GetOwnerReferences() {
@@ -130,14 +130,14 @@ func owned(image *unstructured.Unstructured, live inventory) bool {
 	return live[labels[api.LabelOwnerKind]+" "+labels[api.LabelOwnerNamespace]+"/"+labels[api.LabelOwner]] != nil
 }
 
-// touched says whether we have written to an object.
+// touched reports whether this project has written to an object.
 func touched(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return strings.HasPrefix(f.Manager, ourManager) && f.Subresource == ""
 	})
 }
 
-// alike says whether an object is as its image has it.
+// alike reports whether an object equals its image.
 func alike(image, now *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(compared(image), compared(now))
 }
@@ -146,7 +146,7 @@ func compared(o *unstructured.Unstructured) map[string]any {
 	i := snapshot(o)
 	unstructured.RemoveNestedField(i.Object, "metadata", "uid")
 	if o.GetKind() == "ClusterRole" {
-		// What is gathered is the cluster's to write.
+		// The cluster writes the rules of an aggregated role.
 		if _, gathers := i.Object["aggregationRule"]; gathers {
 			delete(i.Object, "rules")
 		}
@@ -154,14 +154,14 @@ func compared(o *unstructured.Unstructured) map[string]any {
 	return i.Object
 }
 
-// fresh is an image as it is made again.
+// fresh returns an image in the form in which it is created again.
 func fresh(image *unstructured.Unstructured) *unstructured.Unstructured {
 	o := image.DeepCopy()
 	o.SetUID("")
 	if o.GetKind() != "Service" {
 		return o
 	}
-	// The address may have been given to somebody else.
+	// Another Service may have the address.
 	if ip, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); ip != "None" {
 		unstructured.RemoveNestedField(o.Object, "spec", "clusterIP")
 		unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
@@ -169,7 +169,7 @@ func fresh(image *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// over is an image as it is written over what is there now.
+// over returns an image in the form in which it replaces the live object.
 func over(image, now *unstructured.Unstructured) *unstructured.Unstructured {
 	o := image.DeepCopy()
 	o.SetUID(now.GetUID())
@@ -187,7 +187,7 @@ func over(image, now *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// forCatalog says whether an object is one that we make for a catalog and OLM does not.
+// forCatalog reports whether this project creates an object for a catalog and OLM does not.
 func forCatalog(o *unstructured.Unstructured) bool {
 	if ownerOf(o, "CatalogSource") == nil {
 		return false
@@ -202,8 +202,7 @@ func forCatalog(o *unstructured.Unstructured) bool {
 	}
 }
 
-// superseded says whether an object is a binding that we made in place of one that is put
-// back.
+// superseded reports whether an object is a binding that this project created in place of one that is restored.
 func superseded(o *unstructured.Unstructured, images []*unstructured.Unstructured, live inventory) bool {
 	if o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "RoleBinding" || !touched(o) {
 		return false
@@ -219,8 +218,8 @@ func superseded(o *unstructured.Unstructured, images []*unstructured.Unstructure
 	})
 }
 
-// marks finds what we have put on an object: what people have put there stays theirs. How
-// many replicas OLM had is taken off when it has them again.
+// marks returns the labels and annotations that this project set on an object. Those of users remain. The
+// number of OLM's replicas is removed when OLM is scaled up again.
 func marks(o *unstructured.Unstructured) [][]string {
 	var found [][]string
 	for field, values := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
@@ -234,7 +233,7 @@ func marks(o *unstructured.Unstructured) [][]string {
 	return found
 }
 
-// byUs says whether a label or annotation is one that we set.
+// byUs reports whether this project set a label or annotation.
 func byUs(o *unstructured.Unstructured, field, key string) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		if !strings.HasPrefix(f.Manager, ourManager) || f.FieldsV1 == nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// object gives an object from its kind, namespace/name and further fields by path.
+// object returns an object with a kind, NAMESPACE/NAME and further fields by path.
 func object(kind, name string, fields map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 	namespace, name, _ := strings.Cut(name, "/")
@@ -26,7 +26,7 @@ func object(kind, name string, fields map[string]any) *unstructured.Unstructured
 	return o
 }
 
-// by notes that a manager has written fields of an object.
+// by adds a managed fields entry of a manager to an object.
 func by(o *unstructured.Unstructured, manager, fields string) *unstructured.Unstructured {
 	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: "Apply", FieldsV1: &metav1.FieldsV1{}}
 	entry.FieldsV1.SetRawBytes([]byte(fields))
@@ -131,7 +131,7 @@ func TestRestoration(t *testing.T) {
 	}
 }
 
-// TestPack writes objects into chunks and reads them again, however large they may be.
+// TestPack packs objects of any size into chunks and reads them again.
 func TestPack(t *testing.T) {
 	var all []*unstructured.Unstructured
 	for i := range 40 {
@@ -159,7 +159,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfPod sees that a pod is written down so that it can be made again elsewhere.
+// TestSnapshotOfPod checks that a recorded pod can be created again on another node.
 func TestSnapshotOfPod(t *testing.T) {
 	pod := object("Pod", "olm/shop-x", map[string]any{
 		"status|phase": "Running", "metadata|resourceVersion": "7", "spec|nodeName": "node-1",

@@ -7,10 +7,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rights gathers which are missing, so that whoever lacks several hears of all at once.
+// rights collects missing permissions, so that one error reports all of them.
 type rights struct{ missing []error }
 
-// pass gives an error back, unless it is that a right is missing: that is kept for later.
+// pass returns an error, unless it is about a missing permission, which it collects.
 func (r *rights) pass(err error) error {
 	var several *missingError
 	switch {
@@ -25,7 +25,7 @@ func (r *rights) pass(err error) error {
 	}
 }
 
-// err says which rights are missing; nil for none.
+// err returns an error about the missing permissions; nil for none.
 func (r *rights) err() error {
 	if len(r.missing) == 0 {
 		return nil
@@ -33,10 +33,10 @@ func (r *rights) err() error {
 	return &missingError{rights: r.missing}
 }
 
-// missingError says which rights are missing.
+// missingError reports missing permissions.
 type missingError struct{ rights []error }
 
-// Error names each.
+// Error returns a message with each of them.
 func (e *missingError) Error() string {
 	texts := make([]string, 0, len(e.rights))
 	for _, right := range e.rights {
@@ -45,5 +45,5 @@ func (e *missingError) Error() string {
 	return "rights are missing; run this with those of an administrator of the cluster: " + strings.Join(texts, "; ")
 }
 
-// Unwrap gives each, so that it is known as one of missing rights.
+// Unwrap returns each error, so that callers recognize missing permissions.
 func (e *missingError) Unwrap() []error { return e.rights }

@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// An aggregated API ranks below those of Kubernetes itself and above most others.
+	// The priority of an aggregated API is below the APIs of Kubernetes itself and above most others.
 	groupPriority   = 2000
 	versionPriority = 15
 )
 
-// APIServiceKind is APIService, with its group and version. Its Go type is in a module
-// of many dependencies, of which six fields are wanted here.
+// APIServiceKind returns the kind APIService. Its Go type is in a module with many dependencies, and only six
+// of its fields are needed here.
 func APIServiceKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 }
 
-// APIServiceName is the name of the APIService behind a description.
+// APIServiceName returns the name of the APIService for a description.
 func APIServiceName(d *operatorsv1alpha1.APIServiceDescription) string {
 	return d.Version + "." + d.Group
 }
@@ -62,7 +62,7 @@ func mutating(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *operato
 	}
 }
 
-// reachable is a description with the port that its Service has.
+// reachable returns a description with the port of its Service.
 func reachable(d *operatorsv1alpha1.WebhookDescription) *operatorsv1alpha1.WebhookDescription {
 	out := d.DeepCopy()
 	out.ContainerPort = portOr443(d.ContainerPort)
@@ -76,9 +76,8 @@ func webhookMeta(csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1alp
 	return m
 }
 
-// configurationName is the name of a configuration that is not there under another: it
-// is the same whenever it is made, so that a crash leaves no second one, and differs
-// between namespaces.
+// configurationName returns the name of a configuration that does not exist under another name. It is always
+// the same, so that a crash leaves no second one, and differs between namespaces.
 func configurationName(namespace string, d *operatorsv1alpha1.WebhookDescription) string {
 	sum := sha256.Sum224([]byte(namespace + "/" + d.GenerateName))
 	suffix := "-" + new(big.Int).SetBytes(sum[:4]).Text(36)
@@ -86,22 +85,21 @@ func configurationName(namespace string, d *operatorsv1alpha1.WebhookDescription
 	return strings.TrimRight(name[:min(len(name), validation.DNS1123SubdomainMaxLength-len(suffix))], ".-") + suffix
 }
 
-// labelValue makes a label value of a name that may be too long for one.
+// labelValue returns a label value for a name that may be too long for one.
 func labelValue(name string) string {
 	return strings.Trim(name[:min(len(name), validation.LabelValueMaxLength)], "-_.")
 }
 
-// Configured is a webhook configuration that is there, of either kind.
+// Configured is an existing webhook configuration, of either kind.
 type Configured struct {
-	// Name and Labels are its own.
+	// Name and Labels are the metadata of the configuration.
 	Name   string
 	Labels map[string]string
 }
 
-// Adopt gives a wanted configuration the name of the live one that it is to become:
-// the one of the same description that csv owns, else one of the same description
-// that may be taken over. The others of these are returned: the API server would call
-// twice.
+// Adopt sets the name of a wanted configuration to that of the live one that it replaces. This is one for the
+// same description that csv owns, or else one that may be taken over. Adopt returns the others of these, since
+// the API server would call the webhook twice.
 func Adopt(want metav1.Object, live []Configured, k Kin) (surplus []string) {
 	var own, free []string
 	for _, l := range live {
@@ -121,8 +119,7 @@ func Adopt(want metav1.Object, live []Configured, k Kin) (surplus []string) {
 	if len(candidates) == 0 {
 		return nil
 	}
-	// One of our own name is there already; without this it and an adopted one would
-	// take turns.
+	// The new name may already exist. It is preferred, so that two configurations do not alternate.
 	chosen := candidates[0]
 	if slices.Contains(candidates, want.GetName()) {
 		chosen = want.GetName()
@@ -148,8 +145,8 @@ func apiService(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *opera
 	return u
 }
 
-// Available says whether an APIService answers, since when, and if not what it says
-// about that.
+// Available reports whether an APIService is available, and since when. If it is not, why is the reason from
+// its condition.
 func Available(apiService *unstructured.Unstructured) (ok bool, since time.Time, why string) {
 	conditions, _, _ := unstructured.NestedSlice(apiService.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -158,19 +155,19 @@ func Available(apiService *unstructured.Unstructured) (ok bool, since time.Time,
 			continue
 		}
 		text, _ := condition["lastTransitionTime"].(string)
-		// Without a time it is as if it had always been so.
+		// Without a time, the state counts as permanent.
 		since, _ = time.Parse(time.RFC3339, text)
 		return condition["status"] == "True", since, fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
 	}
 	return false, time.Time{}, "it does not report availability yet"
 }
 
-// hash is the digest of a description that a label carries: SHA-224 of the JSON with a
-// newline, in base 62, the form in use in clusters today.
+// hash returns the digest of a description for a label: SHA-224 of the JSON with a newline, in base 62, as in
+// existing clusters.
 func hash(d *operatorsv1alpha1.WebhookDescription) string {
 	text, err := json.Marshal(d)
 	if err != nil {
-		// Only plain API structs come here; they always marshal.
+		// Callers pass only plain API structs, whose encoding never fails.
 		return ""
 	}
 	sum := sha256.Sum224(append(text, '\n'))

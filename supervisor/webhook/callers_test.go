@@ -64,7 +64,7 @@ func TestDesiredCallers(t *testing.T) {
 	}
 }
 
-// TestNamespaceSelector gives whose objects webhooks see, for an OperatorGroup.
+// TestNamespaceSelector checks in which namespaces webhooks are called, for different OperatorGroups.
 func TestNamespaceSelector(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	for name, tt := range map[string]struct {
@@ -89,8 +89,8 @@ func TestNamespaceSelector(t *testing.T) {
 	}
 }
 
-// TestConfigurationNames makes names that are always the same, differ between
-// namespaces, and are valid however long a description's is.
+// TestConfigurationNames checks that names are always the same, differ between namespaces, and are valid for a
+// description of any length.
 func TestConfigurationNames(t *testing.T) {
 	long := strings.Repeat("long.", 60) + "example.com"
 	for _, name := range []string{"vetcd.example.com", "Upper.example.com", long} {
@@ -125,8 +125,7 @@ func ownedBy(namespace, name string) map[string]string {
 	return map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion"}
 }
 
-// TestAdopt gives, for configurations that are there, which becomes the wanted one and
-// which of them are one too many.
+// TestAdopt checks which existing configuration becomes the wanted one, and which are surplus.
 func TestAdopt(t *testing.T) {
 	csv := fixture()
 	const made = "made"
@@ -167,7 +166,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestForeign says of objects whose they are.
+// TestForeign checks the owners of objects.
 func TestForeign(t *testing.T) {
 	k := Kin{CSV: fixture(), Chain: []string{"etcd.v0"}, Lives: lives("ns/stranger", "ns/etcd.v0", "ns/etcd.v1", "other/etcd.v1")}
 	ref := func(name, uid string) metav1.OwnerReference {
@@ -233,7 +232,7 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestStale says when an object has to be applied again.
+// TestStale checks when an object must be applied again.
 func TestStale(t *testing.T) {
 	o, _ := desired(t, allNamespaces())
 	want, err := Manifest(o.Services[0])

@@ -24,22 +24,21 @@ import (
 )
 
 const (
-	// validity is how long a certificate may be used: two years, as in existing
-	// clusters.
+	// validity is the validity period of a certificate: two years, as in existing clusters.
 	validity = 2 * 365 * 24 * time.Hour
-	// renewal is how long before its end a certificate is replaced. It takes minutes;
-	// the rest is for a supervisor or a cluster that is away for a while.
+	// renewal is how long before its expiry a certificate is replaced. The replacement takes minutes. The rest is a
+	// reserve for an outage of the supervisor or the cluster.
 	renewal = 30 * 24 * time.Hour
-	// skew is how much a node's clock may be behind ours.
+	// skew is the tolerance for a node's clock that is late.
 	skew = time.Hour
-	// organization is the subject's.
+	// organization is the organization of the subject.
 	organization = "Chandlery"
 
 	// Provided is the value of api.AnnotationCertificate.
 	Provided = "provided"
 
-	// keyCA is where existing clusters have the authority's certificate, whatever the
-	// name says. Its key is nowhere: it signs once.
+	// keyCA is the key of the authority's certificate in existing clusters, although its name suggests a private key.
+	// The authority's key is not stored: it signs once.
 	keyCA         = "olmCAKey"
 	keyProvidedCA = "ca.crt"
 	keyPreviousCA = "previous.ca.crt"
@@ -48,28 +47,26 @@ const (
 	keyNextKey    = "next.tls.key"
 )
 
-// Certificate is what a Server answers with, and by which it is recognized.
+// Certificate is the certificate of a Server.
 //
-// It is replaced in three steps, each of which the Secret remembers, so that no
-// caller ever meets a certificate whose authority it does not know: Next is made
-// known (its authority is in Bundle) before it is used; Promote puts it to use while
-// the old authority stays known, for the pods that still answer with what it signed;
-// Settle forgets the old one when there are no such pods left.
+// It is replaced in three steps that the Secret records, so that every caller knows the authority of each
+// certificate that it meets. Next is the new certificate: its authority is added to Bundle before it is used.
+// Promote starts to use it. The old authority remains in Bundle for the pods that still use the old
+// certificate. Settle removes the old authority when no such pods are left.
 type Certificate struct {
-	// CA is the certificate of the authority that signed Cert. With Cert and Key it
-	// is PEM-encoded.
+	// CA is the certificate of the authority that signed Cert. CA, Cert and Key are PEM-encoded.
 	CA, Cert, Key []byte
-	// NotAfter is the end of its validity, and RotateAt when it is to be replaced.
+	// NotAfter is the end of its validity, and RotateAt the time of its replacement.
 	NotAfter, RotateAt time.Time
-	// PreviousCA is an authority that pods may still answer with.
+	// PreviousCA is an authority whose certificates pods may still use.
 	PreviousCA []byte
-	// Next is the certificate to come.
+	// Next is the next certificate.
 	Next *Certificate
-	// Provided says that somebody else looks after it.
+	// Provided is true if a user manages the certificate.
 	Provided bool
 }
 
-// Issue makes a certificate and an authority of its own for it.
+// Issue creates a certificate with a new authority.
 func Issue(s Server, namespace string, now time.Time) (*Certificate, error) {
 	ca, caKey, err := authority(s.ServiceName()+"."+namespace, now)
 	if err != nil {
@@ -111,7 +108,7 @@ func authority(name string, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey
 		return nil, nil, fmt.Errorf("making its key: %w", err)
 	}
 	template := &x509.Certificate{
-		// Two authorities of one name, an old and a new one, are told apart by the time.
+		// The time distinguishes an old and a new authority of the same name.
 		Subject:   pkix.Name{Organization: []string{organization}, CommonName: commonName(name), SerialNumber: now.UTC().Format(time.RFC3339)},
 		NotBefore: now.Add(-skew),
 		NotAfter:  now.Add(validity),
@@ -134,18 +131,17 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key *ecds
 	return out, nil
 }
 
-// commonName cuts a name to the length that the field may have; the names that count
-// are the alternative ones.
+// commonName cuts a name to the maximum length of the field. Clients use the alternative names.
 func commonName(name string) string { return name[:min(len(name), 64)] }
 
-// CAHash is the hash of the authority, as pod templates and Secrets carry it.
+// CAHash returns the hash of the authority for pod templates and Secrets.
 func (c *Certificate) CAHash() string {
 	sum := sha256.Sum256(c.CA)
 	return hex.EncodeToString(sum[:])
 }
 
-// Bundle is what callers are to believe: the authority, the one before while there are
-// pods that use it, and the one to come.
+// Bundle returns the authorities that callers must trust: the current one, the previous one while pods use it,
+// and the next one.
 func (c *Certificate) Bundle() []byte {
 	parts := [][]byte{c.CA}
 	if len(c.PreviousCA) > 0 && !bytes.Equal(c.PreviousCA, c.CA) {
@@ -161,14 +157,14 @@ func (c *Certificate) Bundle() []byte {
 	return out
 }
 
-// IssuedAt is when a certificate was made, ours or another manager's: all are valid for
-// the same time.
+// IssuedAt returns the time at which this or another manager issued the certificate: all have the same validity
+// period.
 func (c *Certificate) IssuedAt() time.Time { return c.NotAfter.Add(-validity) }
 
-// Due says whether the certificate is to be replaced.
+// Due reports whether the certificate must be replaced.
 func (c *Certificate) Due(now time.Time) bool { return !c.Provided && !now.Before(c.RotateAt) }
 
-// Promote is the certificate when Next has taken over.
+// Promote returns the certificate after Next has replaced it.
 func (c *Certificate) Promote() *Certificate {
 	if c.Next == nil {
 		return c
@@ -178,16 +174,15 @@ func (c *Certificate) Promote() *Certificate {
 	return &out
 }
 
-// Settle is the certificate when no pod uses the one before it any more.
+// Settle returns the certificate after the last pod has stopped using the previous one.
 func (c *Certificate) Settle() *Certificate {
 	out := *c
 	out.PreviousCA = nil
 	return &out
 }
 
-// Renew is the certificate that s is to have: have if it is good, have with a
-// successor if it is due, and a new one if it is of no use. One that somebody else
-// provides is theirs to renew.
+// Renew returns the certificate that s must have. This is have if it is valid, have with a successor if it is
+// due, and a new one if it is unusable. A provided certificate is never renewed.
 func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certificate, error) {
 	switch {
 	case have == nil:
@@ -199,7 +194,7 @@ func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certi
 		if err != nil {
 			return nil, err
 		}
-		// Pods may have loaded a good one before this one was damaged.
+		// Pods may have loaded a valid certificate before this one was damaged.
 		if _, err := cert.ParseCertsPEM(have.CA); err == nil {
 			made.PreviousCA = have.CA
 		}
@@ -220,13 +215,12 @@ func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certi
 	return &out, nil
 }
 
-// IsProvided says whether somebody else looks after the certificate in a Secret.
+// IsProvided reports whether a user manages the certificate in a Secret.
 func IsProvided(secret metav1.Object) bool {
 	return secret.GetAnnotations()[api.AnnotationCertificate] == Provided
 }
 
-// FromSecret reads what Secret or another lifecycle manager wrote, or somebody
-// provides.
+// FromSecret reads a certificate that the function Secret, another lifecycle manager or a user wrote.
 func FromSecret(secret *corev1.Secret) (*Certificate, error) {
 	c := &Certificate{
 		CA: secret.Data[keyCA], Cert: secret.Data[corev1.TLSCertKey], Key: secret.Data[corev1.TLSPrivateKeyKey],
@@ -243,7 +237,7 @@ func FromSecret(secret *corev1.Secret) (*Certificate, error) {
 		return c, nil
 	}
 	next := &Certificate{CA: secret.Data[keyNextCA], Cert: secret.Data[keyNextCert], Key: secret.Data[keyNextKey]}
-	// One that cannot be read is as good as none, and made again.
+	// An unreadable one counts as missing and is recreated.
 	if next.readTimes() == nil {
 		c.Next = next
 	}
@@ -268,9 +262,8 @@ func (c *Certificate) readTimes() error {
 	return nil
 }
 
-// Trouble says why the certificate is of no use to s; empty when it is good. One that
-// is due is good. It need be for no name but the one by which the API server calls: what
-// others provide often is not.
+// Trouble returns why the certificate is unusable for s; empty if it is valid. A certificate that is due is
+// valid. It needs no name but the one by which the API server calls: provided certificates often have no other.
 func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string {
 	if _, err := tls.X509KeyPair(c.Cert, c.Key); err != nil {
 		return fmt.Sprintf("certificate and key do not go together: %v", err)
@@ -291,8 +284,7 @@ func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string 
 		DNSName: host, Roots: roots, Intermediates: between, CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	// The hosts that it is for are not told, but the one that it has to be for: the reader
-	// knows which Service this is about.
+	// The message names the required host and not those of the certificate: the reader knows the Service.
 	if wrong := (x509.HostnameError{}); errors.As(err, &wrong) {
 		return fmt.Sprintf("the certificate is not for %s, by which the API server calls", host)
 	}
@@ -302,7 +294,7 @@ func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string 
 	return ""
 }
 
-// data is what the Secret holds.
+// data returns the content of the Secret.
 func (c *Certificate) data() map[string][]byte {
 	out := map[string][]byte{corev1.TLSCertKey: c.Cert, corev1.TLSPrivateKeyKey: c.Key, keyCA: c.CA}
 	if len(c.PreviousCA) > 0 {

@@ -49,7 +49,7 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-// TestTrouble gives what is told of certificates that are of no use.
+// TestTrouble checks the messages about unusable certificates.
 func TestTrouble(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	good, other := mustIssue(t, s, now), mustIssue(t, s, now)
@@ -86,7 +86,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// issuedFor is a certificate that somebody else has made for names of their choice.
+// issuedFor returns a certificate of another issuer for given names.
 func issuedFor(t *testing.T, names ...string) *Certificate {
 	t.Helper()
 	ca, caKey, err := authority("theirs", now)
@@ -114,8 +114,8 @@ func issuedFor(t *testing.T, names ...string) *Certificate {
 	return out
 }
 
-// TestRotation goes through a rotation and, at each step, lets each pod that may be
-// running then answer each caller that may have been told: all handshakes succeed.
+// TestRotation executes a rotation. At each step it makes each pod that may be running answer each caller with
+// any possible bundle: all handshakes succeed.
 func TestRotation(t *testing.T) {
 	csv := fixture()
 	s := mustServers(t, csv)[0]
@@ -136,7 +136,7 @@ func TestRotation(t *testing.T) {
 	for _, step := range []struct {
 		name         string
 		pods         []*Certificate
-		before, then *Certificate // what callers were told
+		before, then *Certificate // the bundles of callers
 	}{
 		{"made known", []*Certificate{old}, old, staged},
 		{"in use", []*Certificate{old, promoted}, staged, promoted},
@@ -161,7 +161,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// throughSecret is what is read of a certificate that was written.
+// throughSecret returns a certificate after writing and reading it.
 func throughSecret(t *testing.T, s Server, c *Certificate) *Certificate {
 	t.Helper()
 	out, err := FromSecret(Secret(fixture(), s, c))
@@ -195,7 +195,7 @@ func handshake(t *testing.T, s Server, pod *Certificate, bundle []byte, at time.
 	return err
 }
 
-// TestRenew gives what becomes of certificates that are no ordinary ones.
+// TestRenew checks the renewal of unusual certificates.
 func TestRenew(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	good := mustIssue(t, s, now)
@@ -227,13 +227,13 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestFromSecret reads what others wrote.
+// TestFromSecret reads certificates that others wrote.
 func TestFromSecret(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	c := mustIssue(t, s, now)
 	for name, tt := range map[string]struct {
 		secret *corev1.Secret
-		want   *Certificate // nil: an error
+		want   *Certificate // nil for an error
 	}{
 		"another manager's": {
 			secret: &corev1.Secret{Data: map[string][]byte{"tls.crt": c.Cert, "tls.key": c.Key, "olmCAKey": c.CA}},
@@ -265,7 +265,7 @@ func TestFromSecret(t *testing.T) {
 	}
 }
 
-// TestProvidedIsNeverDue leaves a certificate to who looks after it.
+// TestProvidedIsNeverDue checks that a provided certificate is never replaced.
 func TestProvidedIsNeverDue(t *testing.T) {
 	c := &Certificate{RotateAt: now.Add(-time.Hour), Provided: true}
 	if c.Due(now) {

@@ -13,21 +13,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Conversion is how the objects of a CustomResourceDefinition are to be converted
-// between its versions.
+// Conversion is the conversion between the versions of a CustomResourceDefinition.
 type Conversion struct {
-	// CRD is its name.
+	// CRD is the name of the definition.
 	CRD string
-	// Deployment is that of the webhook.
+	// Deployment is the Deployment of the webhook.
 	Deployment string
 	// CSV is the ClusterServiceVersion that declares it.
 	CSV types.NamespacedName
-	// Want is what the definition is to say.
+	// Want is the conversion that the definition must have.
 	Want *apiextensionsv1.CustomResourceConversion
 }
 
-// Conversions are those that csv asks for, in the order of their descriptions. A
-// server without a certificate in certs converts nothing yet.
+// Conversions returns the conversions that csv declares, in the order of their descriptions. A server without a
+// certificate in certs is omitted.
 func Conversions(csv *operatorsv1alpha1.ClusterServiceVersion, servers []Server, certs map[string]*Certificate) []Conversion {
 	var out []Conversion
 	for _, s := range servers {
@@ -70,40 +69,40 @@ func conversion(namespace string, s Server, d *operatorsv1alpha1.WebhookDescript
 	}
 }
 
-// Change is what to write to a definition. What is empty stays as it is.
+// Change is a change to a definition. Empty fields change nothing.
 type Change struct {
-	// Conversion is the one to set.
+	// Conversion is the conversion to set.
 	Conversion *apiextensionsv1.CustomResourceConversion
 	// Storage is the version to store objects in.
 	Storage string
 	// Serve are versions to serve.
 	Serve []string
-	// Forgets are the annotations that have been seen to.
+	// Forgets are the annotations that are no longer needed.
 	Forgets []string
 }
 
-// Circumstances are what a change of conversion depends on besides the definition.
+// Circumstances are the conditions for a change of conversion, in addition to the definition.
 type Circumstances struct {
-	// Answers says that the webhook to convert with has answered.
+	// Answers is true if the new webhook has answered.
 	Answers bool
-	// Orphaned says that there is no such Service any more as the definition names.
+	// Orphaned is true if the Service in the definition no longer exists.
 	Orphaned bool
 }
 
-// Next says what to change of a definition now; nil when there is nothing. waits says
-// that there is more to change when the webhook has answered.
+// Next returns the change to make to a definition now; nil if there is none. waits reports whether another
+// change follows when the webhook has answered.
 //
-// A definition without conversion gets one at once, unless AnnotationConversion says
-// otherwise: requests for another version than the stored one then fail until the webhook
-// answers, where without it they would be stored in the wrong form. A conversion that works is left to work until the new
-// webhook answers; only what its callers believe follows the certificate at once.
+// A definition without conversion gets one at once, unless AnnotationConversion delays it. Requests for another
+// version than the stored one then fail until the webhook answers. Without conversion, they would store objects
+// in the wrong version. A working conversion remains until the new webhook answers. Only its CA bundle follows
+// the certificate at once.
 func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circumstances) (change *Change, waits bool) {
 	var next Change
 	next.Conversion, waits = c.nextConversion(live, in)
 	if next.Conversion == c.Want && unconverted(live, c.CSV) {
 		next.Forgets = append(next.Forgets, api.AnnotationConversion)
 	}
-	// Nobody can call the webhook for them before it is set up.
+	// The webhook cannot be called for these versions before it is set up.
 	if serve := heldServed(live, c.CSV); len(serve) > 0 && (next.Conversion != nil || webhookOf(live) != nil) {
 		next.Serve, next.Forgets = serve, append(next.Forgets, api.AnnotationServedVersions)
 	}
@@ -121,7 +120,7 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 	return &next, waits
 }
 
-// nextConversion is the conversion to set now; nil when it stays as it is.
+// nextConversion returns the conversion to set now; nil to keep the current one.
 func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinition, in Circumstances,
 ) (next *apiextensionsv1.CustomResourceConversion, waits bool) {
 	have, said := webhookOf(live), withoutParted(live.Spec.Conversion)
@@ -135,8 +134,7 @@ func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinitio
 	case !sameService(have, c.Want.Webhook):
 		return nil, true
 	}
-	// The pods behind the Service have the certificate of its Secret, and what goes with
-	// that is in the bundle.
+	// The pods behind the Service have the certificate of its Secret, and the bundle has its authority.
 	next = withBundle(said, c.Want.Webhook.ClientConfig.CABundle)
 	waits = !equality.Semantic.DeepEqual(next, c.Want)
 	if equality.Semantic.DeepEqual(next, said) {
@@ -145,8 +143,7 @@ func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinitio
 	return next, waits
 }
 
-// webhookOf is the webhook that a definition converts with and that can be called; nil
-// if there is none.
+// webhookOf returns the conversion webhook of a definition that can be called; nil if there is none.
 func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookConversion {
 	c := crd.Spec.Conversion
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
@@ -169,17 +166,17 @@ func withBundle(c *apiextensionsv1.CustomResourceConversion, bundle []byte) *api
 	return out
 }
 
-// operation is one of a JSON patch, see RFC 6902.
+// operation is an operation of a JSON patch, see RFC 6902.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch is the JSON patch that makes a change in one write, and conflicts if the
-// definition has changed since it was read. It needs no schemas.
+// Patch returns the JSON patch that makes a change in one write, and that conflicts if the definition has
+// changed since it was read. It needs no schemas.
 func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
-	// The API server compares it with what it has, and answers with a conflict.
+	// The API server compares the version with its own, and answers with a conflict.
 	ops := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: live.ResourceVersion}}
 	if c.Conversion != nil {
 		ops = append(ops, operation{Op: "add", Path: "/spec/conversion", Value: c.Conversion})
@@ -204,11 +201,9 @@ func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, e
 	return body, nil
 }
 
-// Release says what becomes of a conversion when its webhook goes, which is in
-// namespace. change is nil when there is nothing to change: because the definition
-// converts by other means, or, with the reason in left, because without conversion
-// some of its objects would be read and then stored in the wrong form. empty says
-// that it has no objects.
+// Release returns the change to a conversion whose webhook in namespace is deleted. change is nil if the
+// definition converts in another way. It is also nil, with the reason in left, if some objects would otherwise
+// be read and then stored in the wrong version. empty reports whether the definition has no objects.
 func Release(live *apiextensionsv1.CustomResourceDefinition, namespace string, servers []Server, empty bool) (change *Change, left string) {
 	have := webhookOf(live)
 	if have == nil || have.ClientConfig.Service == nil || have.ClientConfig.Service.Namespace != namespace {
@@ -227,8 +222,8 @@ func Release(live *apiextensionsv1.CustomResourceDefinition, namespace string, s
 		live.Name, namespace, name, live.Status.StoredVersions, live.Name)
 }
 
-// oneForm says whether all objects of a definition are stored in one version, in
-// which those written next will be too.
+// oneForm reports whether all objects of a definition are stored in one version, which is also the one for new
+// writes.
 func oneForm(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	stored := crd.Status.StoredVersions
 	return len(stored) == 1 && slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {

@@ -42,8 +42,7 @@ func none() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 }
 
-// TestNextConversion gives, for what a definition says now, what is written to it
-// before the new webhook answers and after it has.
+// TestNextConversion checks the change to a definition before the new webhook answers and after it has.
 func TestNextConversion(t *testing.T) {
 	c := converter(t)
 	with := func(change func(*apiextensionsv1.WebhookClientConfig)) *apiextensionsv1.CustomResourceConversion {
@@ -104,8 +103,8 @@ func TestNextConversion(t *testing.T) {
 	}
 }
 
-// TestStorageIsForOneWebhook leaves a version of storage alone that another version is to
-// convert to, whether that is still there or not: the webhook that answers does not know it.
+// TestStorageIsForOneWebhook checks that a storage version for another ClusterServiceVersion is not set,
+// whether that exists or not: the answering webhook does not know the version.
 func TestStorageIsForOneWebhook(t *testing.T) {
 	c := converter(t)
 	for _, noted := range []string{"ns/etcd.v2:v2", "other/etcd.v1:v2", "ns/etcd.v1:v9", "ns/etcd.v1:v1", "v2"} {
@@ -119,8 +118,8 @@ func TestStorageIsForOneWebhook(t *testing.T) {
 	}
 }
 
-// TestGoesOnWithoutConversion leaves a definition without conversion until the webhook
-// answers, where that is noted for it.
+// TestGoesOnWithoutConversion checks that a definition with the annotation has no conversion until the webhook
+// answers.
 func TestGoesOnWithoutConversion(t *testing.T) {
 	c := converter(t)
 	for name, tt := range map[string]struct {
@@ -157,8 +156,8 @@ func TestGoesOnWithoutConversion(t *testing.T) {
 	}
 }
 
-// TestServesWhenConverted serves versions that were held back as soon as the webhook is
-// set up for them, and no other's.
+// TestServesWhenConverted checks that delayed versions are served as soon as the webhook is set up for them,
+// and no other versions.
 func TestServesWhenConverted(t *testing.T) {
 	c := converter(t)
 	for name, tt := range map[string]struct {
@@ -189,7 +188,7 @@ func TestServesWhenConverted(t *testing.T) {
 	}
 }
 
-// TestForget takes back what is noted for a version that goes, and nothing else.
+// TestForget checks that the annotations for a deleted version are removed, and no others.
 func TestForget(t *testing.T) {
 	c := converter(t)
 	live := definition(none(), "v2")
@@ -207,7 +206,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// patched is a definition after a change, by way of the patch.
+// patched returns a definition after a change, by way of the patch.
 func patched(t *testing.T, live *apiextensionsv1.CustomResourceDefinition, change *Change) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	body, err := change.Patch(live)
@@ -235,7 +234,7 @@ func patched(t *testing.T, live *apiextensionsv1.CustomResourceDefinition, chang
 	return out
 }
 
-// TestRelease gives what becomes of a conversion when its webhook goes.
+// TestRelease checks the change to a conversion whose webhook is deleted.
 func TestRelease(t *testing.T) {
 	c := converter(t)
 	servers := mustServers(t, fixture())

@@ -6,9 +6,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Converters returns the Deployments of csv, right or wrong, with what they are said to convert: no
-// more than is needed to take conversions back. A description may have become invalid since it was
-// acted on, and what was made of it then is there all the same.
+// Converters returns the Deployments of csv, valid or not, with the definitions that they convert. It returns
+// only the data that is needed to remove conversions. A description may have become invalid after its
+// conversion was set up.
 func Converters(csv *operatorsv1alpha1.ClusterServiceVersion) []Server {
 	var out []Server
 	named := func(deployment string) *Server {

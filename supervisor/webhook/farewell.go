@@ -15,23 +15,21 @@ import (
 )
 
 const (
-	// Linger is how long a pod that converts objects goes on when it is to end, before
-	// it is told: callers have to hear of it first, and part with it.
+	// Linger is how long a terminating pod that converts objects continues before its containers are stopped. In this
+	// time, callers learn of the termination and close their connections.
 	Linger = 15 * time.Second
-	// Rerouting is how long it may take until nobody is led to a pod any more that is
-	// about to go.
+	// Rerouting is the maximum time until no new connection reaches a terminating pod.
 	Rerouting = 5 * time.Second
-	// parted begins the last line of a bundle, which names the pods that are on their way
-	// out. What is not between the lines of a certificate counts for nothing, but for
-	// this: the API server has connections of its own for each configuration, so that it
-	// parts with those that it has when the line changes.
+	// parted is the beginning of the last line of a bundle, which names the terminating pods. Text outside
+	// certificates has no other meaning. The API server has separate connections for each configuration, so it
+	// replaces its connections when the line changes.
 	parted = "# no connections to "
-	// defaultGrace is how long pods have to end that do not say.
+	// defaultGrace is the default termination grace period of pods, in seconds.
 	defaultGrace = 30
 )
 
-// AddLinger lets the pods of a Deployment go on for a while when they are to end. What
-// says itself what to do then is left alone, as are pods that end before others begin.
+// AddLinger delays the termination of the pods of a Deployment. It does not change containers with their own
+// preStop hook, nor Deployments with the strategy Recreate.
 func AddLinger(d *appsv1.Deployment) {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return
@@ -54,8 +52,8 @@ func AddLinger(d *appsv1.Deployment) {
 	}
 }
 
-// Leaving are the pods behind a Service that serve still and are about to go, by UID;
-// stay says that there are others to take over.
+// Leaving returns the terminating pods behind a Service that still serve, by UID. stay reports whether the
+// Service has other ready pods.
 func Leaving(endpoints []discoveryv1.EndpointSlice) (pods map[types.UID]string, stay bool) {
 	pods = map[types.UID]string{}
 	for i := range endpoints {
@@ -73,9 +71,9 @@ func Leaving(endpoints []discoveryv1.EndpointSlice) (pods map[types.UID]string, 
 	return pods, stay
 }
 
-// Part is the change by which API servers part with their connections to pods, which
-// must not be led to any more by then; nil if the definition does not convert by the
-// Service, or they have done so already.
+// Part returns the change by which API servers close their connections to pods. No new connection may reach
+// these pods any more. It returns nil if the Service does not convert the definition, or if the change was
+// already made.
 func Part(live *apiextensionsv1.CustomResourceDefinition, service types.NamespacedName, pods []string) *Change {
 	have := webhookOf(live)
 	if have == nil || have.ClientConfig.Service == nil ||
@@ -83,7 +81,7 @@ func Part(live *apiextensionsv1.CustomResourceDefinition, service types.Namespac
 		return nil
 	}
 	bundle, known := unparted(have.ClientConfig.CABundle)
-	// Without an authority to believe there are no connections.
+	// Without an authority to trust, there are no connections.
 	if len(bundle) == 0 || !slices.ContainsFunc(pods, func(pod string) bool { return !slices.Contains(known, pod) }) {
 		return nil
 	}
@@ -92,7 +90,7 @@ func Part(live *apiextensionsv1.CustomResourceDefinition, service types.Namespac
 	return &Change{Conversion: withBundle(live.Spec.Conversion, append(bytes.TrimSpace(bytes.Clone(bundle)), "\n"+line...))}
 }
 
-// unparted is a bundle without the line that names pods, and their names.
+// unparted returns a bundle without the line that names pods, and the names.
 func unparted(bundle []byte) (plain []byte, pods []string) {
 	i := bytes.LastIndex(bundle, []byte(parted))
 	if i < 0 {
@@ -101,7 +99,7 @@ func unparted(bundle []byte) (plain []byte, pods []string) {
 	return bundle[:i], strings.Fields(string(bundle[i+len(parted):]))
 }
 
-// withoutParted is a definition's conversion without the names of pods.
+// withoutParted returns a definition's conversion without the names of pods.
 func withoutParted(c *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		return c

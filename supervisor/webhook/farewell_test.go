@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// TestAddLinger lets pods go on that do not say themselves what to do when they are to end.
+// TestAddLinger checks that the termination of pods without their own preStop hook is delayed.
 func TestAddLinger(t *testing.T) {
 	sleep := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 15}}}
 	own := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"leave"}}}}
@@ -50,8 +50,7 @@ func TestAddLinger(t *testing.T) {
 	}
 }
 
-// TestLeaving tells pods that are about to go from those that stay and those that have
-// gone.
+// TestLeaving distinguishes terminating pods from those that remain and those that have ended.
 func TestLeaving(t *testing.T) {
 	endpoint := func(pod string, ready, serving, terminating bool) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{
@@ -87,7 +86,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestPart makes API servers part with pods once, and means nothing else.
+// TestPart checks that the line is changed once for each pod, and nothing else.
 func TestPart(t *testing.T) {
 	c := converter(t)
 	service := types.NamespacedName{Namespace: "ns", Name: "etcd-operator-service"}

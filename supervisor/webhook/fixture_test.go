@@ -14,8 +14,8 @@ import (
 
 var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// fixture is an operator with two Deployments, of which the first serves a webhook of
-// each type and the second an API.
+// fixture returns an operator with two Deployments. The first serves a webhook of each type, and the second an
+// API.
 func fixture() *operatorsv1alpha1.ClusterServiceVersion {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "etcd.v1", UID: "uid-1"}}
 	csv.Spec.InstallModes = []operatorsv1alpha1.InstallMode{
@@ -84,7 +84,7 @@ func mustIssue(t *testing.T, s Server, at time.Time) *Certificate {
 	return c
 }
 
-// certsFor are certificates for all servers.
+// certsFor returns certificates for all servers.
 func certsFor(t *testing.T, servers []Server) map[string]*Certificate {
 	t.Helper()
 	certs := map[string]*Certificate{}

@@ -40,7 +40,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestAnswered tells replies of a conversion webhook from others.
+// TestAnswered distinguishes replies of a conversion webhook from others.
 func TestAnswered(t *testing.T) {
 	call := Call{Path: "/convert", UID: "u"}
 	for name, tt := range map[string]struct {
@@ -86,7 +86,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestUnreachable tells the way to a pod from the pod.
+// TestUnreachable distinguishes failures of the connection to a pod from failures of the pod.
 func TestUnreachable(t *testing.T) {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Err: err} }
 	for name, tt := range map[string]struct {

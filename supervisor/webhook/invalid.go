@@ -13,28 +13,26 @@ import (
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
-// InvalidError says what is wrong with a description of something that an operator
-// serves.
+// InvalidError reports an invalid description of a webhook or an API.
 type InvalidError struct {
-	// Reason is that of the phase which follows.
+	// Reason is the reason of the following phase.
 	Reason operatorsv1alpha1.ConditionReason
-	// Field is where in the ClusterServiceVersion the description is.
+	// Field is the field of the description in the ClusterServiceVersion.
 	Field string
-	// Problem says what is wrong, and Remedy what to do.
+	// Problem is what is wrong, and Remedy what to do.
 	Problem, Remedy string
 }
 
-// Error names all three.
+// Error returns a message with all three.
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s: %s; %s", e.Field, e.Problem, e.Remedy)
 }
 
-// checker collects nothing: the first thing that is wrong is the one that is told,
-// in the order of the fields.
+// checker finds the first error, in the order of the fields.
 type checker struct {
 	csv      *operatorsv1alpha1.ClusterServiceVersion
-	webhooks map[string]string            // by type and name: the field
-	converts map[string]string            // by CustomResourceDefinition: the field
+	webhooks map[string]string            // field by type and name
+	converts map[string]string            // field by CustomResourceDefinition
 	ports    map[string]map[int32]portUse // by Deployment
 }
 
@@ -65,12 +63,11 @@ func validate(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	return nil
 }
 
-// packages is the API that OLM's own package server serves, which is installed as a
-// ClusterServiceVersion.
+// packages is the API of OLM's own package server, which is installed as a ClusterServiceVersion.
 const packages = "v1.packages.operators.coreos.com"
 
-// isOfCluster reports whether no operator may serve an API of a group. Clients that discover
-// the versions of the group could take it for the one that they use.
+// isOfCluster reports whether no operator may serve an API of a group. Clients that discover the versions of
+// the group could mistake it for the one that they use.
 func isOfCluster(group string) bool {
 	_, kubernetes := clusterScoped[group]
 	return kubernetes || crdguard.Protected(group)
@@ -127,8 +124,7 @@ func (c *checker) webhook(field string, d *operatorsv1alpha1.WebhookDescription)
 	}
 }
 
-// endpoint checks that there is a Deployment behind a description and that its port
-// leads to one place.
+// endpoint checks that a description has a Deployment and that its port has only one target.
 func (c *checker) endpoint(field, deployment string, port int32, target *intstr.IntOrString) *InvalidError {
 	specs := c.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	i := slices.IndexFunc(specs, func(d operatorsv1alpha1.StrategyDeploymentSpec) bool { return d.Name == deployment })
@@ -172,8 +168,7 @@ func (c *checker) port(field, deployment string, port int32, target *intstr.IntO
 	return nil
 }
 
-// rules refuses webhooks that could stop the supervisor, or that could stop anybody
-// from removing them.
+// rules returns an error for webhooks that could block the supervisor, or that could prevent their own removal.
 func rules(field string, list []admissionregistrationv1.RuleWithOperations) *InvalidError {
 	for i, r := range list {
 		field := fmt.Sprintf("%s.rules[%d]", field, i)
@@ -206,15 +201,15 @@ func rules(field string, list []admissionregistrationv1.RuleWithOperations) *Inv
 	return nil
 }
 
-// configuresWebhooks recognizes the resources, and the kinds that some write instead.
+// configuresWebhooks reports whether a resource is a webhook configuration. Some rules name the kind instead.
 func configuresWebhooks(resource string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(resource), "/")
 	name = strings.TrimSuffix(name, "s")
 	return name == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
 }
 
-// includesLeases reports whether a resource of a rule matches Leases. Nodes, schedulers and the
-// supervisor are taken for dead when they cannot renew theirs.
+// includesLeases reports whether a resource of a rule matches Leases. Nodes, schedulers and the supervisor
+// count as dead if they cannot renew theirs.
 func includesLeases(resource string) bool {
 	name, _, _ := strings.Cut(resource, "/")
 	return name == "*" || name == "leases"

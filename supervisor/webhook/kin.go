@@ -10,26 +10,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Kin is whose objects a ClusterServiceVersion may take over: its own, those of the
-// versions that it follows on from, and those whose owner is gone.
+// Kin determines whose objects a ClusterServiceVersion may take over: its own, those of its predecessors, and
+// those whose owner is deleted.
 type Kin struct {
-	// CSV is the one that takes over.
+	// CSV is the version that takes over.
 	CSV *operatorsv1alpha1.ClusterServiceVersion
-	// Chain are the names of the versions on its chain of replacements, all in its
-	// namespace.
+	// Chain are the names of its predecessors, all in its namespace.
 	Chain []string
-	// Lives says whether a ClusterServiceVersion is there.
+	// Lives reports whether a ClusterServiceVersion exists.
 	Lives func(types.NamespacedName) bool
 }
 
-// Foreign says to whom an object belongs that may not be taken over; empty when it
-// may.
+// Foreign returns the owner of an object that may not be taken over; empty if it may.
 func (k Kin) Foreign(obj metav1.Object) string {
 	owners := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(r metav1.OwnerReference) bool {
 		return r.Kind != operatorsv1alpha1.ClusterServiceVersionKind
 	})
-	// In a namespace, an object may belong to one owner beside another: it is taken over
-	// from any that is a relative.
+	// In a namespace, an object may have several owners. It may be taken over if one of them is related.
 	var foreign string
 	for _, r := range owners {
 		name := types.NamespacedName{Namespace: obj.GetNamespace(), Name: r.Name}

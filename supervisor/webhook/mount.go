@@ -8,8 +8,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// The volumes by which pods get their certificate: where the library for aggregated
-// API servers looks for it, and where the one for webhooks does.
+// The volumes for the certificates of pods, in the directories of the library for aggregated API servers and of
+// the library for webhooks.
 const (
 	volumeAPI     = "apiservice-cert"
 	volumeWebhook = "webhook-cert"
@@ -17,9 +17,8 @@ const (
 	pathWebhook   = "/tmp/k8s-webhook-server/serving-certs"
 )
 
-// Mount gives the certificate of s to the containers of its pods, and makes new pods
-// when its authority changes. What the template has under these names or paths gives
-// way, as operators count on.
+// Mount adds the certificate of s to the containers of its pods, and replaces pods when its authority changes.
+// It replaces volumes and mounts of the template with these names or paths, as operators expect.
 func Mount(template *corev1.PodTemplateSpec, s Server, c *Certificate) {
 	mounts := []corev1.VolumeMount{
 		{Name: volumeAPI, MountPath: pathAPI},

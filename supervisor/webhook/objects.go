@@ -21,29 +21,27 @@ const (
 	roleAuthReader    = "extension-apiserver-authentication-reader"
 )
 
-// Objects are what the Servers of a ClusterServiceVersion need besides their
-// Deployments.
+// Objects are the objects that the Servers of a ClusterServiceVersion need in addition to their Deployments.
 type Objects struct {
-	// Secrets hold the certificates; those that somebody else provides are not here.
+	// Secrets hold the certificates, except provided ones.
 	Secrets []*corev1.Secret
 	// Services are in front of the Deployments.
 	Services []*corev1.Service
-	// Roles and RoleBindings let Deployments read their certificates, and, in the
-	// namespace kube-system, how callers authenticate.
+	// Roles and RoleBindings allow Deployments to read their certificates, and, in the namespace kube-system, how
+	// callers authenticate.
 	Roles        []*rbacv1.Role
 	RoleBindings []*rbacv1.RoleBinding
-	// ClusterRoleBindings let Deployments ask who a caller is and what it may do.
+	// ClusterRoleBindings allow Deployments to ask who a caller is and what it may do.
 	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
-	// Validating, Mutating and APIServices make the API server call. They follow when
-	// there is somebody to answer.
+	// Validating, Mutating and APIServices make the API server call. They follow when a server can answer.
 	Validating  []*admissionregistrationv1.ValidatingWebhookConfiguration
 	Mutating    []*admissionregistrationv1.MutatingWebhookConfiguration
 	APIServices []*unstructured.Unstructured
 }
 
-// Desired are the objects for servers, in the order of the Deployments. A server
-// without a certificate in certs has nothing yet that needs one. The error is that of
-// an OperatorGroup that the API server has not given a UID.
+// Desired returns the objects for servers, in the order of the Deployments. For a server without a certificate
+// in certs, it omits the objects that need one. The error is about an OperatorGroup without a UID from the API
+// server.
 func Desired(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup,
 	servers []Server, certs map[string]*Certificate,
 ) (Objects, error) {
@@ -66,14 +64,14 @@ func Desired(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.Op
 	return o, nil
 }
 
-// Secret is the Secret with the certificate of s.
+// Secret returns the Secret with the certificate of s.
 func Secret(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, c *Certificate) *corev1.Secret {
 	m := meta(csv, s.SecretName())
 	m.Annotations = map[string]string{api.AnnotationCAHash: c.CAHash()}
 	return &corev1.Secret{TypeMeta: kindOf(corev1.SchemeGroupVersion.String(), "Secret"), ObjectMeta: m, Type: corev1.SecretTypeTLS, Data: c.data()}
 }
 
-// reach adds what is there before the pods: the way to them, and what they may do.
+// reach adds the objects that are needed before the pods: the Service and the permissions.
 func (o *Objects) reach(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) {
 	const rbacVersion = rbacv1.GroupName + "/v1"
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: s.Account, Namespace: csv.Namespace}}
@@ -103,7 +101,7 @@ func (o *Objects) reach(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) 
 	})
 }
 
-// callers adds what makes the API server call.
+// callers adds the objects that make the API server call.
 func (o *Objects) callers(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, namespaces *metav1.LabelSelector, bundle []byte) {
 	for i := range s.Webhooks {
 		switch d := &s.Webhooks[i]; d.Type {
@@ -124,9 +122,9 @@ func (o *Objects) callers(csv *operatorsv1alpha1.ClusterServiceVersion, s Server
 	}
 }
 
-// The names of bindings that are not in the namespace of their subject contain it: two
-// namespaces may have an operator each. A namespace has no dots, so no two give the
-// same name.
+// delegatorName returns the name of the ClusterRoleBinding. The names of bindings outside the namespace of
+// their subject contain that namespace, since two namespaces may have the same operator. A namespace has no
+// dots, so these names never collide.
 func delegatorName(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) string {
 	return s.ServiceName() + "." + csv.Namespace + "-" + roleAuthDelegator
 }
@@ -135,31 +133,27 @@ func readerName(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) string {
 	return s.ServiceName() + "." + csv.Namespace + "-auth-reader"
 }
 
-// Former are the names that a lifecycle manager before this one gave the bindings
-// whose names differ here.
+// Former holds the names of bindings that another lifecycle manager used and that differ here.
 type Former struct {
-	// ClusterRoleBinding and RoleBinding are their names, the latter's in
-	// the namespace kube-system.
+	// ClusterRoleBinding and RoleBinding are the names. The RoleBinding is in the namespace kube-system.
 	ClusterRoleBinding, RoleBinding string
 }
 
-// Former returns them.
+// Former returns the former names for the Deployment.
 func (s Server) Former() Former {
 	return Former{ClusterRoleBinding: s.ServiceName() + "-" + roleAuthDelegator, RoleBinding: s.ServiceName() + "-auth-reader"}
 }
 
-// Superseded says whether a binding under a former name was made for s, and has been
-// replaced by the one under its new name: it gives the same role to the same account
-// alone.
+// Superseded reports whether a binding under a former name was created for s, and has been replaced by the one
+// under its new name. It must bind the same role to the same account alone.
 func (s Server) Superseded(namespace string, labels map[string]string, role rbacv1.RoleRef, subjects []rbacv1.Subject) bool {
 	labelled := labels[api.LabelManaged] == "true" || labels[api.LabelOwner] != ""
 	return labelled && (role.Name == roleAuthDelegator || role.Name == roleAuthReader) && len(subjects) == 1 &&
 		subjects[0].Kind == rbacv1.ServiceAccountKind && subjects[0].Name == s.Account && subjects[0].Namespace == namespace
 }
 
-// Bridge is the Service that leads to the pods that are running as well as it can to
-// those that are to come: it keeps the selector and the ports of a live one, and adds
-// what is new. want takes its place when the new pods serve.
+// Bridge returns a Service that reaches the running pods and, as far as possible, the new ones. It keeps the
+// selector and the ports of a live one, and adds new ports. want replaces it when the new pods serve.
 func Bridge(live, want *corev1.Service) *corev1.Service {
 	if live == nil {
 		return want

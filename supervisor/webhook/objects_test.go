@@ -31,8 +31,7 @@ func desired(t *testing.T, group *operatorsv1.OperatorGroup) (Objects, map[strin
 	return o, certs
 }
 
-// TestDesiredBase compares what is there before the pods with what existing clusters
-// have.
+// TestDesiredBase compares the objects that are needed before the pods with those of existing clusters.
 func TestDesiredBase(t *testing.T) {
 	o, certs := desired(t, allNamespaces())
 	account := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "etcd-account", Namespace: "ns"}}
@@ -105,7 +104,7 @@ func TestDesiredBase(t *testing.T) {
 	}
 }
 
-// TestDesiredIncomplete gives what is wanted while certificates are not there.
+// TestDesiredIncomplete checks which objects are wanted without certificates.
 func TestDesiredIncomplete(t *testing.T) {
 	csv := fixture()
 	servers := mustServers(t, csv)
@@ -131,8 +130,7 @@ func TestDesiredIncomplete(t *testing.T) {
 	}
 }
 
-// TestBridge gives, for a live Service, the one that leads to the old pods and, as far
-// as may be, the new ones.
+// TestBridge checks the Service between a live and a wanted one.
 func TestBridge(t *testing.T) {
 	service := func(app string, ports ...corev1.ServicePort) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: ports}}
@@ -162,7 +160,7 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// TestSuperseded tells bindings that were made for a Deployment under a former name.
+// TestSuperseded recognizes bindings that were created for a Deployment under a former name.
 func TestSuperseded(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	if want := (Former{ClusterRoleBinding: "etcd-operator-service-system:auth-delegator", RoleBinding: "etcd-operator-service-auth-reader"}); s.Former() != want {
@@ -192,8 +190,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestMount puts certificates where libraries look for them, in the place of what is
-// there.
+// TestMount checks that certificates replace existing files where libraries expect them.
 func TestMount(t *testing.T) {
 	csv := fixture()
 	s := mustServers(t, csv)[0]

@@ -6,17 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// nobody is the owner of what no ClusterServiceVersion's is.
+// nobody is the owner of an object without a ClusterServiceVersion, in messages.
 const nobody = "no ClusterServiceVersion"
 
-// Obstacle says what stands in the way of an object that csv needs, and what to do
-// about it.
+// Obstacle returns a message about an existing object that blocks one of csv, and the remedy.
 func Obstacle(kind, name, owner string) string {
 	return fmt.Sprintf("%s %q exists and belongs to %s; delete or rename one of the two", kind, name, owner)
 }
 
-// ObstacleOf says the same of an object that was read. An API service that no operator has
-// brought is not to be deleted by who wants to install one: others are served by it.
+// ObstacleOf does the same for an object that was read. An API service without a ClusterServiceVersion has
+// other users, so the message does not advise deleting it.
 func ObstacleOf(live *unstructured.Unstructured, owner string) string {
 	if live.GroupVersionKind() != APIServiceKind() || owner != nobody {
 		return Obstacle(live.GetKind(), live.GetName(), owner)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestObstacleOf gives what is told of objects that cannot be taken over.
+// TestObstacleOf checks the messages about objects that cannot be taken over.
 func TestObstacleOf(t *testing.T) {
 	object := func(kind string, service any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": "apps", "version": "v1"}}}

@@ -12,28 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reach bounds the objects that the API server calls the admission webhooks of a version for.
-// A namespace selector does not bound calls for cluster-scoped objects: the scope of a rule does.
+// Reach bounds the objects for which the API server calls the admission webhooks of a version. A namespace
+// selector does not bound calls for cluster-scoped objects: the scope of a rule does.
 type Reach struct {
 	// Group is the name of the OperatorGroup.
 	Group string
-	// AllNamespaces is true when the OperatorGroup targets all namespaces.
+	// AllNamespaces is true if the OperatorGroup targets all namespaces.
 	AllNamespaces bool
 	// Account is the name of the ServiceAccount that the OperatorGroup names; empty for none.
 	Account string
 	// ClusterScoped are the cluster-scoped resources whose definitions an install plan of the
 	// version created or took over.
 	ClusterScoped []schema.GroupResource
-	// Excluded is the namespace of the supervisor, whose objects no webhook is called for;
-	// empty when the supervisor runs outside the cluster.
+	// Excluded is the namespace of the supervisor, for whose objects no webhook is called. It is empty if the
+	// supervisor runs outside the cluster.
 	Excluded string
 }
 
-// Unbounded reports whether the OperatorGroup bounds no rule: it targets all namespaces and
-// names no ServiceAccount.
+// Unbounded reports whether the OperatorGroup bounds no rule: it targets all namespaces and names no
+// ServiceAccount.
 func (r Reach) Unbounded() bool { return r.AllNamespaces && r.Account == "" }
 
-// bound returns why the OperatorGroup bounds rules, and what lifts that.
+// bound returns why the OperatorGroup bounds rules, and the remedy.
 func (r Reach) bound() (why, remedy string) {
 	if r.AllNamespaces {
 		return fmt.Sprintf("OperatorGroup %s names ServiceAccount %s", r.Group, r.Account),
@@ -42,8 +42,8 @@ func (r Reach) bound() (why, remedy string) {
 	return fmt.Sprintf("OperatorGroup %s does not target all namespaces", r.Group), "leave it out, or install the operator for all namespaces"
 }
 
-// Refusal returns what the webhooks of a version declare that a bounded group does not give
-// them; nil when there is nothing. It depends on no definition, which may be created later.
+// Refusal returns an error about webhooks of a version that exceed a bounded group; nil if there are none. It
+// does not depend on definitions, which may be created later.
 func (r Reach) Refusal(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	if r.Unbounded() {
 		return nil
@@ -67,8 +67,8 @@ func (r Reach) Refusal(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	return nil
 }
 
-// refusedResource returns the first resource of a rule that is cluster-scoped for certain and
-// of a kind that csv does not claim to own.
+// refusedResource returns the first resource of a rule that a bounded group refuses: a cluster-scoped one of
+// Kubernetes itself, or one in a rule with the scope Cluster whose definition csv does not own.
 func refusedResource(csv *operatorsv1alpha1.ClusterServiceVersion, rule *admissionregistrationv1.RuleWithOperations) (schema.GroupResource, bool) {
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
@@ -92,7 +92,7 @@ func scopeOf(rule *admissionregistrationv1.RuleWithOperations) admissionregistra
 	return *rule.Scope
 }
 
-// Narrow returns objects whose webhooks are called for nothing beyond the reach.
+// Narrow returns objects whose webhooks are called only within the reach.
 func (r Reach) Narrow(o Objects) Objects {
 	validating := make([]*admissionregistrationv1.ValidatingWebhookConfiguration, 0, len(o.Validating))
 	for _, c := range o.Validating {
@@ -116,7 +116,7 @@ func (r Reach) Narrow(o Objects) Objects {
 	return o
 }
 
-// namespaces returns a selector that leaves out the namespace of the supervisor.
+// namespaces returns a selector that excludes the namespace of the supervisor.
 func (r Reach) namespaces(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	if r.Excluded == "" {
 		return selector
@@ -131,8 +131,8 @@ func (r Reach) namespaces(selector *metav1.LabelSelector) *metav1.LabelSelector 
 	return out
 }
 
-// rules returns rules that match namespaced objects, and cluster-scoped ones only of the kinds
-// of the reach.
+// rules returns rules that match namespaced objects, and cluster-scoped ones only of the kinds within the
+// reach.
 func (r Reach) rules(list []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
 	if r.Unbounded() {
 		return list
@@ -164,8 +164,7 @@ func scoped(rule *admissionregistrationv1.RuleWithOperations, scope admissionreg
 	return out
 }
 
-// matching returns what the resources of a rule are for one resource, without wildcards for
-// resources.
+// matching returns the resources of a rule that match one resource, without wildcards for resources.
 func matching(rule *admissionregistrationv1.RuleWithOperations, own schema.GroupResource) []string {
 	if !slices.Contains(rule.APIGroups, own.Group) {
 		return nil
@@ -187,13 +186,13 @@ func matching(rule *admissionregistrationv1.RuleWithOperations, own schema.Group
 	return slices.Compact(out)
 }
 
-// isClusterScoped reports whether a resource is one of Kubernetes itself that is in no
-// namespace. Of other groups only their definitions tell, so rules for them are narrowed.
+// isClusterScoped reports whether a resource of Kubernetes itself is cluster-scoped. For other groups only the
+// definitions show the scope, so rules for them are narrowed.
 func isClusterScoped(gr schema.GroupResource) bool {
 	return slices.Contains(clusterScoped[gr.Group], gr.Resource)
 }
 
-// clusterScoped are the resources of Kubernetes itself that are in no namespace, by group.
+// clusterScoped are the cluster-scoped resources of Kubernetes itself, by group.
 var clusterScoped = map[string][]string{
 	"": {"componentstatuses", "namespaces", "nodes", "persistentvolumes"},
 	"admissionregistration.k8s.io": {

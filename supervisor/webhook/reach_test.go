@@ -17,7 +17,7 @@ const (
 	clusterOnly    = admissionregistrationv1.ClusterScope
 )
 
-// ruleFor is a rule for creations of some resources; an empty scope is left out.
+// ruleFor returns a rule for creations of some resources, without a scope if it is empty.
 func ruleFor(scope admissionregistrationv1.ScopeType, groups []string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	rule := admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},

@@ -15,10 +15,9 @@ import (
 // defaultPort is the port of a Service whose description names none.
 const defaultPort = 443
 
-// Server is one Deployment that serves APIs or webhooks, with everything that needs
-// its certificate.
+// Server is one Deployment that serves APIs or webhooks, with all that needs its certificate.
 type Server struct {
-	// Deployment is its name.
+	// Deployment is the name of the Deployment.
 	Deployment string
 	// Account is the name of the ServiceAccount that its pods run as.
 	Account string
@@ -30,8 +29,8 @@ type Server struct {
 	Webhooks []operatorsv1alpha1.WebhookDescription
 }
 
-// Servers returns the Deployments of csv that serve something, in the order in which
-// they are declared. The error is an *InvalidError.
+// Servers returns the Deployments of csv that serve APIs or webhooks, in the order in which they are declared.
+// The error is an *InvalidError.
 func Servers(csv *operatorsv1alpha1.ClusterServiceVersion) ([]Server, error) {
 	if err := validate(csv); err != nil {
 		return nil, err
@@ -64,8 +63,8 @@ func Servers(csv *operatorsv1alpha1.ClusterServiceVersion) ([]Server, error) {
 	return out, nil
 }
 
-// podSelector is what a Service can select the pods of a Deployment by: a Service
-// knows no expressions.
+// podSelector returns the labels by which a Service selects the pods of a Deployment: a Service supports no
+// expressions.
 func podSelector(d *operatorsv1alpha1.StrategyDeploymentSpec) map[string]string {
 	if d.Spec.Selector != nil && len(d.Spec.Selector.MatchLabels) > 0 {
 		return maps.Clone(d.Spec.Selector.MatchLabels)
@@ -73,26 +72,25 @@ func podSelector(d *operatorsv1alpha1.StrategyDeploymentSpec) map[string]string 
 	return maps.Clone(d.Spec.Template.Labels)
 }
 
-// ServiceName is the name of the Service in front of the Deployment. A Service's name
-// is a DNS label, in which a Deployment's dots have no place.
+// ServiceName returns the name of the Service in front of the Deployment. A Service's name is a DNS label,
+// which must not contain the dots of a Deployment's name.
 func (s Server) ServiceName() string {
 	return strings.ReplaceAll(s.Deployment, ".", "-") + "-service"
 }
 
-// SecretName is the name of the Secret with the certificate, and of the role that
-// lets the Deployment read it.
+// SecretName returns the name of the Secret with the certificate, and of the role that allows the Deployment to
+// read it.
 func (s Server) SecretName() string { return s.ServiceName() + "-cert" }
 
-// Host is the name by which the API server calls the Deployment, and which its certificate
-// has to be for.
+// Host returns the name by which the API server calls the Deployment, and which its certificate must contain.
 func (s Server) Host(namespace string) string { return s.ServiceName() + "." + namespace + ".svc" }
 
-// Hosts are the names that a certificate made for the Deployment is for.
+// Hosts returns the names in a certificate for the Deployment.
 func (s Server) Hosts(namespace string) []string {
 	return []string{s.ServiceName() + "." + namespace, s.Host(namespace)}
 }
 
-// Ports are the ports of the Service, each named after its number.
+// Ports returns the ports of the Service, each named after its number.
 func (s Server) Ports() []corev1.ServicePort {
 	byNumber := map[int32]corev1.ServicePort{}
 	for _, d := range s.APIs {
@@ -131,14 +129,14 @@ func portOr443(port int32) int32 {
 	return port
 }
 
-// Converts says whether the Deployment serves a conversion webhook.
+// Converts reports whether the Deployment serves a conversion webhook.
 func (s Server) Converts() bool {
 	return slices.ContainsFunc(s.Webhooks, func(w operatorsv1alpha1.WebhookDescription) bool {
 		return w.Type == operatorsv1alpha1.ConversionWebhook
 	})
 }
 
-// meta is the metadata of an object of csv in its namespace: it goes with csv.
+// meta returns the metadata of an object of csv in its namespace. The object is deleted with csv.
 func meta(csv *operatorsv1alpha1.ClusterServiceVersion, name string) metav1.ObjectMeta {
 	out := clusterMeta(csv, name)
 	out.Namespace = csv.Namespace

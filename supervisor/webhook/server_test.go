@@ -31,7 +31,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestPorts gives, for the ports of two webhooks, those of the Service.
+// TestPorts checks the ports of the Service for the ports of two webhooks.
 func TestPorts(t *testing.T) {
 	port := func(name string, number int32, target intstr.IntOrString) corev1.ServicePort {
 		return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: number, TargetPort: target}
@@ -63,7 +63,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestSelector gives what a Service can select by.
+// TestSelector checks the selector of a Service.
 func TestSelector(t *testing.T) {
 	csv := fixture()
 	spec := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
@@ -73,7 +73,7 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// TestInvalid gives, for a change of a valid version, the field that is told.
+// TestInvalid checks the reported field after a change of a valid version.
 func TestInvalid(t *testing.T) {
 	const badHook = operatorsv1alpha1.CSVReasonInvalidWebhookDescription
 	type version = operatorsv1alpha1.ClusterServiceVersion
@@ -172,7 +172,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestInvalidAPIs changes what a valid version serves as an API.
+// TestInvalidAPIs changes the API services of a valid version.
 func TestInvalidAPIs(t *testing.T) {
 	const badAPI = operatorsv1alpha1.CSVReasonInvalidStrategy
 	type version = operatorsv1alpha1.ClusterServiceVersion
@@ -223,10 +223,10 @@ func TestInvalidAPIs(t *testing.T) {
 	}
 }
 
-// invalid is a change of a valid version, and what is wrong then.
+// invalid is a change of a valid version, with the expected error.
 type invalid struct {
 	change  func(*operatorsv1alpha1.ClusterServiceVersion)
-	field   string // of the error; empty: there is none
+	field   string // of the error; empty for none
 	problem string
 	reason  operatorsv1alpha1.ConditionReason
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Manifest is an object as it is to be applied, with the hash of itself.
+// Manifest returns an object in the form in which it is applied, with a hash of itself.
 func Manifest(obj client.Object) (*unstructured.Unstructured, error) {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -41,15 +41,13 @@ func Manifest(obj client.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// Stale says whether a live object, nil if there is none, has to be applied again:
-// because something else was applied last, or because somebody has since changed what
-// was. What others added beside it is theirs.
+// Stale reports whether a live object, nil if there is none, must be applied again. This is the case if another
+// object was applied last, or if applied fields have changed since. It ignores additional fields of others.
 func Stale(want, live *unstructured.Unstructured) bool {
 	if live == nil {
 		return true
 	}
-	// Two versions of an operator share an object for a while; who comes first among
-	// its owners is a matter of history.
+	// Two versions of an operator may share an object, with their owner references in any order.
 	for _, owner := range want.GetOwnerReferences() {
 		if !slices.ContainsFunc(live.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.UID }) {
 			return true
@@ -60,8 +58,8 @@ func Stale(want, live *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepDerivative(without.Object, live.Object)
 }
 
-// StaleBeyondBundles reports whether a webhook configuration has to be applied again for more
-// than the authorities of its certificates. Both are as for [Stale].
+// StaleBeyondBundles reports whether a webhook configuration must be applied again for more than the
+// authorities of its certificates. Both are as for [Stale].
 func StaleBeyondBundles(want, live *unstructured.Unstructured) (bool, error) {
 	if live == nil {
 		return true, nil
@@ -90,7 +88,7 @@ func StaleBeyondBundles(want, live *unstructured.Unstructured) (bool, error) {
 	return Stale(same, live), nil
 }
 
-// webhooksOf returns the webhooks of a configuration, which are not copied.
+// webhooksOf returns the webhooks of a configuration, without copying them.
 func webhooksOf(configuration *unstructured.Unstructured) []map[string]any {
 	list, _, _ := unstructured.NestedFieldNoCopy(configuration.Object, "webhooks")
 	entries, _ := list.([]any)
@@ -103,7 +101,7 @@ func webhooksOf(configuration *unstructured.Unstructured) []map[string]any {
 	return hooks
 }
 
-// escaped is a key as a part of a JSON pointer, see RFC 6901.
+// escaped returns a key as a part of a JSON pointer, see RFC 6901.
 func escaped(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestStaleBeyondBundles changes what is wanted after it was applied, and what is there.
+// TestStaleBeyondBundles changes the wanted object after it was applied, and the live one.
 func TestStaleBeyondBundles(t *testing.T) {
 	manifest := func(change func(*admissionregistrationv1.ValidatingWebhook)) *unstructured.Unstructured {
 		t.Helper()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// steady is an error whose text leaves out what differs from one attempt to the next.
+// steady is an error whose text does not differ between attempts.
 type steady struct {
 	text string
 	err  error
@@ -19,9 +19,8 @@ func (s *steady) Error() string { return s.text }
 
 func (s *steady) Unwrap() error { return s.err }
 
-// Steady is an error of a connection whose text is the same each time that the same goes
-// wrong: without the ports of this end, which are others each time, and without the time
-// of day. What is told in a status has to be: each change of it is a write.
+// Steady returns an error of a connection with the same text for each failure of the same kind. It omits local
+// ports, which differ each time, and the time of day. Each change of a text in a status is a write.
 func Steady(err error) error {
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil {
 		return &steady{err: err, text: fmt.Sprintf("x509: certificate has expired or is not yet valid: it is for %s to %s",

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// TestSteady tells what goes wrong on the way to a pod twice, at different times and from
-// different ports.
+// TestSteady checks two failures of a connection to a pod, at different times and from different ports.
 func TestSteady(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	end := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: port} }
@@ -56,7 +55,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestTroubleIsSteady tells of a certificate that has ended the same on the next day.
+// TestTroubleIsSteady checks that the message about an expired certificate is the same on the next day.
 func TestTroubleIsSteady(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)

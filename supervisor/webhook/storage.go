@@ -10,14 +10,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// HoldServed is the value of api.AnnotationServedVersions for versions of a definition that the
-// webhook of csv is to convert.
+// HoldServed returns the value of api.AnnotationServedVersions for versions of a definition that the webhook of
+// csv will convert.
 func HoldServed(csv types.NamespacedName, versions []string) string {
 	return csv.String() + ":" + strings.Join(versions, ",")
 }
 
-// heldServed are the versions of a definition that are to be served when the webhook of
-// csv is set up, and are not yet.
+// heldServed returns the unserved versions of a definition that will be served when the webhook of csv is set
+// up.
 func heldServed(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) []string {
 	wanted, held := strings.CutPrefix(crd.Annotations[api.AnnotationServedVersions], HoldServed(csv, nil))
 	if !held {
@@ -30,26 +30,25 @@ func heldServed(crd *apiextensionsv1.CustomResourceDefinition, csv types.Namespa
 	})
 }
 
-// WillServe says whether a definition is to serve a version when the webhook of csv is
-// set up, which only csv can do.
+// WillServe reports whether a definition will serve a version when the webhook of csv is set up, which only csv
+// can do.
 func WillServe(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName, version string) bool {
 	return slices.Contains(heldServed(crd, csv), version)
 }
 
-// unconverted says whether the objects of a definition are to go on without conversion
-// until the webhook of csv answers.
+// unconverted reports whether the objects of a definition are not converted until the webhook of csv answers.
 func unconverted(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) bool {
 	return crd.Annotations[api.AnnotationConversion] == csv.String()
 }
 
-// HoldStorage is the value of api.AnnotationStorageVersion for a version of a definition that the
-// webhook of csv is to convert to.
+// HoldStorage returns the value of api.AnnotationStorageVersion for a version of a definition that the webhook
+// of csv will convert to.
 func HoldStorage(csv types.NamespacedName, version string) string {
 	return csv.String() + ":" + version
 }
 
-// heldStorage is the version that a definition is to store its objects in when the
-// webhook of csv answers, and does not yet; empty if there is none.
+// heldStorage returns the version in which a definition will store its objects when the webhook of csv answers;
+// empty if there is none.
 func heldStorage(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) string {
 	wanted, held := strings.CutPrefix(crd.Annotations[api.AnnotationStorageVersion], HoldStorage(csv, ""))
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == wanted })
@@ -59,8 +58,8 @@ func heldStorage(crd *apiextensionsv1.CustomResourceDefinition, csv types.Namesp
 	return wanted
 }
 
-// Forget says how to take back what a definition is to become for the webhook of csv,
-// which is not going to answer any more; nil when there is nothing.
+// Forget returns the change that removes the annotations for the webhook of csv, which will never answer; nil
+// if there are none.
 func Forget(crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName) *Change {
 	var keys []string
 	if unconverted(crd, csv) {

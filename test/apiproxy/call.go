@@ -12,19 +12,19 @@ import (
 
 // Call is one request to the API server.
 type Call struct {
-	// Verb is what Kubernetes calls it: get, list, watch, create, update, patch, apply,
-	// delete, deletecollection; the HTTP method in lower case for paths that are no
-	// resources, whose Path says the rest.
+	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, apply, delete or
+	// deletecollection. For paths that are not resources it is the HTTP method in lower case, and
+	// Path is the path.
 	Verb, Path string
-	// Group, Resource, Subresource, Namespace and Name say of what; a part that a call
-	// does not have is empty. Name is that of the object in the body where something is
-	// created, and may be empty where the server chooses it.
+	// Group, Resource, Subresource, Namespace and Name identify the object. A part that a call
+	// lacks is empty. Name is the name of the object in the body of a create; it may be empty if
+	// the server generates it.
 	Group, Resource, Subresource, Namespace, Name string
-	// UserAgent is the client's.
+	// UserAgent is the user agent of the client.
 	UserAgent string
 }
 
-// Mutates says whether the call changes something.
+// Mutates reports whether the call changes something.
 func (c Call) Mutates() bool {
 	switch c.Verb {
 	case "get", "list", "watch", "head", "options":
@@ -34,7 +34,7 @@ func (c Call) Mutates() bool {
 	}
 }
 
-// String names the call as "patch subscriptions/status ns/name".
+// String returns the call as "patch subscriptions/status ns/name".
 func (c Call) String() string {
 	if c.Resource == "" {
 		return c.Verb + " " + c.Path
@@ -58,10 +58,10 @@ func (c Call) String() string {
 	}
 }
 
-// maxBody bounds the bodies that are read for the name of what is created.
+// maxBody bounds the body that is read for the name of a created object.
 const maxBody = 8 << 20
 
-// callOf names a request. The body of one that creates something is read, and put back.
+// callOf returns the call of a request. It reads the body of a create and restores it.
 func callOf(r *http.Request) (Call, error) {
 	c := located(strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
 	c.Verb, c.Path, c.UserAgent = strings.ToLower(r.Method), r.URL.Path, r.UserAgent()
@@ -85,14 +85,14 @@ func callOf(r *http.Request) (Call, error) {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
-	// What is no JSON has no name that could be read.
+	// A body that is not JSON has no name that can be read.
 	if json.Unmarshal(body, &object) == nil {
 		c.Name = object.Metadata.Name
 	}
 	return c, nil
 }
 
-// located reads which resource a path names. A path of another form has none.
+// located returns the resource in a path. A path of another form has none.
 func located(parts []string) Call {
 	var c Call
 	switch {
@@ -103,7 +103,7 @@ func located(parts []string) Call {
 	default:
 		return c
 	}
-	// A namespace is a resource too, with subresources of its own.
+	// A namespace is itself a resource with subresources.
 	if len(parts) >= 3 && parts[0] == "namespaces" && !slices.Contains([]string{"status", "finalize"}, parts[2]) {
 		c.Namespace, parts = parts[1], parts[2:]
 	}
@@ -112,7 +112,7 @@ func located(parts []string) Call {
 	return c
 }
 
-// verbOf says what a request does with a resource.
+// verbOf returns the verb of a request for a resource.
 func verbOf(r *http.Request, named bool) string {
 	switch r.Method {
 	case http.MethodGet:

@@ -1,8 +1,8 @@
-// Package apiproxy is a proxy before a real API server that does to its clients what
-// networks and overloaded servers do: it refuses and delays calls, cuts connections
-// before a call has arrived or after it has been carried out, ends watches, and is away
-// for a while. A rule decides about each call; every call is recorded by name.
+// Package apiproxy is a proxy for a real API server. It injects the failures of networks and
+// overloaded servers: it refuses and delays calls, cuts connections before a call has arrived or
+// after it was carried out, ends watches, and is unreachable for a time. A rule decides about each
+// call; every call is recorded.
 //
-// Clients talk plain HTTP to it on loopback, so that a cut connection is that of one call,
-// and JSON, so that what they make has a name that the proxy can read.
+// Clients use plain HTTP on the loopback interface, so a cut connection belongs to one call. They
+// use JSON, so the proxy can read the names of created objects.
 package apiproxy

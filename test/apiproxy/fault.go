@@ -10,35 +10,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cut says when the connection of a call is cut.
+// Cut is the moment at which the connection of a call is cut.
 type Cut int
 
-// The moments of a cut. Of a call that was cut a client cannot tell whether it has been
-// carried out.
+// The moments of a cut. The client of a call that was cut cannot know whether it was carried out.
 const (
-	// NotCut lets the client have the answer.
+	// NotCut sends the answer to the client.
 	NotCut Cut = iota
-	// CutBefore cuts before the server has seen the call.
+	// CutBefore cuts before the server has received the call.
 	CutBefore
-	// CutAfter cuts when the server has carried out the call, before the client has the
-	// answer.
+	// CutAfter cuts after the server has carried out the call and before the client gets the answer.
 	CutAfter
 )
 
-// Fault is what is done to a call. The zero Fault is none.
+// Fault is the failure that is injected into a call. The zero Fault is none.
 type Fault struct {
-	// Code is the HTTP status that the client gets instead of an answer of the server,
-	// which does not see the call; 0 for none.
+	// Code is the HTTP status that the client gets instead of an answer of the server. The server
+	// does not receive the call. 0 for none.
 	Code int
 	// RetryAfter is sent with Code.
 	RetryAfter time.Duration
-	// Delay is how long the call is held before anything else.
+	// Delay is how long the call is delayed first.
 	Delay time.Duration
-	// Cut is when the connection is cut.
+	// Cut is the moment at which the connection is cut.
 	Cut Cut
 }
 
-// String names the fault.
+// String returns a description of the fault.
 func (f Fault) String() string {
 	switch {
 	case f.Code != 0:
@@ -54,10 +52,10 @@ func (f Fault) String() string {
 	}
 }
 
-// Rule decides what is done to a call. It is called by many goroutines at once.
+// Rule returns the fault for a call. Many goroutines call it concurrently.
 type Rule func(Call) Fault
 
-// reasons are those of the codes that have one of their own.
+// reasons maps codes to their status reasons.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
 	http.StatusForbidden:           metav1.StatusReasonForbidden,
@@ -68,7 +66,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
 }
 
-// refuse answers a call with an error as the API server would word it.
+// refuse answers a call with an error in the format of the API server.
 func refuse(w http.ResponseWriter, c Call, f Fault) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -83,11 +81,11 @@ func refuse(w http.ResponseWriter, c Call, f Fault) {
 	}
 	text, err := json.Marshal(status)
 	if err != nil {
-		// It is made of strings and numbers.
+		// The status consists of strings and numbers.
 		abort()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(f.Code)
-	// A client that went away does not hear it.
+	// A client may have disconnected.
 	_, _ = w.Write(text)
 }

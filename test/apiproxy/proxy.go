@@ -18,15 +18,15 @@ import (
 	"github.com/chandlery/chandlery/test/ports"
 )
 
-// Record is a call and what was done to it.
+// Record is a call with its fault.
 type Record struct {
 	Call  Call
 	Fault Fault
-	// Time is when the call arrived.
+	// Time is the time at which the call arrived.
 	Time time.Time
 }
 
-// Proxy is a proxy before an API server. Its methods may be called by any goroutine.
+// Proxy is a proxy for an API server. Its methods are safe for concurrent use.
 type Proxy struct {
 	tb        testing.TB
 	address   string
@@ -38,15 +38,15 @@ type Proxy struct {
 	ended   chan struct{}
 	rule    Rule
 	records []Record
-	// watches are the ends of the watches that are open.
+	// watches holds the cancel functions of the open watches.
 	watches map[*http.Request]context.CancelFunc
-	// serving is how many calls are being served, and idle tells that it is none.
+	// serving is the number of calls in progress. idle is signaled when it is zero.
 	serving int
 	idle    *sync.Cond
 }
 
-// Start starts a proxy before the API server of a configuration, with whose rights every
-// client of the proxy acts, until the test ends.
+// Start starts a proxy for the API server of a configuration. It runs until the test ends. Every
+// client of the proxy has the permissions of the configuration.
 func Start(tb testing.TB, to *rest.Config) *Proxy {
 	tb.Helper()
 	secrets, err := rest.TLSConfigFor(to)
@@ -70,7 +70,7 @@ func Start(tb testing.TB, to *rest.Config) *Proxy {
 		},
 		Transport:     p.transport,
 		FlushInterval: -1,
-		// Clients are to see the end of a connection where the server is not to be had.
+		// Clients see a closed connection if the server is unreachable.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { abort() },
 		ErrorLog:     log.New(discard{}, "", 0),
 	}
@@ -83,34 +83,33 @@ func Start(tb testing.TB, to *rest.Config) *Proxy {
 	return p
 }
 
-// Config is the access of clients that go through the proxy.
+// Config returns the configuration of clients that use the proxy.
 func (p *Proxy) Config() *rest.Config {
 	return &rest.Config{Host: "http://" + p.address, ContentConfig: rest.ContentConfig{ContentType: "application/json"}, QPS: -1}
 }
 
-// Decide makes a rule that for all calls from now on; nil for no faults.
+// Decide sets the rule for all further calls; nil for no faults.
 func (p *Proxy) Decide(rule Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rule = rule
 }
 
-// Records are the calls since the start, or since Forget, in the order in which they
-// arrived.
+// Records returns the calls since the start, or since Forget, in the order in which they arrived.
 func (p *Proxy) Records() []Record {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Record(nil), p.records...)
 }
 
-// Forget drops the records.
+// Forget deletes the records.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.records = nil
 }
 
-// DropWatches ends every watch that is open, and says how many there were.
+// DropWatches ends every open watch and returns their number.
 func (p *Proxy) DropWatches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,8 +119,8 @@ func (p *Proxy) DropWatches() int {
 	return len(p.watches)
 }
 
-// Leave makes the server go away: every connection is cut, and nobody listens until
-// Return. It waits for what the server has begun. Leaving twice is leaving once.
+// Leave makes the server unreachable: it cuts every connection and refuses new ones until Return.
+// It waits until the server has finished the calls in progress. A second call has no effect.
 func (p *Proxy) Leave() {
 	p.mu.Lock()
 	running, ended := p.running, p.ended
@@ -141,7 +140,7 @@ func (p *Proxy) Leave() {
 	}
 }
 
-// Return makes the server serve, at the same address as before.
+// Return makes the server reachable again at the same address.
 func (p *Proxy) Return() {
 	p.tb.Helper()
 	var config net.ListenConfig
@@ -162,7 +161,7 @@ func (p *Proxy) Return() {
 	}()
 }
 
-// ServeHTTP does to a call what the rule says.
+// ServeHTTP forwards a call with the fault that the rule returns.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.count(1)
 	defer p.count(-1)
@@ -180,7 +179,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case fault.Cut == CutBefore:
 		abort()
 	case fault.Cut == CutAfter:
-		// The server finishes what it has begun, whether or not the client waits.
+		// The server finishes the call even if the client does not wait.
 		p.forward.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(context.WithoutCancel(r.Context())))
 		abort()
 	case call.Verb == "watch":
@@ -190,7 +189,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// count counts a call that begins or ends.
+// count changes the number of calls in progress.
 func (p *Proxy) count(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +199,7 @@ func (p *Proxy) count(n int) {
 	}
 }
 
-// judge records a call with what is to be done to it.
+// judge records a call and returns its fault.
 func (p *Proxy) judge(c Call) Fault {
 	p.mu.Lock()
 	rule := p.rule
@@ -215,7 +214,7 @@ func (p *Proxy) judge(c Call) Fault {
 	return fault
 }
 
-// watch forwards a watch until either side ends it, or DropWatches.
+// watch forwards a watch until either side ends it, or until DropWatches.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(r.Context())
 	r = r.WithContext(ctx)
@@ -231,10 +230,10 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// String says between whom the proxy stands.
+// String returns a description of the proxy.
 func (p *Proxy) String() string { return fmt.Sprintf("the proxy at %s", p.address) }
 
-// hold waits for a while, or until the client gives up.
+// hold waits for a duration, or until the client disconnects.
 func hold(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -244,19 +243,19 @@ func hold(ctx context.Context, d time.Duration) {
 	}
 }
 
-// abort cuts the connection of the call that is being served.
+// abort cuts the connection of the current call.
 func abort() {
 	panic(http.ErrAbortHandler) //nolint:forbidigo // it is how a handler asks net/http for that
 }
 
-// discard takes an answer, or a log, that nobody is to have.
+// discard discards an answer or a log.
 type discard struct{ header http.Header }
 
-// Header is that of the answer.
+// Header returns the headers of the answer.
 func (d discard) Header() http.Header { return d.header }
 
-// Write takes it all.
+// Write discards the bytes.
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// WriteHeader takes the status.
+// WriteHeader discards the status.
 func (discard) WriteHeader(int) {}

@@ -61,7 +61,7 @@ func TestCallOf(t *testing.T) {
 	}
 }
 
-// origin is an API server of a single answer.
+// origin is an API server with a single answer.
 type origin struct {
 	calls  atomic.Int64
 	events chan string
@@ -84,7 +84,7 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin starts a server and a proxy before it.
+// begin starts a server and a proxy for it.
 func begin(t *testing.T) (*origin, *Proxy, *http.Client) {
 	t.Helper()
 	o := &origin{events: make(chan string)}
@@ -120,8 +120,7 @@ func TestFaults(t *testing.T) {
 		name  string
 		fault Fault
 		code  int
-		// arrives says that the server sees the call, fails that the client does not
-		// see an answer.
+		// arrives is set if the server receives the call. fails is set if the client gets no answer.
 		arrives, fails bool
 		atLeast        time.Duration
 	}{
@@ -165,7 +164,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestErrorsAreThoseOfTheAPI reads what the proxy answers as clients do.
+// TestErrorsAreThoseOfTheAPI decodes the proxy's errors as clients do.
 func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 	_, p, client := begin(t)
 	c, err := kubernetes.NewForConfigAndClient(p.Config(), client)
@@ -185,7 +184,7 @@ func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 		}
 	}
 
-	// What says when to try again is tried again by the client itself.
+	// The client itself retries an error with a retry delay.
 	fault = Fault{Code: http.StatusTooManyRequests, RetryAfter: time.Second}
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()

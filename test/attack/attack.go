@@ -19,11 +19,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// writers is how many requests the tenant has under way at once.
+// writers is the number of concurrent requests of the tenant.
 const writers = 4
 
-// pretend makes a Deployment that looks like OLM, and keeps a Lease that says that another
-// supervisor works and need not renew it for 68 years, until ctx ends.
+// pretend creates a Deployment that looks like OLM. It also maintains a Lease of another supervisor
+// that need not be renewed for 68 years, until ctx ends.
 func (s *scene) pretend(ctx context.Context) error {
 	labels := map[string]string{"app": "olm-operator"}
 	olm := &appsv1.Deployment{
@@ -63,7 +63,7 @@ func (s *scene) pretend(ctx context.Context) error {
 	}
 }
 
-// fill makes objects of a kind as the tenant.
+// fill creates objects of a kind as the tenant.
 func (s *scene) fill(ctx context.Context, kind string, objects, size int) error {
 	return each(objects, func(number int) error {
 		o, err := object(kind, attacker, number, size)
@@ -80,8 +80,7 @@ func (s *scene) fill(ctx context.Context, kind string, objects, size int) error 
 	})
 }
 
-// touch changes all objects of some kinds until ctx ends, so that the supervisor gets all of
-// them again and again.
+// touch changes all objects of some kinds until ctx ends, so the supervisor receives all of them repeatedly.
 func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		err := each(objects*len(kinds), func(number int) error {
@@ -103,14 +102,14 @@ func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 	return nil
 }
 
-// passes reports whether an API server under load refuses a request that succeeds later.
+// passes reports whether an API server under load refused a request that may succeed later.
 func passes(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsConflict(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// clear deletes the objects of a kind, one by one: an API server answers a request to delete a
-// collection with all that it deleted.
+// clear deletes the objects of a kind, one by one. The answer to a deletion of a collection would
+// contain all deleted objects.
 func (s *scene) clear(ctx context.Context, kind string, objects int) error {
 	return each(objects, func(number int) error {
 		o, err := object(kind, attacker, number, 0)
@@ -127,7 +126,7 @@ func (s *scene) clear(ctx context.Context, kind string, objects int) error {
 	})
 }
 
-// each calls a function for the numbers from 0 on, several at once.
+// each calls a function for the numbers from 0, several concurrently.
 func each(n int, do func(int) error) error {
 	var (
 		group    sync.WaitGroup

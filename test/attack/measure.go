@@ -16,52 +16,49 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Options say how the supervisor is attacked.
+// Options configure the attack.
 type Options struct {
-	// Root is the folder of the repository, and Dir one with the programs registry and
-	// supervisor, which gets their logs.
+	// Root is the folder of the repository. Dir is a folder with the programs registry and
+	// supervisor, for their logs.
 	Root, Dir string
-	// Objects is how many large objects of each kind there are, and Size how large each is,
-	// in bytes.
+	// Objects is the number of large objects of each kind. Size is the size of each in bytes.
 	Objects, Size int
-	// Kinds are made one after the other, and those of the one before are deleted, unless all
-	// are to be there together.
+	// Kinds are attacked one after the other. The objects of the previous kind are deleted first,
+	// unless all kinds are to exist together.
 	Kinds    []string
 	Together bool
-	// Rate is how many requests the tenant makes in a second.
+	// Rate is the number of the tenant's requests per second.
 	Rate float32
-	// Duration is how long the objects are changed, shared among the kinds.
+	// Duration is how long the objects are changed, divided among the kinds.
 	Duration time.Duration
-	// Installs is how many installations are timed before the attack, and during it with each
-	// kind.
+	// Installs is the number of timed installations before the attack, and during it with each kind.
 	Installs int
 }
 
-// Stage is what was measured with the objects of some kinds.
+// Stage is the result with the objects of some kinds.
 type Stage struct {
 	Kinds []string
-	// Before, Filled and Restarted are the live heap in bytes: without the objects, with all
-	// of them, and with all of them after the supervisor was started again.
+	// Before, Filled and Restarted are the sizes of the live heap in bytes: without the objects,
+	// with all of them, and with all of them after a restart of the supervisor.
 	Before, Filled, Restarted int64
-	// Ready is how long the supervisor took to lead and to have read the catalog, with the
-	// objects there.
+	// Ready is the time until the supervisor leads and has read the catalog, with the objects present.
 	Ready time.Duration
-	// Present are installations in other namespaces with the objects there, and Installs while
-	// the tenant changes them.
+	// Present are installations in other namespaces while the objects exist. Installs are
+	// installations while the tenant changes them.
 	Present, Installs []Installation
 }
 
-// Result is what was measured.
+// Result is the result of an attack.
 type Result struct {
 	// Installs are installations before the attack.
 	Installs []Installation
 	Stages   []Stage
-	// Lost is how often the lead changed without a restart of ours.
+	// Lost is the number of changes of the leader without a restart by the test.
 	Lost int
 }
 
-// Growth returns by how many bytes the live heap grew in all stages in which it grew, while the
-// supervisor ran, and after a restart.
+// Growth returns the growth of the live heap in bytes, summed over the stages in which it grew:
+// while the supervisor ran, and after a restart.
 func (r *Result) Growth() (running, restarted int64) {
 	for _, s := range r.Stages {
 		running += max(0, s.Filled-s.Before)
@@ -70,11 +67,10 @@ func (r *Result) Growth() (running, restarted int64) {
 	return running, restarted
 }
 
-// MaxGrowth is by how many bytes a tenant's objects may let the live heap grow; the growth
-// stays below.
+// MaxGrowth is the limit in bytes of the live heap's growth by a tenant's objects. The growth must be below it.
 const MaxGrowth = 30 << 20
 
-// Check returns an error for each promise about what a tenant can do that is broken.
+// Check returns an error for each violated limit of what a tenant can do.
 func (r *Result) Check() error {
 	var broken []error
 	running, restarted := r.Growth()
@@ -87,19 +83,19 @@ func (r *Result) Check() error {
 	return errors.Join(broken...)
 }
 
-// Installation is how long an installation took.
+// Installation holds the times of an installation.
 type Installation struct {
-	// Took is from the creation of the Subscription until the version Succeeded.
+	// Took is the time from the creation of the Subscription until the version Succeeded.
 	Took time.Duration
-	// Rollout is how much of that the cluster took until the Deployment of the version was
-	// available, in whole seconds: what the supervisor waits for.
+	// Rollout is the part of Took that the cluster needed until the version's Deployment was
+	// available, in whole seconds. The supervisor waits for it.
 	Rollout time.Duration
-	// Watch is how much of that the API server took until a plain watch of the namespace had the
-	// event of the Subscription: what every controller waits for.
+	// Watch is the part of Took until a plain watch of the namespace received the event of the
+	// Subscription. Every controller waits for it.
 	Watch time.Duration
 }
 
-// Median returns the middle of some installations, by what they took.
+// Median returns the median of some installations by Took.
 func Median(installs []Installation) Installation {
 	if len(installs) == 0 {
 		return Installation{}
@@ -107,14 +103,14 @@ func Median(installs []Installation) Installation {
 	return slices.SortedFunc(slices.Values(installs), func(a, b Installation) int { return cmp.Compare(a.Took, b.Took) })[len(installs)/2]
 }
 
-// String shows both.
+// String returns the times as text.
 func (i Installation) String() string {
 	return fmt.Sprintf("%s (roll-out %s, watch %s)", i.Took.Round(time.Millisecond), i.Rollout, i.Watch.Round(time.Millisecond))
 }
 
-// Run attacks a supervisor of its own control plane and measures it.
+// Run attacks a supervisor in a control plane of its own and measures it.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
-	// Everything is written several times before etcd forgets it.
+	// Every object is written several times before etcd compacts old revisions.
 	quota := int64(o.Objects) * int64(o.Size) * 8
 	if o.Together {
 		quota *= int64(len(o.Kinds))
@@ -153,7 +149,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	return r, nil
 }
 
-// stage fills the cluster with objects, and reports how often the lead was lost.
+// stage fills the cluster with objects and returns how often the leader changed.
 func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Stage, lost int, err error) {
 	stage.Kinds = kinds
 	first, err := s.lead(ctx)
@@ -188,7 +184,7 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 	return stage, lost, err
 }
 
-// restarted measures a supervisor that starts with the objects there, and deletes them.
+// restarted measures a supervisor that starts while the objects exist, and then deletes them.
 func (s *scene) restarted(ctx context.Context, kinds []string, objects int) (ready time.Duration, live int64, err error) {
 	if ready, err = s.restart(ctx); err != nil {
 		return 0, 0, err
@@ -204,7 +200,7 @@ func (s *scene) restarted(ctx context.Context, kinds []string, objects int) (rea
 	return ready, live, nil
 }
 
-// pester changes the objects for a while, and until some installations that it times are done.
+// pester changes the objects for a time, and until some timed installations have finished.
 func (s *scene) pester(ctx context.Context, o Options, kinds []string) ([]Installation, error) {
 	share := o.Duration * time.Duration(len(kinds)) / time.Duration(len(o.Kinds))
 	// The rate limiter rejects requests that it cannot serve before a deadline.
@@ -236,7 +232,7 @@ func (s *scene) installs(ctx context.Context, n int) ([]Installation, error) {
 	return installs, nil
 }
 
-// restart ends the supervisor, starts another one and returns how long that took.
+// restart stops the supervisor, starts another one and returns how long that took.
 func (s *scene) restart(ctx context.Context) (time.Duration, error) {
 	if err := s.end(); err != nil {
 		return 0, err
@@ -252,9 +248,9 @@ const (
 	metricCycles = "go_gc_cycles_total_gc_cycles_total"
 )
 
-// heap returns the least that garbage collections leave of the supervisor's heap within half a
-// minute. While the supervisor works, or still reads lists after a start, more is in use than it
-// keeps. Reading its metrics makes garbage, so that collections come soon.
+// heap returns the smallest live heap after garbage collections within some seconds. While the
+// supervisor works, more is in use than it retains. Reading its metrics creates garbage, which
+// triggers collections.
 func (s *scene) heap(ctx context.Context) (least int64, err error) {
 	const (
 		collections = 6
@@ -314,7 +310,7 @@ func (s *scene) scrape(ctx context.Context) (_ map[string]*dto.MetricFamily, err
 	return families, nil
 }
 
-// String shows a stage in one line.
+// String returns a stage as one line.
 func (s *Stage) String() string {
 	const mebi = 1 << 20
 	return fmt.Sprintf("%s: live heap %.1f MiB, with objects %.1f MiB, after a restart %.1f MiB (ready after %s), installation %s, during changes %s",

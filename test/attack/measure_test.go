@@ -6,8 +6,8 @@ import (
 	"github.com/chandlery/chandlery/test/attack"
 )
 
-// TestGrowth has stages of which some shrink: they hide no growth of others, and a growth
-// beyond the promise or a lost lead is an error.
+// TestGrowth has stages of which some shrink, which must not hide the growth of others. Growth
+// beyond the limit and a lost Lease are errors.
 func TestGrowth(t *testing.T) {
 	const mebi = 1 << 20
 	grown := func(filled, restarted int64) attack.Stage {

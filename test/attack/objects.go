@@ -17,8 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// Kinds returns the kinds that the supervisor watches and that a user with the ClusterRole
-// edit may create.
+// Kinds returns the kinds that the supervisor watches and that a user with the ClusterRole edit may create.
 func Kinds() []string {
 	var kinds []string
 	for _, w := range informer.Watches() {
@@ -29,14 +28,13 @@ func Kinds() []string {
 	return kinds
 }
 
-// filled are the ways to make an object of a kind large, by kind. The text has the size that
-// the object is to have.
+// filled returns functions that create a large object of a kind, by kind. The text has the size of the object.
 func filled() map[string]func(meta metav1.ObjectMeta, text string) client.Object {
 	return map[string]func(metav1.ObjectMeta, string) client.Object{
 		"Deployment": func(meta metav1.ObjectMeta, text string) client.Object {
 			labels := map[string]string{"app": meta.Name}
 			return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
-				// Paused, it gets no ReplicaSet, which would be as large.
+				// A paused Deployment gets no ReplicaSet, which would be as large.
 				Paused: true, Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(text)},
 			}}
@@ -47,7 +45,7 @@ func filled() map[string]func(meta metav1.ObjectMeta, text string) client.Object
 			return &corev1.Pod{ObjectMeta: meta, Spec: spec}
 		},
 		"Service": func(meta metav1.ObjectMeta, text string) client.Object {
-			// Without a selector it gets no EndpointSlices, which would be as large.
+			// A Service without a selector gets no EndpointSlices, which would be as large.
 			return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: servicePorts(len(text))}}
 		},
 		"ServiceAccount": func(meta metav1.ObjectMeta, text string) client.Object {
@@ -94,9 +92,9 @@ func selector(size int) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "fill", Operator: metav1.LabelSelectorOpIn, Values: values}}}
 }
 
-// servicePorts returns at least one port of a Service, of a size in bytes in all.
+// servicePorts returns at least one port of a Service, with a total size in bytes.
 func servicePorts(size int) []corev1.ServicePort {
-	const each = 100 // about, as protobuf
+	const each = 100 // approximately, as protobuf
 	protocol := "fill.example/" + strings.Repeat("x", 63)
 	list := []corev1.ServicePort{{Name: "p0", Port: 1}}
 	for i := range size / each {
@@ -105,8 +103,8 @@ func servicePorts(size int) []corev1.ServicePort {
 	return list
 }
 
-// object makes the object of a kind with a number. Every second one bears the labels by which
-// the supervisor selects its own.
+// object returns the object of a kind with a number. Every second one has the labels by which the
+// supervisor selects its own objects.
 func object(kind, namespace string, number, size int) (client.Object, error) {
 	fill, known := filled()[kind]
 	if !known {

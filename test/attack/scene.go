@@ -36,18 +36,17 @@ import (
 
 const (
 	catalogNamespace, catalogName = "olm", "bench"
-	// home is where the supervisor runs, and account what it runs as.
+	// home is the namespace of the supervisor. account is its ServiceAccount.
 	home    = "chandlery-system"
 	account = "system:serviceaccount:chandlery-system:chandlery-supervisor"
-	// attacker is the user who attacks, and the namespace in which that user has edit.
+	// attacker is the attacking user, and the namespace in which the user has edit.
 	attacker = "tenant"
 
 	patience = 5 * time.Minute
 	polling  = 100 * time.Millisecond
 )
 
-// scene is a control plane with a catalog, a supervisor with the rights of its ClusterRole,
-// and a tenant.
+// scene is a control plane with a catalog, a supervisor with the permissions of its ClusterRole, and a tenant.
 type scene struct {
 	root, dir  string
 	rate       float32
@@ -62,7 +61,7 @@ type scene struct {
 	installed  int
 }
 
-// setUp starts everything but the supervisor. quota is how large etcd may become.
+// setUp starts everything but the supervisor. quota is the size limit of etcd's database.
 func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	plane, err := controlplane.Start(ctx, controlplane.Options{EtcdQuota: quota, LargeObjects: true})
@@ -89,7 +88,7 @@ func (s *scene) tearDown() error {
 	return errors.Join(append(failures, s.plane.Stop())...)
 }
 
-// connect makes the clients, of an administrator and of the tenant.
+// connect creates the clients of an administrator and of the tenant.
 func (s *scene) connect(ctx context.Context) error {
 	if err := programs.InstallCRDs(ctx, filepath.Join(s.dir, "supervisor"), s.plane.Kubeconfig()); err != nil {
 		return err
@@ -120,8 +119,8 @@ func (s *scene) connect(ctx context.Context) error {
 	return err
 }
 
-// grant makes the namespaces, grants the supervisor the rights that it has in a cluster, and
-// the tenant edit in one namespace.
+// grant creates the namespaces and grants the supervisor its permissions in a cluster, and the
+// tenant edit in one namespace.
 func (s *scene) grant(ctx context.Context) error {
 	for _, name := range []string{catalogNamespace, home, attacker} {
 		if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -171,8 +170,7 @@ func (s *scene) serve(ctx context.Context) error {
 	})
 }
 
-// begin starts the supervisor and waits until its caches are full, it leads and it has read the
-// catalog.
+// begin starts the supervisor. It waits until its caches are filled, it leads and it has read the catalog.
 func (s *scene) begin(ctx context.Context) error {
 	address, err := ports.Reserve(ctx)
 	if err != nil {
@@ -205,7 +203,7 @@ func (s *scene) begin(ctx context.Context) error {
 	})
 }
 
-// ready reports whether a supervisor says that it is ready. One that does not answer yet is not.
+// ready reports whether a supervisor is ready. A supervisor that does not answer yet is not.
 func ready(ctx context.Context, address string) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
 	if err != nil {
@@ -226,7 +224,7 @@ func (s *scene) end() error {
 	return p.Stop(grace)
 }
 
-// lead is who leads, and how often that has changed.
+// lead is the leader and the number of its changes.
 type lead struct {
 	holder      string
 	transitions int32
@@ -240,7 +238,7 @@ func (s *scene) lead(ctx context.Context) (lead, error) {
 	return lead{ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.LeaseTransitions, 0)}, nil
 }
 
-// install subscribes to the package in a new namespace, and returns how long that takes.
+// install subscribes to the package in a new namespace and returns the times.
 func (s *scene) install(ctx context.Context) (Installation, error) {
 	s.installed++
 	namespace := fmt.Sprintf("neighbour-%d", s.installed)
@@ -290,8 +288,8 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	})
 }
 
-// watch returns a channel that gets the time of the first event of a Subscription in a namespace,
-// as a client sees it that asks for metadata alone.
+// watch returns a channel that receives the time of the first event of a Subscription in a
+// namespace, in a watch of metadata.
 func (s *scene) watch(ctx context.Context, namespace string) (<-chan time.Time, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind + "List"))
@@ -325,7 +323,7 @@ func (s *scene) rollout(ctx context.Context, namespace string) (time.Duration, e
 	return 0, fmt.Errorf("the Deployment in namespace %s has no condition %s", namespace, appsv1.DeploymentAvailable)
 }
 
-// prepare makes a namespace for an installation.
+// prepare creates a namespace for an installation.
 func (s *scene) prepare(ctx context.Context, namespace string) error {
 	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return err
@@ -360,7 +358,7 @@ func (s *scene) start(ctx context.Context, program string, args ...string) (*pro
 	})
 }
 
-// await waits until something holds. That the supervisor ends is an error.
+// await waits until a condition holds. It returns an error if the supervisor ends.
 func (s *scene) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
 		ok, err := holds(ctx)
@@ -375,7 +373,7 @@ func (s *scene) await(ctx context.Context, what string, holds wait.ConditionWith
 	return nil
 }
 
-// packageText is a catalog with one package, whose one version has a Deployment.
+// packageText returns a catalog with one package, whose only version has a Deployment.
 func packageText() ([]byte, error) {
 	labels := map[string]any{"app": "kettle"}
 	csv := map[string]any{

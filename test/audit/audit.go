@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// Request is one request that an API server answered.
+// Request is a request that an API server answered.
 type Request struct {
-	// User sent it.
+	// User is the user who sent the request.
 	User string
 	// Verb is a verb of Kubernetes' authorization, such as get, list or patch.
 	Verb string
-	// Resource is RESOURCE.GROUP, with /SUBRESOURCE behind it where there is one. For a request
-	// that names no resource it is the path.
+	// Resource is RESOURCE.GROUP, followed by /SUBRESOURCE if there is one. For a request without a
+	// resource it is the path.
 	Resource string
-	// Namespace and Name are those of the object; empty where a request names none.
+	// Namespace and Name identify the object; empty if the request names none.
 	Namespace, Name string
 	// Code is the HTTP status of the answer.
 	Code int
-	// At is when the request arrived.
+	// At is the time at which the request arrived.
 	At time.Time
 }
 
-// Reads reports whether the request changes nothing. A request that only asks, such as for a review
-// of access, is a read though it is a create.
+// Reads reports whether the request changes nothing. A request such as an access review is a read
+// although it is a create.
 func (r Request) Reads() bool {
 	if slices.Contains([]string{"get", "list", "watch"}, r.Verb) {
 		return true
@@ -40,7 +40,7 @@ func (r Request) Reads() bool {
 	return group == "authorization.k8s.io" || group == "authentication.k8s.io"
 }
 
-// event is what is used of an event of audit.k8s.io/v1.
+// event holds the fields used of an event of audit.k8s.io/v1.
 type event struct {
 	Verb       string `json:"verb"`
 	RequestURI string `json:"requestURI"`
@@ -77,7 +77,7 @@ func (e *event) request() Request {
 	return r
 }
 
-// Log is an audit log that is still written.
+// Log is an audit log that is still being written.
 type Log struct {
 	path string
 	read int64
@@ -86,7 +86,7 @@ type Log struct {
 // Open returns a log whose file may not exist yet.
 func Open(path string) *Log { return &Log{path: path} }
 
-// Next returns the requests that were written since the last call.
+// Next returns the requests written since the last call.
 func (l *Log) Next() (_ []Request, err error) {
 	file, err := os.Open(l.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -102,7 +102,7 @@ func (l *Log) Next() (_ []Request, err error) {
 	var requests []Request
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // a line without an end is being written
+		if errors.Is(err, io.EOF) { // a line without an end is still being written
 			return requests, nil
 		}
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// line is an event of a log with some fields.
+// line returns an event of a log with some fields.
 func line(fields string) string {
 	return `{"kind":"Event","requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z","user":{"username":"u"},"responseStatus":{"code":200},` + fields + "}\n"
 }

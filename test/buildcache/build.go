@@ -19,27 +19,27 @@ import (
 	"github.com/chandlery/chandlery/test/filelock"
 )
 
-// BuildError says which package did not build and what the go command said about it.
+// BuildError is the error of a package that did not build, with the output of the go command.
 type BuildError struct {
-	// Package is the import path that did not build.
+	// Package is the import path of the package.
 	Package string
-	// Output is what the go command printed, without its download notices.
+	// Output is the output of the go command, without its download notices.
 	Output string
-	// Err is how the go command ended.
+	// Err is the error of the go command.
 	Err error
 }
 
-// Error names the package and repeats the output of the go command.
+// Error returns the name of the package and the output of the go command.
 func (e *BuildError) Error() string {
 	return fmt.Sprintf("build %s: %v\n%s", e.Package, e.Err, e.Output)
 }
 
-// Unwrap returns how the go command ended.
+// Unwrap returns the error of the go command.
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Build returns the directory that holds the programs and files of m, building first
-// what is not there. It writes one line a program to progress while it works, and
-// nothing when everything was there. A program that does not build is a *BuildError.
+// Build returns the directory with the programs and files of m. It builds what is missing first. It
+// writes one line for each program to progress while it builds, and nothing otherwise. A program
+// that does not build is a *BuildError.
 func Build(ctx context.Context, m Module, progress io.Writer) (string, error) {
 	err := m.validate()
 	if err != nil {
@@ -97,8 +97,8 @@ type entries struct {
 
 func (e entries) empty() bool { return len(e.programs) == 0 && len(e.files) == 0 }
 
-// missing returns what dir does not hold yet. An entry is renamed into its place when
-// it is complete, so that one that exists is whole.
+// missing returns the entries that dir lacks. An entry is renamed into place after it is complete,
+// so an existing one is complete.
 func (m Module) missing(dir string) entries {
 	var out entries
 
@@ -130,8 +130,7 @@ type builder struct {
 	progress io.Writer
 }
 
-// run builds what is missing now that the lock is held: whoever held it before may
-// have built all of it.
+// run builds what is missing while the lock is held. The previous holder of the lock may have built everything.
 func (b builder) run(ctx context.Context) error {
 	missing := b.module.missing(b.dir)
 
@@ -171,8 +170,8 @@ func (b builder) build(ctx context.Context, p Program) error {
 	}
 
 	cmd := goCommand(ctx, b.module, args...)
-	// The go command holds the lock too: should this process be killed, nobody starts
-	// the same build while that one still runs.
+	// The go command holds the lock, too. If this process is killed, no other process starts the
+	// same build while the command still runs.
 	cmd.ExtraFiles = []*os.File{b.held.File()}
 
 	out, err := cmd.CombinedOutput()
@@ -220,7 +219,7 @@ func (b builder) copy(ctx context.Context, f File) error {
 	return os.Rename(temporary, target)
 }
 
-// moduleDir returns where the files of a required module are.
+// moduleDir returns the directory with the files of a required module.
 func (b builder) moduleDir(ctx context.Context, module string) (string, error) {
 	list := []string{"list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "--", module}
 
@@ -233,8 +232,8 @@ func (b builder) moduleDir(ctx context.Context, module string) (string, error) {
 		return dir, nil
 	}
 
-	// A module is unpacked when a package of it is built; one of which only files
-	// are wanted has to be asked for.
+	// A module is unpacked when one of its packages is built. If only files are needed, it must be
+	// downloaded explicitly.
 	_, err = goOutput(ctx, b.module, "mod", "download", "--", module)
 	if err != nil {
 		return "", fmt.Errorf("download the module: %w", err)
@@ -261,13 +260,13 @@ func discard(name string) error {
 	return err
 }
 
-// goCommand runs the go command inside the helper module, for this platform whatever
-// the environment is set up to build for.
+// goCommand returns a go command in the helper module. It builds for this platform, whatever the
+// environment selects.
 func goCommand(ctx context.Context, m Module, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = m.Dir
 	cmd.Env = append(os.Environ(), "PWD="+m.Dir, "GOWORK=off", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
-	// The compilers that the go command starts have to stop with it.
+	// The compilers that the go command starts must stop with it.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
@@ -289,7 +288,7 @@ func goOutput(ctx context.Context, m Module, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// withoutDownloads drops the notices that would bury what went wrong.
+// withoutDownloads removes the download notices, which would hide the error.
 func withoutDownloads(out []byte) string {
 	var kept strings.Builder
 

@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/test/filelock"
 )
 
-// hello returns the module of testdata in a folder of its own, with a cache of its own.
+// hello returns the module of testdata in its own folder, with its own cache.
 func hello(t *testing.T) Module {
 	t.Helper()
 	t.Setenv(RootVariable, t.TempDir())
@@ -251,7 +251,7 @@ func TestBuildStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errBoom := errors.New("boom")
 
-	// The notice that it waits is the moment to interrupt it.
+	// Interrupt the build when it reports that it waits.
 	_, err = Build(ctx, m, writerFunc(func(p []byte) (int, error) {
 		cancel(errBoom)
 

@@ -1,12 +1,12 @@
-// Package buildcache builds programs out of Go modules that the product does not
-// depend on (a Kubernetes control plane, a peer server) and keeps them outside the
-// repository, so that tests and demonstrations find them ready.
+// Package buildcache builds programs from Go modules that the product does not depend on, such as a
+// Kubernetes control plane or a peer server. It stores them outside the repository for tests and
+// demonstrations.
 //
-// A helper module is a folder with its own go.mod and go.sum that requires the
-// modules the programs come from. Its binaries live in a directory whose name is a
-// digest of everything that decides what they are; a change builds into another
-// directory and never touches the programs of a process that still runs.
+// A helper module is a folder with its own go.mod and go.sum that requires the modules of the
+// programs. Its binaries are in a directory whose name is a digest of everything that determines
+// them. After a change they are built into another directory, so programs of running processes do
+// not change.
 //
-// Any number of processes may ask for the same module at once: one builds, the
-// others wait for it, and a program appears under its name only when it is complete.
+// Any number of processes may request the same module concurrently: one builds and the others wait.
+// A program gets its name after it is complete.
 package buildcache

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// keyLength is how many hex digits of the digest name a directory: enough that two
-// builds on one machine never meet, short enough to read.
+// keyLength is the number of hexadecimal digits in the name of a directory. It is long enough to
+// avoid collisions on one machine and short enough to read.
 const keyLength = 16
 
-// key digests everything that decides what the binaries are: the requirements and
-// their checksums, the module's own Go files, the flags, the platform and the version
-// of Go. Folders that a replace directive names outside Dir are not looked into.
+// key returns a digest of everything that determines the binaries: the requirements and their
+// checksums, the module's own Go files, the flags, the platform and the version of Go. It does not
+// cover folders outside Dir in replace directives.
 func key(m Module, goVersion string) (string, error) {
 	sources := map[string]string{}
 
@@ -53,7 +53,7 @@ func key(m Module, goVersion string) (string, error) {
 			errors.Join(ErrInvalidModule, fmt.Errorf("%s has no go.mod", m.Dir)))
 	}
 
-	// Keys of maps are sorted by encoding/json, so equal inputs give equal bytes.
+	// encoding/json sorts the keys of maps, so equal inputs produce equal bytes.
 	described, err := json.Marshal(map[string]any{
 		"programs": m.Programs, "files": m.Files, "tags": m.Tags, "sources": sources,
 		"go": goVersion, "platform": runtime.GOOS + "/" + runtime.GOARCH,

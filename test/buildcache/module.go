@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Module is a helper module and what to take from it.
+// Module is a helper module with the programs and files to take from it.
 type Module struct {
 	// Name is the folder of the module below the cache root: one path element.
 	Name string
 	// Dir is the folder that holds the module's go.mod and go.sum.
 	Dir string
-	// Programs are built in this order.
+	// Programs are the programs, built in this order.
 	Programs []Program
-	// Files are copied out of modules that the helper module requires.
+	// Files are the files to copy from required modules.
 	Files []File
 	// Tags are the build tags of every program.
 	Tags []string
@@ -35,16 +35,16 @@ type Program struct {
 type File struct {
 	// Name is the slash-separated path of the copy below the directory of the binaries.
 	Name string
-	// Module is the path of the module that the file belongs to.
+	// Module is the path of the module of the file.
 	Module string
 	// Path is the slash-separated path inside that module.
 	Path string
 }
 
-// ErrInvalidModule is wrapped by the errors about a Module that cannot be built as it is described.
+// ErrInvalidModule is wrapped by the errors of a Module that cannot be built as described.
 var ErrInvalidModule = errors.New("invalid helper module")
 
-// validate makes sure that nothing of m leaves its folder or turns into a flag.
+// validate checks that no name in m leaves its folder or looks like a flag.
 func (m Module) validate() error {
 	if !element(m.Name) {
 		return fmt.Errorf("%w: name %q must be one path element", ErrInvalidModule, m.Name)
@@ -69,7 +69,7 @@ func (m Module) validate() error {
 	return nil
 }
 
-// validate adds the name of p to those that were seen.
+// validate checks p and adds its name to seen.
 func (p Program) validate(seen map[string]bool) error {
 	if !element(p.Name) || strings.HasPrefix(p.Name, ".") {
 		return fmt.Errorf("%q: the name must be one path element without a leading dot", p.Name)
@@ -82,7 +82,7 @@ func (p Program) validate(seen map[string]bool) error {
 	return add(seen, p.Name)
 }
 
-// validate adds the name of f to those that were seen.
+// validate checks f and adds its name to seen.
 func (f File) validate(seen map[string]bool) error {
 	if !filepath.IsLocal(filepath.FromSlash(f.Name)) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
 		return fmt.Errorf("%q (%q of %s): both paths must stay inside their folders", f.Name, f.Path, f.Module)
@@ -101,7 +101,7 @@ func add(seen map[string]bool, name string) error {
 	return nil
 }
 
-// element tells whether name is the name of one file or folder.
+// element reports whether name is the name of one file or folder.
 func element(name string) bool {
 	return name != "" && name == filepath.Base(name) && filepath.IsLocal(name)
 }

@@ -13,11 +13,11 @@ import (
 // RootVariable is the environment variable that overrides the cache root.
 const RootVariable = "CHANDLERY_CACHE"
 
-// modulePath is the module whose checkout SourceDir looks for.
+// modulePath is the module whose checkout SourceDir finds.
 const modulePath = "github.com/chandlery/chandlery"
 
-// Root returns the absolute path of the cache root: $CHANDLERY_CACHE, or a folder
-// named chandlery in the user's cache folder. It need not exist yet.
+// Root returns the absolute path of the cache root: $CHANDLERY_CACHE, or a folder named chandlery
+// in the user's cache folder. It may not exist yet.
 func Root() (string, error) {
 	if dir := os.Getenv(RootVariable); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -36,9 +36,8 @@ func Root() (string, error) {
 	return filepath.Join(dir, "chandlery"), nil
 }
 
-// SourceDir returns the absolute path of rel, a slash-separated path inside the
-// checkout of this repository that the working directory belongs to. Tests and
-// `go run` always start inside one.
+// SourceDir returns the absolute path of rel, a slash-separated path in the checkout of this
+// repository that contains the working directory. Tests and `go run` always start in one.
 func SourceDir(rel string) (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// Pace is how a client calls.
+// Pace is the pace of a client's calls.
 type Pace struct {
-	// Every is the time between the beginnings of two calls of a style.
+	// Every is the time between the starts of two calls of a style.
 	Every time.Duration
 	// Timeout is the deadline of each call.
 	Timeout time.Duration
@@ -27,19 +27,19 @@ type Pace struct {
 // DefaultPace calls twenty times a second and gives up after a second.
 var DefaultPace = Pace{Every: 50 * time.Millisecond, Timeout: time.Second}
 
-// Keepalive of the long-lived connection: what a registry allows by default, and
-// the time without an answer after which the connection is given up.
+// The keepalive parameters of the long-lived connection: the shortest interval that a registry
+// allows by default, and the time without an answer after which the connection is closed.
 const (
-	keepaliveInterval = 10 * time.Second // the least that gRPC lets a client have
-	// keepaliveTimeout is TCP's user timeout, too: grpc-go sets it with keepalive.
+	keepaliveInterval = 10 * time.Second // the shortest interval that gRPC clients support
+	// keepaliveTimeout is also TCP's user timeout, which grpc-go sets with keepalive.
 	keepaliveTimeout = 2 * time.Second
-	// connectTimeout bounds a try to connect. gRPC's default of 20 s is how long a
-	// client hangs that happens to be led to a pod on a lost node.
+	// connectTimeout bounds an attempt to connect. With gRPC's default of 20 s, a client would hang
+	// that long on a pod of a lost node.
 	connectTimeout = time.Second
 )
 
-// Run calls address in every style until ctx ends and hands over each call that
-// ended, one at a time. It returns when the last call has.
+// Run calls address in every style until ctx ends. It reports each finished call, one at a time,
+// and returns after the last one.
 func Run(ctx context.Context, address string, pace Pace, report func(Call)) (err error) {
 	retry := backoff.DefaultConfig
 	retry.MaxDelay = connectTimeout
@@ -71,7 +71,7 @@ func Run(ctx context.Context, address string, pace Pace, report func(Call)) (err
 	return nil
 }
 
-// steadily begins a call at each tick, whether or not earlier ones have ended.
+// steadily starts a call at each tick, whether or not earlier ones have finished.
 func steadily(ctx context.Context, style Style, pace Pace, report func(Call), ask func(context.Context) error) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -84,7 +84,7 @@ func steadily(ctx context.Context, style Style, pace Pace, report func(Call), as
 		case <-ticker.C:
 		}
 		calls.Go(func() {
-			// A call that is under way when it all ends may still end well.
+			// A call in progress at the end may still succeed.
 			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), pace.Timeout)
 			defer cancel()
 			c := Call{Style: style, Begun: time.Now()}
@@ -106,7 +106,7 @@ func askAnew(ctx context.Context, address string) (err error) {
 	return ask(ctx, conn)
 }
 
-// ask lists the packages, which every catalog answers at once.
+// ask lists the packages, which every catalog answers quickly.
 func ask(ctx context.Context, conn *grpc.ClientConn) error {
 	stream, err := api.NewRegistryClient(conn).ListPackages(ctx, &api.ListPackageRequest{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// moody answers until it is told not to.
+// moody answers until it is set not to.
 type moody struct {
 	api.UnimplementedRegistryServer
 
@@ -29,7 +29,7 @@ func (m *moody) ListPackages(_ *api.ListPackageRequest, stream api.Registry_List
 	return stream.Send(&api.PackageName{Name: "lantern"})
 }
 
-// TestRun calls a server that answers, then does not, then does.
+// TestRun calls a server that answers, then fails, and then answers again.
 func TestRun(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 	var calls []Call
 	from := time.Now()
 	well := map[Style]int{}
-	// Wait for enough of each: good calls, then bad ones, then good ones.
+	// Wait for enough calls of each kind: successful, then failed, then successful.
 	wanted := func(style Style) int { return well[style] }
 	err = Run(ctx, listener.Addr().String(), Pace{Every: time.Millisecond, Timeout: 10 * time.Second}, func(c Call) {
 		calls = append(calls, c)

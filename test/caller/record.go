@@ -1,7 +1,7 @@
-// Package caller calls a registry at a steady pace, in the ways in which clients
-// do, and records which calls fail and for how long. Suites that take nodes and
-// replicas away judge by it what clients see. It is a package and, in the folder
-// main, a process: one that runs where the clients of a cluster are.
+// Package caller calls a registry at a steady pace, in the ways of real clients, and records which
+// calls fail and for how long. Suites that stop nodes and replicas use it to measure what clients
+// see. It is a package and, in the folder main, a program that runs where the clients of a cluster
+// are.
 package caller
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Style is a way to hold connections.
+// Style is a way to use connections.
 type Style string
 
 // The styles.
@@ -21,30 +21,29 @@ const (
 	LongLived Style = "long-lived"
 )
 
-// Call is one call that has ended.
+// Call is a finished call.
 type Call struct {
 	Style Style `json:"style"`
-	// Begun and Ended are when.
+	// Begun and Ended are the times of the call.
 	Begun time.Time `json:"begun"`
 	Ended time.Time `json:"ended"`
-	// Err is the code with which it failed; empty when it did not.
+	// Err is the code of the failure; empty for a success.
 	Err string `json:"err,omitempty"`
 }
 
-// Summary is what a style of client has seen in a span of time.
+// Summary is what a style of client has seen in a time span.
 type Summary struct {
 	Calls, Failed int
-	// Failing is the time during which calls failed: from the beginning of each
-	// failed call to its end, or to when the next was due where it failed sooner;
-	// what overlaps is counted once.
+	// Failing is the time during which calls failed. A failed call counts from its start to its
+	// end, or to the start of the next one if it failed sooner. Overlapping times count once.
 	Failing time.Duration
-	// Longest is the longest stretch of it.
+	// Longest is the longest failing period.
 	Longest time.Duration
-	// Errors are the texts of the failures with their numbers.
+	// Errors maps the texts of the failures to their numbers.
 	Errors map[string]int
 }
 
-// Summarise gives what a style saw of the calls that began in a span.
+// Summarise returns what a style has seen of the calls that began in a time span.
 func Summarise(calls []Call, style Style, from, until time.Time) Summary {
 	s := Summary{Errors: map[string]int{}}
 	var failed []Call
@@ -72,8 +71,8 @@ func Summarise(calls []Call, style Style, from, until time.Time) Summary {
 	return s
 }
 
-// stretchFrom measures how long calls go on failing that overlap the first, and
-// counts them.
+// stretchFrom returns the length of the failing period of overlapping calls that begins with the
+// first one, and their number.
 func stretchFrom(failed []Call) (time.Duration, int) {
 	end := failed[0].Ended
 	for i, c := range failed[1:] {
@@ -87,5 +86,5 @@ func stretchFrom(failed []Call) (time.Duration, int) {
 	return end.Sub(failed[0].Begun), len(failed)
 }
 
-// Styles are all of them.
+// Styles returns all styles.
 func Styles() []Style { return []Style{NewConnection, LongLived} }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// start is when the table's time begins; at gives a moment of it.
+// start is the start of the table's time. at returns a time after it.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(millis int) time.Time { return start.Add(time.Duration(millis) * time.Millisecond) }

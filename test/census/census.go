@@ -20,23 +20,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Census has every object that was counted, by its kind and name, with its UID and the
-// marks that others have put on it, or with what it says.
+// Census maps every counted object, by kind and name, to its UID and the metadata that others have
+// set, or to its content.
 type Census map[string]string
 
-// UnansweredGroup is the kind of an API group that is served by nobody who answers.
+// UnansweredGroup is the kind of an API group whose server does not answer.
 const UnansweredGroup = "APIGroup"
 
-// Taker takes censuses of one cluster.
+// Taker takes censuses of a cluster.
 type Taker struct {
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
 	dynamic   dynamic.Interface
-	// overlooks says which objects are not counted.
+	// overlooks reports whether an object is not counted.
 	overlooks func(*metav1.PartialObjectMetadata) bool
 }
 
-// New makes a Taker that does not count what overlooks says.
+// New returns a Taker. It does not count objects for which overlooks returns true.
 func New(cfg *rest.Config, overlooks func(*metav1.PartialObjectMetadata) bool) (*Taker, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -53,25 +53,25 @@ func New(cfg *rest.Config, overlooks func(*metav1.PartialObjectMetadata) bool) (
 	return &Taker{discovery: d, metadata: m, dynamic: r, overlooks: overlooks}, nil
 }
 
-// Entry names an object in a census.
+// Entry returns the name of an object in a census.
 func Entry(kind, group, namespace, name string) string {
 	return strings.TrimSuffix(kind+"."+group, ".") + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 }
 
-// passing are kinds that tell of what has happened, and no state.
+// passing reports whether a resource records past events instead of state.
 func passing(resource string) bool {
 	return slices.Contains([]string{"events", "componentstatuses"}, resource)
 }
 
-// listed is a kind of which lists can be had.
+// listed is a kind that can be listed.
 type listed struct {
 	schema.GroupVersionResource
 
 	kind string
 }
 
-// kinds finds all that can be listed now. Groups that nobody answers for are counted
-// themselves: what they have cannot be listed, and they are there.
+// kinds returns all kinds that can be listed now. It counts groups that do not answer, because
+// their objects cannot be listed.
 func (t *Taker) kinds() ([]listed, Census, error) {
 	lists, err := t.discovery.ServerPreferredResources()
 	var silent *discovery.ErrGroupDiscoveryFailed
@@ -143,15 +143,15 @@ func (t *Taker) take(ctx context.Context, k listed) (Census, error) {
 	return part, nil
 }
 
-// Read takes a census of what objects say, but for their status, instead of the marks that
-// Take has. It is more to read, and for the beginning and the end.
+// Read takes a census of the contents of objects without their status. It takes longer than Take
+// and is meant for the beginning and the end of a test.
 func (t *Taker) Read(ctx context.Context) (Census, error) {
 	kinds, all, err := t.kinds()
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range kinds {
-		// Leases are there to be renewed.
+		// Leases change with each renewal.
 		if k.kind == "Lease" {
 			continue
 		}
@@ -179,8 +179,8 @@ func content(o *unstructured.Unstructured) (string, error) {
 	return string(text), err
 }
 
-// marks are what others may put on an object: labels, annotations, finalizers, owners. A
-// claim of nothing is none.
+// marks returns the metadata that others may set on an object: labels, annotations, finalizers and
+// owners. An empty value does not count.
 func marks(o *metav1.PartialObjectMetadata) string {
 	annotations := map[string]string{}
 	for key, value := range o.Annotations {
@@ -201,15 +201,15 @@ func marks(o *metav1.PartialObjectMetadata) string {
 	return string(text)
 }
 
-// About is the part of a census that mentions a word: in a name, or in a mark.
+// About returns the part of a census that mentions a word in a name or in metadata.
 func (c Census) About(word string) Census {
 	part := maps.Clone(c)
 	maps.DeleteFunc(part, func(name, mark string) bool { return !strings.Contains(name+mark, word) })
 	return part
 }
 
-// Difference says what is in the cluster now and was not, or the other way round, but for
-// what was expected to come; empty when that is nothing.
+// Difference returns a text about the objects that appeared, disappeared or changed, except
+// expected ones; empty for none.
 func Difference(before, now Census, expected map[string]bool) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {

@@ -28,7 +28,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestAbout finds a word in names and in marks.
+// TestAbout finds a word in names and in metadata.
 func TestAbout(t *testing.T) {
 	c := Census{"Lamp shop/one": "", "Lamp two": `{"owner":"shop"}`, "Lamp three": ""}
 	if got := Difference(Census{"Lamp shop/one": "", "Lamp two": `{"owner":"shop"}`}, c.About("shop"), nil); got != "" {
@@ -36,7 +36,7 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// TestMarks sees each mark, and does not see a claim of nothing.
+// TestMarks checks that each kind of metadata is found, and that an empty value is not.
 func TestMarks(t *testing.T) {
 	plain := marks(&metav1.PartialObjectMetadata{})
 	for name, meta := range map[string]metav1.ObjectMeta{

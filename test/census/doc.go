@@ -1,3 +1,3 @@
-// Package census counts every object of a cluster, whatever its kind, so that a test can
-// say what has come, what has gone, and what bears other marks than before.
+// Package census counts every object of a cluster, of any kind. Tests use it to find objects that
+// appeared, disappeared or have other metadata than before.
 package census

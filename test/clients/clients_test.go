@@ -51,7 +51,7 @@ func typeScript(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	generate(t, dir)
-	// The compiler checks types and prints what is wrong with them.
+	// The compiler checks types and prints errors.
 	run(t, dir, nil, "node", "node_modules/typescript/bin/tsc")
 	answers(t, run(t, dir, nil, "node", "dist/src/client.js", address))
 }
@@ -74,8 +74,8 @@ func python(t *testing.T, address string) {
 	answers(t, run(t, dir, nil, interpreter, "client.py", address))
 }
 
-// pythonWithGRPC returns a Python that has the libraries of clients; empty for none. The
-// one in PATH need not be that of the Debian packages.
+// pythonWithGRPC returns a Python with the libraries of clients; empty for none. The one in PATH
+// may not have the Debian packages.
 func pythonWithGRPC(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -89,8 +89,7 @@ func pythonWithGRPC(t *testing.T) string {
 	return ""
 }
 
-// missing ends a test that lacks a program: where everything has to be proven
-// that is a failure.
+// missing ends a test that lacks a program. It fails the test if everything must be tested.
 func missing(t *testing.T, name, remedy string) {
 	t.Helper()
 	message := "no " + name + " on this machine: install " + remedy
@@ -100,7 +99,7 @@ func missing(t *testing.T, name, remedy string) {
 	t.Skip(message)
 }
 
-// answers compares what a client has printed with what the catalog holds.
+// answers compares the output of a client with the content of the catalog.
 func answers(t *testing.T, got string) {
 	t.Helper()
 	want, err := os.ReadFile(filepath.Join("testdata", "want.txt"))
@@ -112,7 +111,7 @@ func answers(t *testing.T, got string) {
 	}
 }
 
-// The documentation shows the very files that are tested here.
+// The documentation must show the tested files.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile(source(t, "docs/clients.md"))
 	if err != nil {
@@ -132,7 +131,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// grpcurl shows that reflection is all that a general client needs.
+// grpcurl checks that reflection suffices for a general client.
 func grpcurl(t *testing.T, address string) {
 	t.Helper()
 	program := tool(t, "grpcurl")
@@ -191,7 +190,7 @@ func waitServing(t *testing.T, address string) {
 	t.Fatalf("waiting for the registry: %v", err)
 }
 
-// source returns the path of something in the checkout.
+// source returns the path of a file in the checkout.
 func source(t *testing.T, rel string) string {
 	t.Helper()
 	path, err := buildcache.SourceDir(rel)
@@ -201,11 +200,10 @@ func source(t *testing.T, rel string) string {
 	return path
 }
 
-// tools are the paths of the tools that have been asked for.
+// tools are the paths of the tools requested so far.
 var tools = map[string]string{}
 
-// tool returns the path of a pinned development tool, which is built first if
-// it has to be.
+// tool returns the path of a pinned development tool. It builds the tool if necessary.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	if tools[name] == "" {
@@ -219,13 +217,13 @@ func findTool(t *testing.T, name string) string {
 	return strings.TrimSpace(run(t, source(t, "."), nil, "go", "tool", "-modfile=tools/go.mod", "-n", name))
 }
 
-// generate lets buf make the client's code in a folder with a buf.gen.yaml.
+// generate generates the client's code with buf, in a folder with a buf.gen.yaml.
 func generate(t *testing.T, dir string, env ...string) {
 	t.Helper()
 	run(t, dir, env, tool(t, "buf"), "generate", source(t, "proto"))
 }
 
-// run returns what a command prints.
+// run runs a command and returns what it prints.
 func run(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -242,7 +240,7 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) st
 	return string(out)
 }
 
-// copyFiles copies files from a folder to another.
+// copyFiles copies files from one folder to another.
 func copyFiles(t *testing.T, from, to string, names ...string) {
 	t.Helper()
 	for _, name := range names {

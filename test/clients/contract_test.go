@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestBreaking changes the contract, and compares it with that of the last release as
-// `make check` does.
+// TestBreaking changes the contract and compares it with the last release, as `make check` does.
 func TestBreaking(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason   string

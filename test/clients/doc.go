@@ -1,6 +1,5 @@
-// Package clients generates clients of both contracts in other modules and
-// languages, exactly as docs/clients.md tells people to, and runs them against a
-// registry of ours.
+// Package clients generates clients of both contracts in other modules and languages, as
+// docs/clients.md describes, and runs them with our registry.
 //
 // It has only tests.
 package clients

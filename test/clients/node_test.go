@@ -13,9 +13,8 @@ import (
 	"github.com/chandlery/chandlery/test/filelock"
 )
 
-// nodeModules returns the folder with the TypeScript client's packages. They are
-// installed once for each set of versions, so that only the first run needs the
-// network.
+// nodeModules returns the folder with the TypeScript client's packages. They are installed once for
+// each set of versions, so only the first run needs the network.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	root, err := buildcache.Root()
@@ -46,7 +45,7 @@ func nodeModules(t *testing.T) string {
 	return modules
 }
 
-// install makes the folder appear when it is complete.
+// install installs the packages. The folder gets its name after it is complete.
 func install(t *testing.T, files []string, dir string) {
 	t.Helper()
 	temporary := dir + ".new"
@@ -60,7 +59,7 @@ func install(t *testing.T, files []string, dir string) {
 	}
 }
 
-// digest tells sets of versions apart.
+// digest returns a digest of a set of versions.
 func digest(t *testing.T, files []string) string {
 	t.Helper()
 	h := sha256.New()

@@ -56,7 +56,7 @@ func documents(t *testing.T, program string, args ...string) func() json.RawMess
 	}
 }
 
-// sameDocuments compares what two programs print, and returns how many documents that is.
+// sameDocuments compares the output of two programs and returns the number of documents.
 func sameDocuments(t *testing.T, ours, theirs func() json.RawMessage) int {
 	t.Helper()
 	for count := 0; ; count++ {
@@ -67,15 +67,15 @@ func sameDocuments(t *testing.T, ours, theirs func() json.RawMessage) int {
 		if bytes.Equal(got, want) {
 			continue
 		}
-		// Comparing is much faster than finding out what differs.
+		// A comparison is much faster than a diff.
 		if a, b := parsed(t, want), parsed(t, got); !reflect.DeepEqual(a, b) {
 			t.Fatalf("document %d: -want +got:\n%s", count, gocmp.Diff(a, b))
 		}
 	}
 }
 
-// parsed returns an object with its related images in one order: they are a set, and opm leaves the
-// order of those with the same reference to chance.
+// parsed returns an object with its related images sorted. They are a set, and opm orders images
+// with the same reference at random.
 func parsed(t *testing.T, document json.RawMessage) any {
 	t.Helper()
 	var fields map[string]any
@@ -87,8 +87,8 @@ func parsed(t *testing.T, document json.RawMessage) any {
 	return fields
 }
 
-// TestRenderRealCatalogs compares real catalogs as they are, and with the manifests of bundles
-// converted; bundles are given images, without which none is converted.
+// TestRenderRealCatalogs compares real catalogs unchanged, and with the manifests of bundles
+// converted. The bundles get images for that, because those without an image are not converted.
 func TestRenderRealCatalogs(t *testing.T) {
 	opm, catalog := buildOPM(t), programs.Catalog(t)
 	for name, tt := range map[string]struct{ reason, catalog, image, level string }{
@@ -110,7 +110,7 @@ func TestRenderRealCatalogs(t *testing.T) {
 	}
 }
 
-// withImages copies a catalog and gives all bundles without an image the same one.
+// withImages copies a catalog and sets one image for all bundles without one.
 func withImages(t *testing.T, dir, image string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "catalog.json"))
@@ -167,7 +167,7 @@ func TestRenderBundles(t *testing.T) {
 	}
 }
 
-// TestConvert compares a catalog that is converted with what opm makes of it.
+// TestConvert compares a converted catalog with the output of opm.
 func TestConvert(t *testing.T) {
 	opm, catalog := buildOPM(t), programs.Catalog(t)
 	dir := t.TempDir()
@@ -186,8 +186,8 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestPrunedIsValid prunes a real catalog in many ways and has opm validate each result. A package
-// that is kept whole equals what opm renders of its directory.
+// TestPrunedIsValid prunes a real catalog in many ways and validates each result with opm. A
+// package that is kept whole must equal opm's rendering of its directory.
 func TestPrunedIsValid(t *testing.T) {
 	opm, catalog := buildOPM(t), programs.Catalog(t)
 	dir := realcatalogs.Dir(t, realcatalogs.Metadata)
@@ -196,7 +196,7 @@ func TestPrunedIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	selections := map[string][]string{"AllHeads": {"--heads"}}
-	// Every thirtieth package, whole and in parts.
+	// Prune every thirtieth package, whole and in parts.
 	for i := 0; i < len(entries); i += 30 {
 		name := entries[i].Name()
 		selections[name] = []string{"--package", name}

@@ -12,14 +12,14 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// gvk is an API that somebody may provide.
+// gvk is an API.
 type gvk struct{ group, version, kind string }
 
 func (a gvk) compare(b gvk) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.version, b.version), cmp.Compare(a.kind, b.kind))
 }
 
-// edge is a channel entry: a bundle and one that it replaces or skips.
+// edge is a channel entry: a bundle and a bundle that it replaces or skips.
 type edge struct{ pkg, channel, bundle, replaces string }
 
 func (a edge) compare(b edge) int {
@@ -27,16 +27,16 @@ func (a edge) compare(b edge) int {
 		cmp.Compare(a.bundle, b.bundle), cmp.Compare(a.replaces, b.replaces))
 }
 
-// provision is what the servers must say about an API.
+// provision holds the expected answers about an API.
 type provision struct {
 	packages    map[string]bool
 	all, latest []edge
-	// standard has the heads of default channels; the first is the answer.
+	// standard has the heads of default channels. The first is the answer.
 	standard []edge
 }
 
-// expectProviders works out from bundles and packages what there is to say
-// about each API, for want of the time to ask the peer about all of them.
+// expectProviders computes the expected answers about each API from bundles and packages, because
+// asking the peer about all would take too long.
 func expectProviders(bundles []*api.Bundle, packages []*api.Package) map[gvk]*provision {
 	type channel struct{ pkg, name string }
 	heads, defaults := map[channel]string{}, map[string]string{}
@@ -92,7 +92,7 @@ func (p *provision) add(at edge, all, latest []edge, isHead, isDefault bool) {
 	}
 }
 
-// checkProviders compares our answers about an API with what is expected.
+// checkProviders compares our answers about an API with the expected ones.
 func (c *comparer) checkProviders(t *testing.T, a gvk, want *provision) {
 	t.Helper()
 	ctx := t.Context()
@@ -115,8 +115,7 @@ func (c *comparer) checkProviders(t *testing.T, a gvk, want *provision) {
 	}
 }
 
-// checkEdges compares a list of entries; where none is expected there must be
-// an error.
+// checkEdges compares a list of entries. If none is expected, there must be an error.
 func checkEdges(t *testing.T, a gvk, stream grpc.ServerStreamingClient[api.ChannelEntry], err error, want []edge) {
 	t.Helper()
 	list, err := receive(stream, err)

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// files are the content of a catalog directory by path.
+// files are the contents of a catalog directory by path.
 type files map[string]string
 
-// writeFiles makes a directory of files.
+// writeFiles creates a directory of files.
 func writeFiles(t *testing.T, content files) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func writeFiles(t *testing.T, content files) string {
 	return dir
 }
 
-// pkg, channel and bundle are objects of a catalog as JSON, one a line.
+// pkg, channel and bundle return objects of a catalog as JSON, one per line.
 func pkg(name, defaultChannel string) string {
 	return fmt.Sprintf(`{"schema":"olm.package","name":%q,"defaultChannel":%q}`+"\n", name, defaultChannel)
 }
@@ -47,7 +47,7 @@ func object(manifest string) string {
 	return fmt.Sprintf(`{"type":"olm.bundle.object","value":{"data":%q}}`, base64.StdEncoding.EncodeToString([]byte(manifest)))
 }
 
-// oddCatalog is valid and has everything that real catalogs have rarely.
+// oddCatalog is valid and has everything that is rare in real catalogs.
 var oddCatalog = files{
 	".indexignore": "# not part of the catalog\n*.md\n!keep.md\n/ignored/**\n",
 	"README.md":    "# not YAML: [",

@@ -1,5 +1,5 @@
-// Package conformance compares "registry serve" with the catalog server of the
-// field, opm, both running as processes on the same catalog: every RPC, the
-// descriptors that reflection shows, error texts, and the verdict on catalogs
-// good and bad. Differences are allowed only where docs/decisions says why.
+// Package conformance compares "registry serve" with the usual catalog server, opm. Both run as
+// processes on the same catalog. It compares every RPC, the descriptors in reflection, error texts,
+// and the verdict on valid and invalid catalogs. Differences are allowed only where docs/decisions
+// explains them.
 package conformance

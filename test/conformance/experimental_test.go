@@ -15,8 +15,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// customCatalog has objects of schemas that nobody knows, in several packages,
-// files and forms.
+// customCatalog has objects of custom schemas, in several packages, files and forms.
 var customCatalog = files{
 	"p/catalog.json": pkg("p", "stable") + channel("p", "stable", `{"name":"p.v1"}`) + bundle("p", "p.v1", "1.0.0") +
 		`{"schema":"example.org.settings","package":"p","name":"one","list":[1,2.5,-3e10,true,null,"<&>"],"nested":{"b":{},"a":[]}}` + "\n" +
@@ -31,7 +30,7 @@ var customCatalog = files{
 		`{"schema":"example.org.settings","package":"q","name":"one"}`,
 }
 
-// acknowledged is the metadata that the experimental service asks for.
+// acknowledged is the metadata key that the experimental service requires.
 const acknowledged = "x-acknowledge-experimental"
 
 func TestExperimental(t *testing.T) {
@@ -80,7 +79,7 @@ func TestExperimental(t *testing.T) {
 			if diff := gocmp.Diff(got, again, protocmp.Transform()); diff != "" {
 				t.Errorf("our order changes: -first +second:\n%s", diff)
 			}
-			// The peer's order is the one in which files happened to be read.
+			// The peer returns objects in the order in which it has read the files.
 			sortStructs(got)
 			sortStructs(want)
 			if diff := gocmp.Diff(want, got, protocmp.Transform()); diff != "" {
@@ -113,7 +112,7 @@ func sortStructs(all []*structpb.Struct) {
 	slices.SortFunc(all, func(a, b *structpb.Struct) int { return bytes.Compare(encode(a), encode(b)) })
 }
 
-// statusText is the code and the text of an error.
+// statusText returns the code and the text of an error.
 func statusText(err error) string {
 	s := status.Convert(err)
 	return s.Code().String() + ": " + s.Message()

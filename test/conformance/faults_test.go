@@ -1,8 +1,7 @@
 package conformance
 
-// faults are the problems, in their order, that we find in the cases of
-// TestVerdict that are refused. What two of them have in common cannot be had
-// alone.
+// faults are the expected problems, in order, of the refused cases of TestVerdict. A problem that
+// two cases share may need both.
 var faults = map[string][]string{
 	"Array":                {`decoding YAML: wrong type: it must be an object, found array`},
 	"BadIcon":              {`decoding package: illegal base64 data at input byte 0`},

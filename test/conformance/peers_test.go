@@ -37,7 +37,7 @@ type peer struct {
 	conn *grpc.ClientConn
 }
 
-// startPeers serves a directory with both and waits until both are ready.
+// startPeers serves a directory with both servers and waits until both are ready.
 func startPeers(t *testing.T, dir string) (ours, theirs peer) {
 	t.Helper()
 	work := t.TempDir()
@@ -64,7 +64,7 @@ func startOurs(t *testing.T, dir, port, work string, more ...string) *process.Pr
 	return registry
 }
 
-// stopBoth stops both servers when the test ends; neither may have ended before.
+// stopBoth stops both servers when the test ends. Neither may have ended before.
 func stopBoth(t *testing.T, registry, opm *process.Process) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -88,7 +88,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// connect waits until a process serves.
+// connect waits until a process serves and returns a connection.
 func connect(t *testing.T, p *process.Process, port string) peer {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()),

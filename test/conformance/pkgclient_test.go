@@ -17,8 +17,7 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// TestClientLibrary has operator-registry's own client library ask both servers
-// everything that it can ask.
+// TestClientLibrary makes every call of operator-registry's client library to both servers.
 func TestClientLibrary(t *testing.T) {
 	sample, err := buildcache.SourceDir("examples/catalog")
 	if err != nil {
@@ -45,7 +44,7 @@ func compareClients(t *testing.T, catalog string, apis int) {
 	for i := range want {
 		method, _, _ := strings.Cut(want[i].Call, " ")
 		methods[method]++
-		// Decision 2: what is not there is NotFound.
+		// Decision 2: a missing object is NotFound.
 		if want[i].Code == "Unknown" {
 			want[i].Code = "NotFound"
 		}
@@ -78,7 +77,7 @@ type clientAnswer struct {
 	Message string `json:"message"`
 }
 
-// ask has the program ask a server.
+// ask runs the program with a server.
 func ask(t *testing.T, program string, p peer, apis int) []clientAnswer {
 	t.Helper()
 	address := strings.TrimPrefix(p.conn.CanonicalTarget(), "passthrough:///")

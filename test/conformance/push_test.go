@@ -16,8 +16,7 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// pushed pushes the image of a catalog, on a base that runs a program, and returns the file system
-// of the image.
+// pushed pushes a catalog image, on a base that runs a program, and returns the file system of the image.
 func pushed(t *testing.T, catalog, program string) string {
 	t.Helper()
 	host := imageHost(t)
@@ -45,8 +44,8 @@ func pushed(t *testing.T, catalog, program string) string {
 	return dir
 }
 
-// servePushed serves the file systems of two images: that on a base of opm as opm does, whose cache
-// has to be that of the catalog, and that on a base of the registry as the registry does.
+// servePushed serves the file systems of two images: the one on a base of opm with opm, whose cache
+// must belong to the catalog, and the one on a base of the registry with the registry.
 func servePushed(t *testing.T, catalog string) (ours, theirs peer) {
 	t.Helper()
 	onOpm, onRegistry := pushed(t, catalog, "/bin/opm"), pushed(t, catalog, "/registry")
@@ -65,8 +64,8 @@ func TestPushedOddCatalog(t *testing.T) {
 	compareReplies(t, ours, theirs, extent{packages: 3, entries: 7, apis: 1000, shared: 1000})
 }
 
-// TestPushedRealCatalog has the heads of all channels of a real catalog: opm takes a minute to make
-// the cache of all of it.
+// TestPushedRealCatalog has the heads of all channels of a real catalog, because opm needs a minute
+// for the cache of all of it.
 func TestPushedRealCatalog(t *testing.T) {
 	dir, packages := realcatalogs.Sample(t, realcatalogs.Metadata)
 	heads := filepath.Join(t.TempDir(), "heads")

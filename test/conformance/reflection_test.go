@@ -15,9 +15,9 @@ func TestReflection(t *testing.T) {
 	ours, theirs := startPeers(t, writeFiles(t, oddCatalog))
 	for _, symbol := range []string{"api.Registry", "api.ExperimentalRegistry", "api.Bundle"} {
 		got, want := descriptor(t, ours, symbol), descriptor(t, theirs, symbol)
-		// The Go package is no part of the contract.
+		// The Go package is not part of the contract.
 		got.Options, want.Options = nil, nil
-		// Neither is the order in which things are declared.
+		// The order of declarations is not part of it either.
 		if diff := gocmp.Diff(want, got, protocmp.Transform(),
 			protocmp.SortRepeated(func(a, b *descriptorpb.DescriptorProto) bool { return a.GetName() < b.GetName() }),
 			protocmp.SortRepeated(func(a, b *descriptorpb.ServiceDescriptorProto) bool { return a.GetName() < b.GetName() }),
@@ -27,7 +27,7 @@ func TestReflection(t *testing.T) {
 	}
 }
 
-// descriptor asks a server for the file that declares a symbol.
+// descriptor requests the file that declares a symbol.
 func descriptor(t *testing.T, p peer, symbol string) *descriptorpb.FileDescriptorProto {
 	t.Helper()
 	stream, err := reflectionpb.NewServerReflectionClient(p.conn).ServerReflectionInfo(t.Context(), grpc.WaitForReady(true))
@@ -47,7 +47,7 @@ func descriptor(t *testing.T, p peer, symbol string) *descriptorpb.FileDescripto
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	// The first file is the one asked for, its imports follow.
+	// The requested file comes first, and then its imports.
 	files := answer.GetFileDescriptorResponse().GetFileDescriptorProto()
 	if len(files) == 0 {
 		t.Fatalf("no file declares %s: %v", symbol, answer)

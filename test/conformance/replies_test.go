@@ -23,7 +23,7 @@ import (
 func TestRepliesOnMetadataCatalog(t *testing.T) {
 	dir, packages := realcatalogs.Sample(t, realcatalogs.Metadata)
 	ours, theirs := startPeers(t, dir)
-	// The peer decodes the whole catalog for each question about an API.
+	// The peer decodes the whole catalog for each call about an API.
 	compareReplies(t, ours, theirs, extent{packages: packages, entries: 8 * packages, apis: 3, shared: 3})
 }
 
@@ -38,19 +38,18 @@ func TestRepliesOnOddCatalog(t *testing.T) {
 	compareReplies(t, ours, theirs, extent{packages: 3, entries: 7, apis: 1000, shared: 1000})
 }
 
-// extent says how much a catalog holds, so that a comparison of nothing with
-// nothing is noticed, and how much of it the peer is asked about.
+// extent holds the expected size of a catalog, to detect comparisons of nothing, and the number of
+// calls to the peer.
 type extent struct {
 	packages int
-	// entries is the least length of ListBundles.
+	// entries is the smallest length of ListBundles.
 	entries int
-	// apis is how many APIs the peer is asked about, besides those that several
-	// packages provide, of which it is asked about at most the number shared.
+	// apis is the number of APIs in calls to the peer, besides APIs of several packages. shared is
+	// the largest number of those.
 	apis, shared int
 }
 
-// compareReplies asks both servers everything there is to ask about their
-// catalog.
+// compareReplies makes every call about their catalog to both servers.
 func compareReplies(t *testing.T, ours, theirs peer, e extent) {
 	t.Helper()
 	bundles := compareBundleLists(t, ours, theirs)
@@ -118,7 +117,7 @@ func comparePackages(t *testing.T, ours, theirs peer) []*api.Package {
 	return packages
 }
 
-// comparer compares answers to the same questions.
+// comparer compares the answers to the same calls.
 type comparer struct {
 	ours, theirs peer
 	count        int
@@ -188,8 +187,8 @@ func (c *comparer) bundles(t *testing.T, bundles []*api.Bundle) {
 	}
 }
 
-// replacements asks for what replaces each bundle, and each bundle that another
-// names. Where several bundles do the peer answers with any of them.
+// replacements requests the replacement of each bundle, and of each bundle that another names. If
+// several bundles replace one, the peer returns any of them.
 func (c *comparer) replacements(t *testing.T, bundles []*api.Bundle) {
 	t.Helper()
 	ctx := t.Context()
@@ -200,7 +199,7 @@ func (c *comparer) replacements(t *testing.T, bundles []*api.Bundle) {
 		at := question{pkg: b.GetPackageName(), channel: b.GetChannelName()}
 		answers[question{at.pkg, "no-such-channel", "x"}] = nil
 		own := question{at.pkg, at.channel, b.GetCsvName()}
-		answers[own] = append(answers[own], []string{}...) // asked about, though nothing may replace it
+		answers[own] = append(answers[own], []string{}...) // requested, though it may have no replacement
 		names[b.GetCsvName()] = true
 		for _, left := range slices.Compact(slices.Sorted(slices.Values(append(b.GetSkips(), b.GetReplaces())))) {
 			gone := question{at.pkg, at.channel, left}
@@ -225,8 +224,8 @@ func (c *comparer) replacements(t *testing.T, bundles []*api.Bundle) {
 	}
 }
 
-// ambiguous asks a question to which every candidate is an answer: ours is the
-// first in byte order, the peer's any.
+// ambiguous makes a call to which every candidate is a valid answer. Ours is the first in byte
+// order, and the peer's is any.
 func (c *comparer) ambiguous(t *testing.T, ask func(peer) (*api.Bundle, error), candidates []string) {
 	t.Helper()
 	got, err := ask(c.ours)
@@ -245,8 +244,8 @@ func (c *comparer) ambiguous(t *testing.T, ask func(peer) (*api.Bundle, error), 
 	c.count++
 }
 
-// providers asks who provides an API, the peer only about some: it decodes much
-// of the catalog for each such question.
+// providers requests the providers of APIs. It asks the peer only about some, because the peer
+// decodes much of the catalog for each call.
 func (c *comparer) providers(t *testing.T, bundles []*api.Bundle, packages []*api.Package, e extent) {
 	t.Helper()
 	ctx := t.Context()
@@ -280,8 +279,8 @@ func (c *comparer) providers(t *testing.T, bundles []*api.Bundle, packages []*ap
 	}
 }
 
-// compareErrors wants the same text, and for what was not found the code that
-// decision 2 chose instead of Unknown.
+// compareErrors checks that the texts are equal. For a missing object, the code must be the one of
+// decision 2 instead of Unknown.
 func compareErrors(t *testing.T, got, want error) {
 	t.Helper()
 	if status.Convert(got).Message() != status.Convert(want).Message() {
@@ -296,7 +295,7 @@ func compareErrors(t *testing.T, got, want error) {
 	}
 }
 
-// difference compares quickly and explains only when it must.
+// difference compares two messages and computes a diff only if they differ.
 func difference(want, got proto.Message) string {
 	if proto.Equal(want, got) {
 		return ""

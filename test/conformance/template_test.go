@@ -40,7 +40,7 @@ func pushBundles(t *testing.T, host string, bundles ...string) {
 	}
 }
 
-// acceptImages gives opm the policy without which it pulls no image: all are accepted. Call it
+// acceptImages gives opm a policy that accepts all images, without which it pulls none. Call it
 // after programs are built, whose cache is in the same place.
 func acceptImages(t *testing.T) {
 	t.Helper()
@@ -88,7 +88,7 @@ substitutions:
 `
 )
 
-// TestTemplates compares what templates of each type are rendered to.
+// TestTemplates compares the renderings of templates of each type.
 func TestTemplates(t *testing.T) {
 	opm, catalog, host := buildOPM(t), programs.Catalog(t), imageHost(t)
 	acceptImages(t)
@@ -111,7 +111,7 @@ func TestTemplates(t *testing.T) {
 				t.Fatal(err)
 			}
 			flags := []string{file, "--use-http", "--migrate-level", tt.level}
-			// With the type, and without: then the schema of the template says it.
+			// Render with the type and without it; then the schema of the template determines it.
 			for _, kind := range [][]string{{tt.kind}, nil} {
 				ours := documents(t, catalog, slices.Concat([]string{"template"}, kind, flags)...)
 				theirs := documents(t, opm, slices.Concat([]string{"alpha", "render-template"}, kind, flags)...)
@@ -123,7 +123,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestTemplatesRefused has templates that neither program renders.
+// TestTemplatesRefused has templates that both programs refuse.
 func TestTemplatesRefused(t *testing.T) {
 	opm, catalog, host := buildOPM(t), programs.Catalog(t), imageHost(t)
 	acceptImages(t)

@@ -17,18 +17,16 @@ import (
 	"github.com/chandlery/chandlery/test/oracle"
 )
 
-// deliberate lists the catalogs of the corpus on which our verdict is meant to
-// be another one, with the reason.
+// deliberate lists the catalogs of the corpus with a deliberately different verdict, with the reason.
 var deliberate = map[string]string{
 	"Rule/CSVMetadataTwice": "decision 3: opm serve refuses it as well",
 	"Rule/ObjectNotUTF8":    "decision 3: a manifest that is not UTF-8 cannot be sent",
-	// A line break in the first text makes declcfg read the stream of JSON as
-	// one YAML document, of which it takes the first object only.
+	// A line break in the first text makes declcfg read the stream of JSON as one YAML document. It
+	// uses only the first object of it.
 	"Textual/Minimal/32/JSON": "decision 3: all but the first object would be lost",
 }
 
-// reason returns why a catalog is meant to be judged differently, whatever its
-// encoding.
+// reason returns why a catalog has a deliberately different verdict, whatever its encoding.
 func reason(name string) string {
 	if why, ok := deliberate[name]; ok {
 		return why
@@ -36,9 +34,8 @@ func reason(name string) string {
 	return deliberate[name[:strings.LastIndexByte(name, '/')]]
 }
 
-// TestVerdictCorpus compares our verdict on each catalog of the corpus with that
-// of declcfg, and what is served of those that both accept with what declcfg
-// understands.
+// TestVerdictCorpus compares our verdict on each catalog of the corpus with declcfg's. For catalogs
+// that both accept, it compares what is served with declcfg's model.
 func TestVerdictCorpus(t *testing.T) {
 	judge, err := oracle.BuildJudge(t.Context(), os.Stderr)
 	if err != nil {
@@ -78,8 +75,8 @@ func TestVerdictCorpus(t *testing.T) {
 
 func compareVerdicts(t *testing.T, c corpus.Catalog, dir string, theirs oracle.Verdict) {
 	t.Helper()
-	// Whether a directory without packages is served is the administrator's
-	// decision and not a verdict on the catalog.
+	// Whether a directory without packages is served is the administrator's decision, not a verdict
+	// on the catalog.
 	x, err := source.Dir{Path: dir, AllowEmpty: true}.Load(t.Context())
 	same := (err == nil) == (theirs.Error == "")
 	if why := reason(c.Name); why != "" {
@@ -104,9 +101,8 @@ func compareVerdicts(t *testing.T, c corpus.Catalog, dir string, theirs oracle.V
 	}
 }
 
-// checkLocated wants every problem to say what is wrong and what to do, and one
-// at least where: that a package's name cannot be one has no place when nothing
-// readable declares the package.
+// checkLocated checks that every problem has a message and a remedy, and that at least one has a
+// position. An invalid package name has none if no readable object declares the package.
 func checkLocated(t *testing.T, problems bundles.Problems) {
 	t.Helper()
 	places := 0
@@ -123,7 +119,7 @@ func checkLocated(t *testing.T, problems bundles.Problems) {
 	}
 }
 
-// show returns the files of a catalog for a person.
+// show returns the files of a catalog as text.
 func show(c corpus.Catalog) string {
 	var b strings.Builder
 	for name, text := range c.Files {
@@ -132,7 +128,7 @@ func show(c corpus.Catalog) string {
 	return b.String()
 }
 
-// ours returns what we serve in the shape of the oracle.
+// ours returns what we serve in the form of the oracle.
 func ours(catalog *outline.Catalog) []oracle.PackageModel {
 	var out []oracle.PackageModel
 	for _, p := range catalog.Packages {
@@ -156,9 +152,8 @@ func ours(catalog *outline.Catalog) []oracle.PackageModel {
 	return out
 }
 
-// simplified leaves out of a model what the contract does not send: manifests,
-// which other tests compare, texts that only they hold, and images that a bundle
-// needs.
+// simplified removes from a model what the contract does not send: manifests, which other tests
+// compare, texts that only they have, and related images.
 func simplified(packages []oracle.PackageModel) []oracle.PackageModel {
 	for i := range packages {
 		p := &packages[i]

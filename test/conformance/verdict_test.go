@@ -15,12 +15,12 @@ import (
 // good is a valid package that cases add to.
 var good = pkg("good", "a") + channel("good", "a", `{"name":"good.v1"}`) + bundle("good", "good.v1", "1.0.0")
 
-// withBundle is a package with one bundle that is given as JSON.
+// withBundle returns a package with one bundle in JSON.
 func withBundle(text string) string {
 	return pkg("p", "a") + channel("p", "a", `{"name":"b"}`) + text
 }
 
-// withEntries is a package with bundles b1 to b4 and one channel.
+// withEntries returns a package with bundles b1 to b4 and one channel.
 func withEntries(entries string) string {
 	return pkg("p", "a") + channel("p", "a", entries) + bundle("p", "b1", "1.0.0") + bundle("p", "b2", "2.0.0")
 }
@@ -30,7 +30,7 @@ const noEntries = `{"schema":"olm.channel","package":"p","name":"a"}`
 func TestVerdict(t *testing.T) {
 	cases := map[string]struct {
 		content files
-		// differs says why ours is another verdict than that of declcfg.
+		// differs is the reason why our verdict differs from declcfg's.
 		differs string
 	}{
 		"Good":         {content: files{"f": good}},
@@ -185,7 +185,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// checkFaults wants our problems to be those that a case is about and no other.
+// checkFaults checks that our problems are exactly the expected ones.
 func checkFaults(t *testing.T, problems bundles.Problems, want []string) {
 	t.Helper()
 	if len(problems) != len(want) {

@@ -19,7 +19,7 @@ const (
 	stagesFolder = "stages"
 )
 
-// stages are the files of kwok's module that say how nodes and pods move on: at once.
+// stages are the files of kwok's module that define how nodes and pods progress: immediately.
 var stages = []string{
 	"kustomize/stage/node/fast/node-initialize.yaml",
 	"kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
@@ -28,8 +28,8 @@ var stages = []string{
 	"kustomize/stage/pod/fast/pod-delete.yaml",
 }
 
-// Build builds the programs of the control plane unless the cache holds them, and
-// returns their directory. Progress goes to the writer, one line a program.
+// Build builds the programs of the control plane unless the cache has them, and returns their
+// directory. It writes progress with one line for each program.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := buildcache.SourceDir(helperModule)
 	if err != nil {
@@ -60,7 +60,7 @@ func binariesOf(dir, version string) buildcache.Module {
 			{Name: string(KubeControllerManager), Package: kubernetesModule + "/cmd/kube-controller-manager", LDFlags: flags},
 			{Name: string(KubeScheduler), Package: kubernetesModule + "/cmd/kube-scheduler", LDFlags: flags},
 			{Name: "kubectl", Package: kubernetesModule + "/cmd/kubectl", LDFlags: flags},
-			// Not of the control plane, but of the same source: what test/nodes runs on nodes.
+			// The kubelet is not part of the control plane but of the same source. test/nodes runs it on nodes.
 			{Name: "kubelet", Package: kubernetesModule + "/cmd/kubelet", LDFlags: flags},
 			{Name: "kube-proxy", Package: kubernetesModule + "/cmd/kube-proxy", LDFlags: flags},
 			{Name: string(Kwok), Package: kwokModule + "/cmd/kwok"},
@@ -74,8 +74,8 @@ func binariesOf(dir, version string) buildcache.Module {
 	return m
 }
 
-// versionFlags are the linker flags that make the programs of Kubernetes report the
-// given version ("v1.2.3") instead of a placeholder that clients cannot parse.
+// versionFlags returns linker flags with which the programs of Kubernetes report the given version
+// ("v1.2.3"). Clients cannot parse their placeholder.
 func versionFlags(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	values := map[string]string{"gitVersion": version, "gitTreeState": "clean"}

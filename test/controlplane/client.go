@@ -13,9 +13,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 )
 
-// Client returns a client of the control plane of the test package that may do everything
-// and knows every kind that a supervisor does. It is not slowed down, and what the API
-// server warns of is not logged.
+// Client returns a client of the test package's control plane. It has all permissions and knows
+// every kind that a supervisor knows. It has no rate limit and does not log warnings of the API
+// server.
 func Client(tb testing.TB) client.WithWatch {
 	tb.Helper()
 
@@ -32,11 +32,10 @@ func Client(tb testing.TB) client.WithWatch {
 	return c
 }
 
-// fills is how long a cache may take to fill.
+// fills bounds the time to fill a cache.
 const fills = time.Minute
 
-// Cache returns a cache that follows the kinds of objects until the test ends, and is
-// filled.
+// Cache returns a filled cache of the kinds of objects, which runs until the test ends.
 func Cache(tb testing.TB, objects ...client.Object) cache.Cache {
 	tb.Helper()
 

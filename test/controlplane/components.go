@@ -11,25 +11,25 @@ import (
 	"github.com/chandlery/chandlery/test/ports"
 )
 
-// The range of ClusterIPs and the one of the API server.
+// The range of ClusterIPs and the ClusterIP of the API server.
 const (
 	serviceRange        = "10.96.0.0/16"
 	kubernetesServiceIP = "10.96.0.1"
 )
 
-// layout is where things are and on which ports.
+// layout holds the paths and ports of a control plane.
 type layout struct {
 	dir, binDir string
 
 	etcd, apiServer *ports.Port
 	gracePeriod     time.Duration
-	// address is where real nodes reach the API server; empty where there are none.
+	// address is the address of the API server for real nodes; empty if there are none.
 	address string
-	// auditPolicy says which requests are written down; empty for none.
+	// auditPolicy selects the requests in the audit log; empty for none.
 	auditPolicy string
-	// etcdQuota is how large etcd's database may become, in bytes; 0 for etcd's default.
+	// etcdQuota is the size limit of etcd's database in bytes; 0 for etcd's default.
 	etcdQuota int64
-	// largeObjects reports whether memory is saved.
+	// largeObjects is set if the components must save memory.
 	largeObjects bool
 }
 
@@ -40,7 +40,7 @@ func (l layout) stages() string                { return filepath.Join(l.dir, "st
 func (l layout) auditFile() string             { return filepath.Join(l.dir, "audit.yaml") }
 func (l layout) auditLog() string              { return filepath.Join(l.logDir(), "audit.log") }
 
-// components are what runs, in the order of their start.
+// components returns the components in the order of their start.
 func (l layout) components() []Component {
 	if l.address != "" {
 		return []Component{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler}
@@ -49,14 +49,14 @@ func (l layout) components() []Component {
 	return []Component{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kwok}
 }
 
-// listen is the address on which the API server listens.
+// listen returns the address on which the API server listens.
 func (l layout) listen() string { return cmp.Or(l.address, "127.0.0.1") }
 
 func (l layout) server() string {
 	return "https://" + net.JoinHostPort(l.listen(), strconv.Itoa(l.apiServer.Number))
 }
 
-// command returns how to run a component.
+// command returns the command for a component.
 func (l layout) command(c Component) command {
 	args := map[Component]func() []string{
 		Etcd:                  l.etcdArgs,
@@ -76,9 +76,9 @@ func (l layout) command(c Component) command {
 	}
 }
 
-// environment returns what the environment of every component has beside its folders. Garbage is
-// collected less often than by default, which saves processor time. Where objects are large,
-// memory is scarcer.
+// environment returns the common environment variables of all components. A higher garbage
+// collection percentage than the default saves processor time. With large objects, memory is
+// scarcer.
 func environment(largeObjects bool) []string {
 	if largeObjects {
 		return nil
@@ -91,11 +91,11 @@ func (l layout) etcdArgs() []string {
 
 	args := []string{
 		"--data-dir=" + filepath.Join(l.dir, "etcd"),
-		// The data is thrown away; a crash of the machine may take it along.
+		// The data is temporary, so it may be lost in a crash of the machine.
 		"--unsafe-no-fsync",
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
-		// A single member talks to nobody; any port does.
+		// A single member has no peers; any port will do.
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--client-cert-auth",
 		"--trusted-ca-file=" + l.pki("ca.crt"),
@@ -104,7 +104,7 @@ func (l layout) etcdArgs() []string {
 		"--quota-backend-bytes=" + strconv.FormatInt(l.etcdQuota, 10),
 	}
 	if l.largeObjects {
-		// etcd keeps the latest writes in memory, 10000 by default: too much of large objects.
+		// etcd keeps the latest writes in memory, 10000 by default, which is too much for large objects.
 		args = append(args, "--snapshot-count=100", "--snapshot-catchup-entries=100")
 	}
 	return args
@@ -127,7 +127,7 @@ func (l layout) apiServerArgs() []string {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + l.pki("service-account.crt"),
 		"--service-account-signing-key-file=" + l.pki("service-account.key"),
-		// What the aggregation layer needs to reach API servers outside the cluster.
+		// The aggregation layer needs this to reach API servers outside the cluster.
 		"--enable-aggregator-routing=true",
 		"--proxy-client-cert-file=" + l.pki("front-proxy-client.crt"),
 		"--proxy-client-key-file=" + l.pki("front-proxy-client.key"),
@@ -137,7 +137,7 @@ func (l layout) apiServerArgs() []string {
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--allow-privileged=true",
-		// How logs and exec reach a kubelet.
+		// Logs and exec need these to reach a kubelet.
 		"--kubelet-client-certificate=" + l.pki("apiserver-kubelet-client.crt"),
 		"--kubelet-client-key=" + l.pki("apiserver-kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
@@ -145,12 +145,12 @@ func (l layout) apiServerArgs() []string {
 
 	if l.auditPolicy != "" {
 		args = append(args, "--audit-policy-file="+l.auditFile(), "--audit-log-path="+l.auditLog(),
-			// Megabytes, after which the API server begins a new file, which no test reads.
+			// The size in megabytes after which the API server begins a new file, which no test reads.
 			"--audit-log-maxsize=100000")
 	}
 
 	if l.address == "" {
-		// An endpoint on the loopback interface is refused, and no pod could dial it.
+		// An endpoint on the loopback interface is refused, and no pod could reach it.
 		args = append(args, "--endpoint-reconciler-type=none")
 	}
 
@@ -164,15 +164,15 @@ func (l layout) controllerManagerArgs() []string {
 		"--service-account-private-key-file=" + l.pki("service-account.key"),
 		"--cluster-signing-cert-file=" + l.pki("ca.crt"),
 		"--cluster-signing-key-file=" + l.pki("ca.key"),
-		// Each controller has the rights of its own role, as in a real cluster.
+		// Each controller has the permissions of its own role, as in a real cluster.
 		"--use-service-account-credentials=true",
 		"--node-monitor-grace-period=" + l.gracePeriod.String(),
 		"--node-monitor-period=" + min(5*time.Second, l.gracePeriod/4).String(),
-		// It would make the folder that it looks into for plugins of volumes.
+		// The component would create its folder for plugins of volumes.
 		"--flex-volume-plugin-dir=" + filepath.Join(l.dir, "volume-plugins"),
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
-		// One of each component: an election would only delay a restart.
+		// There is one of each component. An election would only delay a restart.
 		"--leader-elect=false",
 		"--secure-port=0",
 	}
@@ -187,8 +187,8 @@ func (l layout) schedulerArgs() []string {
 }
 
 func (l layout) kwokArgs() []string {
-	// A kubelet's lease lasts 40 s of the 50 s that the controller manager grants; a
-	// shorter grace period needs a lease that is renewed that much more often.
+	// A kubelet's Lease lasts 40 s of the 50 s that the controller manager grants. A shorter grace
+	// period requires a shorter Lease.
 	lease := max(1, int(l.gracePeriod.Seconds()*0.8))
 
 	return []string{
@@ -197,7 +197,7 @@ func (l layout) kwokArgs() []string {
 		fmt.Sprintf("--manage-nodes-with-label-selector=%s=%s", nodeLabel, nodeManaged),
 		fmt.Sprintf("--node-lease-duration-seconds=%d", lease),
 		"--node-ip=127.0.0.1",
-		// No server: what it would listen on is the same port for every control plane.
+		// The server is disabled, because its port would be the same for every control plane.
 		"--node-port=0",
 	}
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/chandlery/chandlery/test/ports"
 )
 
-// ControlPlane is a control plane that was started. Its methods may be called by any
-// number of goroutines.
+// ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
 	layout  layout
 	nodes   []string
@@ -30,9 +29,9 @@ type ControlPlane struct {
 	running map[Component]*member
 }
 
-// Start builds the programs where the cache lacks them, starts a control plane and
-// returns when it serves and its nodes are Ready. It keeps running after ctx ends,
-// until Stop or the end of this process. A component that fails is a *ComponentError.
+// Start builds missing programs, starts a control plane and returns when it serves and its nodes
+// are Ready. It keeps running after ctx ends, until Stop or the end of this process. A component
+// that fails is a *ComponentError.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	o = o.withDefaults()
 
@@ -75,19 +74,18 @@ func tryStart(ctx context.Context, o Options, binDir string) (*ControlPlane, err
 		return c, nil
 	}
 
-	// What stopped it is the news; that the rest then stops badly is not.
+	// Report the original error and not a failed stop.
 	_ = c.Stop()
 
 	if portTaken(err) {
-		// The folder was empty when we got it and has to be empty for the next try.
+		// The folder was empty before and must be empty for the next attempt.
 		err = errors.Join(err, os.RemoveAll(folder.path))
 	}
 
 	return nil, fmt.Errorf("start the control plane: %w", err)
 }
 
-// portTaken tells whether a component lost the race for its port to a process that
-// does not reserve ports as we do.
+// portTaken reports whether a component failed because another process has taken its port.
 func portTaken(err error) bool {
 	var failed *ComponentError
 
@@ -106,8 +104,8 @@ func (c *ControlPlane) start(ctx context.Context) error {
 			return err
 		}
 
-		// The API server cannot do without etcd, and the others wait for it only for
-		// a few seconds; among themselves they have no order.
+		// The API server requires etcd, and the others wait only a few seconds for it. They have no
+		// order among each other.
 		if component == Etcd || component == KubeAPIServer {
 			err = c.waitForComponent(ctx, component)
 		}
@@ -125,7 +123,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	return c.addNodes(ctx)
 }
 
-// prepare reserves the ports and writes what the components read.
+// prepare reserves the ports and writes the files of the components.
 func (c *ControlPlane) prepare(ctx context.Context) error {
 	for _, dir := range []string{filepath.Dir(c.layout.pki("x")), c.layout.logDir()} {
 		err := os.Mkdir(dir, 0o700)
@@ -163,8 +161,8 @@ func (c *ControlPlane) prepare(ctx context.Context) error {
 	return c.writeStages()
 }
 
-// auditPolicy returns a policy that has one line written for each request, when it is answered or
-// its connection ends; empty when none is to be written.
+// auditPolicy returns a policy with one line for each selected request when it is answered or its
+// connection ends; empty for no log.
 func (o Options) auditPolicy() string {
 	const head = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -216,7 +214,7 @@ func (c *ControlPlane) writeKubeconfigs() error {
 	return nil
 }
 
-// writeStages joins the stages that came with the binaries to the one file kwok reads.
+// writeStages joins the stages beside the binaries into the single file that kwok reads.
 func (c *ControlPlane) writeStages() error {
 	var documents []string
 
@@ -237,9 +235,9 @@ func (c *ControlPlane) writeStages() error {
 	return nil
 }
 
-// Stop stops every component, in the order in which they need each other, and removes
-// the throw-away folder. A component that had ended by itself before is a
-// *ComponentError in what it returns. A second call does nothing.
+// Stop stops every component, in reverse order of their dependencies, and removes the temporary
+// folder. A component that had ended before is a *ComponentError in the result. A second call does
+// nothing.
 func (c *ControlPlane) Stop() error {
 	clients := []Component{Kwok, KubeScheduler, KubeControllerManager}
 	stopped := make([]error, len(clients))
@@ -276,7 +274,7 @@ func (c *ControlPlane) Stop() error {
 	return nil
 }
 
-// SaveLogs copies the logs into dir, which it makes.
+// SaveLogs creates dir and copies the logs into it.
 func (c *ControlPlane) SaveLogs(dir string) error {
 	err := os.CopyFS(dir, os.DirFS(c.LogDir()))
 	if err != nil {
@@ -286,8 +284,7 @@ func (c *ControlPlane) SaveLogs(dir string) error {
 	return nil
 }
 
-// Config returns the access of a cluster administrator, without a limit that tests
-// could notice. Each call returns a copy.
+// Config returns the access of a cluster administrator, without a rate limit. Each call returns a copy.
 func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig returns the path of a file with the same access.
@@ -299,7 +296,7 @@ func (c *ControlPlane) BinDir() string { return c.layout.binDir }
 // Kubectl returns the path of a kubectl of the same version.
 func (c *ControlPlane) Kubectl() string { return filepath.Join(c.layout.binDir, "kubectl") }
 
-// LogDir returns the directory of the logs: one file a component, named after it.
+// LogDir returns the directory of the logs: one file for each component, named after it.
 func (c *ControlPlane) LogDir() string { return c.layout.logDir() }
 
 // Nodes returns the names of the nodes.

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// waitPoll is how often a condition is looked at.
+	// waitPoll is the interval between checks of a condition.
 	waitPoll = 50 * time.Millisecond
-	// checkLimit bounds one look, so that a silent server cannot use up the whole wait.
+	// checkLimit bounds one check, so a server that does not answer cannot use up the whole wait.
 	checkLimit = 5 * time.Second
 	// stopGrace is how long a component may take to stop before it is killed.
 	stopGrace = 20 * time.Second
@@ -22,19 +22,19 @@ const (
 // ErrRunning is wrapped by the error of StartComponent for a component that runs.
 var ErrRunning = errors.New("component is running")
 
-// StopComponent asks a component to stop and waits until it has. One that does not run
-// is left as it is; one that had ended by itself is a *ComponentError.
+// StopComponent stops a component and waits until it has ended. It does nothing for one that does
+// not run. A component that had ended before is a *ComponentError.
 func (c *ControlPlane) StopComponent(component Component) error {
 	return c.end(component, func(m *member) error { return m.stop(stopGrace) })
 }
 
-// KillComponent ends a component without giving it time to do anything.
+// KillComponent kills a component.
 func (c *ControlPlane) KillComponent(component Component) error {
 	return c.end(component, (*member).Kill)
 }
 
-// StartComponent starts a component that was stopped or killed, with the address and the
-// data it had, and waits until it serves.
+// StartComponent starts a component that was stopped or killed, with the same address and data, and
+// waits until it serves.
 func (c *ControlPlane) StartComponent(ctx context.Context, component Component) error {
 	err := c.launch(ctx, component)
 	if err != nil {
@@ -89,14 +89,14 @@ func (c *ControlPlane) end(component Component, how func(*member) error) error {
 	return how(p)
 }
 
-// waitForComponent waits until a component that was started does its work.
+// waitForComponent waits until a started component works.
 func (c *ControlPlane) waitForComponent(ctx context.Context, component Component) error {
 	checks := map[Component]func(context.Context) error{
 		Etcd: func(ctx context.Context) error { return dial(ctx, c.layout.etcd.Address()) },
 		KubeAPIServer: func(ctx context.Context) error {
 			return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 		},
-		// Without this service account no pod can be made in the namespace.
+		// Without this service account, no pod can be created in the namespace.
 		KubeControllerManager: func(ctx context.Context) error {
 			_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 
@@ -123,7 +123,7 @@ func dial(ctx context.Context, address string) error {
 	return connection.Close()
 }
 
-// wait looks until check has no objection, ctx ends or a component has ended by itself.
+// wait calls check repeatedly until it returns nil, ctx ends or a component has ended.
 func (c *ControlPlane) wait(ctx context.Context, what string, check func(context.Context) error) error {
 	ticker := time.NewTicker(waitPoll)
 	defer ticker.Stop()
@@ -151,8 +151,7 @@ func (c *ControlPlane) wait(ctx context.Context, what string, check func(context
 	}
 }
 
-// Err returns a *ComponentError for each component that ended by itself: one that should
-// run and does not.
+// Err returns a *ComponentError for each component that should run and has ended.
 func (c *ControlPlane) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

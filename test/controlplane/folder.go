@@ -14,14 +14,14 @@ import (
 
 const lockSuffix = ".lock"
 
-// folder is where one control plane keeps what it writes.
+// folder is the folder with the files of one control plane.
 type folder struct {
 	path string
-	// lock is held while the folder is in use, and nil for a folder that the caller chose.
+	// lock is held while the folder is in use. It is nil for a folder that the caller chose.
 	lock *filelock.Lock
 }
 
-// newFolder makes the folder at path, or a throw-away one when path is empty.
+// newFolder creates the folder at path, or a temporary one if path is empty.
 func newFolder(path string) (folder, error) {
 	if path != "" {
 		return givenFolder(path)
@@ -75,7 +75,7 @@ func givenFolder(path string) (folder, error) {
 	return folder{path: path}, nil
 }
 
-// remove removes a throw-away folder and leaves one that the caller chose.
+// remove removes a temporary folder. It does not remove one that the caller chose.
 func (f folder) remove() error {
 	if f.lock == nil {
 		return nil
@@ -102,7 +102,7 @@ func sweep(runs string) error {
 		}
 
 		err = folder{path: strings.TrimSuffix(name, lockSuffix), lock: lock}.remove()
-		// Another process may have swept the same folder a moment ago.
+		// Another process may have removed the same folder.
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove an abandoned control plane: %w", err)
 		}
@@ -111,7 +111,7 @@ func sweep(runs string) error {
 	return nil
 }
 
-// cacheFolder returns the path of a folder of this package in the cache.
+// cacheFolder returns the path of this package's folder in the cache.
 func cacheFolder(name string) (string, error) {
 	root, err := buildcache.Root()
 	if err != nil {

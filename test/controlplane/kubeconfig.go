@@ -10,13 +10,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The client of a test is not what is measured, so it is never held back.
+// The client of a test is not measured, so it has no rate limit.
 const (
 	clientQPS   = 1000
 	clientBurst = 2000
 )
 
-// clientConfig returns how the holder of the pair called name in dir reaches server.
+// clientConfig returns the access to server of the holder of the key pair name in dir.
 func clientConfig(dir, name, server string) (*rest.Config, error) {
 	config := &rest.Config{Host: server, QPS: clientQPS, Burst: clientBurst}
 
@@ -57,8 +57,8 @@ func writeKubeconfig(file, user string, config *rest.Config) error {
 // CAFile returns the path of the certificate of the cluster's authority.
 func (c *ControlPlane) CAFile() string { return c.layout.pki("ca.crt") }
 
-// NewKubeconfig makes a certificate for a user in groups and returns the path of a
-// kubeconfig with it. The name of the user may hold colons but no slash.
+// NewKubeconfig issues a certificate for a user in groups and returns the path of a kubeconfig with
+// it. The name of the user may contain colons but no slash.
 func (c *ControlPlane) NewKubeconfig(user string, groups ...string) (string, error) {
 	pki := filepath.Dir(c.layout.pki("x"))
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// gracePeriod is short so that the loss of a node is seen soon.
+// gracePeriod is short, so the loss of a node is detected quickly.
 const gracePeriod = 4 * time.Second
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// nodeLabel decides by its value whether kwok keeps a node alive. It is a label and
-	// not the annotation that kwok knows too: only of labels does the API server tell
-	// kwok that an object left its selection.
+	// nodeLabel determines by its value whether kwok keeps a node alive. kwok also supports an
+	// annotation, but the API server only reports label changes that remove an object from a
+	// selection.
 	nodeLabel   = "kwok.x-k8s.io/node"
 	nodeManaged = "fake"
 	nodeLost    = "lost"
@@ -30,7 +30,7 @@ func nodeNames(n int) []string {
 	return names
 }
 
-// newNode returns the i-th node, in a zone of its own.
+// newNode returns the i-th node, in its own zone.
 func newNode(name string, i int) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name,
@@ -64,13 +64,13 @@ func (c *ControlPlane) addNodes(ctx context.Context) error {
 	return nil
 }
 
-// StopNode takes a node away: its heartbeats end, so that it becomes NotReady after the
-// grace period, and its pods stay as they are until somebody evicts them.
+// StopNode stops a node: its heartbeats end, it becomes NotReady after the grace period, and its
+// pods remain until they are evicted.
 func (c *ControlPlane) StopNode(ctx context.Context, name string) error {
 	return c.labelNode(ctx, name, nodeLost)
 }
 
-// StartNode brings a node back that StopNode took away and waits until it is Ready.
+// StartNode starts a node that StopNode has stopped and waits until it is Ready.
 func (c *ControlPlane) StartNode(ctx context.Context, name string) error {
 	err := c.labelNode(ctx, name, nodeManaged)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *ControlPlane) waitForNode(ctx context.Context, name string) error {
 	})
 }
 
-// unready says why pods cannot be scheduled to a node, or returns nil.
+// unready returns why pods cannot be scheduled to a node, or nil.
 func unready(node *corev1.Node) error {
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

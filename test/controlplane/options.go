@@ -9,40 +9,38 @@ import (
 // Defaults of a control plane.
 const (
 	defaultNodes = 3
-	// defaultGracePeriod is how long kube-controller-manager lets a node be silent, by default.
+	// defaultGracePeriod is the default time without a heartbeat after which
+	// kube-controller-manager marks a node NotReady.
 	defaultGracePeriod = 50 * time.Second
-	// startLimit bounds one start, apart from the build.
+	// startLimit bounds one start, without the build.
 	startLimit = 2 * time.Minute
-	// startTries is how often a start is tried with other ports when one was taken.
+	// startTries is the number of attempts to start with other ports if one is taken.
 	startTries = 3
 )
 
-// Options says what control plane to start. The zero value is a good one.
+// Options configure a control plane. The zero value is useful.
 type Options struct {
-	// Nodes is how many nodes there are: 0 means three, a negative number none.
+	// Nodes is the number of nodes: 0 means three, a negative number none.
 	Nodes int
-	// NodeMonitorGracePeriod is how long a node may be silent before it is NotReady: 0
-	// means what Kubernetes does by default, 50 s. Shorter than 2 s is not supported.
+	// NodeMonitorGracePeriod is the time without a heartbeat after which a node is NotReady. 0
+	// means the default of Kubernetes, 50 s. Less than 2 s is not supported.
 	NodeMonitorGracePeriod time.Duration
-	// Address is where this machine is reached by nodes that are not kwok's: the API
-	// server listens there and nowhere else, the Service kubernetes leads there, and kwok
-	// does not run, so that Nodes has no effect. Empty means the loopback interface.
+	// Address is the address of this machine for real nodes. The API server listens only there, the
+	// Service kubernetes leads there, and kwok does not run, so Nodes has no effect. Empty means
+	// the loopback interface.
 	Address string
-	// Dir is where data, credentials and logs go. It must be empty or absent and stays
-	// after Stop; an empty string means a folder in the cache that Stop removes.
+	// Dir is the folder for data, credentials and logs. It must be empty or absent and remains
+	// after Stop. Empty means a folder in the cache that Stop removes.
 	Dir string
-	// AuditWrites has the API server write down every request that changes something, with
-	// who sent it and when it arrived: see ControlPlane.AuditLog.
+	// AuditWrites logs every request that changes something, with its user and time: see ControlPlane.AuditLog.
 	AuditWrites bool
-	// AuditReads has the API server write down every request of ServiceAccounts, reads as well,
-	// and none of others.
+	// AuditReads logs every request of ServiceAccounts, including reads, and no others.
 	AuditReads bool
-	// EtcdQuota is how large etcd's database may become, in bytes: 0 means what etcd does by
-	// default, 2 GiB.
+	// EtcdQuota is the size limit of etcd's database in bytes. 0 means etcd's default, 2 GiB.
 	EtcdQuota int64
-	// LargeObjects has the components keep less in memory: they hold many objects of a megabyte.
+	// LargeObjects makes the components use less memory, for many objects of a megabyte.
 	LargeObjects bool
-	// Progress hears about the build: nil means standard error.
+	// Progress receives the progress of the build: nil means standard error.
 	Progress io.Writer
 }
 

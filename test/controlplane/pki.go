@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// certificateLife is how long the throw-away certificates hold: longer than anybody
-// keeps a cluster that `down` removes.
+// certificateLife is the validity of the temporary certificates. It exceeds the life of any cluster
+// that `down` removes.
 const certificateLife = 365 * 24 * time.Hour
 
 // authority signs the certificates of one control plane.
@@ -28,16 +28,16 @@ type authority struct {
 	name        string
 }
 
-// identity is what a certificate says about its holder.
+// identity is the holder of a certificate.
 type identity struct {
 	name   string
 	groups []string
-	// server is the address of a server; its certificate is also good for the loopback
-	// address and for the names of the API server. It is empty for clients.
+	// server is the address of a server. Its certificate is also valid for the loopback address and
+	// the names of the API server. Empty for clients.
 	server string
 }
 
-// newAuthority makes a certificate authority whose files in dir start with name.
+// newAuthority creates a certificate authority whose files in dir start with name.
 func newAuthority(dir, name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -65,7 +65,7 @@ func newAuthority(dir, name string) (*authority, error) {
 	return a, writePair(dir, name, der, key)
 }
 
-// openAuthority reads an authority that newAuthority made.
+// openAuthority reads an authority that newAuthority has created.
 func openAuthority(dir, name string) (*authority, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
 	if err != nil {
@@ -100,7 +100,7 @@ func certificateTemplate(id identity) *x509.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()),
 		Subject:      pkix.Name{CommonName: id.name, Organization: id.groups},
-		// Clocks of virtual machines jump; an hour is more than they do.
+		// Clocks of virtual machines may jump, by less than an hour.
 		NotBefore:   now.Add(-time.Hour),
 		NotAfter:    now.Add(certificateLife),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -139,9 +139,9 @@ func writePair(dir, name string, certificate []byte, key *ecdsa.PrivateKey) erro
 	return nil
 }
 
-// writePKI makes the certificates of every component in dir. The aggregation layer has
-// an authority of its own: a certificate of the cluster's authority must not be able to
-// speak for other users. The API server listens on address.
+// writePKI creates the certificates of every component in dir. The aggregation layer has its own
+// authority, because a certificate of the cluster's authority must not permit impersonation. The
+// API server listens on address.
 func writePKI(dir, address string) error {
 	cluster, err := newAuthority(dir, "ca")
 	if err != nil {
@@ -168,7 +168,7 @@ func writePKI(dir, address string) error {
 		string(KubeControllerManager): {name: "system:kube-controller-manager"},
 		string(KubeScheduler):         {name: "system:kube-scheduler"},
 		string(Kwok):                  {name: "kwok", groups: masters},
-		// The pair that signs the tokens of service accounts and checks them.
+		// The key pair that signs and verifies the tokens of service accounts.
 		"service-account": {name: "service-account"},
 	}
 

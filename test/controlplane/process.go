@@ -13,7 +13,7 @@ import (
 // Component is a program of the control plane.
 type Component string
 
-// The components, named as their binaries and log files are.
+// The components, with the names of their binaries and log files.
 const (
 	Etcd                  Component = "etcd"
 	KubeAPIServer         Component = "kube-apiserver"
@@ -22,27 +22,27 @@ const (
 	Kwok                  Component = "kwok"
 )
 
-// ComponentError says which component is in trouble and what it logged last.
+// ComponentError is the error of a component, with the end of its log.
 type ComponentError struct {
-	// Component is the one in trouble.
+	// Component is the failed component.
 	Component Component
 	// Log is the path of its log file.
 	Log string
 	// Tail is the end of that file.
 	Tail string
-	// Err is what happened to it.
+	// Err is the cause.
 	Err error
 }
 
-// Error names the component and shows the end of its log.
+// Error returns the name of the component and the end of its log.
 func (e *ComponentError) Error() string {
 	return fmt.Sprintf("%s: %v; %s ends with:\n%s", e.Component, e.Err, e.Log, e.Tail)
 }
 
-// Unwrap returns what happened to the component.
+// Unwrap returns the cause.
 func (e *ComponentError) Unwrap() error { return e.Err }
 
-// command is what to run.
+// command is the command of a component.
 type command struct {
 	component Component
 	path      string
@@ -52,19 +52,19 @@ type command struct {
 	log       string
 }
 
-// member is a component that was started.
+// member is a started component.
 type member struct {
 	*process.Process
 
 	component Component
 }
 
-// start runs the command. The process keeps running when ctx ends.
+// start runs the command. The process keeps running after ctx ends.
 func (c command) start(ctx context.Context) (*member, error) {
 	p, err := process.Start(ctx, process.Spec{
 		Name: string(c.component), Path: c.path, Args: c.args, Dir: c.dir, Log: c.log,
-		// Nothing of the caller's environment (proxies, a kubeconfig, settings of kwok in
-		// the home folder) may change how a component behaves.
+		// Nothing in the caller's environment may affect a component, such as proxies, a kubeconfig
+		// or settings of kwok in the home folder.
 		Env: append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")}, c.env...),
 	})
 	if err != nil {
@@ -74,8 +74,7 @@ func (c command) start(ctx context.Context) (*member, error) {
 	return &member{Process: p, component: c.component}, nil
 }
 
-// ended says that the process has ended though it was not meant to, and how: a
-// *ComponentError. It is nil while the process runs.
+// ended returns a *ComponentError if the process has ended unexpectedly. It returns nil while the process runs.
 func (m *member) ended() error {
 	err := m.Unexpected()
 	if err == nil {
@@ -92,10 +91,9 @@ func (m *member) ended() error {
 	return m.failed(fmt.Errorf("ended by itself: %w", how))
 }
 
-// stop asks the process to end and makes it end when it does not within grace. How it
-// exits when it was asked to is no matter, and neither is it that the API server had to be
-// made to: it waits a minute for requests that are under way, and those of a node that
-// has lost its power never end.
+// stop stops the process and kills it after grace. The exit status of a stopped process does not
+// matter. The API server may have to be killed: it waits a minute for requests in progress, and
+// those of a node without power never end.
 func (m *member) stop(grace time.Duration) error {
 	err := m.Stop(grace)
 	if errors.Is(err, process.ErrKilled) && m.component != KubeAPIServer {
@@ -105,7 +103,7 @@ func (m *member) stop(grace time.Duration) error {
 	return nil
 }
 
-// failed returns the error that says what happened to the process.
+// failed returns the error of the process.
 func (m *member) failed(err error) error {
 	return &ComponentError{Component: m.component, Log: m.Log(), Tail: process.Tail(m.Log()), Err: err}
 }

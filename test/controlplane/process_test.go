@@ -22,7 +22,7 @@ import (
 // parentVariable makes this test binary the parent of a process that TestProcessDiesWithItsParent kills.
 const parentVariable = "CHANDLERY_TEST_PARENT"
 
-// parent starts a process that would run for long, prints its id and waits to be killed.
+// parent starts a process that would run for long, prints its ID and waits to be killed.
 func parent() int {
 	dir := os.Getenv(parentVariable)
 
@@ -66,7 +66,7 @@ func TestProcessDiesWithItsParent(t *testing.T) {
 	g.Eventually(func() bool { return alive(pid) }, 10*time.Second, 10*time.Millisecond).Should(gomega.BeFalse())
 }
 
-// alive tells whether a process runs; one that only waits for its exit to be noticed does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -16,12 +16,11 @@ import (
 // cleanupLimit bounds the deletion of a test's namespace.
 const cleanupLimit = 30 * time.Second
 
-// current is the control plane that Main started: a test package has one.
+// current is the control plane that Main has started. A test package has one.
 var current *ControlPlane
 
-// Main starts a control plane, prepares it, runs the tests of the package, stops the
-// control plane and returns the exit code, for TestMain to exit with. When tests fail it
-// keeps the logs and says where.
+// Main starts a control plane, prepares it, runs the tests of the package, stops the control plane
+// and returns the exit code for TestMain. If tests fail, it keeps the logs and prints their path.
 func Main(m *testing.M, o Options, prepare ...func(context.Context, *ControlPlane) error) int {
 	ctx := context.Background() //nolint:forbidigo // A test binary has no caller to take a context from.
 
@@ -77,7 +76,7 @@ func keepLogs(c *ControlPlane) {
 	fmt.Fprintln(os.Stderr, "logs of the control plane:", dir)
 }
 
-// Get returns the control plane of the test package, which Main started.
+// Get returns the control plane that Main has started.
 func Get(tb testing.TB) *ControlPlane {
 	tb.Helper()
 
@@ -88,15 +87,15 @@ func Get(tb testing.TB) *ControlPlane {
 	return current
 }
 
-// Namespace makes a namespace for one test, named after it, and returns its name. It
-// is deleted when the test ends, without waiting for its content to go.
+// Namespace creates a namespace for one test, named after it, and returns its name. The namespace
+// is deleted when the test ends, without waiting for its content.
 func Namespace(tb testing.TB) string {
 	tb.Helper()
 
 	return Get(tb).Namespace(tb)
 }
 
-// Namespace does what the function Namespace does, on this control plane.
+// Namespace is the function Namespace for this control plane.
 func (c *ControlPlane) Namespace(tb testing.TB) string {
 	tb.Helper()
 
@@ -115,13 +114,13 @@ func (c *ControlPlane) Namespace(tb testing.TB) string {
 		defer cancel()
 
 		err := namespaces.Delete(ctx, namespace.Name, metav1.DeleteOptions{})
-		// A test may have deleted it: it is gone then, or going, which is a conflict.
+		// A test may have deleted the namespace. It does not exist then, or a conflict shows its deletion.
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			tb.Errorf("delete namespace %s: %v", namespace.Name, err)
 		}
 	})
 
-	// A pod made before its service account exists is refused.
+	// A pod without its service account is refused.
 	ctx, cancel := context.WithTimeout(tb.Context(), cleanupLimit)
 	defer cancel()
 
@@ -137,8 +136,8 @@ func (c *ControlPlane) Namespace(tb testing.TB) string {
 	return namespace.Name
 }
 
-// namespacePrefix turns the name of a test into the start of a name of a namespace:
-// lower case letters, digits and hyphens, short enough for the suffix the server adds.
+// namespacePrefix converts the name of a test to the start of a namespace name: lower case letters,
+// digits and hyphens, short enough for the server's suffix.
 func namespacePrefix(test string) string {
 	const longest = 40
 

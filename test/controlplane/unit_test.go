@@ -115,7 +115,7 @@ func TestNewFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// One whose process was killed: a folder, and a lock that nobody holds.
+	// Simulate a killed process: a folder and a lock that is not held.
 	abandoned := filepath.Join(runs, "1-abandoned")
 
 	lock, err := filelock.Try(abandoned + lockSuffix)

@@ -13,9 +13,9 @@ import (
 
 // Catalog is one catalog of the corpus.
 type Catalog struct {
-	// Name says what it was made of: "rule/base/mutation/encoding".
+	// Name identifies the origin of the catalog: "rule/base/mutation/encoding".
 	Name string
-	// Files are its files by path.
+	// Files are the files of the catalog by path.
 	Files map[string][]byte
 }
 
@@ -44,7 +44,7 @@ func All() []Catalog {
 // object is an object of a catalog, or a part of one.
 type object = map[string]any
 
-// base is a valid catalog that mutations start from.
+// base is a valid catalog for mutations.
 type base struct {
 	name    string
 	objects []object
@@ -69,7 +69,7 @@ func minimal() []object {
 	}
 }
 
-// rich has all that catalogs may say.
+// rich has everything that catalogs may contain.
 func rich() []object {
 	p := pkg("beta", "stable")
 	p["description"] = "Several\nlines <b>of</b> text: é"
@@ -143,13 +143,13 @@ func bundle(pkg, name, version string, properties ...any) object {
 	}
 }
 
-// encoding is a way to lay out objects in files.
+// encoding is a way to write objects to files.
 type encoding struct {
 	name   string
 	encode func([]object) map[string][]byte
 }
 
-// encodings are the ways that authors use.
+// encodings returns the ways that authors use.
 func encodings() []encoding {
 	return []encoding{
 		{"JSON", func(objects []object) map[string][]byte {
@@ -171,7 +171,7 @@ func encodings() []encoding {
 	}
 }
 
-// split puts each object into a file of its own, in turns as JSON and as YAML.
+// split writes each object to its own file, alternating between JSON and YAML.
 func split(objects []object) map[string][]byte {
 	out := make(map[string][]byte)
 	for i, o := range objects {
@@ -194,7 +194,7 @@ func asYAML(value any) []byte {
 	return must(out, err)
 }
 
-// must returns what cannot fail: the values are all of this package.
+// must returns a result that cannot fail, because all values come from this package.
 func must(out []byte, err error) []byte {
 	if err != nil {
 		panic(err) //nolint:forbidigo // a mistake in this package
@@ -202,7 +202,7 @@ func must(out []byte, err error) []byte {
 	return out
 }
 
-// valid returns the catalogs that nothing is wrong with.
+// valid returns the valid catalogs.
 func valid() []Catalog {
 	var out []Catalog
 	for _, b := range bases() {

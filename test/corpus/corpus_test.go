@@ -17,8 +17,7 @@ func TestAll(t *testing.T) {
 	if len(all) < 200 {
 		t.Errorf("%d catalogs, want at least 200", len(all))
 	}
-	// The corpus must be the same each time, or a failure could not be looked
-	// into.
+	// The corpus must be the same each time. Otherwise a failure could not be reproduced.
 	if !reflect.DeepEqual(all, All()) {
 		t.Error("the corpus differs from run to run")
 	}

@@ -1,7 +1,6 @@
-// Package corpus makes catalogs that are wrong in one way each: valid ones with
-// a mutation of every rule that catalogs have to keep, and with random
-// mutations of their structure and of their text. The same catalogs come out
-// every time.
+// Package corpus generates catalogs with one defect each: valid ones with a mutation of every rule
+// for catalogs, and with random mutations of their structure and text. The generated catalogs are
+// always the same.
 //
-// Tests judge them by our programs and by those of the field and compare.
+// Tests compare the verdicts of our programs with those of the usual programs.
 package corpus

@@ -9,18 +9,16 @@ import (
 	"slices"
 )
 
-// How many random catalogs there are of each base and encoding.
+// The numbers of random catalogs of each base and encoding.
 const (
 	structuralCount = 40
 	textualCount    = 40
 )
 
-// seed makes the same catalogs come out every time. Another one is another
-// corpus, as good as this.
+// seed makes the random catalogs reproducible. Any other value will do.
 const seed = 20
 
-// structural returns catalogs in which a value at a random place has become
-// another one, is gone, or is there twice.
+// structural returns catalogs in which a value at a random position was replaced, removed or duplicated.
 func structural() []Catalog {
 	var out []Catalog
 	for _, b := range bases() {
@@ -46,14 +44,14 @@ func clone(objects []object) []object {
 	return out
 }
 
-// place is a value inside of an object or a list, and how to change it.
+// place is a value in an object or a list, with a function that replaces it.
 type place struct {
 	value   any
 	replace func(any)
 	remove  func()
 }
 
-// places returns every value below one, in a fixed order.
+// places returns every value below a value, in a fixed order.
 func places(value any, replace func(any)) []place {
 	var out []place
 	switch v := value.(type) {
@@ -74,7 +72,7 @@ func places(value any, replace func(any)) []place {
 	return out
 }
 
-// mutate changes one thing.
+// mutate makes one random change.
 func mutate(random *rand.Rand, objects []object) []object {
 	if random.IntN(10) == 0 {
 		at := random.IntN(len(objects))
@@ -97,13 +95,13 @@ func mutate(random *rand.Rand, objects []object) []object {
 	return objects
 }
 
-// other returns a value to put where another was.
+// other returns a replacement for a value.
 func other(random *rand.Rand, value any, objects []object) any {
 	kinds := []any{nil, "", "x", 0, 3.5, true, []any{}, []any{""}, object{}, "1.0.0", object{"name": "x"}}
 	if random.IntN(2) == 0 {
 		return kinds[random.IntN(len(kinds))]
 	}
-	// Something that stands elsewhere: names that meet are the interesting ones.
+	// Use another value of the catalog, because colliding names are interesting.
 	all := places(clone(objects)[random.IntN(len(objects))], func(any) {})
 	if len(all) == 0 {
 		return value
@@ -111,7 +109,7 @@ func other(random *rand.Rand, value any, objects []object) any {
 	return all[random.IntN(len(all))].value
 }
 
-// textual returns catalogs whose text was damaged at a random place.
+// textual returns catalogs whose text was damaged at a random position.
 func textual() []Catalog {
 	var out []Catalog
 	for _, b := range bases() {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// rule changes a valid catalog so that one rule is broken, or kept in an odd
-// way. It gets the objects of the minimal catalog: the package, its channel,
-// and its bundles 1.0.0 and 1.1.0.
+// rule changes a valid catalog to break one rule, or to obey it in an unusual way. It gets the
+// objects of the minimal catalog: the package, its channel, and its bundles 1.0.0 and 1.1.0.
 type rule struct {
 	name   string
 	mutate func(objects []object) []object
@@ -27,7 +26,7 @@ func rules() []Catalog {
 	return out
 }
 
-// set sets a field of the object at an index.
+// set returns a change that sets a field of the object at an index.
 func set(at int, field string, value any) func([]object) []object {
 	return func(objects []object) []object {
 		objects[at][field] = value
@@ -35,7 +34,7 @@ func set(at int, field string, value any) func([]object) []object {
 	}
 }
 
-// drop removes a field of the object at an index.
+// drop returns a change that removes a field of the object at an index.
 func drop(at int, field string) func([]object) []object {
 	return func(objects []object) []object {
 		delete(objects[at], field)
@@ -43,12 +42,12 @@ func drop(at int, field string) func([]object) []object {
 	}
 }
 
-// add appends objects.
+// add returns a change that appends objects.
 func add(more ...object) func([]object) []object {
 	return func(objects []object) []object { return append(objects, more...) }
 }
 
-// remove leaves out the object at an index.
+// remove returns a change that removes the object at an index.
 func remove(at int) func([]object) []object {
 	return func(objects []object) []object { return slices.Delete(objects, at, at+1) }
 }
@@ -114,7 +113,7 @@ func channelRules() []rule {
 	}
 }
 
-// graph sets the entries of the only channel.
+// graph returns a change that sets the entries of the only channel.
 func graph(entries ...any) func([]object) []object {
 	return func(objects []object) []object {
 		objects[1]["entries"] = entries
@@ -213,12 +212,12 @@ func bundleRules() []rule {
 	}
 }
 
-// version sets the version of the first bundle.
+// version returns a change that sets the version of the first bundle.
 func version(version any) func([]object) []object {
 	return set(2, "properties", []any{property("olm.package", object{"packageName": "alpha", "version": version})})
 }
 
-// release makes the first bundle one with a release.
+// release returns a change that sets name, version and release of the first bundle.
 func release(name, version string, release any) func([]object) []object {
 	return func(objects []object) []object {
 		objects[1]["entries"] = []any{object{"name": name}, object{"name": "alpha.v1.1.0", "replaces": name}}
@@ -228,7 +227,7 @@ func release(name, version string, release any) func([]object) []object {
 	}
 }
 
-// properties adds properties to the first bundle.
+// properties returns a change that adds properties to the first bundle.
 func properties(more ...any) func([]object) []object {
 	return func(objects []object) []object {
 		have, _ := objects[2]["properties"].([]any)
@@ -362,7 +361,7 @@ func deprecationRules() []rule {
 	}
 }
 
-// envelopeRules are about what all objects have in common.
+// envelopeRules returns rules about the fields that all objects have.
 func envelopeRules() []rule {
 	rename := func(at int, from, to string) func([]object) []object {
 		return func(objects []object) []object {

@@ -21,16 +21,15 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// largestReply bounds what the registry may answer: real bundles go beyond the
-// four megabytes that gRPC allows by default.
+// largestReply bounds the replies of the registry. Real bundles exceed gRPC's default of four megabytes.
 const largestReply = 256 << 20
 
-// target is what is installed from a catalog.
+// target is the operator that is installed from a catalog.
 type target struct {
 	pkg, channel string
 	// csv is the head of the channel.
 	csv string
-	// allNamespaces says that the operator cannot watch its own namespace alone.
+	// allNamespaces is set if the operator cannot watch only its own namespace.
 	allNamespaces bool
 }
 
@@ -45,7 +44,7 @@ func dial(address string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// serving waits until the registry says that it serves.
+// serving waits until the registry serves.
 func serving(ctx context.Context, conn *grpc.ClientConn) error {
 	stream, err := healthv1.NewHealthClient(conn).Watch(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true))
 	if err != nil {
@@ -62,7 +61,7 @@ func serving(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// find looks a package up in the catalog; an empty channel means its default.
+// find finds a package in the catalog. An empty channel means its default channel.
 func find(ctx context.Context, conn *grpc.ClientConn, pkg, channel string) (target, error) {
 	registry := api.NewRegistryClient(conn)
 	found, err := registry.GetPackage(ctx, &api.GetPackageRequest{Name: pkg})
@@ -88,7 +87,7 @@ func find(ctx context.Context, conn *grpc.ClientConn, pkg, channel string) (targ
 	return target{pkg: pkg, channel: channel, csv: head, allNamespaces: all}, nil
 }
 
-// available lists the packages of the catalog for a message, or says why not.
+// available lists the packages of the catalog for a message, or returns the error.
 func available(ctx context.Context, registry api.RegistryClient) string {
 	stream, err := registry.ListPackages(ctx, &api.ListPackageRequest{})
 	if err != nil {
@@ -107,7 +106,7 @@ func available(ctx context.Context, registry api.RegistryClient) string {
 	}
 }
 
-// shorten lists names for a message; of many it gives the first few and the count.
+// shorten lists names for a message. It shortens a long list to the first few names and the number.
 func shorten(names []string) string {
 	const most = 10
 	if len(names) <= most {
@@ -124,8 +123,8 @@ func channels(p *api.Package) string {
 	return strings.Join(found, ", ")
 }
 
-// onlyAllNamespaces reads a ClusterServiceVersion: may its operator not be
-// installed for its own namespace alone?
+// onlyAllNamespaces reports whether the operator of a ClusterServiceVersion cannot be installed for
+// its own namespace alone.
 func onlyAllNamespaces(csv []byte) (bool, error) {
 	var c struct {
 		Spec struct {
@@ -144,9 +143,8 @@ func onlyAllNamespaces(csv []byte) (bool, error) {
 	return !supports(operatorsv1alpha1.InstallModeTypeOwnNamespace) && supports(operatorsv1alpha1.InstallModeTypeAllNamespaces), nil
 }
 
-// writeSample writes the sample catalog into the folder as it was when each
-// package had only its first versions, count of them (fewer if it has fewer). A
-// file changes at once or not at all, so the registry never reads half of one.
+// writeSample writes the sample catalog to the folder with only the first versions of each package,
+// at most count. It replaces each file atomically, so the registry never reads a partial one.
 func writeSample(dir string, tree fs.FS, count int) error {
 	packages, err := examples.Packages(tree)
 	if err != nil {
@@ -165,7 +163,7 @@ func writeSample(dir string, tree fs.FS, count int) error {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return fmt.Errorf("writing the sample catalog: %w", err)
 		}
-		draft := dir + "." + pkg + ".draft" // beside the catalog, where nobody looks for content
+		draft := dir + "." + pkg + ".draft" // beside the catalog, so it is not part of the content
 		if err := os.WriteFile(draft, text, 0o644); err != nil {
 			return fmt.Errorf("writing the sample catalog: %w", err)
 		}

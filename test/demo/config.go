@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// samplePackage is what is shown when no catalog is given.
+// samplePackage is the package that the demo installs if no catalog is given.
 const samplePackage = "lantern"
 
-// config is what the flags say.
+// config holds the command-line flags.
 type config struct {
 	// catalog is a catalog directory; empty means the sample catalog.
 	catalog string
-	// packages are to be installed, in this order.
+	// packages are the packages to install, in order.
 	packages []string
-	// channel is followed by every Subscription; empty means each package's default.
+	// channel is the channel of every Subscription; empty means each package's default.
 	channel string
-	// exit ends the demo when everything was shown, instead of leaving it running.
+	// exit ends the demo after everything was shown. Otherwise it remains running.
 	exit bool
-	// timeout bounds each thing that is waited for.
+	// timeout bounds each wait.
 	timeout time.Duration
-	// bin is a folder with the built programs; empty means build them now.
+	// bin is a folder with the built programs; empty builds them.
 	bin string
-	// dir is where logs and the kubeconfig go; it is emptied first.
+	// dir is the folder for logs and the kubeconfig. It is emptied first.
 	dir string
-	// port is where the registry serves, if it is free.
+	// port is the port of the registry, if it is free.
 	port int
 }
 
-// parse reads the command line. It returns flag.ErrHelp when that was asked for.
+// parse parses the command line. It returns flag.ErrHelp if help was requested.
 func parse(args []string, output io.Writer) (config, error) {
 	var c config
 	var packages string
@@ -58,7 +58,7 @@ func parse(args []string, output io.Writer) (config, error) {
 	return c.complete()
 }
 
-// complete fills in what follows from other flags and checks the rest.
+// complete sets defaults that depend on other flags and checks the flags.
 func (c config) complete() (config, error) {
 	if c.timeout <= 0 {
 		return config{}, fmt.Errorf("--timeout is %s: give a duration above zero", c.timeout)
@@ -75,7 +75,7 @@ func (c config) complete() (config, error) {
 	return c, nil
 }
 
-// names splits a comma-separated list, dropping blanks and repetitions.
+// names splits a comma-separated list and drops blanks and repetitions.
 func names(list string) []string {
 	var found []string
 	for name := range strings.SplitSeq(list, ",") {

@@ -19,8 +19,7 @@ import (
 // grace is how long a program may take to stop.
 const grace = 20 * time.Second
 
-// crew is the processes of our own programs. One that ends though it was not
-// stopped ends the demo.
+// crew is the set of our running processes. A process that ends without being stopped ends the demo.
 type crew struct {
 	bin, logs string
 	fail      context.CancelCauseFunc
@@ -29,8 +28,7 @@ type crew struct {
 	running []*process.Process // in the order of their start
 }
 
-// task is a program to run with its arguments, under a name that is also that of
-// its log.
+// task is a program to run with its arguments. Its name is also the name of its log.
 type task struct {
 	program, name string
 	args          []string
@@ -45,7 +43,7 @@ func (c *crew) launch(ctx context.Context, t task) (*process.Process, error) {
 	})
 }
 
-// finish runs a program that does one thing, and waits until it has done it.
+// finish runs a program and waits until it has ended.
 func (c *crew) finish(ctx context.Context, t task, limit time.Duration) error {
 	p, err := c.launch(ctx, t)
 	if err != nil {
@@ -63,7 +61,7 @@ func (c *crew) finish(ctx context.Context, t task, limit time.Duration) error {
 	}
 }
 
-// start runs a program that is meant to run until it is stopped.
+// start runs a program that runs until it is stopped.
 func (c *crew) start(ctx context.Context, t task) error {
 	p, err := c.launch(ctx, t)
 	if err != nil {
@@ -74,15 +72,14 @@ func (c *crew) start(ctx context.Context, t task) error {
 	c.mu.Unlock()
 	go func() {
 		<-p.Done()
-		if c.forget(p) { // it was not stopped by us
+		if c.forget(p) { // the process was not stopped by the demo
 			c.fail(p.Unexpected())
 		}
 	}()
 	return nil
 }
 
-// forget drops a process from those that are meant to run; it says whether it was
-// one of them.
+// forget removes a process from the running ones. It reports whether it was one of them.
 func (c *crew) forget(p *process.Process) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +97,7 @@ func (c *crew) stop(p *process.Process) error {
 	return p.Stop(grace)
 }
 
-// named returns the running process of that name, nil if there is none.
+// named returns the running process with a name, or nil.
 func (c *crew) named(name string) *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +109,7 @@ func (c *crew) named(name string) *process.Process {
 	return nil
 }
 
-// stopAll ends all processes, the last started first.
+// stopAll stops all processes, the last started first.
 func (c *crew) stopAll() error {
 	c.mu.Lock()
 	running := slices.Clone(c.running)
@@ -141,7 +138,7 @@ func ready(ctx context.Context, url string) error {
 	}
 }
 
-// answers says why the URL does not answer with status 200.
+// answers returns an error unless the URL answers with status 200.
 func answers(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -160,9 +157,8 @@ func answers(ctx context.Context, url string) error {
 	return nil
 }
 
-// address returns host:port on the loopback interface with the wanted port if it
-// is free, another one otherwise. Port 0 wants any. What it gave it gives to nobody
-// else while this process runs.
+// address returns host:port on the loopback interface, with the wanted port if it is free and
+// another one otherwise. Port 0 requests any. No port is returned twice by this process.
 func address(ctx context.Context, want int) (string, error) {
 	if want != 0 {
 		var config net.ListenConfig

@@ -14,8 +14,7 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// newCrew returns a crew with a program "shell", and the context that its failures
-// end.
+// newCrew returns a crew with a program "shell", and the context that ends on failures.
 func newCrew(t *testing.T) (*crew, context.Context) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,10 +33,10 @@ func newCrew(t *testing.T) (*crew, context.Context) {
 
 func script(name, text string) task { return task{"shell", name, []string{"-c", text}} }
 
-// patient says so once it can be asked to stop; before that the signal would kill it.
+// patient is a script that prints a line when it handles the signal. Before that, the signal would kill it.
 const patient = `trap 'exit 0' TERM; echo patient; while :; do sleep 0.01; done`
 
-// hears waits until the process of that name has said that it is patient.
+// hears waits until the process with a name has printed that line.
 func hears(t *testing.T, c *crew, name string) {
 	t.Helper()
 	log := filepath.Join(c.logs, name+".log")

@@ -24,12 +24,11 @@ const (
 	catalogNamespace = "olm"
 	catalogName      = "demo"
 	leaseName        = "chandlery-supervisor"
-	// refresh is how often a supervisor asks the catalog for news.
+	// refresh is the interval at which a supervisor checks the catalog.
 	refresh = "2s"
 )
 
-// demo is the parts that the story is played with. Each is set by the step of run
-// that makes it.
+// demo holds the parts of the demo. The step of run that creates a part sets its field.
 type demo struct {
 	config
 	*teller
@@ -43,8 +42,7 @@ type demo struct {
 	results  []timeline.Summary
 }
 
-// run plays the story and waits at its end until ctx ends, which is how a user
-// stops it and no error.
+// run runs the demo and then waits until ctx ends. The end of ctx is the user's way to stop it and no error.
 func run(ctx context.Context, c config, t *teller) (err error) {
 	lock, err := filelock.Try(strings.TrimRight(c.dir, "/") + ".lock")
 	if err != nil {
@@ -57,13 +55,13 @@ func run(ctx context.Context, c config, t *teller) (err error) {
 	d := &demo{config: c, teller: t, metrics: map[string]string{}, crew: &crew{fail: fail}}
 	err = d.play(playing)
 	if ctx.Err() != nil {
-		err = nil // whatever broke off did so because the user wanted it
+		err = nil // errors are expected after the user has stopped the demo
 	}
-	fail(nil) // ends the watches, which the API server would wait for
+	fail(nil) // ends the watches, which would delay the stop of the API server
 	return errors.Join(err, d.leave())
 }
 
-// play tells the whole story.
+// play runs all steps.
 func (d *demo) play(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{d.prepare, d.startControlPlane, d.startRegistry, d.startSupervisors, d.addCatalog} {
 		if err := step(ctx); err != nil {
@@ -134,8 +132,7 @@ func (d *demo) startControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// startRegistry serves the catalog: the given one, or the sample with its first
-// version.
+// startRegistry serves the given catalog, or the sample with its first version.
 func (d *demo) startRegistry(ctx context.Context) error {
 	served := d.catalog
 	if served == "" {
@@ -174,8 +171,7 @@ func (d *demo) startRegistry(ctx context.Context) error {
 
 func (d *demo) sampleDir() string { return filepath.Join(d.dir, "catalog") }
 
-// startSupervisors installs the definitions and starts two supervisors, one of
-// which will lead.
+// startSupervisors installs the definitions and starts two supervisors.
 func (d *demo) startSupervisors(ctx context.Context) error {
 	install := task{"supervisor", "install-crds", []string{"install-crds", "--kubeconfig", d.plane.Kubeconfig()}}
 	if err := d.crew.finish(ctx, install, d.timeout); err != nil {
@@ -236,7 +232,7 @@ func (d *demo) startSupervisor(ctx context.Context, name string) error {
 	return nil
 }
 
-// leave stops everything, in the order in which things depend on each other.
+// leave stops everything, in the order of dependencies.
 func (d *demo) leave() error {
 	d.titlef("Stopping")
 	failures := []error{d.crew.stopAll()}

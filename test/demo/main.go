@@ -1,13 +1,11 @@
-// Command demo shows the whole system at work on a real control plane, as a
-// timeline: a catalog is served, an operator installed and upgraded, the leading
-// supervisor stopped and its work taken over. Then it is left running to be looked
-// at, until interrupted.
+// Command demo runs the whole system on a real control plane and prints a timeline: a catalog is
+// served, an operator is installed and upgraded, the leading supervisor is stopped and another one
+// takes over. Then everything remains running until it is interrupted.
 //
 //	go run ./test/demo                                   the sample catalog
 //	go run ./test/demo --catalog DIR --package NAME,...  any catalog
 //
-// It ends with status 1, and says what state the objects are in, when something
-// does not come true in time.
+// If a step does not succeed in time, it prints the state of the objects and exits with status 1.
 package main
 
 import (
@@ -38,10 +36,10 @@ func start() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// What the client libraries log is about retries that the story shows anyway.
+	// The client libraries log retries, which the timeline shows anyway.
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	// The first signal asks for a clean end; a second one is not held back.
+	// The first signal requests a clean end. A second one ends the program.
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, c, newTeller(os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, "\ndemo:", err)

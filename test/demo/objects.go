@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/demo/timeline"
 )
 
-// ensure makes an object unless it is there already, and tells so.
+// ensure creates an object unless it exists, and prints a line.
 func (w *world) ensure(ctx context.Context, object client.Object) error {
 	name := object.GetName() // Create may change the object
 	err := w.Create(ctx, object)
@@ -35,7 +35,7 @@ func (w *world) ensure(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// namespaceOf names the namespace that a package is installed in.
+// namespaceOf returns the namespace in which a package is installed.
 func namespaceOf(pkg string) string {
 	const longest = 63
 	name := "demo-" + strings.ReplaceAll(strings.ToLower(pkg), ".", "-")
@@ -46,7 +46,7 @@ func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// catalogSource is a catalog that is served at the address already.
+// catalogSource returns a CatalogSource of a running server.
 func catalogSource(address string) *operatorsv1alpha1.CatalogSource {
 	return &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Name: catalogName, Namespace: catalogNamespace},
@@ -58,8 +58,8 @@ func catalogSource(address string) *operatorsv1alpha1.CatalogSource {
 	}
 }
 
-// operatorGroup lets the operator watch its own namespace where it can, all of
-// them otherwise.
+// operatorGroup returns a group for the operator's own namespace if the operator supports it, and
+// for all namespaces otherwise.
 func operatorGroup(t target) *operatorsv1.OperatorGroup {
 	ns := namespaceOf(t.pkg)
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: ns}}
@@ -69,7 +69,7 @@ func operatorGroup(t target) *operatorsv1.OperatorGroup {
 	return group
 }
 
-// subscription follows the target's channel, updates included.
+// subscription returns a Subscription to the target's channel, with automatic updates.
 func subscription(t target) *operatorsv1alpha1.Subscription {
 	return &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Name: t.pkg, Namespace: namespaceOf(t.pkg)},

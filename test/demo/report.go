@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/test/demo/timeline"
 )
 
-// summary says how the installation of a package stands after what was tried.
+// summary returns the state of a package's installation.
 func (d *demo) summary(ctx context.Context, pkg string, took time.Duration, failure error) timeline.Summary {
 	s := timeline.Summary{Package: pkg, Phase: "no CSV", Took: took, OK: failure == nil}
 	if failure != nil {
@@ -34,8 +34,8 @@ func (d *demo) summary(ctx context.Context, pkg string, took time.Duration, fail
 	return summarize(s, csvs.Items, subscriptions.Items)
 }
 
-// summarize completes a summary by what the objects of the namespace say: the
-// newest ClusterServiceVersion, else the Subscription's trouble.
+// summarize completes a summary from the objects of the namespace: the newest
+// ClusterServiceVersion, else the problem of the Subscription.
 func summarize(
 	s timeline.Summary, csvs []operatorsv1alpha1.ClusterServiceVersion, subscriptions []operatorsv1alpha1.Subscription,
 ) timeline.Summary {
@@ -63,8 +63,7 @@ func summarize(
 	return s
 }
 
-// explain prints what state the objects of the story are in, except those of
-// packages that were installed well.
+// explain prints the state of the demo's objects, except those of packages that were installed successfully.
 func (d *demo) explain(ctx context.Context) {
 	if d.world == nil || ctx.Err() != nil {
 		return
@@ -82,7 +81,7 @@ func (d *demo) explain(ctx context.Context) {
 			d.print("  " + err.Error())
 			continue
 		}
-		// Its function returns no error, and neither does a list of objects.
+		// The function returns no error, and the list has objects only.
 		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
 			if object, ok := item.(client.Object); ok && !well[object.GetNamespace()] {
 				for _, line := range timeline.Explain(object) {
@@ -95,7 +94,7 @@ func (d *demo) explain(ctx context.Context) {
 	d.print("  logs: " + d.crew.logs + " and " + d.plane.LogDir())
 }
 
-// lookAround prints what a user may try while everything is left running.
+// lookAround prints what a user may try while everything remains running.
 func (d *demo) lookAround() {
 	pkg := d.results[0].Package
 	call := "go tool -modfile=tools/go.mod grpcurl -plaintext "

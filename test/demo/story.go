@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/test/demo/timeline"
 )
 
-// playSample installs the first version of each package, upgrades to the second,
-// and has the third installed by the supervisor that takes over.
+// playSample installs the first version of each package and upgrades to the second. The supervisor
+// that takes over installs the third.
 func (d *demo) playSample(ctx context.Context) error {
 	for _, pkg := range d.packages {
 		if err := d.install(ctx, pkg); err != nil {
@@ -42,8 +42,8 @@ func (d *demo) playSample(ctx context.Context) error {
 	return d.startSupervisor(ctx, stopped)
 }
 
-// playGiven installs the packages one by one, and lets the supervisor that takes
-// over repair the last one that could be installed.
+// playGiven installs the packages one by one. The supervisor that takes over repairs the last one
+// that was installed.
 func (d *demo) playGiven(ctx context.Context) error {
 	var failures []error
 	var installed target
@@ -74,7 +74,7 @@ func (d *demo) playGiven(ctx context.Context) error {
 	return errors.Join(append(failures, d.startSupervisor(ctx, stopped))...)
 }
 
-// addCatalog makes the CatalogSource and waits until it is connected.
+// addCatalog creates the CatalogSource and waits until it is connected.
 func (d *demo) addCatalog(ctx context.Context) error {
 	if err := d.world.ensure(ctx, catalogSource(d.registry)); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (d *demo) addCatalog(ctx context.Context) error {
 	return err
 }
 
-// install subscribes to a package in a namespace of its own and waits until the
-// head of its channel runs. How it ended is kept for the summary.
+// install subscribes to a package in its own namespace and waits until the head of its channel
+// runs. It stores the result for the summary.
 func (d *demo) install(ctx context.Context, pkg string) error {
 	d.titlef("Installing %s", pkg)
 	began := time.Now()
@@ -107,7 +107,7 @@ func (d *demo) install(ctx context.Context, pkg string) error {
 	return err
 }
 
-// subscribe makes namespace, OperatorGroup and Subscription.
+// subscribe creates the namespace, the OperatorGroup and the Subscription.
 func (d *demo) subscribe(ctx context.Context, t target) error {
 	for _, object := range []client.Object{namespace(namespaceOf(t.pkg)), operatorGroup(t), subscription(t)} {
 		if err := d.world.ensure(ctx, object); err != nil {
@@ -117,8 +117,8 @@ func (d *demo) subscribe(ctx context.Context, t target) error {
 	return nil
 }
 
-// upgrade lets the catalog have count versions of each package and waits until
-// the heads of their channels run.
+// upgrade adds versions to the catalog, up to count for each package, and waits until the heads of
+// their channels run.
 func (d *demo) upgrade(ctx context.Context, count int) error {
 	if err := writeSample(d.sampleDir(), examples.Bundles(), count); err != nil {
 		return err
@@ -137,8 +137,7 @@ func (d *demo) upgrade(ctx context.Context, count int) error {
 	return nil
 }
 
-// newHead waits until the registry serves another head of the package's channel
-// than the one that was installed, and returns it.
+// newHead waits until the registry serves a new head of the package's channel and returns it.
 func (d *demo) newHead(ctx context.Context, before timeline.Summary) (string, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, &lateError{"the registry serves the new version", d.timeout})
 	defer cancel()
@@ -161,11 +160,10 @@ func (d *demo) newHead(ctx context.Context, before timeline.Summary) (string, er
 	}
 }
 
-// errFinal says that an installation failed in a way that no waiting fixes.
+// errFinal means that an installation has failed permanently.
 var errFinal = errors.New("the installation failed for good")
 
-// installed waits until the Subscription says that the CSV is installed and its
-// Deployments are available.
+// installed waits until the CSV of the Subscription is installed and its Deployments are available.
 func (d *demo) installed(ctx context.Context, pkg, name string) error {
 	ns := namespaceOf(pkg)
 	return d.world.await(ctx, name+" is installed", d.timeout, func(ctx context.Context) (bool, error) {
@@ -188,7 +186,7 @@ func (d *demo) installed(ctx context.Context, pkg, name string) error {
 	})
 }
 
-// planComplete says whether the Subscription's InstallPlan has come to its end.
+// planComplete reports whether the Subscription's InstallPlan is complete.
 func (d *demo) planComplete(ctx context.Context, s *operatorsv1alpha1.Subscription) (bool, error) {
 	if s.Status.InstallPlanRef == nil {
 		return false, nil
@@ -198,7 +196,7 @@ func (d *demo) planComplete(ctx context.Context, s *operatorsv1alpha1.Subscripti
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete, client.IgnoreNotFound(err)
 }
 
-// deploymentsAvailable says whether everything that the CSV deploys runs.
+// deploymentsAvailable reports whether all Deployments of the CSV are available.
 func (d *demo) deploymentsAvailable(ctx context.Context, c *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
 	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		var deployment appsv1.Deployment
@@ -213,7 +211,7 @@ func (d *demo) deploymentsAvailable(ctx context.Context, c *operatorsv1alpha1.Cl
 	return true, nil
 }
 
-// leader waits until somebody other than before leads, and returns who.
+// leader waits until a supervisor other than before leads and returns its name.
 func (d *demo) leader(ctx context.Context, before string) (string, error) {
 	var holder string
 	err := d.world.await(ctx, "a supervisor leads", d.timeout, func(ctx context.Context) (bool, error) {
@@ -225,8 +223,8 @@ func (d *demo) leader(ctx context.Context, before string) (string, error) {
 	return holder, err
 }
 
-// stopLeader stops the supervisor that leads and waits until the other one does.
-// It returns the name of the stopped one.
+// stopLeader stops the leading supervisor and waits until the other one leads. It returns the name
+// of the stopped one.
 func (d *demo) stopLeader(ctx context.Context) (string, error) {
 	name, err := d.leader(ctx, "")
 	if err != nil {
@@ -253,7 +251,7 @@ func (d *demo) stopLeader(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// repair takes a Deployment away and waits until the new leader has restored it.
+// repair deletes a Deployment and waits until the new leader has recreated it.
 func (d *demo) repair(ctx context.Context, t target) error {
 	var c operatorsv1alpha1.ClusterServiceVersion
 	if err := d.world.Get(ctx, types.NamespacedName{Namespace: namespaceOf(t.pkg), Name: t.csv}, &c); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/test/demo/timeline"
 )
 
-// teller prints the story. It is safe for concurrent use.
+// teller prints the timeline. It is safe for concurrent use.
 type teller struct {
 	style timeline.Style
 	began time.Time
@@ -22,8 +22,7 @@ type teller struct {
 	out io.Writer
 }
 
-// newTeller returns a teller for the output, with colours and lines cut to the
-// width where that is a terminal.
+// newTeller returns a teller for the output. On a terminal it uses colors and cuts lines to the width.
 func newTeller(out *os.File) *teller {
 	t := &teller{out: out, began: time.Now()}
 	size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
@@ -36,28 +35,28 @@ func newTeller(out *os.File) *teller {
 	return t
 }
 
-// at returns the time since the start of the story.
+// at returns the time since the start of the demo.
 func (t *teller) at() time.Duration { return time.Since(t.began) }
 
-// titlef begins a chapter.
+// titlef prints a heading.
 func (t *teller) titlef(format string, args ...any) {
 	t.print(t.style.Title(fmt.Sprintf(format, args...)))
 }
 
-// say tells one thing that happened now; the time of the line is set.
+// say prints one line with the current time.
 func (t *teller) say(line timeline.Line) {
 	line.At = t.at()
 	t.tell(line)
 }
 
-// tell prints lines that carry their time.
+// tell prints lines that have their times.
 func (t *teller) tell(lines ...timeline.Line) {
 	for _, line := range lines {
 		t.print(t.style.Line(line))
 	}
 }
 
-// print writes a text and a line break. What cannot be printed has no reader.
+// print writes a text and a line break, and ignores errors.
 func (t *teller) print(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

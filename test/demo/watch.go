@@ -20,14 +20,13 @@ import (
 	"github.com/chandlery/chandlery/test/demo/timeline"
 )
 
-// world is the cluster as the demo sees it: written through a client, watched
-// through informers that tell what changes.
+// world is the demo's view of the cluster: a client for writes, and informers that report changes.
 type world struct {
-	client.Client // writes, and reads past the cache
+	client.Client // for writes, and for reads without the cache
 
-	seen   client.Reader // reads what the informers have seen
+	seen   client.Reader // for reads from the informers
 	teller *teller
-	// steps says whether the steps of plans are told.
+	// steps enables the lines about the steps of InstallPlans.
 	steps bool
 
 	mu      sync.Mutex // guards tracker and changed
@@ -35,7 +34,7 @@ type world struct {
 	changed chan struct{} // closed at the next change
 }
 
-// watched are the kinds that the story is about.
+// watched returns the kinds in the timeline.
 func watched() []client.Object {
 	return []client.Object{
 		&operatorsv1alpha1.CatalogSource{},
@@ -47,7 +46,7 @@ func watched() []client.Object {
 	}
 }
 
-// newScheme knows Kubernetes' own kinds and those of operators.coreos.com.
+// newScheme returns a scheme with Kubernetes' own kinds and those of operators.coreos.com.
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
@@ -58,8 +57,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// newWorld watches the cluster until ctx ends. The definitions of the watched
-// kinds must be served already.
+// newWorld watches the cluster until ctx ends. The definitions of the watched kinds must be served already.
 func newWorld(ctx context.Context, config *rest.Config, t *teller) (*world, error) {
 	s, err := newScheme()
 	if err != nil {
@@ -87,7 +85,7 @@ func newWorld(ctx context.Context, config *rest.Config, t *teller) (*world, erro
 		}
 	}
 	go func() {
-		// It ends with ctx; what it cannot watch shows as a wait that is not met.
+		// The informers end with ctx. A failed watch shows as a wait that times out.
 		if err := informers.Start(ctx); err != nil {
 			t.say(timeline.Line{Subject: "demo", Name: "watch", State: "failed", Detail: err.Error(), Tone: timeline.Bad})
 		}
@@ -98,7 +96,7 @@ func newWorld(ctx context.Context, config *rest.Config, t *teller) (*world, erro
 	return w, nil
 }
 
-// handler tells each change of an object and wakes whoever waits for one.
+// handler prints each change of an object and wakes all waits.
 func (w *world) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    w.observe,
@@ -136,13 +134,13 @@ func (w *world) gone(seen any) {
 	w.wake()
 }
 
-// ofStory leaves out the leases of nodes and of the control plane itself.
+// ofStory excludes the Leases of nodes and of the control plane.
 func ofStory(object client.Object) bool {
 	_, lease := object.(*coordinationv1.Lease)
 	return !lease || object.GetName() == leaseName
 }
 
-// wake wakes all who wait; the caller holds the lock.
+// wake wakes all waits. The caller holds the lock.
 func (w *world) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -155,7 +153,7 @@ func (w *world) next() <-chan struct{} {
 	return w.changed
 }
 
-// lateError says that what was waited for, a sentence, did not come true in time.
+// lateError is the error of a condition that did not become true in time.
 type lateError struct {
 	what  string
 	limit time.Duration
@@ -165,8 +163,8 @@ func (e *lateError) Error() string {
 	return fmt.Sprintf("waited %s in vain until %s", e.limit, e.what)
 }
 
-// await waits until the condition holds; it looks again whenever a watched object
-// changes. What is not true within limit is a *lateError.
+// await waits until the condition holds. It checks the condition when a watched object changes.
+// After limit it returns a *lateError.
 func (w *world) await(ctx context.Context, what string, limit time.Duration, holds func(context.Context) (bool, error)) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

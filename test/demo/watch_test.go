@@ -60,7 +60,7 @@ func TestWorldAwait(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		limit  time.Duration
-		after  int // looks after which it holds
+		after  int // number of checks after which it holds
 		fail   error
 		cancel bool
 		want   error

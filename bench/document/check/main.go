@@ -1,10 +1,10 @@
-// Command check lists the measurements that are older than the code which they measure.
+// Command check lists the measurements that are older than the measured code.
 //
 //	go run ./bench/document/check [--release]
 //
 // Each part of docs/measurements*.md that has a table states the commit of its figures and the
-// programs that were measured, in a comment. The part is old when a package that one of these
-// programs is built of has changed since, tests left out. With --release, old parts are an error.
+// programs that were measured, in a comment. The part is old if a package of one of these programs
+// has changed since, apart from tests. With --release, old parts are an error.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/chandlery/chandlery/bench/document"
 )
 
-// reports is the folder of what writes reports, and measures nothing.
+// reports is the folder of the code that writes reports. It measures nothing.
 const reports = "bench/document"
 
 var errOld = errors.New("figures are older than the code that they measure: measure again, or remove them")
@@ -81,14 +81,14 @@ func start(ctx context.Context, args []string) error {
 	return nil
 }
 
-// repository is the module in a clone.
+// repository is a clone of the module.
 type repository struct {
 	dir string
-	// packages are the folders of what a program is built of, by program.
+	// packages maps programs to the folders of their packages.
 	packages map[string][]string
 }
 
-// judge returns what to print about a section, and whether its figures are old.
+// judge returns the text about a section and reports whether its figures are old.
 func (r repository) judge(ctx context.Context, section document.Section) (verdict string, isOld bool, err error) {
 	o := section.Origin
 	if o.Commit == "" {
@@ -112,7 +112,7 @@ func (r repository) judge(ctx context.Context, section document.Section) (verdic
 	return "measured at " + id + ", and nothing that it measures has changed", false, nil
 }
 
-// list returns the first of some names, and how many more there are.
+// list returns the first names and the number of the others.
 func list(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -121,8 +121,7 @@ func list(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// changed returns the folders of packages that programs are built of and that have changed since
-// a commit.
+// changed returns the folders of the programs' packages that have changed since a commit.
 func (r repository) changed(ctx context.Context, commit string, programs []string) ([]string, error) {
 	files, err := r.run(ctx, "git", "diff", "--name-only", commit, "--", "*.go", ":!*_test.go")
 	if err != nil {
@@ -144,7 +143,7 @@ func (r repository) changed(ctx context.Context, commit string, programs []strin
 	return slices.Compact(folders), nil
 }
 
-// builtOf returns the folders of the packages of the module that a program is built of.
+// builtOf returns the folders of the module's packages of a program.
 func (r repository) builtOf(ctx context.Context, program string) ([]string, error) {
 	if of, known := r.packages[program]; known {
 		return of, nil

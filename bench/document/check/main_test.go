@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/bench/document"
 )
 
-// clone makes a repository of a module with a program and a package that it imports, and
-// returns a function that writes files and commits them.
+// clone creates a repository of a module with a program and an imported package. It returns a
+// function that writes files and commits them.
 func clone(t *testing.T) (dir string, commit func(files map[string]string) string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"slices"
 )
 
-// Change is a change of a catalog directory by the one process that has its lock.
+// Change is a change of a catalog directory. Only the process with the directory's lock has one.
 type Change struct {
 	dir  string
 	lock *os.File
@@ -23,8 +23,8 @@ type Change struct {
 	texts map[string][]byte
 }
 
-// Begin takes the lock of a directory and, where an earlier change ended in between, restores
-// what was there. Call Close afterwards.
+// Begin takes the lock of a directory. If an earlier change was interrupted, Begin restores the
+// previous files. Call Close afterwards.
 func Begin(ctx context.Context, dir string) (*Change, error) {
 	resolved, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -44,7 +44,7 @@ func Begin(ctx context.Context, dir string) (*Change, error) {
 	return c, nil
 }
 
-// Close releases the lock. What was put and not committed is dropped.
+// Close releases the lock. It discards files that were put and not committed.
 func (c *Change) Close() error {
 	if err := c.lock.Close(); err != nil {
 		return fmt.Errorf("releasing the catalog: %w", err)
@@ -64,10 +64,10 @@ func (c *Change) Read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// errOutside says that a name leads out of the directory.
+// errOutside means that a name points out of the directory.
 var errOutside = errors.New("is not the name of a file below the catalog")
 
-// Put gives a file another content. A file or a folder that is missing is created.
+// Put sets the content of a file. It creates a missing file and its folders.
 func (c *Change) Put(name string, text []byte) error {
 	if !fs.ValidPath(name) || name == "." {
 		return fmt.Errorf("%q %w", name, errOutside)
@@ -83,15 +83,15 @@ func (c *Change) Names() []string { return slices.Sorted(maps.Keys(c.texts)) }
 type step struct {
 	// Target is the path of the file.
 	Target string `json:"target"`
-	// Existed says that there was such a file; its content is kept.
+	// Existed is set if there was such a file. Its old content is kept.
 	Existed bool `json:"existed"`
 	// Digest is the SHA-256 of the new content, in hexadecimal digits.
 	Digest string `json:"digest"`
-	// Folder is the topmost folder that was made for the file; empty for none.
+	// Folder is the topmost folder that was created for the file; empty for none.
 	Folder string `json:"folder,omitempty"`
 }
 
-// The files of a change that is prepared. The first excludes all of them from the catalog.
+// The files of a prepared change. The first excludes all of them from the catalog.
 const (
 	ignoreFile = ".indexignore"
 	planFile   = "plan.json"
@@ -99,8 +99,8 @@ const (
 	oldFile    = "old-%d"
 )
 
-// staging is the folder in which changes are prepared. It is on the file system of the catalog, so
-// that files can be renamed into place.
+// staging returns the folder in which changes are prepared. It is on the file system of the
+// catalog, because files are renamed into place.
 func (c *Change) staging() string { return filepath.Join(c.dir, ".catalog-change") }
 
 // stage creates the folder in which a change is prepared.
@@ -111,7 +111,7 @@ func (c *Change) stage() error {
 	return writeFile(filepath.Join(c.staging(), ignoreFile), []byte("*\n"), 0o644)
 }
 
-// unstage removes the folder, and last the file that excludes the others from the catalog.
+// unstage removes the folder. It removes the file that excludes the others from the catalog last.
 func (c *Change) unstage() error {
 	entries, err := os.ReadDir(c.staging())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +142,7 @@ func (c *Change) Commit() error {
 	if err := c.apply(); err != nil {
 		return errors.Join(fmt.Errorf("changing the catalog: %w", err), c.restore())
 	}
-	// From here on the change stays.
+	// From here on the change is permanent.
 	if err := os.Remove(filepath.Join(c.staging(), planFile)); err != nil {
 		return errors.Join(fmt.Errorf("changing the catalog: %w", err), c.restore())
 	}
@@ -153,7 +153,7 @@ func (c *Change) Commit() error {
 	return nil
 }
 
-// apply prepares all files, notes what will change, and then changes it.
+// apply prepares all files, records the planned steps, and then changes the files.
 func (c *Change) apply() error {
 	names := c.Names()
 	steps := make([]step, len(names))
@@ -181,7 +181,7 @@ func (c *Change) staged(form string, i int) string {
 	return filepath.Join(c.staging(), fmt.Sprintf(form, i))
 }
 
-// prepare writes the new content of a file and keeps the old one.
+// prepare writes the new content of a file to the staging folder and copies the old one.
 func (c *Change) prepare(i int, name string) (step, error) {
 	target := filepath.Join(c.dir, filepath.FromSlash(name))
 	mode := fs.FileMode(0o644)
@@ -201,7 +201,7 @@ func (c *Change) prepare(i int, name string) (step, error) {
 	return s, writeFile(c.staged(newFile, i), c.texts[name], mode)
 }
 
-// digest is the SHA-256 of a content, in hexadecimal digits.
+// digest returns the SHA-256 of a content, in hexadecimal digits.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -221,7 +221,7 @@ func keep(name, to string) (fs.FileMode, error) {
 	return mode, writeFile(to, old, mode)
 }
 
-// missingFolder returns the topmost folder on the way to a file that is not there.
+// missingFolder returns the topmost missing folder on the path of a file.
 func missingFolder(target string) string {
 	missing := ""
 	for dir := filepath.Dir(target); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -254,7 +254,7 @@ func (c *Change) writePlan(steps []step) error {
 	return os.Rename(unfinished, filepath.Join(c.staging(), planFile))
 }
 
-// restore undoes a change that was not finished. Without a plan no file has been changed.
+// restore undoes an interrupted change. Without a plan, no file has been changed.
 func (c *Change) restore() error {
 	text, err := os.ReadFile(filepath.Join(c.staging(), planFile))
 	if errors.Is(err, fs.ErrNotExist) {

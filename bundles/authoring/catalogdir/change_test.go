@@ -86,7 +86,7 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends a change after each of its steps, as a process that is killed would.
+// TestInterrupted interrupts a change after each of its steps, as the end of a killed process would.
 func TestInterrupted(t *testing.T) {
 	for name, stop := range map[string]func(t *testing.T, c *Change){
 		"Prepared": func(t *testing.T, c *Change) {
@@ -141,7 +141,7 @@ func TestInterrupted(t *testing.T) {
 
 func inStaging(name string) bool { return strings.HasPrefix(name, ".catalog-change/") }
 
-// TestEditedSince edits a file after its change was interrupted: the edit is not undone.
+// TestEditedSince edits a file after its change was interrupted and checks that the edit is not undone.
 func TestEditedSince(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -174,7 +174,7 @@ func TestEditedSince(t *testing.T) {
 	}
 }
 
-// TestFails leaves everything as it was when a file cannot be written.
+// TestFails checks that nothing changes if a file cannot be written.
 func TestFails(t *testing.T) {
 	dir := catalog(t)
 	before := snapshot(t, filepath.Dir(dir))
@@ -200,7 +200,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestConcurrent adds a line to one file many times at once.
+// TestConcurrent adds many lines to one file concurrently.
 func TestConcurrent(t *testing.T) {
 	dir := catalog(t)
 	var group errgroup.Group
@@ -227,7 +227,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestWaits ends with its context while another process has the lock.
+// TestWaits checks that Begin ends with its context while another process has the lock.
 func TestWaits(t *testing.T) {
 	dir := catalog(t)
 	begin(t, dir)

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// lock opens a directory. Files cannot be locked here in the same way, so that processes that
-// change one catalog at a time may lose changes.
+// lock opens a directory. It does not lock files on this platform, so processes that change one
+// catalog concurrently may lose changes.
 func lock(_ context.Context, dir string) (*os.File, error) {
 	file, err := os.Open(dir)
 	if err != nil {

@@ -36,8 +36,7 @@ func (f *File) AddDocument(value any) (*File, error) {
 	return f.checked(text, append(f.values(), wanted))
 }
 
-// Append returns the file with one more element at the end of a list. A list that is missing
-// is created.
+// Append returns the file with one more element at the end of a list. It creates a missing list.
 func (f *File) Append(document int, path Path, value any) (*File, error) {
 	wanted, err := plain(value)
 	if err != nil {
@@ -55,7 +54,7 @@ func (f *File) Append(document int, path Path, value any) (*File, error) {
 	}, edit{append: true, path: path, value: value})
 }
 
-// Set returns the file with another value at a path, whose last field may be missing.
+// Set returns the file with a new value at a path, whose last field may be missing.
 func (f *File) Set(document int, path Path, value any) (*File, error) {
 	wanted, err := plain(value)
 	if err != nil {
@@ -64,17 +63,16 @@ func (f *File) Set(document int, path Path, value any) (*File, error) {
 	return f.change(document, path, func(any, bool) (any, error) { return wanted, nil }, edit{path: path, value: value})
 }
 
-// edit is what to do with the text of a document.
+// edit is a change to the text of a document.
 type edit struct {
-	// append adds the value to the list at the path; otherwise the value takes the place of
-	// the one there.
+	// append adds the value to the list at the path. Otherwise the value replaces the one at the path.
 	append bool
 	path   Path
 	value  any
 }
 
-// change applies an edit to the text of a document, and checks that its value becomes what
-// result makes of the value at the path.
+// change applies an edit to the text of a document. It checks that the value at the path becomes
+// what result returns for it.
 func (f *File) change(number int, path Path, result func(before any, found bool) (any, error), e edit) (*File, error) {
 	d := f.documents[number]
 	wanted, err := replaced(d.value, path, result)
@@ -99,7 +97,7 @@ func (f *File) change(number int, path Path, result func(before any, found bool)
 	return nil, fmt.Errorf("changing %s: %w", path, lastErr)
 }
 
-// editors returns the ways to edit a document, the one that leaves most as it is first.
+// editors returns the ways to edit a document, the one that preserves most of the text first.
 func (f *File) editors() []func([]byte, edit) ([]byte, error) {
 	if f.isJSON {
 		return []func([]byte, edit) ([]byte, error){editJSON}
@@ -115,7 +113,7 @@ func (f *File) values() []any {
 	return values
 }
 
-// checked parses a changed text, whose documents have to be those values.
+// checked parses a changed text and checks that its documents are the wanted values.
 func (f *File) checked(text []byte, wanted []any) (*File, error) {
 	changed, err := Parse(text)
 	if err != nil {
@@ -127,7 +125,7 @@ func (f *File) checked(text []byte, wanted []any) (*File, error) {
 	return changed, nil
 }
 
-// replaced returns a value in which result has made another of the value at a path.
+// replaced returns a value in which result has replaced the value at a path.
 func replaced(value any, path Path, result func(before any, found bool) (any, error)) (any, error) {
 	if len(path) == 0 {
 		return result(value, true)
@@ -169,7 +167,7 @@ func replaced(value any, path Path, result func(before any, found bool) (any, er
 	return out, nil
 }
 
-// plain returns a value as it is decoded.
+// plain returns a value in its decoded form.
 func plain(value any) (any, error) {
 	encoded, err := marshal(value, "", "")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// entry has the fields of a channel's entry.
+// entry has the fields of a channel entry.
 type entry struct {
 	Name     string `json:"name"`
 	Replaces string `json:"replaces,omitempty"`
@@ -202,7 +202,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// FuzzAppend makes sure that a change is made as asked for, or refused.
+// FuzzAppend checks that a change is made as requested or refused.
 func FuzzAppend(f *testing.F) {
 	for _, seed := range []string{
 		"entries:\n- name: v1\n", "{\"entries\":[{}]}", "entries: [a, b] # c\n", "# c\nentries:\n  -\n    name: x\n...\n",
@@ -222,7 +222,7 @@ func FuzzAppend(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Append has compared all values; comments of other lines stay.
+		// Append has compared all values. Comments of other lines must stay.
 		if strings.Count(string(changed.Text()), "\x00") != strings.Count(text, "\x00") {
 			t.Errorf("%q became %q", text, changed.Text())
 		}

@@ -1,7 +1,7 @@
-// Package catalogfile changes the text of catalog files and catalog templates and leaves
-// everything else in them as it is: comments, order and layout. It is pure.
+// Package catalogfile changes the text of catalog files and catalog templates and preserves
+// everything else in them: comments, order and layout. Its functions are pure.
 //
-// Every change is checked: the changed text has to decode to what was asked for. A YAML
-// document whose layout has no place for a change, such as a list in flow style, is encoded
-// as a whole, with its comments.
+// Every change is checked: the changed text must decode to the requested value. If the layout of a
+// YAML document does not permit a change, as with a list in flow style, the whole document is
+// encoded again, with its comments.
 package catalogfile

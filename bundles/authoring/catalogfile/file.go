@@ -19,11 +19,11 @@ type File struct {
 	documents []document
 }
 
-// document is a place in the text of a file.
+// document is the position of a document in a file.
 type document struct {
 	// begin and end are offsets in the text.
 	begin, end int
-	// line is counted from one.
+	// line is the first line, from one.
 	line int
 	// value is the decoded document.
 	value any
@@ -31,12 +31,12 @@ type document struct {
 
 // Object is an object of a catalog in a file.
 type Object struct {
-	// Document counts the documents of the file from zero; Path leads from it to the object.
+	// Document is the index of the document in the file. Path is the path of the object in the document.
 	Document int
 	Path     Path
-	// Line is where the document begins, from one.
+	// Line is the line at which the document begins, from one.
 	Line int
-	// Schema, Package and Name are what the object says about itself.
+	// Schema, Package and Name are fields of the object.
 	Schema, Package, Name string
 	// Fields is the decoded object.
 	Fields map[string]any
@@ -49,24 +49,24 @@ const (
 	SchemaSemver      = "olm.semver"
 )
 
-// SyntaxError says where a text cannot be decoded.
+// SyntaxError is the error of a text that cannot be decoded.
 type SyntaxError struct {
-	// Line of the document that cannot be decoded, from one.
+	// Line is the line of the document that cannot be decoded, from one.
 	Line int
-	// Err says what is wrong.
+	// Err is the cause.
 	Err error
 }
 
-// Error says what is wrong.
+// Error returns the text of the cause.
 func (e *SyntaxError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // New returns an empty file of a format.
 func New(asJSON bool) *File { return &File{isJSON: asJSON} }
 
-// Parse reads the text of a file. The error is a [*SyntaxError].
+// Parse parses the text of a file. The error is a [*SyntaxError].
 func Parse(text []byte) (*File, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		if file, err := parseJSON(text); err == nil {
@@ -141,8 +141,7 @@ func (f *File) Template() string {
 	return ""
 }
 
-// Objects returns the objects of the catalog: the documents of the file, or those that a
-// template lists as entries.
+// Objects returns the objects of the catalog: the documents of the file, or the entries of a template.
 func (f *File) Objects() []Object {
 	var all []Object
 	for i := range f.documents {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// indentJSON is how opm indents JSON.
+// indentJSON is opm's indentation of JSON.
 const indentJSON = "    "
 
 func (f *File) addJSON(value any) ([]byte, error) {
@@ -57,8 +57,8 @@ func editJSON(text []byte, e edit) ([]byte, error) {
 	return replace(text, at, e.value)
 }
 
-// find returns the value at a path. Where the last field is missing it returns the object that
-// lacks it, and that step.
+// find returns the value at a path. If the last field is missing, it returns the object that lacks
+// it and the step.
 func find(text []byte, path Path) (at span, rest Path, err error) {
 	at = span{0, len(text)}
 	for i, step := range path {
@@ -114,7 +114,7 @@ func each(text []byte, at span, visit func(key string, value span)) {
 	}
 }
 
-// space returns where white space ends.
+// space returns the end of white space.
 func space(text []byte, i int) int {
 	for i < len(text) && strings.IndexByte(" \t\r\n", text[i]) >= 0 {
 		i++
@@ -122,7 +122,7 @@ func space(text []byte, i int) int {
 	return i
 }
 
-// skip returns where the value that begins at i ends.
+// skip returns the end of the value that begins at i.
 func skip(text []byte, i int) int {
 	switch text[i] {
 	case '"':
@@ -145,7 +145,7 @@ func skipString(text []byte, i int) int {
 	return i + 1
 }
 
-// skipNested returns where an object or a list ends.
+// skipNested returns the end of an object or a list.
 func skipNested(text []byte, i int) int {
 	for depth := 0; i < len(text); i++ {
 		switch text[i] {
@@ -163,8 +163,8 @@ func skipNested(text []byte, i int) int {
 	return i
 }
 
-// insert adds a value at the end of a list, or with a key at the end of an object, in the
-// layout of what is there.
+// insert adds a value at the end of a list, or with a key at the end of an object. It follows the
+// existing layout.
 func insert(text []byte, at span, key []byte, value any) ([]byte, error) {
 	var last span
 	each(text, at, func(_ string, value span) { last = value })
@@ -186,12 +186,12 @@ func insert(text []byte, at span, key []byte, value any) ([]byte, error) {
 	return slices.Concat(text[:last.end], []byte(","+in.separator), encoded, text[last.end:]), nil
 }
 
-// layout is how the elements of a collection are written.
+// layout is the formatting of a collection's elements.
 type layout struct {
-	// outer and inner are the white space before the collection and its elements; indent is that
-	// of one level, empty for a collection in one line.
+	// outer and inner are the white space before the collection and before its elements. indent is
+	// the indentation of one level, empty for a collection in one line.
 	outer, inner, indent string
-	// separator stands behind a comma.
+	// separator follows a comma.
 	separator string
 }
 
@@ -211,7 +211,7 @@ func layoutOf(text []byte, at, last span) layout {
 	return layout{outer: margin(text, at.end-1), inner: inner, indent: unit(text), separator: "\n" + inner}
 }
 
-// replace puts a value in the place of another.
+// replace replaces a value by another.
 func replace(text []byte, at span, value any) ([]byte, error) {
 	indent := ""
 	if bytes.ContainsRune(text, '\n') {

@@ -16,10 +16,10 @@ type Step struct {
 // Field returns the step to a field of an object.
 func Field(name string) Step { return Step{key: name} }
 
-// Element returns the step to an element of a list, which are counted from zero.
+// Element returns the step to an element of a list. The index counts from zero.
 func Element(index int) Step { return Step{index: index, element: true} }
 
-// Path leads from a document to a value in it.
+// Path is the path from a document to a value in it.
 type Path []Step
 
 // Fields returns the path of fields of those names.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// errLayout says that a document has no place for a change but by encoding it as a whole.
+// errLayout means that a document cannot be changed without encoding it as a whole.
 var errLayout = errors.New("the layout has no place for it")
 
 func (f *File) addYAML(value any) ([]byte, error) {
@@ -40,7 +40,7 @@ func yamlText(value any) ([]byte, error) {
 	return text, nil
 }
 
-// lineEnd returns how the lines of a text end.
+// lineEnd returns the line end of a text.
 func lineEnd(text []byte) string {
 	if i := bytes.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
 		return "\r\n"
@@ -71,7 +71,7 @@ func editYAML(text []byte, e edit) ([]byte, error) {
 	}
 	switch {
 	case node == nil:
-		return nil, errLayout // a field that is missing
+		return nil, errLayout // the field is missing
 	case node.Kind == yamlv3.SequenceNode && node.Style&yamlv3.FlowStyle == 0 && len(node.Content) > 0:
 		item, err := itemLines(e.value, strings.Repeat(" ", node.Column-1), lineEnd(text))
 		if err != nil {
@@ -102,7 +102,7 @@ func withMargin(text []byte, margin, end string) []byte {
 	return withLineEnd(out, end)
 }
 
-// insertLines adds text behind the line of a number from zero.
+// insertLines inserts text after a line. Lines count from zero.
 func insertLines(lines [][]byte, after int, text []byte) []byte {
 	before := bytes.Join(lines[:after+1], nil)
 	if len(before) > 0 && before[len(before)-1] != '\n' {
@@ -111,9 +111,8 @@ func insertLines(lines [][]byte, after int, text []byte) []byte {
 	return slices.Concat(before, text, bytes.Join(lines[after+1:], nil))
 }
 
-// lastLine returns the last line of the collection in block style that begins on a line, and
-// whose elements have that indentation. A list ends before a line of the same indentation
-// without a dash.
+// lastLine returns the last line of a collection in block style that begins on a line and has
+// elements with an indentation. A list ends before a line of the same indentation without a dash.
 func lastLine(lines [][]byte, first, indent int, isList bool) int {
 	last := first
 	for i := first + 1; i < len(lines); i++ {
@@ -139,7 +138,7 @@ func isItem(line []byte) bool {
 	return len(line) == 1 && line[0] == '-' || bytes.HasPrefix(line, []byte("- "))
 }
 
-// setLines puts a value in the place of the one behind a key.
+// setLines replaces the value of a key.
 func setLines(lines [][]byte, node, key *yamlv3.Node, e edit, end string) ([]byte, error) {
 	if node == nil || key == nil || node.LineComment != "" || node.FootComment != "" || node.Kind == yamlv3.AliasNode || node.Anchor != "" {
 		return nil, errLayout
@@ -159,7 +158,7 @@ func setLines(lines [][]byte, node, key *yamlv3.Node, e edit, end string) ([]byt
 		}
 	}
 	text := withMargin(value, strings.Repeat(" ", indent), end)
-	// The key may stand behind the dash of a list.
+	// The key may follow the dash of a list.
 	text = slices.Concat(lines[first][:indent], bytes.TrimLeft(text, " "))
 	return slices.Concat(bytes.Join(lines[:first], nil), text, bytes.Join(lines[last+1:], nil)), nil
 }
@@ -174,8 +173,7 @@ func contentEnd(lines [][]byte, first, last int) int {
 	return last
 }
 
-// findNode returns the node at a path, nil when its last field is missing, and the key that it
-// stands behind.
+// findNode returns the node at a path and its key. The node is nil if the last field of the path is missing.
 func findNode(node *yamlv3.Node, path Path) (found, key *yamlv3.Node, err error) {
 	for i, step := range path {
 		if node.Kind == yamlv3.AliasNode {

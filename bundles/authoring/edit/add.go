@@ -14,19 +14,18 @@ import (
 	"github.com/chandlery/chandlery/bundles/authoring/catalogfile"
 )
 
-// Addition says which bundles to add, and where.
+// Addition configures [Files.Add].
 type Addition struct {
-	// Bundles are of one package. Those with several are added from the lowest version on.
+	// Bundles belong to one package. They are added in the order of their versions.
 	Bundles []declcfg.Bundle
-	// References are the images of the bundles by their names, for templates.
+	// References maps the names of the bundles to their images, for templates.
 	References map[string]string
 	// Channels are the names of the channels; at least one.
 	Channels []string
-	// Edges lead to the new bundle, which is the only one then. Where there are none, those
-	// count that the ClusterServiceVersion names, else the bundle replaces the head.
+	// Edges lead to the new bundle, which must then be the only one. Without edges, the edges in
+	// the ClusterServiceVersion apply. If it has none, the bundle replaces the head.
 	Edges Edges
-	// CreateChannels creates channels that are missing; without it only the default channel
-	// is created.
+	// CreateChannels creates missing channels. Without it, only the default channel is created.
 	CreateChannels bool
 }
 
@@ -119,8 +118,8 @@ func withEntry(a *Addition, b *declcfg.Bundle, cfg *declcfg.DeclarativeConfig, b
 	return &after, checkUpgrade(before, &after, known)
 }
 
-// chooseEdges returns the edges that lead to a bundle: those that were asked for, else those of
-// the bundle itself, else one from the head of the channel.
+// chooseEdges returns the edges that lead to a bundle: the requested ones, else those in its
+// ClusterServiceVersion, else one from the head of the channel.
 func chooseEdges(a *Addition, b *declcfg.Bundle, ch *declcfg.Channel) (Edges, error) {
 	if !a.Edges.isZero() {
 		return a.Edges, checkRange(a.Edges.SkipRange)
@@ -149,7 +148,7 @@ func checkRange(text string) error {
 	return nil
 }
 
-// addObject adds the bundle itself, unless it is there.
+// addObject adds the bundle object, unless it exists.
 func (f *Files) addObject(a *Addition, b *declcfg.Bundle, cfg *declcfg.DeclarativeConfig) error {
 	if name, schema := f.Template(); schema == catalogfile.SchemaBasic {
 		reference := a.References[b.Name]
@@ -170,7 +169,7 @@ func (f *Files) addObject(a *Addition, b *declcfg.Bundle, cfg *declcfg.Declarati
 	return f.add(file, like, b)
 }
 
-// same reports whether two bundles are written alike.
+// same reports whether two bundles have the same text.
 func same(a, b *declcfg.Bundle) bool {
 	var values [2]any
 	for i, bundle := range []*declcfg.Bundle{a, b} {
@@ -182,7 +181,7 @@ func same(a, b *declcfg.Bundle) bool {
 	return reflect.DeepEqual(values[0], values[1])
 }
 
-// addToSemver adds images to the lists of a semver template, whose names are those of channels.
+// addToSemver adds images to the lists of a semver template. The lists are named after channels.
 func (f *Files) addToSemver(name string, a *Addition) error {
 	for _, channel := range a.Channels {
 		list, known := semverList(channel)

@@ -15,8 +15,8 @@ var (
 	errGenerated = errors.New("the objects of a semver template are generated")
 )
 
-// Deprecate says why something of the package should no longer be used: the package, a channel
-// or a bundle. An earlier message is replaced. The error is [bundles.Problems].
+// Deprecate sets the deprecation message of the package, a channel or a bundle. It replaces an
+// earlier message. The error is [bundles.Problems].
 func (f *Files) Deprecate(reference declcfg.PackageScopedReference, message string) error {
 	_, template := f.Template()
 	switch {
@@ -55,8 +55,8 @@ func (f *Files) Deprecate(reference declcfg.PackageScopedReference, message stri
 	return f.appendTo(&at, "entries", entry)
 }
 
-// checkReference reports what the package does not have. The bundles of a basic template are
-// known by the entries of channels.
+// checkReference returns an error for a reference to something that the package lacks. A basic
+// template names its bundles only in channel entries.
 func (f *Files) checkReference(reference declcfg.PackageScopedReference, template string) error {
 	cfg, err := f.Package()
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package edit decides how the files of a catalog, or a template, change when a bundle is
-// added or something is deprecated, and changes their texts. It is pure: texts in, texts out.
+// Package edit changes the files of a catalog or a template when a bundle is added or something is
+// deprecated. Its functions are pure: they take texts and return texts.
 package edit

@@ -16,9 +16,9 @@ import (
 
 // Edges are the upgrades that lead to a bundle.
 type Edges struct {
-	// Replaces names the bundle that the new one upgrades from; empty for none.
+	// Replaces is the name of the bundle that the new one upgrades from; empty for none.
 	Replaces string
-	// Skips names bundles that the upgrade to the new one passes over.
+	// Skips are the names of bundles that the upgrade to the new one passes over.
 	Skips []string
 	// SkipRange is a range of versions that the new one may be installed over.
 	SkipRange string
@@ -74,8 +74,8 @@ func versionOf(b *declcfg.Bundle) (semver.Version, bool) {
 	return read.Version, true
 }
 
-// checkUpgrade reports what keeps installed versions from an upgrade when a channel changes.
-// Versions that are not known count as outside of all ranges.
+// checkUpgrade returns an error if a change of a channel leaves installed versions without an
+// upgrade. An unknown version counts as outside all ranges.
 func checkUpgrade(before, after *declcfg.Channel, known map[string]semver.Version) error {
 	changed := graph(after)
 	if err := changed.CheckGraph(); err != nil {
@@ -118,7 +118,7 @@ func reaches(ch *bundles.Channel, from, head string, known map[string]semver.Ver
 	return false
 }
 
-// refusal is a change that must not be made, and what to do instead.
+// refusal is the error for a change that must not be made, with a remedy.
 type refusal struct {
 	err    error
 	remedy string
@@ -140,7 +140,7 @@ func explain(err error) error {
 	return &refusal{err: err, remedy: remedy}
 }
 
-// checkOrder reports an upgrade to a lower version.
+// checkOrder returns an error for an upgrade to a lower version.
 func checkOrder(added *declcfg.Bundle, e *Edges, known map[string]semver.Version) error {
 	version, ok := versionOf(added)
 	replaced, known2 := known[e.Replaces]

@@ -238,7 +238,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// TestStranded changes a channel in which c replaces b, which replaces a.
+// TestStranded changes a channel in which c replaces b, and b replaces a.
 func TestStranded(t *testing.T) {
 	t.Parallel()
 	entries := []declcfg.ChannelEntry{{Name: "a"}, {Name: "b", Replaces: "a"}, {Name: "c", Replaces: "b"}}
@@ -309,7 +309,7 @@ func TestDeprecate(t *testing.T) {
 	}
 }
 
-// TestValidate reports the place of what is wrong.
+// TestValidate checks that Validate reports the positions of problems.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	f := files(t, map[string]string{"c.yaml": strings.Replace(lantern, "defaultChannel: stable", "defaultChannel: fast", 1)})
@@ -319,7 +319,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// FuzzAdd makes sure that a catalog stays one that can be read.
+// FuzzAdd checks that a changed catalog is still readable.
 func FuzzAdd(f *testing.F) {
 	f.Add(lantern)
 	encoded, err := json.Marshal(map[string]any{"schema": "olm.package", "name": "lantern", "defaultChannel": "stable"})

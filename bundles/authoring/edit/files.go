@@ -17,15 +17,14 @@ import (
 	"github.com/chandlery/chandlery/bundles/fbc"
 )
 
-// Files are the files that hold the objects of one package, or one template.
+// Files holds the files of one package, or one template.
 type Files struct {
 	pkg     string
 	files   map[string]*catalogfile.File
 	changed map[string]bool
 }
 
-// NewFiles reads the texts of files, by their names, which hold the objects of a package. The
-// error is [bundles.Problems].
+// NewFiles parses the files of a package. texts maps file names to texts. The error is [bundles.Problems].
 func NewFiles(pkg string, texts map[string][]byte) (*Files, error) {
 	f := &Files{pkg: pkg, files: map[string]*catalogfile.File{}, changed: map[string]bool{}}
 	var problems bundles.Problems
@@ -69,7 +68,7 @@ type place struct {
 	file string
 }
 
-// origin returns where the object stands, for messages.
+// origin returns the position of the object, for messages.
 func (p *place) origin() string { return bundles.Origin{File: p.file, Line: p.Line}.String() }
 
 // objects returns the objects of the package, file by file.
@@ -144,14 +143,14 @@ func (f *Files) appendTo(at *place, field string, value any) error {
 	return f.put(at.file, file, err)
 }
 
-// set gives a value in an object another content.
+// set replaces the value at a path in an object.
 func (f *Files) set(at *place, within catalogfile.Path, value any) error {
 	file, err := f.files[at.file].Set(at.Document, at.Path.Then(within...), value)
 	return f.put(at.file, file, err)
 }
 
-// add adds an object to a file, or to the entries of a template. A file that is missing is
-// created in the format of another.
+// add adds an object to a file, or to the entries of a template. It creates a missing file in the
+// format of another.
 func (f *Files) add(name, like string, value any) error {
 	file := f.files[name]
 	if file == nil {
@@ -177,8 +176,8 @@ func (f *Files) put(name string, file *catalogfile.File, err error) error {
 	return nil
 }
 
-// home returns the file for more objects of a schema: the one that holds the last of them, else
-// the one that holds the package.
+// home returns the file for further objects of a schema: the file with the last of them, else the
+// file with the package.
 func (f *Files) home(schema string) (string, bool) {
 	home, found := "", false
 	for _, at := range f.objects() {
@@ -189,8 +188,7 @@ func (f *Files) home(schema string) (string, bool) {
 	return home, found
 }
 
-// bundleFile returns the file for a new bundle. Where every bundle has a file of its own the
-// new one gets one, too.
+// bundleFile returns the file for a new bundle. If every bundle has its own file, the new one gets its own, too.
 func (f *Files) bundleFile(name string) (file, like string) {
 	count := map[string]int{}
 	bundle := ""
@@ -212,7 +210,7 @@ func (f *Files) bundleFile(name string) (file, like string) {
 	return path.Join(path.Dir(bundle), name+path.Ext(bundle)), bundle
 }
 
-// Validate reports everything that is wrong with the package as it is in the files now.
+// Validate returns all problems of the package in its current files.
 func (f *Files) Validate(ctx context.Context) error {
 	root, err := f.archive()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package graph draws the upgrade graphs of catalogs that have been rendered.
+// Package graph draws the upgrade graphs of rendered catalogs.
 package graph
 
 import (
@@ -25,7 +25,7 @@ func Forms() []string { return []string{Mermaid, SVG} }
 
 var errPackages = errors.New("a graph shows one package")
 
-// Draw returns the upgrade graph of the one package of a source.
+// Draw returns the upgrade graph of the only package of a source.
 func Draw(ctx context.Context, form string, source render.Source) (string, error) {
 	catalog, err := Outline(ctx, source)
 	if err != nil {
@@ -40,7 +40,7 @@ func Draw(ctx context.Context, form string, source render.Source) (string, error
 	return drawing.Mermaid(catalog.Packages[0]), nil
 }
 
-// Outline returns the outline of a source, which has to be a valid catalog.
+// Outline returns the outline of a source, which must be a valid catalog.
 func Outline(ctx context.Context, source render.Source) (*outline.Catalog, error) {
 	var text bytes.Buffer
 	w := zip.NewWriter(&text)

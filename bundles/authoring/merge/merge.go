@@ -1,5 +1,6 @@
-// Package merge makes one catalog of several. Objects that several catalogs have alike are kept
-// once; channels and deprecations are joined entry by entry; what differs is a conflict.
+// Package merge merges several catalogs into one. Objects that several catalogs have in the same
+// form are kept once. Channels and deprecations are merged entry by entry. Differences are
+// conflicts.
 package merge
 
 import (
@@ -16,12 +17,12 @@ import (
 )
 
 // Sources returns a source of everything that the sources hold. Its error for a package is
-// [bundles.Problems] when they differ in an object of it.
+// [bundles.Problems] if they differ in an object of the package.
 func Sources(sources ...render.Source) render.Source {
 	return render.Changed(render.Joined(sources...), Package)
 }
 
-// Package joins the objects of a package that come from several catalogs.
+// Package merges the objects of a package from several catalogs.
 func Package(cfg *declcfg.DeclarativeConfig) error {
 	var m merger
 	cfg.Packages = unique(&m, cfg.Packages, func(p *declcfg.Package) object { return object{pkg: p.Name, kind: p.Schema} })
@@ -37,7 +38,7 @@ type object struct{ pkg, kind, name string }
 
 type merger struct{ problems bundles.Problems }
 
-// conflict notes that catalogs differ in an object.
+// conflict records that catalogs differ in an object.
 func (m *merger) conflict(o object, what string) {
 	p := bundles.Problem{
 		Package: o.pkg, Message: "the catalogs differ in " + what,
@@ -137,7 +138,7 @@ func joined[T any](a, b []T, name func(T) string, differ func(string)) []T {
 	return out
 }
 
-// others keeps each object of other schemas once; they have no identity of their own.
+// others keeps each object of other schemas once. Such objects have no identity.
 func (*merger) others(all []declcfg.Meta) []declcfg.Meta {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(o declcfg.Meta) bool {
@@ -148,7 +149,7 @@ func (*merger) others(all []declcfg.Meta) []declcfg.Meta {
 	})
 }
 
-// Check reads everything that a source holds and reports what is wrong with it as a catalog.
+// Check reads everything that a source holds and returns the problems of the catalog.
 func Check(ctx context.Context, source render.Source) error {
 	cfg, err := render.All(ctx, source)
 	if err != nil {

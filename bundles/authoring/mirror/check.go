@@ -8,23 +8,21 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 )
 
-// Missing is an image that a mirror lacks, or that the mirror could not be asked for.
+// Missing is an image that a mirror lacks or that could not be checked.
 type Missing struct {
-	// Image is the reference as the catalog has it, Mirrored where the mirror should have it.
+	// Image is the reference in the catalog. Mirrored is the expected reference in the mirror.
 	Image    string `json:"image"`
 	Mirrored string `json:"mirrored"`
-	// Reason is what keeps the image from being there; [image.ReasonNotFound] when the mirror
-	// lacks it.
+	// Reason is the reason why the image could not be found; [image.ReasonNotFound] if the mirror lacks it.
 	Reason image.Reason `json:"reason"`
-	// Message says what the mirror answered.
+	// Message is the answer of the mirror.
 	Message string `json:"message"`
 }
 
-// parallelChecks bounds how many images a mirror is asked for at a time.
+// parallelChecks is the number of concurrent requests to a mirror.
 const parallelChecks = 8
 
-// Check asks a mirror for all images and returns those that it does not have, in the order of
-// the images.
+// Check looks for all images in a mirror and returns the missing ones, in the order of the images.
 func Check(ctx context.Context, client *image.Client, images []Image, mirror string) ([]Missing, error) {
 	answers := make([]*Missing, len(images))
 	group, ctx := errgroup.WithContext(ctx)

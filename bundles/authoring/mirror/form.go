@@ -14,7 +14,7 @@ import (
 const (
 	// Lines has a reference on each line.
 	Lines = "list"
-	// JSON has all that is known of the images.
+	// JSON has all fields of the images.
 	JSON = "json"
 	// Skopeo is the input of "skopeo sync --src yaml".
 	Skopeo = "skopeo"
@@ -32,8 +32,8 @@ var (
 	errNoTarget = errors.New("a mapping needs the mirror that images go to; name it with --mirror")
 )
 
-// Format returns a list of images in a form. The mirror is where images go to; it may be empty
-// for all forms but [Mapping].
+// Format returns a list of images in a form. mirror is the destination of the images; it may be
+// empty for all forms but [Mapping].
 func Format(form string, images []Image, mirror string) (string, error) {
 	switch form {
 	case Lines:
@@ -69,8 +69,8 @@ func lines(images []Image, line func(*Image) (string, error)) (string, error) {
 	return text.String(), nil
 }
 
-// Mirrored returns where a mirror has an image: at the same path below HOST or HOST/PREFIX, with
-// the same digest, or the same tag where there is no digest.
+// Mirrored returns the reference of an image in a mirror: the same path below HOST or HOST/PREFIX,
+// with the same digest, or with the same tag if there is no digest.
 func Mirrored(image, mirror string) (string, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -79,7 +79,7 @@ func Mirrored(image, mirror string) (string, error) {
 	return strings.TrimSuffix(mirror, "/") + "/" + reference.Path(named) + version(reference.TagNameOnly(named)), nil
 }
 
-// version returns the digest of a reference, else its tag, as they stand behind the name.
+// version returns the digest of a reference, else its tag, with the separator before it.
 func version(named reference.Named) string {
 	if digested, ok := named.(reference.Digested); ok {
 		return "@" + digested.Digest().String()

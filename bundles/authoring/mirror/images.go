@@ -1,5 +1,5 @@
-// Package mirror lists the images that a catalog needs, in the forms that tools for mirrors
-// read, and asks a mirror which of them it lacks.
+// Package mirror lists the images that a catalog needs, in the input formats of mirroring tools,
+// and checks which of them a mirror lacks.
 package mirror
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/authoring/render"
 )
 
-// Kind is what an image is for.
+// Kind is the purpose of an image.
 type Kind string
 
 // The kinds of images.
@@ -22,16 +22,16 @@ const (
 
 // Image is an image that a catalog needs.
 type Image struct {
-	// Reference as the catalog has it.
+	// Reference is the reference in the catalog.
 	Reference string `json:"image"`
-	// Kinds are what the image is for, in byte order.
+	// Kinds are the purposes of the image, in byte order.
 	Kinds []Kind `json:"kinds"`
 	// Bundles are the bundles that need the image, as PACKAGE/BUNDLE, in byte order.
 	Bundles []string `json:"bundles,omitempty"`
 }
 
-// List returns the images that a catalog needs, each once, in byte order: those of bundles, those
-// that bundles list as related, and the image of the catalog itself unless that is empty.
+// List returns the images that a catalog needs, each once, in byte order: the images of bundles,
+// their related images, and the image of the catalog itself unless it is empty.
 func List(ctx context.Context, catalog string, source render.Source) ([]Image, error) {
 	found := map[string]*Image{}
 	add := func(reference string, kind Kind, bundle string) {

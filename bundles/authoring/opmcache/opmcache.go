@@ -1,4 +1,4 @@
-// Package opmcache makes the cache from which "opm serve" serves a catalog without reading it.
+// Package opmcache creates the cache from which "opm serve" serves a catalog without reading the catalog.
 package opmcache
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus" //nolint:depguard // operator-registry logs to it
 )
 
-// Create fills a directory, which is created, with the cache of the catalog in another directory.
+// Create creates a directory and fills it with the cache of the catalog in another directory.
 func Create(ctx context.Context, dir, catalog string) (err error) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -1,5 +1,5 @@
-// Package prune makes a catalog of the part of another one that a selection keeps. Only what is
-// kept is decoded in full; its objects keep all their fields.
+// Package prune returns the part of a catalog that a selection keeps. It decodes only the kept
+// objects in full. They retain all their fields.
 package prune
 
 import (
@@ -33,13 +33,13 @@ func Select(ctx context.Context, from *render.Directory, wanted *selection.Selec
 	return &Pruned{from: from, selected: selected}, nil
 }
 
-// Selected returns what was selected.
+// Selected returns the selection's result.
 func (p *Pruned) Selected() *selection.Selected { return p.selected }
 
-// Packages returns the names of the packages that are kept.
+// Packages returns the names of the kept packages.
 func (p *Pruned) Packages() []string { return p.selected.Packages() }
 
-// Package returns what is kept of a package.
+// Package returns the kept objects of a package.
 func (p *Pruned) Package(ctx context.Context, name string) (*declcfg.DeclarativeConfig, error) {
 	if name == "" {
 		return p.from.Package(ctx, name) //nolint:wrapcheck // names the package
@@ -68,7 +68,7 @@ func (p *Pruned) Package(ctx context.Context, name string) (*declcfg.Declarative
 	return cfg, nil
 }
 
-// reduce leaves of a package's objects what is kept.
+// reduce removes the objects of a package that are not kept.
 func reduce(cfg *declcfg.DeclarativeConfig, kept *selection.Kept) {
 	for i := range cfg.Packages {
 		cfg.Packages[i].DefaultChannel = kept.DefaultChannel

@@ -61,7 +61,7 @@ image: example.com/q:1
 properties: [{type: olm.package, value: {packageName: q, version: 1.0.0}}]
 `
 
-// TestSelect keeps the head of one channel, and all fields of what is kept.
+// TestSelect selects the head of one channel and checks that all its fields are kept.
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	whole, err := render.OpenDirectory(t.Context(), fstest.MapFS{"c.yaml": {Data: []byte(text)}})

@@ -29,8 +29,7 @@ const (
 	metadataDir  = "metadata"
 )
 
-// quiet keeps operator-registry from writing to standard error which optional files a bundle
-// lacks.
+// quiet discards the logs of operator-registry about missing optional files of a bundle.
 var quiet = sync.OnceFunc(func() { logrus.SetOutput(io.Discard) })
 
 // IsBundle reports whether a directory holds a bundle: it has the directories manifests and
@@ -39,14 +38,14 @@ func IsBundle(dir string) bool {
 	return IsDirectory(filepath.Join(dir, manifestsDir)) && IsDirectory(filepath.Join(dir, metadataDir))
 }
 
-// IsDirectory reports whether there is a directory of that name.
+// IsDirectory reports whether a path is a directory.
 func IsDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// ParseImageRef reads a template for the references of bundles that are rendered from
-// directories. It may use {{.Package}}, {{.Name}} and {{.Version}}.
+// ParseImageRef parses a template for the references of bundles that are rendered from directories.
+// It may use {{.Package}}, {{.Name}} and {{.Version}}.
 func ParseImageRef(text string) (*template.Template, error) {
 	parsed, err := template.New("image reference").Option("missingkey=error").Parse(text)
 	if err != nil {
@@ -55,9 +54,9 @@ func ParseImageRef(text string) (*template.Template, error) {
 	return parsed, nil
 }
 
-// Bundle renders the bundle in a directory, which is the content of the image ref if that is
-// not empty. A template gives the image of a bundle without one; it may be nil. A bundle without
-// an image holds its manifests itself.
+// Bundle renders the bundle in a directory. ref is the image of the bundle; if it is empty,
+// imageRef returns the image. imageRef may be nil. A bundle without an image holds its manifests
+// inline.
 func Bundle(dir, ref string, imageRef *template.Template) (*declcfg.Bundle, error) {
 	quiet()
 	if err := checkFiles(filepath.Join(dir, manifestsDir)); err != nil {
@@ -87,13 +86,12 @@ func readBundle(dir, reference string) (*registry.Bundle, error) {
 	return input.Bundle, nil
 }
 
-// bundleProblem names a bundle that cannot be rendered.
+// bundleProblem returns the problem of a bundle that cannot be rendered.
 func bundleProblem(dir string, err error) error {
 	return bundles.Problems{{File: dir, Message: err.Error(), Remedy: "correct the bundle's manifests or its metadata/annotations.yaml"}}
 }
 
-// checkFiles reports manifests that operator-registry would leave out because it cannot decode
-// them.
+// checkFiles returns an error for manifests that operator-registry would omit because it cannot decode them.
 func checkFiles(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -144,7 +142,7 @@ func execute(t *template.Template, b *registry.Bundle) (string, error) {
 	return text.String(), nil
 }
 
-// convert returns a bundle as a catalog has it.
+// convert converts a bundle to the form in catalogs.
 func convert(b *registry.Bundle) (*declcfg.Bundle, error) {
 	objects, properties, err := registry.ObjectsAndPropertiesFromBundle(b)
 	if err != nil {
@@ -171,11 +169,11 @@ func convert(b *registry.Bundle) (*declcfg.Bundle, error) {
 	return out, nil
 }
 
-// errNoPackage says that a bundle does not name its package.
+// errNoPackage means that a bundle does not name its package.
 var errNoPackage = errors.New("metadata/annotations.yaml does not name the package; set operators.operatorframework.io.bundle.package.v1")
 
-// relatedImages returns the images of a bundle: those that its ClusterServiceVersion lists as
-// related, those of its Deployments, and its own.
+// relatedImages returns the images of a bundle: the related images of its ClusterServiceVersion,
+// the images of its Deployments, and its own image.
 func relatedImages(b *registry.Bundle) ([]declcfg.RelatedImage, error) {
 	if b.Package == "" {
 		return nil, errNoPackage

@@ -1,7 +1,6 @@
-// Package render turns what a reference names (a bundle or a catalog, as a directory or an
-// image) into file-based catalog objects, as types of operator-registry's alpha/declcfg, and
-// writes them in one order: the same content gives the same text.
+// Package render turns the content of references into file-based catalog objects. A reference names
+// a bundle or a catalog, as a directory or an image. The objects are types of operator-registry's
+// alpha/declcfg. They are written in one order: the same content produces the same text.
 //
-// A catalog directory is read and written package by package, so that memory is bounded by
-// its largest packages.
+// A catalog directory is read and written package by package, so its largest packages bound the memory.
 package render

@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// WriteDirectory writes a source to a directory, a file for each package: PACKAGE/catalog.json
-// or PACKAGE/catalog.yaml. The directory must not exist, or be empty; it appears when it is
+// WriteDirectory writes a source to a directory, with a file for each package: PACKAGE/catalog.json
+// or PACKAGE/catalog.yaml. The directory must not exist or must be empty. It appears after it is
 // complete.
 func WriteDirectory(ctx context.Context, dir string, format Format, source Source) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func WriteDirectory(ctx context.Context, dir string, format Format, source Sourc
 	if err := os.Chmod(unfinished, 0o755); err != nil { //nolint:gosec // catalogs are there to be read
 		return fmt.Errorf("creating the catalog: %w", err)
 	}
-	// An empty directory gives way to another one.
+	// The rename replaces an empty directory.
 	if err := os.Rename(unfinished, dir); err != nil {
 		return fmt.Errorf("creating the catalog: %w", err)
 	}

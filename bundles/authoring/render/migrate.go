@@ -13,15 +13,15 @@ import (
 // NoMigration is the level that changes nothing.
 const NoMigration = migrations.NoMigrations
 
-// CSVMetadata is the level that replaces manifests in catalogs, of bundles that have an image,
-// by what clients need to know of them.
+// CSVMetadata is the level that replaces the manifests of bundles that have an image by the
+// metadata that clients need.
 const CSVMetadata = "bundle-object-to-csv-metadata"
 
 // MigrationLevels returns the names of all levels.
 func MigrationLevels() []string { return []string{NoMigration, CSVMetadata, migrations.AllMigrations} }
 
-// Migrated returns a source whose objects are converted to newer forms, up to a level that
-// operator-registry's alpha/action/migrations names. The level none changes nothing.
+// Migrated returns a source whose objects are converted to newer forms, up to a level of
+// operator-registry's alpha/action/migrations. The level none changes nothing.
 func Migrated(source Source, level string) (Source, error) {
 	if level == "" || level == NoMigration {
 		return source, nil
@@ -41,8 +41,7 @@ func Migrated(source Source, level string) (Source, error) {
 	}), nil
 }
 
-// LoadManifests decodes the manifests that bundles hold, which migrations and the verdict of declcfg
-// read.
+// LoadManifests decodes the inline manifests of bundles. Migrations and the validation of declcfg read them.
 func LoadManifests(cfg *declcfg.DeclarativeConfig) error {
 	for i := range cfg.Bundles {
 		b := &cfg.Bundles[i]

@@ -15,32 +15,31 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 )
 
-// ImagePrefix may stand before the reference of an image, to tell it from a directory.
+// ImagePrefix marks a reference as an image, which may otherwise look like a directory.
 const ImagePrefix = "oci:"
 
-// Labels of images, which say what an image holds.
+// Labels that describe the content of an image.
 const (
 	labelCatalog  = "operators.operatorframework.io.index.configs.v1"
 	labelDatabase = "operators.operatorframework.io.index.database.v1"
 	labelPackage  = "operators.operatorframework.io.bundle.package.v1"
 )
 
-// Opener reads what references name. The directories that images are extracted to stay until
+// Opener reads the content of references. It extracts images to directories, which exist until
 // Close. It is not safe for concurrent use.
 type Opener struct {
-	// Client reads images.
+	// Client pulls images.
 	Client *image.Client
-	// ImageRef gives the image of a bundle that is read from a directory; nil for none.
+	// ImageRef returns the image of a bundle that is read from a directory; nil for none.
 	ImageRef *template.Template
-	// Pulling is called before an image is read; it returns what to call afterwards. Nil for
-	// nothing.
+	// Pulling is called before an image is pulled. It returns a function to call afterwards. Nil for nothing.
 	Pulling func(reference string) (done func())
 
 	scratch string
 	opened  []*Directory
 }
 
-// Close removes what was extracted.
+// Close removes the extracted images.
 func (o *Opener) Close() error {
 	var errs []error
 	for _, d := range o.opened {
@@ -54,8 +53,8 @@ func (o *Opener) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open reads the bundle or the catalog that a reference names: a directory, or an image with
-// or without [ImagePrefix]. The error holds [bundles.Problems] when the content is invalid.
+// Open reads the bundle or the catalog of a reference: a directory, or an image with or without
+// [ImagePrefix]. The error holds [bundles.Problems] when the content is invalid.
 func (o *Opener) Open(ctx context.Context, reference string) (Source, error) {
 	named, isImage := strings.CutPrefix(reference, ImagePrefix)
 	if isImage {
@@ -78,7 +77,7 @@ func (o *Opener) Open(ctx context.Context, reference string) (Source, error) {
 	return o.image(ctx, reference)
 }
 
-// cause returns what is wrong with a path, without the path.
+// cause returns the cause of a path error, without the path.
 func cause(err error) error {
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
 		return wrong.Err
@@ -92,8 +91,7 @@ func isLikeImage(reference string) bool {
 	return ok && rest != "" && !strings.HasPrefix(host, ".") && strings.ContainsAny(host, ".:") && image.IsReference(reference)
 }
 
-// Bundle reads the one bundle that a reference names, and converts it to newer forms up to a
-// level; see [Migrated].
+// Bundle reads the only bundle of a reference and converts it to newer forms up to a level; see [Migrated].
 func (o *Opener) Bundle(ctx context.Context, reference, level string) (*declcfg.Bundle, error) {
 	if IsDirectory(reference) && !IsBundle(reference) {
 		return nil, bundles.Problems{{
@@ -144,7 +142,7 @@ func (o *Opener) bundle(dir, reference string) (Source, error) {
 	return NewMemory(&declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{*bundle}}), nil
 }
 
-// located adds a directory to the files that problems name.
+// located adds a directory to the file names in problems.
 func located(dir string, err error) error {
 	if problems, ok := errors.AsType[bundles.Problems](err); ok {
 		return problems.Below(dir)
@@ -152,7 +150,7 @@ func located(dir string, err error) error {
 	return fmt.Errorf("%s: %w", dir, err)
 }
 
-// image extracts an image and reads what it holds.
+// image extracts an image and reads its content.
 func (o *Opener) image(ctx context.Context, reference string) (Source, error) {
 	if o.Pulling != nil {
 		defer o.Pulling(reference)()
@@ -179,13 +177,13 @@ func (o *Opener) image(ctx context.Context, reference string) (Source, error) {
 	return source, nil
 }
 
-// content returns which tree of an image to extract.
+// content returns the tree to extract from an image.
 func content(reference string, labels map[string]string) (image.Tree, error) {
 	switch {
 	case labels[labelCatalog] != "":
 		return image.Catalog(), nil
 	case labels[labelPackage] != "":
-		// A bundle is its manifests and its metadata; such an image holds nothing else.
+		// A bundle image holds nothing but manifests and metadata, so extract everything.
 		return image.Tree{Default: "/"}, nil
 	case labels[labelDatabase] != "":
 		return image.Tree{}, bundles.Problems{{

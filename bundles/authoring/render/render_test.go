@@ -46,8 +46,8 @@ func written(t *testing.T, format Format, source Source) string {
 	return text.String()
 }
 
-// TestWriteLikeDeclcfg compares what is written package by package with what the library writes of
-// the whole catalog.
+// TestWriteLikeDeclcfg compares the output of package-by-package writing with the output of declcfg
+// for the whole catalog.
 func TestWriteLikeDeclcfg(t *testing.T) {
 	t.Parallel()
 	source, err := opener(t).Open(t.Context(), sampleCatalog)
@@ -70,7 +70,7 @@ func TestWriteLikeDeclcfg(t *testing.T) {
 	}
 }
 
-// TestRoundTrip writes a catalog in both formats, to a directory, and reads it again.
+// TestRoundTrip writes a catalog in both formats to a directory and reads it again.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	o := opener(t)
@@ -97,7 +97,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestInterrupted leaves nothing behind.
+// TestInterrupted checks that an interrupted write leaves nothing behind.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	source, err := opener(t).Open(t.Context(), sampleCatalog)
@@ -165,7 +165,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestWrongType names file and line of an object that cannot be decoded.
+// TestWrongType checks that the error names file and line of an object that cannot be decoded.
 func TestWrongType(t *testing.T) {
 	t.Parallel()
 	root := fstest.MapFS{"a.json": {Data: []byte("\n{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":5}\n")}}

@@ -18,11 +18,10 @@ import (
 // Source is a catalog, or a part of one, that can be read package by package. It is safe for
 // concurrent use.
 type Source interface {
-	// Packages returns the names of all packages that objects belong to, in byte order. An
-	// empty name stands for objects that belong to no package.
+	// Packages returns the names of all packages of objects, in byte order. An empty name stands
+	// for objects without a package.
 	Packages() []string
-	// Package returns the objects that belong to a package; none for an unknown one. The
-	// caller may change them.
+	// Package returns the objects of a package; none for an unknown one. The caller may change them.
 	Package(ctx context.Context, name string) (*declcfg.DeclarativeConfig, error)
 }
 
@@ -30,7 +29,7 @@ type Source interface {
 type Directory struct {
 	reader *fbc.Reader
 	names  []string
-	// path of the directory; empty where the files are not the user's, as those of an image.
+	// path is the path of the directory; empty for files that are not the user's, such as files of an image.
 	path string
 }
 
@@ -47,7 +46,7 @@ func OpenDirectory(ctx context.Context, root fs.FS) (*Directory, error) {
 	return &Directory{reader: reader, names: reader.Packages()}, nil
 }
 
-// Close releases what the catalog holds.
+// Close releases the resources of the catalog.
 func (d *Directory) Close() error {
 	if err := d.reader.Close(); err != nil {
 		return fmt.Errorf("closing the catalog: %w", err)
@@ -64,8 +63,8 @@ func (d *Directory) Package(ctx context.Context, name string) (*declcfg.Declarat
 	return d.Some(ctx, name, nil)
 }
 
-// Some reads those objects of a package for which keep returns true; a nil keep keeps all. The
-// other objects are not decoded.
+// Some reads the objects of a package for which keep returns true; a nil keep selects all. It does
+// not decode the other objects.
 func (d *Directory) Some(ctx context.Context, name string, keep func(schema, name string) bool) (*declcfg.DeclarativeConfig, error) {
 	objects, err := d.reader.Objects(ctx, name, keep)
 	if err != nil {
@@ -75,8 +74,8 @@ func (d *Directory) Some(ctx context.Context, name string, keep func(schema, nam
 	return cfg, d.Located(err)
 }
 
-// Located returns an error of reading the catalog with the path of the directory before the files
-// that [bundles.Problems] name. What the catalog's [Directory.Reader] returns has no such path.
+// Located adds the path of the directory to the file names in an error of reading the catalog, if
+// the error is [bundles.Problems]. Errors of the catalog's [Directory.Reader] lack this path.
 func (d *Directory) Located(err error) error {
 	if problems, ok := errors.AsType[bundles.Problems](err); ok && d.path != "" {
 		return problems.Below(d.path)
@@ -123,7 +122,7 @@ func appendTo[T any](to *[]T, text json.RawMessage) error {
 	return nil
 }
 
-// problem names an object that cannot be decoded.
+// problem returns the problem of an object that cannot be decoded.
 func problem(o *fbc.Object, err error) bundles.Problem {
 	p := bundles.Problem{
 		File: o.Origin.String(), Package: o.Package, Message: err.Error(), Remedy: "correct the " + o.Schema + " object",
@@ -212,7 +211,7 @@ func (j joined) Packages() []string {
 	return slices.Compact(names)
 }
 
-// Package returns the objects that the sources have of a package.
+// Package returns the objects of a package in all sources.
 func (j joined) Package(ctx context.Context, name string) (*declcfg.DeclarativeConfig, error) {
 	var cfg declcfg.DeclarativeConfig
 	for _, source := range j {
@@ -225,8 +224,7 @@ func (j joined) Package(ctx context.Context, name string) (*declcfg.DeclarativeC
 	return &cfg, nil
 }
 
-// Changed returns a source whose packages pass through a function, which may change what it is
-// given.
+// Changed returns a source whose packages are passed to a function, which may change them.
 func Changed(source Source, change func(*declcfg.DeclarativeConfig) error) Source {
 	return changed{source, change}
 }
@@ -263,5 +261,5 @@ func All(ctx context.Context, source Source) (*declcfg.DeclarativeConfig, error)
 	return &all, nil
 }
 
-// Reader returns what the catalog is read with.
+// Reader returns the reader of the catalog.
 func (d *Directory) Reader() *fbc.Reader { return d.reader }

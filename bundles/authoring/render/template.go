@@ -16,8 +16,8 @@ import (
 // TemplateTypes returns the names of all types of templates.
 func TemplateTypes() []string { return template.NewRegistry().GetSupportedTypes() }
 
-// Template renders a template, whose bundles the opener reads. An empty type is that which the
-// schema of the template says.
+// Template renders a template. The opener reads its bundles. An empty type selects the type by the
+// template's schema.
 func (o *Opener) Template(ctx context.Context, kind, name string, text io.Reader) (Source, error) {
 	content, err := io.ReadAll(text)
 	if err != nil {
@@ -50,8 +50,8 @@ func choose(kind string, content []byte, renderer template.BundleRenderer) (temp
 	return chosen, err //nolint:wrapcheck // the problem names the template
 }
 
-// templateProblem names a template that cannot be rendered; what is wrong with a bundle names
-// that.
+// templateProblem returns the problem of a template that cannot be rendered. A problem of a bundle
+// names the bundle.
 func templateProblem(name string, err error) error {
 	if errors.As(err, new(bundles.Problems)) {
 		return fmt.Errorf("rendering the template %s: %w", name, err)

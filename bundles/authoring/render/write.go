@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Format is how a catalog is written.
+// Format is the format of a catalog.
 type Format string
 
 // The formats of file-based catalogs.
@@ -43,10 +43,9 @@ func (f Format) Encode(cfg *declcfg.DeclarativeConfig) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Write writes a source to out: packages in byte order of their names, within a package the
-// package, channels, bundles and other objects in that order, each in byte order of their
-// names, and last the objects that belong to no package. Packages are decoded and encoded in
-// parallel, a few at a time.
+// Write writes a source to out. Packages are in byte order of their names. A package has the
+// package object, channels, bundles and other objects, each in byte order of their names. Objects
+// without a package come last. A few packages are decoded and encoded in parallel.
 func Write(ctx context.Context, out io.Writer, format Format, source Source) error {
 	return EachText(ctx, format, source, func(_ string, text []byte) error {
 		if _, err := out.Write(text); err != nil {
@@ -67,7 +66,7 @@ func EachText(ctx context.Context, format Format, source Source, visit func(name
 	queue := make(chan encoded, workers)
 	group.Go(func() error {
 		defer close(queue)
-		// As many packages are in work as the queue has room for.
+		// The queue bounds the number of packages in progress.
 		for _, name := range inOrder(source.Packages()) {
 			next := encoded{name, make(chan []byte, 1)}
 			select {
@@ -110,7 +109,7 @@ func encode(ctx context.Context, format Format, source Source, name string) ([]b
 	return format.Encode(cfg)
 }
 
-// inOrder moves the name of objects without a package to the end.
+// inOrder moves the empty name, of objects without a package, to the end.
 func inOrder(names []string) []string {
 	if i := slices.Index(names, ""); i >= 0 {
 		return append(slices.Delete(slices.Clone(names), i, i+1), "")
@@ -118,8 +117,8 @@ func inOrder(names []string) []string {
 	return names
 }
 
-// arrange brings everything whose order has no meaning into one order, as opm does: related
-// images by reference, properties with manifests behind the others, and objects by name.
+// arrange sorts everything whose order has no meaning, as opm does: related images by reference,
+// properties with manifests after the others, and objects by name.
 func arrange(cfg *declcfg.DeclarativeConfig) {
 	byName := func(a, b *declcfg.Bundle) int { return cmp.Compare(a.Name, b.Name) }
 	slices.SortStableFunc(cfg.Bundles, func(a, b declcfg.Bundle) int { return byName(&a, &b) })
@@ -136,7 +135,7 @@ func arrange(cfg *declcfg.DeclarativeConfig) {
 	}
 }
 
-// weight is one for properties with manifests, which are large, and zero for others.
+// weight returns one for properties with manifests, which are large, and zero for others.
 func weight(p property.Property) int {
 	if p.Type == property.TypeBundleObject || p.Type == property.TypeCSVMetadata {
 		return 1

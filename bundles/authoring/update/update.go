@@ -1,6 +1,6 @@
-// Package update changes a catalog directory, a catalog file or a template in place: it reads
-// the files that hold a package, lets package edit change them, checks the result and writes
-// all of it or nothing.
+// Package update changes a catalog directory, a catalog file or a template in place. It reads the
+// files of a package, changes them with package edit, checks the result, and writes all of them or
+// none.
 package update
 
 import (
@@ -23,17 +23,17 @@ import (
 	"github.com/chandlery/chandlery/bundles/fbc"
 )
 
-// Target is what is changed.
+// Target is the catalog or template to change.
 type Target struct {
-	// Path of a catalog directory, a catalog file or a template.
+	// Path is the path of a catalog directory, a catalog file or a template.
 	Path string
 	// Package is the name of the package.
 	Package string
-	// DryRun leaves the files as they are.
+	// DryRun does not write the files.
 	DryRun bool
 }
 
-// Result says what has changed, or would.
+// Result is the change that was made, or would be made.
 type Result struct {
 	// Files are the paths of the changed files, in byte order.
 	Files []string
@@ -41,9 +41,8 @@ type Result struct {
 	Diff string
 }
 
-// Run changes the files that hold the package. It waits for other processes that change the
-// same catalog. When it returns an error no file has changed; what is wrong with the catalog is
-// [bundles.Problems].
+// Run changes the files of the package. It waits for other processes that change the same catalog.
+// If it returns an error, no file has changed. Problems of the catalog are [bundles.Problems].
 func Run(ctx context.Context, t Target, change func(*edit.Files) error) (result *Result, err error) {
 	root, only, err := t.find()
 	if err != nil {
@@ -61,7 +60,7 @@ func Run(ctx context.Context, t Target, change func(*edit.Files) error) (result 
 	return result, err
 }
 
-// find returns the directory of the catalog, and the file in it if only that is meant.
+// find returns the directory of the catalog and, if the target is a single file, the file.
 func (t *Target) find() (root, only string, err error) {
 	info, err := os.Stat(t.Path)
 	switch {
@@ -139,7 +138,7 @@ func readAll(c *catalogdir.Change, names []string) (map[string][]byte, error) {
 	return texts, nil
 }
 
-// write puts the changed files, and returns what is different in them.
+// write puts the changed files and returns the differences.
 func write(c *catalogdir.Change, root string, before, after map[string][]byte) (*Result, error) {
 	var (
 		result Result
@@ -164,8 +163,8 @@ func write(c *catalogdir.Change, root string, before, after map[string][]byte) (
 	return &result, nil
 }
 
-// Create adds a file with objects to a catalog directory, which is created when it is missing.
-// A file of that name, and a package that the catalog has, are refused.
+// Create adds a file with objects to a catalog directory, which it creates if it is missing. It
+// returns an error if the file or the package exists.
 func Create(ctx context.Context, dir, pkg, name string, text []byte) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // catalogs are there to be read
 		return "", fmt.Errorf("creating the catalog: %w", err)

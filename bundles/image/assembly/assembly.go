@@ -1,5 +1,4 @@
-// Package assembly makes OCI images of layers, and artifacts that refer to images, without a
-// container engine.
+// Package assembly builds OCI images from layers, and artifacts that refer to images, without a container engine.
 package assembly
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Assemble makes an OCI image of a configuration and layers, the lowest first. The history of the
-// image says who created it.
+// Assemble returns an OCI image with a configuration and layers, the lowest first. createdBy is the
+// creator in the history of the image.
 func Assemble(createdBy string, config *v1.ConfigFile, layers ...v1.Layer) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	config.RootFS = v1.RootFS{Type: "layers"}
@@ -28,7 +27,7 @@ func Assemble(createdBy string, config *v1.ConfigFile, layers ...v1.Layer) (v1.I
 	return Append(createdBy, config.Created, image, layers...)
 }
 
-// Append adds layers to an image.
+// Append returns an image with additional layers.
 func Append(createdBy string, created v1.Time, image v1.Image, layers ...v1.Layer) (v1.Image, error) {
 	adds := make([]mutate.Addendum, 0, len(layers))
 	for _, l := range layers {
@@ -41,19 +40,19 @@ func Append(createdBy string, created v1.Time, image v1.Image, layers ...v1.Laye
 	return image, nil
 }
 
-// emptyConfig stands where a manifest that is not an image needs a configuration.
+// emptyConfig is the media type of the configuration in a manifest that is not an image.
 const emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
 
 var errNoBlob = errors.New("the artifact holds no such blob")
 
-// artifact is something in a registry that is not an image but refers to one.
+// artifact is a manifest that is not an image but refers to one.
 type artifact struct {
 	manifest []byte
 	layer    v1.Layer
 }
 
-// Artifact makes something in a registry that is not an image but refers to one, the subject: its
-// content is a layer, and the kind says what that is.
+// Artifact returns a manifest that is not an image but refers to one, the subject. Its content is a
+// layer, and kind is the type of the content.
 func Artifact(kind types.MediaType, content v1.Layer, subject v1.Descriptor, created time.Time) (v1.Image, error) {
 	descriptor, err := partial.Descriptor(content)
 	if err != nil {
@@ -81,13 +80,13 @@ func Artifact(kind types.MediaType, content v1.Layer, subject v1.Descriptor, cre
 	return image, nil
 }
 
-// RawConfigFile is empty, as nothing runs an artifact.
+// RawConfigFile returns an empty configuration, because an artifact does not run.
 func (artifact) RawConfigFile() ([]byte, error) { return []byte("{}"), nil }
 
-// MediaType is that of an image: registries know no other for artifacts.
+// MediaType returns the type of an image manifest, which registries use for artifacts, too.
 func (artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// RawManifest is what refers to the image.
+// RawManifest returns the manifest that refers to the image.
 func (a artifact) RawManifest() ([]byte, error) { return a.manifest, nil }
 
 // LayerByDigest returns the content.

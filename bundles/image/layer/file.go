@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Files gives an entry for each file and folder of a tree, as [Tree] does, whose content is read
-// when a layer is made.
+// Files returns an entry for each file and folder of a tree, like [Tree]. The contents are read
+// when a layer is built.
 func Files(tree fs.FS, below string) ([]Entry, error) {
 	var entries []Entry
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -30,7 +30,7 @@ func Files(tree fs.FS, below string) ([]Entry, error) {
 			entries = append(entries, Folder(target))
 			return nil
 		}
-		// What a link leads to counts.
+		// Use the targets of links.
 		info, err := fs.Stat(tree, name)
 		if err != nil {
 			return err
@@ -50,8 +50,9 @@ func Files(tree fs.FS, below string) ([]Entry, error) {
 
 var errNotRegular = errors.New("is not a regular file")
 
-// Write makes a layer of the entries in a new file, which has to stay as long as the layer is
-// used. Folders that they lie in need not be among them. Memory does not depend on their size.
+// Write builds a layer of the entries in a new file, which must exist as long as the layer is used.
+// Parent folders need not be among the entries. The memory does not depend on the size of the
+// entries.
 func Write(name string, entries []Entry, modified time.Time) (v1.Layer, error) {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -83,7 +84,7 @@ func writeTo(file *os.File, entries []Entry, modified time.Time) (*fileLayer, er
 
 type counter struct{ bytes int64 }
 
-// Write counts.
+// Write counts the bytes.
 func (c *counter) Write(p []byte) (int, error) {
 	c.bytes += int64(len(p))
 	return len(p), nil
@@ -100,22 +101,22 @@ type fileLayer struct {
 	size           int64
 }
 
-// Digest is that of the compressed layer.
+// Digest returns the digest of the compressed layer.
 func (l *fileLayer) Digest() (v1.Hash, error) { return l.digest, nil }
 
-// DiffID is the digest of the layer as it is without compression.
+// DiffID returns the digest of the uncompressed layer.
 func (l *fileLayer) DiffID() (v1.Hash, error) { return l.diffID, nil }
 
-// Size is that of the compressed layer.
+// Size returns the size of the compressed layer in bytes.
 func (l *fileLayer) Size() (int64, error) { return l.size, nil }
 
-// MediaType is that of a compressed layer.
+// MediaType returns the type of a compressed layer.
 func (*fileLayer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
 
 // Compressed opens the file.
 func (l *fileLayer) Compressed() (io.ReadCloser, error) { return os.Open(l.name) }
 
-// Uncompressed opens the file and reads through its compression.
+// Uncompressed opens the file and decompresses it.
 func (l *fileLayer) Uncompressed() (io.ReadCloser, error) {
 	file, err := os.Open(l.name)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package layer makes layers of images from files in memory or in a folder. The
-// same files give the same bytes: order, owners, permissions and times do not
-// depend on the machine.
+// Package layer builds image layers from files in memory or in a folder. The same files produce the
+// same bytes: order, owners, permissions and times do not depend on the machine.
 package layer
 
 import (
@@ -24,44 +23,42 @@ import (
 
 // Entry is a file, a folder or a symbolic link in a layer.
 type Entry struct {
-	// Name is where it is, from the root, without a slash in front.
+	// Name is the path from the root, without a leading slash.
 	Name string
-	// Mode holds the permissions, fs.ModeDir for a folder and fs.ModeSticky for
-	// one of which everybody removes their own files only.
+	// Mode holds the permissions, fs.ModeDir for a folder, and fs.ModeSticky for a folder in which
+	// users may remove only their own files.
 	Mode fs.FileMode
-	// Body is what is in a file, unless Open is set.
+	// Body is the content of a file, unless Open is set.
 	Body []byte
-	// Open opens the content of a file, of Size bytes, which need not be in memory then.
+	// Open opens the content of a file, of Size bytes, which need not be in memory.
 	Open func() (io.ReadCloser, error)
-	// Size is the number of bytes that Open gives.
+	// Size is the number of bytes that Open returns.
 	Size int64
-	// Link is where a symbolic link leads; empty for a file or a folder.
+	// Link is the target of a symbolic link; empty for a file or a folder.
 	Link string
-	// Owner and Group are the numbers of the user and the group that it belongs
-	// to; root's where they are not set.
+	// Owner and Group are the IDs of the user and the group that own the entry; root by default.
 	Owner, Group int
 }
 
-// Folder is the entry of a folder that everybody may read.
+// Folder returns the entry of a folder that every user may read.
 func Folder(name string) Entry { return Entry{Name: name, Mode: fs.ModeDir | 0o755} }
 
-// Temporary is the entry of a folder in which everybody may write.
+// Temporary returns the entry of a folder to which every user may write.
 func Temporary(name string) Entry {
 	return Entry{Name: name, Mode: fs.ModeDir | fs.ModeSticky | 0o777}
 }
 
-// File is the entry of a file that everybody may read.
+// File returns the entry of a file that every user may read.
 func File(name string, body []byte) Entry { return Entry{Name: name, Mode: 0o644, Body: body} }
 
-// Program is the entry of a program that everybody may run.
+// Program returns the entry of a program that every user may run.
 func Program(name string, body []byte) Entry { return Entry{Name: name, Mode: 0o755, Body: body} }
 
-// Link is the entry of a symbolic link.
+// Link returns the entry of a symbolic link.
 func Link(name, target string) Entry { return Entry{Name: name, Mode: 0o777, Link: target} }
 
-// Tree gives an entry for each file and folder of a tree, below a folder of the
-// image. Files can be read by everybody, whatever their permissions are in the
-// tree.
+// Tree returns an entry for each file and folder of a tree, below a folder of the image. Every user
+// may read the files, whatever their permissions in the tree.
 func Tree(tree fs.FS, below string) ([]Entry, error) {
 	var entries []Entry
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -86,8 +83,7 @@ func Tree(tree fs.FS, below string) ([]Entry, error) {
 	return entries, nil
 }
 
-// New makes a layer of the entries. Folders that they lie in need not be among
-// them.
+// New builds a layer of the entries. Parent folders need not be among them.
 func New(entries []Entry, modified time.Time) (v1.Layer, error) {
 	archive, err := archived(withParents(entries), modified)
 	if err != nil {
@@ -105,8 +101,7 @@ func New(entries []Entry, modified time.Time) (v1.Layer, error) {
 	return layer, nil
 }
 
-// withParents adds the folders that entries lie in, and orders by name, so that
-// each folder comes before what is in it.
+// withParents adds parent folders and sorts the entries by name, so each folder precedes its content.
 func withParents(entries []Entry) []Entry {
 	known := map[string]bool{".": true}
 	for _, e := range entries {

@@ -1,8 +1,7 @@
-// Package jsontext finds its way through JSON text without decoding it, by the
-// rules of encoding/json.
+// Package jsontext scans JSON text without decoding it, by the rules of encoding/json.
 //
-// It may refuse what encoding/json accepts, never the other way round: whoever
-// uses it lets encoding/json decide about what is refused.
+// It may refuse text that encoding/json accepts, but never accepts text that encoding/json refuses.
+// Callers pass refused text to encoding/json.
 package jsontext
 
 import (
@@ -13,20 +12,20 @@ import (
 	"strings"
 )
 
-// Broken is the place that stands for text that is not accepted.
+// Broken is the position that stands for refused text.
 const Broken = -1
 
-// MaxNesting is the nesting up to which encoding/json reads a text.
+// MaxNesting is the largest nesting that encoding/json accepts.
 const MaxNesting = 10000
 
-// Scanner checks values and measures how deep they are nested.
+// Scanner scans values and measures their nesting.
 type Scanner struct {
 	Text []byte
-	// Depth is the nesting at present and Deepest the largest so far.
+	// Depth is the current nesting and Deepest the largest so far.
 	Depth, Deepest int
 }
 
-// Valid tells whether a text is one JSON value.
+// Valid reports whether a text is one JSON value.
 func Valid(text []byte) bool {
 	s := Scanner{Text: text}
 	end := s.Value(SkipSpace(text, 0))
@@ -124,8 +123,7 @@ func (s *Scanner) list(i int) int {
 	}
 }
 
-// KeyEnd returns the end of the key that begins at i, and where its value
-// begins.
+// KeyEnd returns the end of the key that begins at i and the start of its value.
 func KeyEnd(text []byte, i int) (end, value int) {
 	if i >= len(text) || text[i] != '"' {
 		return Broken, Broken
@@ -140,8 +138,8 @@ func KeyEnd(text []byte, i int) (end, value int) {
 	return end, SkipSpace(text, i+1)
 }
 
-// SkipSpace returns the first place from i on that is not white space. Indented
-// text is mostly that, in runs.
+// SkipSpace returns the first position from i that is not white space. It is fast for long runs,
+// which indented text has.
 func SkipSpace(text []byte, i int) int {
 	const spaces = 0x2020202020202020
 	if i < len(text) && text[i] > ' ' {
@@ -185,8 +183,8 @@ func StringEnd(text []byte, i int) int {
 	}
 }
 
-// PlainEnd returns the first place from i on that has a quote, a backslash or a
-// control character. It looks at eight bytes at a time.
+// PlainEnd returns the first position from i with a quote, a backslash or a control character. It
+// checks eight bytes at a time.
 func PlainEnd(text []byte, i int) int {
 	const (
 		low       = 0x0101010101010101
@@ -198,8 +196,8 @@ func PlainEnd(text []byte, i int) int {
 	for i+8 <= len(text) {
 		w := binary.LittleEndian.Uint64(text[i:])
 		q, b := w^quote, w^backslash
-		// A byte's highest bit is set where the byte below is less than what
-		// is subtracted; the lowest of these is exact.
+		// The highest bit of a byte is set if the byte is less than what is subtracted. The lowest
+		// such bit is exact.
 		if found := ((q-low)&^q | (b-low)&^b | (w-space)&^w) & high; found != 0 {
 			return i + bits.TrailingZeros64(found)>>3
 		}
@@ -211,8 +209,8 @@ func PlainEnd(text []byte, i int) int {
 	return i
 }
 
-// SeparatorAt returns where the first line or paragraph separator, U+2028 or
-// U+2029, is written as it is, or -1. Encoders escape them.
+// SeparatorAt returns the position of the first unescaped line or paragraph separator, U+2028 or
+// U+2029, or -1. Encoders escape them.
 func SeparatorAt(text []byte) int {
 	for from := 0; ; {
 		i := bytes.IndexByte(text[from:], 0xe2)
@@ -243,7 +241,7 @@ func EscapeEnd(text []byte, i int) int {
 	return Broken
 }
 
-// HexRune reads the \uXXXX at i.
+// HexRune decodes the \uXXXX at i.
 func HexRune(text []byte, i int) (rune, bool) {
 	if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {
 		return 0, false
@@ -265,7 +263,7 @@ func HexRune(text []byte, i int) (rune, bool) {
 	return r, true
 }
 
-// WordEnd returns the end of a word that is to stand at i.
+// WordEnd returns the end of the expected word at i.
 func WordEnd(text []byte, i int, word string) int {
 	if end := i + len(word); end <= len(text) && string(text[i:end]) == word {
 		return end
@@ -273,11 +271,10 @@ func WordEnd(text []byte, i int, word string) int {
 	return Broken
 }
 
-// SafeDigits is the length of a number that no float64 rounds or refuses.
+// SafeDigits is the length of a number that float64 neither rounds nor refuses.
 const SafeDigits = 15
 
-// NumberEnd returns the end of the number that begins at i. A number beyond
-// the range of float64 is not accepted.
+// NumberEnd returns the end of the number that begins at i. It refuses numbers beyond the range of float64.
 func NumberEnd(text []byte, i int) int {
 	begin := i
 	if i < len(text) && text[i] == '-' {
@@ -318,7 +315,7 @@ func exponentEnd(text []byte, i int) int {
 	return digitsEnd(text, i)
 }
 
-// digitsEnd returns the end of the digits at i, of which there is at least one.
+// digitsEnd returns the end of one or more digits at i.
 func digitsEnd(text []byte, i int) int {
 	end := i
 	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
@@ -330,14 +327,14 @@ func digitsEnd(text []byte, i int) int {
 	return end
 }
 
-// Unsure and Unknown are what Find returns for keys that are not known.
+// Unsure and Unknown are the results of Find for other keys.
 const (
 	Unknown = -1
-	// Unsure is a key that encoding/json may take for a known one.
+	// Unsure means that encoding/json may match the key with a known one.
 	Unsure = -2
 )
 
-// Find returns the place of a key, given without its quotes, in known.
+// Find returns the index of a key, without its quotes, in known.
 func Find(known []string, key []byte) int {
 	for i := range known {
 		if known[i] == string(key) {
@@ -355,8 +352,7 @@ func Find(known []string, key []byte) int {
 	return Unknown
 }
 
-// PlainASCII tells whether the text of a string consists of ASCII characters
-// none of which is escaped.
+// PlainASCII reports whether a string consists of ASCII characters without escapes.
 func PlainASCII(text []byte) bool {
 	for _, c := range text {
 		if c >= 0x80 || c == '\\' {
@@ -366,9 +362,8 @@ func PlainASCII(text []byte) bool {
 	return true
 }
 
-// TextField returns the string that a field of an object has, which is empty
-// where there is no such field. It is not sure where text is no object or
-// encoding/json has to be asked how it would decode the field.
+// TextField returns the string in a field of an object, which is empty if there is no such field.
+// sure is false if the text is not an object or only encoding/json can decode the field.
 func TextField(text []byte, name string) (value string, sure bool) {
 	i := ObjectStart(text)
 	if i == Broken {
@@ -403,8 +398,7 @@ func TextField(text []byte, name string) (value string, sure bool) {
 	return value, SkipSpace(text, i+1) == len(text)
 }
 
-// ObjectStart returns where the first key of an object stands, or the bracket of
-// an empty one.
+// ObjectStart returns the position of the first key of an object, or of the bracket of an empty one.
 func ObjectStart(text []byte) int {
 	i := SkipSpace(text, 0)
 	if i >= len(text) || text[i] != '{' {
@@ -413,7 +407,7 @@ func ObjectStart(text []byte) int {
 	return SkipSpace(text, i+1)
 }
 
-// PlainString returns the text of a value that is a string without escapes.
+// PlainString returns the text of a string without escapes.
 func PlainString(value []byte) (text []byte, ok bool) {
 	if len(value) < len(`""`) || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
 		return nil, false
@@ -421,8 +415,7 @@ func PlainString(value []byte) (text []byte, ok bool) {
 	return value[1 : len(value)-1], true
 }
 
-// Next returns the place behind the comma that follows a value which ends at i,
-// or that of the closing bracket.
+// Next returns the position after the comma that follows a value ending at i, or of the closing bracket.
 func Next(text []byte, i int, bracket byte) (at int, closed bool) {
 	if i == Broken {
 		return Broken, false

@@ -1,29 +1,27 @@
-// Package values bounds how many values a YAML or JSON text may hold before it is
-// given to a parser. A parser takes a hundred times as much memory as the text of
-// many short values.
+// Package values estimates the number of values in a YAML or JSON text before it is parsed. A
+// parser takes a hundred times as much memory as a text of many short values.
 package values
 
 import "bytes"
 
-// Max is how many values an object may hold. Objects that the API server can store
-// have far less.
+// Max is the largest number of values in an object. Objects that the API server can store have far fewer.
 const Max = 400_000
 
-// Count returns how many entries of mappings and sequences a text may hold at
-// most, to within a factor of two. It counts whatever a parser may take for the
-// beginning of an entry, also where it stands in a string:
+// Count returns an upper bound for the number of entries of mappings and sequences in a text, to
+// within a factor of two. It counts everything that a parser may take for the beginning of an
+// entry, even in strings:
 //
 //   - the line breaks of YAML: LF, CR, CR LF, U+0085, U+2028 and U+2029;
 //   - the indicators of flow collections: comma, bracket and brace;
 //   - a hyphen or a question mark before a blank that does not begin a line.
 //
-// A text that says that it is UTF-16 counts each of its units.
+// In a text with a UTF-16 mark, each unit counts.
 func Count(text []byte) int {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		return len(text) / 2
 	}
 	count := 0
-	// The line has had nothing but blanks so far.
+	// The line has only had blanks so far.
 	begins := true
 	for i, c := range text {
 		kind := kinds[c]
@@ -48,7 +46,7 @@ func Count(text []byte) int {
 	return count
 }
 
-// kind is what a byte may mean.
+// kind is the set of possible meanings of a byte.
 type kind uint8
 
 const (
@@ -64,7 +62,7 @@ const (
 
 var kinds = func() (kinds [256]kind) {
 	kinds[' '], kinds['\t'] = blank, blank
-	// What follows the first byte of a character changes nothing.
+	// Continuation bytes of a character change nothing.
 	for c := 0x80; c < 0xc0; c++ {
 		kinds[c] = blank
 	}
@@ -77,7 +75,7 @@ var kinds = func() (kinds [256]kind) {
 	return kinds
 }()
 
-// at reports whether an entry or a line break is at a place of a text.
+// at reports whether an entry or a line break is at a position of a text.
 func (k kind) at(text []byte, i int, begins bool) (entry, ends bool) {
 	rest := text[i+1:]
 	switch k {
@@ -90,13 +88,13 @@ func (k kind) at(text []byte, i int, begins bool) (entry, ends bool) {
 	}
 }
 
-// breaks reports whether what a byte begins is a line break, given what follows.
+// breaks reports whether a byte begins a line break, given the following bytes.
 func (k kind) breaks(rest []byte) bool {
 	switch k {
 	case lineFeed:
 		return true
 	case carriageReturn:
-		// With a line feed it is one line break.
+		// A carriage return and a line feed are one line break.
 		return len(rest) == 0 || rest[0] != '\n'
 	case nextLine:
 		return len(rest) > 0 && rest[0] == 0x85
@@ -107,8 +105,7 @@ func (k kind) breaks(rest []byte) bool {
 	}
 }
 
-// isBlank reports whether a mark before a byte may be an indicator. The first
-// byte of a line break beyond ASCII counts.
+// isBlank reports whether an indicator may precede a byte. The first byte of a line break beyond ASCII counts.
 func isBlank(c byte) bool {
 	switch c {
 	case ' ', '\t', '\n', '\r', 0, 0xc2, 0xe2:

@@ -39,8 +39,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// FuzzCount makes sure that the parser never finds more values than twice what was
-// counted.
+// FuzzCount checks that the parser never finds more than twice the counted values.
 func FuzzCount(f *testing.F) {
 	for _, text := range []string{
 		"a: 1\rb: [1, {c: d}]\r", "- - - a\n- ? b\n  : c", "a: 1\u0085b: 2\u2028- c\u2029", "{a, b, ? c, [d: e]}",
@@ -63,7 +62,7 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-// entries counts what collections hold.
+// entries counts the elements of collections.
 func entries(value any) int {
 	n := 0
 	switch value := value.(type) {

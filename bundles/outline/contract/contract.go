@@ -1,5 +1,5 @@
-// Package contract makes outlines of the messages of the api.Registry contract, and of an index,
-// which holds such messages.
+// Package contract builds outlines from the messages of the api.Registry contract, and from an
+// index, which holds such messages.
 package contract
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// FromIndex returns the outline of an index. It returns [index.ErrDamaged] when
-// that is not intact: what cannot be read would be missing otherwise.
+// FromIndex returns the outline of an index. It returns [index.ErrDamaged] if the index is damaged;
+// otherwise damaged objects would be missing.
 func FromIndex(ctx context.Context, x *index.Index, options outline.Options) (*outline.Catalog, error) {
 	if err := x.Check(); err != nil {
 		return nil, fmt.Errorf("reading the index: %w", err)
@@ -55,7 +55,7 @@ func FromIndex(ctx context.Context, x *index.Index, options outline.Options) (*o
 	return catalog, nil
 }
 
-// packagesOf returns all packages as GetPackage does.
+// packagesOf returns all packages in the form of GetPackage.
 func packagesOf(x *index.Index) ([]*api.Package, error) {
 	var packages []*api.Package
 	for encoded := range x.Packages() {
@@ -76,14 +76,14 @@ func packagesOf(x *index.Index) ([]*api.Package, error) {
 	return packages, nil
 }
 
-// Builder makes an outline of the messages of the api.Registry contract.
+// Builder builds an outline from the messages of the api.Registry contract.
 type Builder struct {
 	catalog *outline.Catalog
-	// names are kept once, however many entries repeat them.
+	// names stores each name once, however many entries repeat it.
 	names map[string]string
 }
 
-// NewBuilder begins an outline with the packages as GetPackage returns them.
+// NewBuilder returns a builder with the packages in the form of GetPackage.
 func NewBuilder(packages []*api.Package) *Builder {
 	b := &Builder{catalog: &outline.Catalog{}, names: make(map[string]string)}
 	for _, p := range packages {
@@ -102,8 +102,8 @@ func NewBuilder(packages []*api.Package) *Builder {
 	return b
 }
 
-// Add adds a bundle as ListBundles returns it. One of a channel that no package
-// has, as a server whose content changes meanwhile may send, is dropped.
+// Add adds a bundle in the form of ListBundles. It ignores a bundle of an unknown channel, which a
+// server may send if its content changes in between.
 func (b *Builder) Add(in *api.Bundle) {
 	p := b.catalog.Package(in.GetPackageName())
 	if p == nil {
@@ -156,8 +156,7 @@ func (b *Builder) gvks(in []*api.GroupVersionKind) []bundles.GVK {
 	return out
 }
 
-// digestManifests fills in the digests. A bundle has the same manifests in all
-// its channels.
+// digestManifests sets the digests of the manifests. A bundle has the same manifests in all its channels.
 func digestManifests(ctx context.Context, x *index.Index, catalog *outline.Catalog) error {
 	for _, p := range catalog.Packages {
 		known := make(map[string]string)
@@ -190,8 +189,8 @@ const (
 	fieldObject  protowire.Number = 5
 )
 
-// manifestDigest returns a digest of the manifests in an encoded api.Bundle. It
-// does not decode the message, of which they are nearly all.
+// manifestDigest returns a digest of the manifests in an encoded api.Bundle. It does not decode the
+// message, which is mostly manifests.
 func manifestDigest(message []byte) (string, error) {
 	digest := sha256.New()
 	for len(message) > 0 {

@@ -137,7 +137,7 @@ func TestCompareVersions(t *testing.T) {
 	}
 }
 
-// TestDamaged makes sure that nothing is left out in silence.
+// TestDamaged checks that damage is reported.
 func TestDamaged(t *testing.T) {
 	text := `{"schema":"olm.package","name":"p","defaultChannel":"a"}
 {"schema":"olm.channel","package":"p","name":"a","entries":[{"name":"b"}]}
@@ -170,7 +170,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestFromSource compares the outline that is made of a catalog with that of its index.
+// TestFromSource compares the outline of a catalog with the outline of its index.
 func TestFromSource(t *testing.T) {
 	root := os.DirFS("../../../examples/catalog")
 	reader, err := fbc.Open(t.Context(), root, fbc.Options{})

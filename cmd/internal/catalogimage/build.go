@@ -21,36 +21,36 @@ import (
 	"github.com/chandlery/chandlery/server/source"
 )
 
-// Where things are in the image.
+// Paths in the image.
 const (
 	configs = "configs"
 	cache   = "tmp/cache"
 )
 
-// ContentLabel is the label that says where the catalog is.
+// ContentLabel is the label that holds the path of the catalog.
 const ContentLabel = "operators.operatorframework.io.index.configs.v1"
 
-// createdBy is what the history of the images names.
+// createdBy is the creator in the history of the images.
 const createdBy = "chandlery catalog push"
 
-// Options say what to build.
+// Options configure [Build].
 type Options struct {
 	// Catalog is the directory of the catalog.
 	Catalog string
-	// Base are the images to put the catalog on, one for each platform; none for an image with
-	// nothing but content, for the platforms of Platforms.
+	// Base are the images to put the catalog on, one for each platform. Without a base, the images
+	// hold nothing but content, for the platforms of Platforms.
 	Base      []PlatformImage
 	Platforms []v1.Platform
-	// Labels are added to those of the base.
+	// Labels are added to the labels of the base.
 	Labels map[string]string
-	// Created is the time that the image and its files carry.
+	// Created is the time of the image and its files.
 	Created time.Time
-	// OpmCache fills a directory with the cache that opm makes of a catalog. Bases that run opm get
-	// one; two of the same catalog differ.
+	// OpmCache fills a directory with opm's cache of a catalog. Images whose base runs opm get such
+	// a cache. Two caches of the same catalog differ.
 	OpmCache func(ctx context.Context, dir, catalog string) error
-	// WithOpmCache gives an image without a base such a cache as well.
+	// WithOpmCache adds opm's cache to an image without a base, too.
 	WithOpmCache bool
-	// Scratch is a directory for the layers, which has to stay as long as the image is used.
+	// Scratch is a directory for the layers. It must exist as long as the image is used.
 	Scratch string
 }
 
@@ -64,16 +64,15 @@ type PlatformImage struct {
 type Built struct {
 	// Index has a manifest for each platform.
 	Index v1.ImageIndex
-	// Images are those of the index, in its order.
+	// Images are the images of Index, in the same order.
 	Images []PlatformImage
-	// Contents lists what the catalog consists of, for each image: an artifact that refers to it.
+	// Contents are the SBOMs of the catalog, one for each image: artifacts that refer to the image.
 	Contents []v1.Image
-	// Packages and Bundles are how many the catalog has.
+	// Packages and Bundles are the numbers of packages and bundles in the catalog.
 	Packages, Bundles int
 }
 
-// Build makes the image of a catalog. The error holds [bundles.Problems] when the catalog is
-// invalid.
+// Build builds the image of a catalog. The error holds [bundles.Problems] when the catalog is invalid.
 func Build(ctx context.Context, o Options) (*Built, error) {
 	dir := source.Dir{Path: o.Catalog}
 	index := filepath.Join(o.Scratch, source.IndexFile)
@@ -130,7 +129,7 @@ func (o *Options) empty() ([]PlatformImage, error) {
 	return all, nil
 }
 
-// program is what serves the catalog in an image.
+// program is the program that serves the catalog in an image.
 type program string
 
 // The programs that may serve a catalog.
@@ -140,7 +139,7 @@ const (
 	opm      program = "opm"
 )
 
-// programOf returns what an image runs.
+// programOf returns the program that an image runs.
 func programOf(config *v1.Config) program {
 	switch {
 	case len(config.Entrypoint) == 0:
@@ -151,7 +150,7 @@ func programOf(config *v1.Config) program {
 	return opm
 }
 
-// on puts the catalog on a base.
+// on returns a base with the catalog added.
 func (o *Options) on(ctx context.Context, base PlatformImage, content v1.Layer, caches *cacheLayers) (v1.Image, error) {
 	config, err := base.Image.ConfigFile()
 	if err != nil {
@@ -171,7 +170,7 @@ func (o *Options) on(ctx context.Context, base PlatformImage, content v1.Layer, 
 	return assembly.Append(createdBy, v1.Time{Time: o.Created.UTC()}, made, content, cached) //nolint:wrapcheck // says what it does
 }
 
-// configure gives an image the labels and the command of a catalog.
+// configure sets the labels and the command of a catalog image.
 func (o *Options) configure(config *v1.ConfigFile, serves program) {
 	config.Created = v1.Time{Time: o.Created.UTC()}
 	labels := map[string]string{}
@@ -187,7 +186,7 @@ func (o *Options) configure(config *v1.ConfigFile, serves program) {
 	}
 }
 
-// cacheLayers makes the layers with what programs keep of a catalog, each once.
+// cacheLayers builds the cache layers of programs, each once.
 type cacheLayers struct {
 	options *Options
 	index   string
@@ -228,10 +227,10 @@ func (c *cacheLayers) of(ctx context.Context, serves program) (v1.Layer, error) 
 	return made, nil
 }
 
-// opmUser is the user that opm's images run as.
+// opmUser is the user ID of opm's images.
 const opmUser = 1001
 
-// opmEntries makes opm's cache.
+// opmEntries builds opm's cache.
 func (o *Options) opmEntries(ctx context.Context) ([]layer.Entry, error) {
 	dir := filepath.Join(o.Scratch, "opm-cache")
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
@@ -243,8 +242,8 @@ func (o *Options) opmEntries(ctx context.Context) ([]layer.Entry, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the files
 	}
-	// opm writes into its cache even where it only reads; a user without an entry in /etc/passwd, as
-	// clusters give it, is in root's group.
+	// opm writes to its cache even when it only reads. The user that a cluster assigns has no entry
+	// in /etc/passwd and belongs to root's group.
 	for i := range entries {
 		entries[i].Owner, entries[i].Mode = opmUser, entries[i].Mode|0o660
 		if entries[i].Mode.IsDir() {

@@ -103,7 +103,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// namesIn returns the names of what is in a layer.
+// namesIn returns the names of the files in a layer.
 func namesIn(t *testing.T, l v1.Layer) []string {
 	t.Helper()
 	plain, err := l.Uncompressed()
@@ -124,7 +124,7 @@ func namesIn(t *testing.T, l v1.Layer) []string {
 	}
 }
 
-// TestContents reads the list of what the catalog consists of.
+// TestContents reads the SBOM of a catalog.
 func TestContents(t *testing.T) {
 	built := build(t, options(t))
 	layers, err := built.Contents[0].Layers()
@@ -149,7 +149,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestInvalid builds nothing of a catalog with problems.
+// TestInvalid checks that a catalog with problems builds no image.
 func TestInvalid(t *testing.T) {
 	o := options(t)
 	o.Catalog = t.TempDir()

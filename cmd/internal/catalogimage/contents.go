@@ -22,10 +22,10 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline"
 )
 
-// SPDX is the media type of the list of what a catalog consists of.
+// SPDX is the media type of an SBOM.
 const SPDX types.MediaType = "application/spdx+json"
 
-// list makes the lists of what the catalog consists of: SPDX 2.3, a package for each bundle.
+// list builds the SBOMs of the catalog: SPDX 2.3, with a package for each bundle.
 func (o *Options) list(ctx context.Context, built *Built) (err error) {
 	reader, err := fbc.Open(ctx, os.DirFS(o.Catalog), fbc.Options{})
 	if err != nil {

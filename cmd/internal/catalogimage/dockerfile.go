@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Dockerfile returns the text by which a container engine builds the image that [Build] builds, of
-// a folder with the catalog. The base has a program /bin/opm: it is an image of opm or of our
-// registry. Without a base the image holds the content alone.
+// Dockerfile returns a Dockerfile for the image that [Build] builds from a folder with the catalog.
+// The base is an image of opm or of our registry, with a program /bin/opm. Without a base, the
+// image holds the content alone.
 func Dockerfile(folder, builder, base string, labels map[string]string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# The builder and the base run /bin/opm: they are images of opm or of Chandlery's registry.\n")

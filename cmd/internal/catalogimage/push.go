@@ -19,8 +19,8 @@ import (
 
 var errNoTag = errors.New("is a reference by digest; name a tag to push to")
 
-// Push writes the image and its lists to a registry, and returns the digest. The tag points to the
-// image when all of it is there.
+// Push writes the image and its SBOMs to a registry and returns the digest. It sets the tag after
+// everything else has been written.
 func (b *Built) Push(ctx context.Context, client *image.Client, reference string) (v1.Hash, error) {
 	ref, err := client.Reference(reference)
 	if err != nil {
@@ -56,8 +56,8 @@ func (b *Built) Push(ctx context.Context, client *image.Client, reference string
 	return digest, nil
 }
 
-// WriteLayout writes the image and its lists to an OCI layout, in a directory that must not exist, or
-// be empty.
+// WriteLayout writes the image and its SBOMs to an OCI layout in a directory that must not exist or
+// must be empty.
 func (b *Built) WriteLayout(dir, reference string) error {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return bundles.Problems{{File: dir, Message: "is not an empty directory", Remedy: "name one that does not exist yet, or remove it"}}
@@ -80,7 +80,7 @@ func (b *Built) WriteLayout(dir, reference string) error {
 
 var errNoPlatform = errors.New("the base has no image for the platform")
 
-// Base returns the images of a base for platforms; for all that it has where none are named.
+// Base returns the images of a base for platforms; for all platforms of the base if none is named.
 func Base(ctx context.Context, client *image.Client, reference string, platforms []v1.Platform) ([]PlatformImage, error) {
 	ref, err := client.Reference(reference)
 	if err != nil {
@@ -112,7 +112,7 @@ func Base(ctx context.Context, client *image.Client, reference string, platforms
 	return wanted, nil
 }
 
-// imagesOf returns the images that a reference stands for.
+// imagesOf returns the images of a reference.
 func imagesOf(found *remote.Descriptor) ([]PlatformImage, error) {
 	if !found.MediaType.IsIndex() {
 		one, err := found.Image()
@@ -136,7 +136,7 @@ func imagesOf(found *remote.Descriptor) ([]PlatformImage, error) {
 	var all []PlatformImage
 	for i := range manifest.Manifests {
 		d := &manifest.Manifests[i]
-		// What is no image, such as an attestation, has another platform or none.
+		// Other manifests, such as attestations, have the platform unknown or none.
 		if !d.MediaType.IsImage() || d.Platform == nil || d.Platform.OS == "unknown" {
 			continue
 		}

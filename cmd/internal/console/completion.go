@@ -15,30 +15,30 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// completionPatience bounds what a person who presses the tab key waits for a cluster.
+// completionPatience bounds how long a completion waits for the cluster.
 const completionPatience = 2 * time.Second
 
-// completionLimit bounds how many names a shell is offered.
+// completionLimit is the largest number of completed names.
 const completionLimit = 500
 
-// Subscriptions is the resource whose names commands complete most.
+// Subscriptions returns the resource of Subscriptions.
 func Subscriptions() schema.GroupVersionResource {
 	return operatorsv1alpha1.SchemeGroupVersion.WithResource("subscriptions")
 }
 
-// InstallPlans is the resource of plans.
+// InstallPlans returns the resource of InstallPlans.
 func InstallPlans() schema.GroupVersionResource {
 	return operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans")
 }
 
-// Complete says what completes the value of a flag that has just been added.
+// Complete sets the completion of a flag that was just added.
 func Complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err) //nolint:forbidigo // the flag is not there, or has been given values: a mistake of the programmer
 	}
 }
 
-// completeContexts offers the contexts of the kubeconfig.
+// completeContexts completes the contexts of the kubeconfig.
 func (c *Connection) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	config, _ := c.clientConfig()
 	raw, err := config.RawConfig()
@@ -53,13 +53,12 @@ func (c *Connection) completeContexts(*cobra.Command, []string, string) ([]cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteNamespaces offers the namespaces of the cluster.
+// CompleteNamespaces completes the namespaces of the cluster.
 func (c *Connection) CompleteNamespaces(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.names(cmd.Context(), "", typed, nil, corev1.SchemeGroupVersion.WithResource("namespaces"))
 }
 
-// CompleteNames offers the names of objects in the namespace that is meant, without
-// those that have been given.
+// CompleteNames completes the names of objects in the selected namespace, without the given ones.
 func (c *Connection) CompleteNames(resources ...schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		namespace, err := c.Namespace()
@@ -70,8 +69,7 @@ func (c *Connection) CompleteNames(resources ...schema.GroupVersionResource) cob
 	}
 }
 
-// names asks the cluster for the names of objects. Whatever goes wrong, there are no
-// names then: a shell that completes has no place for errors.
+// names reads the names of objects. It returns no names on any error, because a completion cannot show errors.
 func (c *Connection) names(
 	ctx context.Context, namespace, typed string, given []string, resources ...schema.GroupVersionResource,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // what kubeconfigs of people may ask for
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // authentication plugins that kubeconfigs may require
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,24 +13,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 )
 
-// clientQPS and clientBurst bound, per second, what one process asks of the API server.
-// The API server's own fairness does the rest.
+// clientQPS and clientBurst bound the requests of one process to the API server, per second. The
+// fairness of the API server does the rest.
 const (
 	clientQPS   = 100
 	clientBurst = 200
 )
 
-// Connection is how a command reaches a cluster: by the kubeconfig, as kubectl does, or
-// by the pod's own account.
+// Connection is the connection of a command to a cluster, by the kubeconfig, as in kubectl, or by
+// the pod's service account.
 type Connection struct {
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
-	// Agent is the user agent that audit logs show.
+	// Agent is the user agent, which audit logs show.
 	Agent string
 }
 
-// AddFlags adds the flags by which kubectl, too, is told which cluster is meant and as
-// whom to ask, and completes their values.
+// AddFlags adds kubectl's flags for the cluster and the user, with their completions.
 func (c *Connection) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, or else ~/.kube/config, or else the pod's service account")
@@ -50,15 +49,14 @@ func (c *Connection) AddNamespaceFlag(cmd *cobra.Command, usage string) {
 	Complete(cmd, "namespace", c.CompleteNamespaces)
 }
 
-// AddCatalogNamespaceFlag adds the flag that says which namespace's catalogs serve all.
+// AddCatalogNamespaceFlag adds the flag for the namespace of global catalogs.
 func (c *Connection) AddCatalogNamespaceFlag(cmd *cobra.Command, namespace *string) {
 	const name = "global-catalog-namespace"
 	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces; the same as for the supervisor")
 	Complete(cmd, name, c.CompleteNamespaces)
 }
 
-// Namespace is the one that is meant: of --namespace, else of the kubeconfig's context,
-// else of the pod.
+// Namespace returns the namespace of --namespace, else of the kubeconfig's context, else of the pod.
 func (c *Connection) Namespace() (string, error) {
 	if named := c.overrides.Context.Namespace; named != "" {
 		return named, nil
@@ -71,7 +69,7 @@ func (c *Connection) Namespace() (string, error) {
 	return namespace, nil
 }
 
-// RESTConfig finds the API server.
+// RESTConfig returns the configuration for the API server.
 func (c *Connection) RESTConfig() (*rest.Config, error) {
 	config, rules := c.clientConfig()
 	cfg, err := config.ClientConfig()
@@ -83,12 +81,12 @@ func (c *Connection) RESTConfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// RESTConfig finds the API server for a program that asks for no more than a kubeconfig.
+// RESTConfig returns the configuration for the API server, for programs whose only setting is a kubeconfig.
 func RESTConfig(kubeconfig, agent string) (*rest.Config, error) {
 	return (&Connection{kubeconfig: kubeconfig, Agent: agent}).RESTConfig()
 }
 
-// Client reaches the cluster.
+// Client returns a client for the cluster.
 func (c *Connection) Client() (client.WithWatch, error) {
 	cfg, err := c.RESTConfig()
 	if err != nil {
@@ -97,8 +95,8 @@ func (c *Connection) Client() (client.WithWatch, error) {
 	return clientOf(cfg)
 }
 
-// CollectingClient reaches the cluster. What the API server warns about goes to the
-// warnings.Collector of a request's context, and is not printed.
+// CollectingClient returns a client for the cluster. It adds the API server's warnings to the
+// warnings.Collector of a request's context and does not print them.
 func (c *Connection) CollectingClient() (client.WithWatch, error) {
 	cfg, err := c.RESTConfig()
 	if err != nil {

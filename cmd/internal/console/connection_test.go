@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
-// kubeconfig has one context, at, and one, gone, whose cluster is missing.
+// kubeconfig has a context, at, and a context, gone, whose cluster is missing.
 const kubeconfig = `apiVersion: v1
 kind: Config
 clusters:
@@ -25,9 +25,9 @@ contexts:
   context: {cluster: nowhere}
 `
 
-// TestKubeconfig says of a kubeconfig that cannot be used which file it is, who named it,
-// what is wrong with it and what to do; whether the namespace is asked for at first or
-// the server.
+// TestKubeconfig checks the error for a kubeconfig that cannot be used. It names the file, the
+// setting that named the file, the problem and the remedy, whether the command reads the namespace
+// first or the server.
 func TestKubeconfig(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -87,7 +87,7 @@ func TestKubeconfig(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(tt.reason, " ", "_"), func(t *testing.T) {
 			t.Setenv("KUBECONFIG", tt.variable)
-			t.Setenv("KUBERNETES_SERVICE_HOST", "") // even in a pod this is to be none
+			t.Setenv("KUBERNETES_SERVICE_HOST", "") // even in a pod, the test must not use a service account
 			var c console.Connection
 			cmd := &cobra.Command{}
 			c.AddFlags(cmd)
@@ -106,7 +106,7 @@ func TestKubeconfig(t *testing.T) {
 					t.Errorf("the error lacks %q:\n%v", words, err)
 				}
 			}
-			// Most commands ask for the namespace first, where less may be wrong.
+			// Most commands read the namespace first, which needs less of the file.
 			if _, first := c.Namespace(); first != nil && first.Error() != err.Error() {
 				t.Errorf("asked for the namespace, it says something else:\n%v", first)
 			}

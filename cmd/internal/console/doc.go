@@ -1,4 +1,3 @@
-// Package console holds what the commands that a person types against a cluster have
-// in common: how the cluster is reached, the forms of the output, and what the program's
-// exit code says.
+// Package console holds what the commands for a cluster have in common: the connection to the
+// cluster, the output formats and the exit codes.
 package console

@@ -13,51 +13,50 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 )
 
-// A Code is how a program ends. It is the same for every command, so that scripts can
-// go by it; docs/reference/commands.md lists what each command means by it.
+// Code is an exit code. All commands share the codes, so scripts can depend on them.
+// docs/reference/commands.md lists what each command means by them.
 type Code int
 
 const (
-	// Fine says that the answer is yes, or that all is well.
+	// Fine means that the answer is yes or that nothing is wrong.
 	Fine Code = 0
-	// Failed says that the command could not do its work: wrong usage, or an error that
-	// no other code tells.
+	// Failed means that the command could not do its work: wrong usage, or an error that no other code covers.
 	Failed Code = 1
-	// Negative says that the command did its work and the answer is no: not installed,
-	// not progressing, something is wrong.
+	// Negative means that the command did its work and the answer is no: not installed, not
+	// progressing, or something is wrong.
 	Negative Code = 2
-	// Forbidden says that what was asked for may not be read, so that the answer is not
-	// known; the output names the missing rule.
+	// Forbidden means that the user may not read the requested objects, so the answer is unknown.
+	// The output names the missing rule.
 	Forbidden Code = 3
-	// Unreachable says that the API server could not be reached or did not answer.
+	// Unreachable means that the API server could not be reached or did not answer.
 	Unreachable Code = 4
-	// Degraded says that what was asked for is there and nobody looks after it.
+	// Degraded means that the requested API exists and nothing reconciles it.
 	Degraded Code = 5
 )
 
-// Verdict ends a command with a code, when its output has said why. It is an error so
-// that it travels as one; [Report] prints nothing for it.
+// Verdict ends a command with a code after the output has stated the reason. It is an error so that
+// commands can return it. [Report] prints nothing for it.
 type Verdict Code //nolint:errname // it is no error to whoever reads the output
 
-// Error says what the code means.
+// Error returns a text with the code.
 func (v Verdict) Error() string { return fmt.Sprintf("the command ends with exit code %d", int(v)) }
 
 // Coded is an error that ends the program with a code other than [Failed].
 type Coded struct { //nolint:errname // as Verdict, it is about the code
 	// Code is the exit code.
 	Code Code
-	// Err says what went wrong, and what to do.
+	// Err is the error with its remedy.
 	Err error
 }
 
-// Error says what went wrong.
+// Error returns the text of Err.
 func (c *Coded) Error() string { return c.Err.Error() }
 
 // Unwrap returns the cause.
 func (c *Coded) Unwrap() error { return c.Err }
 
-// Report prints what ended a program, after its name, and returns its exit code. What a
-// [Verdict] says stands in the output already.
+// Report prints the error of a program, after the program's name, and returns the exit code. It
+// prints nothing for a [Verdict], whose reason the output already states.
 func Report(out io.Writer, program string, err error) Code {
 	if err == nil {
 		return Fine
@@ -69,8 +68,8 @@ func Report(out io.Writer, program string, err error) Code {
 	return CodeOf(err)
 }
 
-// CodeOf gives the exit code that fits an error: its own, or what the API server, or its
-// silence, says.
+// CodeOf returns the exit code of an error: its own code, or the code for an answer of the API
+// server or for its absence.
 func CodeOf(err error) Code {
 	var (
 		coded   *Coded

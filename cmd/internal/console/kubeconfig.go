@@ -13,12 +13,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// another is what helps against a kubeconfig that cannot be used.
+// another is the remedy for a kubeconfig that cannot be used.
 const another = "name another with --kubeconfig or $" + clientcmd.RecommendedConfigPathEnvVar
 
-// unusable says why no API server was found: which file, who named it, which field of it
-// is wrong, and what to do about it. An error of the file system must not be taken for
-// one of the network, as which it presents itself.
+// unusable returns the error for a missing API server. It names the file, the setting that named
+// the file, the wrong field and the remedy. It must not wrap an error of the file system that looks
+// like a network error.
 func (c *Connection) unusable(err error, rules *clientcmd.ClientConfigLoadingRules) error {
 	return &Coded{Code: Failed, Err: fmt.Errorf("finding the API server: %w", c.problem(err, rules))}
 }
@@ -48,8 +48,8 @@ func (c *Connection) problem(err error, rules *clientcmd.ClientConfigLoadingRule
 	}
 }
 
-// wrongFile is what is wrong with a file of the configuration; nil for nothing. As with
-// kubectl, files of $KUBECONFIG that are not there are passed over, unless none is.
+// wrongFile returns the problem of a configuration file; nil for none. As in kubectl, missing files
+// of $KUBECONFIG are ignored unless all are missing.
 func wrongFile(rules *clientcmd.ClientConfigLoadingRules) error {
 	there := false
 	for _, path := range rules.GetLoadingPrecedence() {
@@ -75,12 +75,12 @@ func wrongFile(rules *clientcmd.ClientConfigLoadingRules) error {
 	}
 }
 
-// origin is where the configuration is from.
+// origin returns the files of the configuration.
 func origin(rules *clientcmd.ClientConfigLoadingRules) string {
 	return strings.Join(rules.GetLoadingPrecedence(), " and ") + namer(rules)
 }
 
-// namer says, in brackets, who named the files; empty for nobody.
+// namer returns, in brackets, the flag or variable that named the files; empty for the default.
 func namer(rules *clientcmd.ClientConfigLoadingRules) string {
 	switch {
 	case rules.ExplicitPath != "":
@@ -92,7 +92,7 @@ func namer(rules *clientcmd.ClientConfigLoadingRules) string {
 	}
 }
 
-// contexts lists some of a configuration, to choose from.
+// contexts lists some contexts of a configuration.
 func contexts(config *clientcmdapi.Config) string {
 	const most = 8
 	names := slices.Sorted(maps.Keys(config.Contexts))

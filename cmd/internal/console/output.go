@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// The forms of the output. Human and Wide are for people, and may change; JSON and YAML
-// are for programs and hold the same document.
+// The output formats. Human and Wide are for people and may change. JSON and YAML are for programs
+// and hold the same document.
 const (
 	Human = "human"
 	Wide  = "wide"
@@ -22,19 +22,19 @@ const (
 	YAML  = "yaml"
 )
 
-// table is what the form for people was called before there were others.
+// table is the former name of the format for people.
 const table = "table"
 
-// Output is the form of what a command prints.
+// Output is the output format of a command.
 type Output struct {
-	// Form is one of those above, or of Also.
+	// Form is one of the formats above or of Also.
 	Form string
-	// Also are forms that one command has besides.
+	// Also are additional formats of one command.
 	Also  []string
 	color string
 }
 
-// AddFlags adds --output and --color, and completes their values.
+// AddFlags adds --output and --color, with their completions.
 func (o *Output) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "output format: "+strings.Join(o.forms(), ", "))
 	cmd.Flags().StringVar(&o.color, "color", "auto", "colours in the output: auto (on terminals, unless $NO_COLOR is set), always or never")
@@ -46,7 +46,7 @@ func (o *Output) forms() []string { return append([]string{Human, Wide, JSON, YA
 
 func colors() []string { return []string{"auto", "always", "never"} }
 
-// Validate reports values that cannot be.
+// Validate returns an error for invalid values.
 func (o *Output) Validate() error {
 	if o.Form == table {
 		o.Form = Human
@@ -60,7 +60,7 @@ func (o *Output) Validate() error {
 	return nil
 }
 
-// ForMachines says whether a program is to read the output.
+// ForMachines reports whether the format is JSON or YAML.
 func (o *Output) ForMachines() bool { return o.Form == JSON || o.Form == YAML }
 
 // Document writes a value as JSON or YAML.
@@ -85,8 +85,7 @@ func (o *Output) Document(out io.Writer, value any) error {
 	return nil
 }
 
-// Paint returns what colours words that are written to out: nothing but on terminals,
-// unless the flag says otherwise.
+// Paint returns the colors for out: none unless out is a terminal or the flag requires them.
 func (o *Output) Paint(out io.Writer) Paint {
 	switch o.color {
 	case "always":
@@ -98,27 +97,26 @@ func (o *Output) Paint(out io.Writer) Paint {
 	return Paint{on: !plain && os.Getenv("TERM") != "dumb" && terminal.IsTerminal(out)}
 }
 
-// Paint colours words, or leaves them as they are. Every word means without its colour what
-// it means with it. Coloured words have to be written to a [terminal.Writer].
+// Paint colors words or leaves them unchanged. No word may need its color to be understood. Colored
+// words must be written to a [terminal.Writer].
 type Paint struct{ on bool }
 
-// ClearScreen returns what moves to the upper left of a terminal and clears what is there. It
-// has to be written to a [terminal.Writer].
+// ClearScreen returns the control sequence that clears a terminal. It must be written to a [terminal.Writer].
 func ClearScreen() string { return terminal.Control("\x1b[H\x1b[2J\x1b[3J") }
 
-// Good is for what is well.
+// Good colors good states.
 func (p Paint) Good(text string) string { return p.paint("32", text) }
 
-// Bad is for what is wrong.
+// Bad colors problems.
 func (p Paint) Bad(text string) string { return p.paint("31", text) }
 
-// Waiting is for what waits, for time or for somebody.
+// Waiting colors states that wait for time or for approval.
 func (p Paint) Waiting(text string) string { return p.paint("33", text) }
 
-// Faint is for what matters less.
+// Faint colors less important text.
 func (p Paint) Faint(text string) string { return p.paint("2", text) }
 
-// Bold is for headings.
+// Bold formats headings.
 func (p Paint) Bold(text string) string { return p.paint("1", text) }
 
 func (p Paint) paint(code, text string) string {

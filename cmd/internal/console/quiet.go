@@ -6,9 +6,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Quiet keeps the libraries that reach a cluster from writing to the terminal of a
-// person: what they log is in the errors that they return, which say it once. It holds until the process ends:
-// whoever runs controllers logs instead.
+// Quiet discards the logs of the Kubernetes client libraries until the process ends. Commands print
+// errors, which hold the same information. Programs that run controllers must not call it.
 func Quiet() {
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())

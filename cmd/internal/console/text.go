@@ -7,25 +7,25 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Width is how many characters a line for people has at most, unless it holds something
-// that must not be broken: a name, or a command.
+// Width is the largest number of characters of a line for people. Words that must not be broken,
+// such as names and commands, may exceed it.
 const Width = 80
 
-// leastColumn is how narrow a column may become.
+// leastColumn is the smallest width of a column.
 const leastColumn = 6
 
-// gap is what stands between two columns.
+// gap separates two columns.
 const gap = "  "
 
 // Cell is a text in a table.
 type Cell struct {
 	// Text is one line.
 	Text string
-	// Style colours it; nil for none.
+	// Style colors the text; nil for none.
 	Style func(string) string
 }
 
-// Table lays rows out in columns.
+// Table formats rows in columns.
 type Table struct{ rows [][]Cell }
 
 // Add adds a row of plain texts.
@@ -37,7 +37,7 @@ func (t *Table) Add(texts ...string) {
 	t.AddCells(cells...)
 }
 
-// AddCells adds a row. Texts from a cluster may hold anything: they become one line.
+// AddCells adds a row. Text from a cluster may hold anything, so each cell becomes one line.
 func (t *Table) AddCells(cells ...Cell) {
 	for i := range cells {
 		cells[i].Text = bundles.OneLine(cells[i].Text)
@@ -45,8 +45,8 @@ func (t *Table) AddCells(cells ...Cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// Text gives the table, indented, with lines of at most a width: the widest columns
-// are cut, and end with … then. Zero is no limit.
+// Text returns the table, indented, with lines of at most width characters. It cuts the widest
+// columns and ends them with "…". A width of zero is no limit.
 func (t *Table) Text(indent string, width int) string {
 	widths := t.widths()
 	if width > 0 {
@@ -84,7 +84,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// narrow takes from the widest columns until all of them fit.
+// narrow reduces the widest columns until the row fits.
 func narrow(widths []int, width int) {
 	total := -len(gap)
 	for _, w := range widths {
@@ -104,7 +104,7 @@ func narrow(widths []int, width int) {
 	}
 }
 
-// cut gives as much of a text as fits.
+// cut shortens a text to a width.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
@@ -113,8 +113,8 @@ func cut(text string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// Wrap gives a text in lines of at most [Width], the first of which begins with first
-// and the others with rest. Words are never cut.
+// Wrap returns a text in lines of at most [Width]. The first line begins with first and the others
+// with rest. Words are never cut.
 func Wrap(first, rest, text string) string {
 	var b strings.Builder
 	line, empty := first, true

@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestStyledCells shows that colours take no room.
+// TestStyledCells checks that colors take no width.
 func TestStyledCells(t *testing.T) {
 	t.Parallel()
 	var table console.Table

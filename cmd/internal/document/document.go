@@ -1,4 +1,4 @@
-// Package document lets commands write documents of a program's own, such as catalogs, as they are.
+// Package document lets commands write whole documents, such as catalogs, unchanged.
 package document
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// Writer returns where a command writes a document that must not be changed. On its way to a
-// terminal it is filtered as all text is.
+// Writer returns the output for a document that must not be changed. A terminal gets filtered text,
+// as all text is.
 func Writer(cmd *cobra.Command) io.Writer {
 	out := cmd.OutOrStdout()
 	if terminal.IsTerminal(out) {

@@ -1,27 +1,27 @@
-// Package exitcode holds the ways in which commands end that look for something: problems in a
-// catalog, differences between two, images that a mirror lacks.
+// Package exitcode holds the exit codes of commands that look for something: problems in a catalog,
+// differences between two, or images that a mirror lacks.
 package exitcode
 
 import "errors"
 
-// The ways in which commands end, besides zero.
+// The exit codes other than zero.
 const (
-	// Found says that a command did its work and found what it looks for. Other failures of
-	// commands that look for nothing have it as well.
+	// Found means that a command did its work and found what it looks for. It is also the code for
+	// failures of commands that look for nothing.
 	Found = 1
-	// Trouble says that a command that looks for something could not look.
+	// Trouble means that a command that looks for something could not look.
 	Trouble = 2
 )
 
-// Error gives the program another exit code than the usual.
+// Error is an error with an exit code other than the default.
 type Error struct {
 	// Code is the exit code.
 	Code int
-	// Err is nil when everything has been printed already.
+	// Err is nil if everything has been printed already.
 	Err error
 }
 
-// Error returns what there is to print, which may be nothing.
+// Error returns the text to print, which may be empty.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return ""
@@ -29,10 +29,10 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns what there is to print, or nil.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Troubled gives an error the exit code of a command that could not look.
+// Troubled returns an error with the exit code of a command that could not look.
 func Troubled(err error) error {
 	if err == nil || errors.As(err, new(*Error)) {
 		return err
@@ -40,10 +40,10 @@ func Troubled(err error) error {
 	return &Error{Code: Trouble, Err: err}
 }
 
-// ErrFound ends a command that has printed what it found.
+// ErrFound returns the error that ends a command that has printed what it found.
 func ErrFound() error { return &Error{Code: Found} }
 
-// Of returns how the program ends after an error.
+// Of returns the exit code for an error.
 func Of(err error) int {
 	if wanted, ok := errors.AsType[*Error](err); ok {
 		return wanted.Code

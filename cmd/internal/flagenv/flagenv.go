@@ -1,10 +1,10 @@
-// Package flagenv lets environment variables stand in for command line flags:
-// with the prefix REGISTRY, the variable REGISTRY_METRICS_ADDRESS sets the flag
-// --metrics-address. A flag that is given on the command line wins.
+// Package flagenv sets command line flags from environment variables: with the prefix REGISTRY, the
+// variable REGISTRY_METRICS_ADDRESS sets the flag --metrics-address. A flag on the command line
+// takes precedence.
 //
-// Kubernetes gives pods a variable NAME_PORT=tcp://IP:PORT for each service of
-// their namespace. Such a value of a variable that ends in _PORT is ignored: a
-// service that is called like the program must not configure it.
+// Kubernetes gives pods a variable NAME_PORT=tcp://IP:PORT for each service of their namespace.
+// Such a value of a variable that ends in _PORT is ignored, so a service with the program's name
+// does not configure it.
 package flagenv
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Name returns the variable that stands in for a flag.
+// Name returns the variable of a flag.
 func Name(prefix, flag string) string {
 	return prefix + "_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
 }
@@ -52,7 +52,7 @@ func Apply(flags *pflag.FlagSet, prefix string, lookup func(string) (string, boo
 	return errors.Join(errs...)
 }
 
-// ofService tells whether Kubernetes made a variable for a service.
+// ofService reports whether Kubernetes set a variable for a service.
 func ofService(name, value string) bool {
 	if !strings.HasSuffix(name, "_PORT") {
 		return false
@@ -61,7 +61,7 @@ func ofService(name, value string) bool {
 	return found && (scheme == "tcp" || scheme == "udp" || scheme == "sctp")
 }
 
-// skip tells whether a flag is not about the program's configuration.
+// skip reports whether a flag does not configure the program.
 func skip(f *pflag.Flag) bool {
 	return f.Name == "help" || f.Name == "version"
 }

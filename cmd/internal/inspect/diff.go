@@ -24,7 +24,7 @@ type diffOptions struct {
 	pkg      string
 }
 
-// What --exit-code may ask for.
+// The values of --exit-code.
 const (
 	exitOnAny      = "any"
 	exitOnBreaking = "breaking"

@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// PrintError writes one line for each thing that is wrong, after the name of the program.
+// PrintError writes one line for each problem, after the name of the program.
 func PrintError(out io.Writer, program string, err error) {
 	if exitcode.IsSilent(err) {
 		return

@@ -1,5 +1,4 @@
-// Package inspect holds the commands that look into catalogs and that several programs have:
-// validate and diff.
+// Package inspect holds the commands that inspect catalogs and that several programs have: validate and diff.
 package inspect
 
 import (
@@ -14,42 +13,42 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/exitcode"
 )
 
-// Program is what a program has of its own.
+// Program holds the differences between programs.
 type Program struct {
-	// Name is that of the program; EnvPrefix begins the names of the variables that stand in for
-	// flags.
+	// Name is the name of the program. EnvPrefix is the prefix of the variables that set flags.
 	Name, EnvPrefix string
-	// Sources says in a sentence what the arguments may be.
+	// Sources is a sentence about the possible arguments.
 	Sources string
-	// Image is how an argument names an image, as oci:registry.example.org/catalog:v1.
+	// Image is an example of an argument that names an image, as oci:registry.example.org/catalog:v1.
 	Image string
 	// Reader reads catalogs.
 	Reader Reader
 }
 
-// Reader is how a program reads catalogs. What is wrong with a catalog is
-// [github.com/chandlery/chandlery/bundles.Problems], which name files below the catalog's directory.
+// Reader reads the catalogs of a program. Problems of a catalog are
+// [github.com/chandlery/chandlery/bundles.Problems], with files relative to the catalog's
+// directory.
 type Reader interface { //nolint:interfacebloat // one for each thing that commands need
-	// AddFlags adds the flags that say how catalogs are read.
+	// AddFlags adds the flags for reading catalogs.
 	AddFlags(cmd *cobra.Command)
-	// Count reads a catalog and counts what it holds.
+	// Count reads a catalog and returns the numbers of its objects.
 	Count(ctx context.Context, terminal io.Writer, argument string) (Counts, error)
-	// Outline reads the outline of a catalog.
+	// Outline reads a catalog and returns its outline.
 	Outline(ctx context.Context, terminal io.Writer, argument string, o outline.Options) (*outline.Catalog, error)
 	// Path returns the file or directory that an argument names; empty for an image.
 	Path(argument string) string
 }
 
-// Counts are how much a catalog holds.
+// Counts are the numbers of objects in a catalog.
 type Counts struct{ Packages, Channels, Bundles int }
 
-// ErrNoPackage says that a catalog lacks a package.
+// ErrNoPackage means that a catalog lacks a package.
 var ErrNoPackage = errors.New("the catalog has no such package")
 
-// ErrArguments says that a command was given other arguments than it takes.
+// ErrArguments means that a command does not accept its arguments.
 var ErrArguments = errors.New("the arguments do not fit")
 
-// Arguments accepts a number of arguments of which none is empty.
+// Arguments returns an error unless the number of arguments is between least and most and none is empty.
 func Arguments(cmd *cobra.Command, args []string, least, most int) error {
 	fits := len(args) >= least && len(args) <= most
 	for _, argument := range args {
@@ -61,7 +60,7 @@ func Arguments(cmd *cobra.Command, args []string, least, most int) error {
 	return fmt.Errorf("%w: %s; see '%s --help'", ErrArguments, cmd.UseLine(), cmd.CommandPath())
 }
 
-// TroubledFlags is the flag error function of commands whose exit code says what they found.
+// TroubledFlags is the flag error function of commands whose exit code reports what they found.
 func TroubledFlags(cmd *cobra.Command, err error) error {
 	return exitcode.Troubled(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
 }

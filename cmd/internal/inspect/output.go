@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// AddOutputFlag adds the flag that chooses among forms.
+// AddOutputFlag adds the flag for the output format.
 func AddOutputFlag(cmd *cobra.Command, to *string, standard string, forms ...string) {
 	cmd.Flags().StringVarP(to, "output", "o", standard, "output format: "+strings.Join(forms, ", "))
 	cmd.Annotations = map[string]string{"forms": strings.Join(forms, " ")}
@@ -23,10 +23,10 @@ func AddOutputFlag(cmd *cobra.Command, to *string, standard string, forms ...str
 	}
 }
 
-// ErrBadOutput says that the flag --output has another value than the forms of a command.
+// ErrBadOutput means that --output is not one of a command's formats.
 var ErrBadOutput = errors.New("--output has a value that it cannot have")
 
-// CheckOutput reports a form that the command does not have.
+// CheckOutput returns an error for a format that the command does not have.
 func CheckOutput(cmd *cobra.Command, form string) error {
 	forms := strings.Fields(cmd.Annotations["forms"])
 	if slices.Contains(forms, form) {

@@ -47,11 +47,11 @@ func Validate(p Program) *cobra.Command {
 	return cmd
 }
 
-// judged is the verdict on one catalog.
+// judged is the result for one catalog.
 type judged struct {
 	Source string `json:"source"`
 	Valid  bool   `json:"valid"`
-	// Unreadable says that the catalog could not be judged; the problems say why.
+	// Unreadable is set if the catalog could not be read. The problems state why.
 	Unreadable bool      `json:"unreadable,omitempty"`
 	Packages   int       `json:"packages"`
 	Channels   int       `json:"channels"`
@@ -59,7 +59,7 @@ type judged struct {
 	Problems   []problem `json:"problems"`
 }
 
-// problem is a problem as programs read it.
+// problem is a problem in the machine-readable output.
 type problem struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -94,8 +94,7 @@ func (o *validateOptions) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// judgeAll reads one catalog after the other. What keeps one from being judged is
-// printed at once.
+// judgeAll reads one catalog after the other. It prints the error of a catalog that could not be read at once.
 func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
 	verdicts := []judged{}
 	for _, argument := range args {
@@ -120,8 +119,8 @@ func (o *validateOptions) judgeAll(cmd *cobra.Command, args []string) []judged {
 	return verdicts
 }
 
-// unreadable tells whether an error is about the way to a catalog and not about
-// its content: there is nothing, or nothing can be read of it.
+// unreadable reports whether an error means that a catalog could not be read at all. Other errors
+// concern its content.
 func (o *validateOptions) unreadable(argument string, err error) bool {
 	var problems bundles.Problems
 	if !errors.As(err, &problems) {
@@ -132,7 +131,7 @@ func (o *validateOptions) unreadable(argument string, err error) bool {
 	}
 	path := o.Reader.Path(argument)
 	if path == "" {
-		// What is wrong with the content of an image has the name of a file.
+		// A problem of the image itself names its reference. A problem of its content names a file.
 		return slices.ContainsFunc(problems, func(p bundles.Problem) bool {
 			return p.File != "" && strings.HasSuffix(argument, p.File)
 		})
@@ -141,8 +140,7 @@ func (o *validateOptions) unreadable(argument string, err error) bool {
 	return err != nil
 }
 
-// located returns a problem of a catalog with its file below the directory that the argument
-// names, if it names one.
+// located returns a problem with the path of its file, if the argument names a directory.
 func located(argument string, p bundles.Problem) bundles.Problem {
 	if info, err := os.Stat(argument); p.File != "" && p.File != argument && err == nil && info.IsDir() {
 		p.File = filepath.Join(argument, p.File)
@@ -150,8 +148,7 @@ func located(argument string, p bundles.Problem) bundles.Problem {
 	return p
 }
 
-// newProblem names the file of a problem as it is seen from where the program
-// runs, so that editors find it.
+// newProblem makes the file of a problem relative to the working directory, so that editors find it.
 func newProblem(argument string, p bundles.Problem) problem {
 	out := problem{Package: p.Package, Channel: p.Channel, Bundle: p.Bundle, Message: p.Message, Remedy: p.Remedy}
 	p = located(argument, p)
@@ -165,8 +162,7 @@ func newProblem(argument string, p bundles.Problem) problem {
 	return out
 }
 
-// printVerdicts prints all that is not about catalogs that could not be read,
-// of which it only says how many there are.
+// printVerdicts prints the results. Of the catalogs that could not be read it prints only the number.
 func printVerdicts(out io.Writer, verdicts []judged) {
 	problems, invalid, unread := 0, 0, 0
 	for _, v := range verdicts {
@@ -194,7 +190,7 @@ func printVerdicts(out io.Writer, verdicts []judged) {
 	fmt.Fprintln(out)
 }
 
-// Count returns a number and what it counts.
+// Count returns a number with a noun.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -1,5 +1,4 @@
-// Package profiling serves the profiles of a program over HTTP, that of its
-// start among them.
+// Package profiling serves the profiles of a program over HTTP, including a profile of its start.
 package profiling
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags say where profiles are served.
+// Flags configure the profiles.
 type Flags struct {
 	address string
 	startup bool
@@ -30,14 +29,13 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 		"record a CPU profile of the start, for /debug/pprof/startup/cpu")
 }
 
-// AddAddressFlag adds the flag that says where profiles are served, with its default, and no flag for a
-// profile of the start.
+// AddAddressFlag adds only the flag for the address of profiles, with its default.
 func (f *Flags) AddAddressFlag(flags *pflag.FlagSet, address string) {
 	flags.StringVar(&f.address, "pprof-addr", address,
 		"host:port for profiles, at /debug/pprof; \"\" or 0: none; if the port is taken, the program starts without them")
 }
 
-// Profiles are profiles that are served.
+// Profiles serves profiles.
 type Profiles struct {
 	logger *slog.Logger
 	server *http.Server
@@ -45,15 +43,14 @@ type Profiles struct {
 
 	mu      sync.Mutex
 	startup bytes.Buffer
-	// recording and recorded say how far the profile of the start is.
+	// recording and recorded are the state of the start profile.
 	recording, recorded bool
 }
 
-// maxStartup bounds the profile of the start, in time: it is held in memory.
+// maxStartup bounds the time of the start profile, which is held in memory.
 const maxStartup = 5 * time.Minute
 
-// Start begins to record and to serve. What cannot be done is logged: no
-// program is there for its profiles.
+// Start begins to record and to serve. It logs failures, because a program must run without profiles, too.
 func (f *Flags) Start(ctx context.Context, logger *slog.Logger) *Profiles {
 	p := &Profiles{logger: logger}
 	if f.address == "" || f.address == "0" {
@@ -80,7 +77,7 @@ func (f *Flags) Start(ctx context.Context, logger *slog.Logger) *Profiles {
 	return p
 }
 
-// record begins the profile of the start.
+// record begins the start profile.
 func (p *Profiles) record(ctx context.Context) {
 	if err := runtimepprof.StartCPUProfile(&p.startup); err != nil {
 		p.logger.WarnContext(ctx, "Not recording a profile of the start", "error", err)
@@ -91,7 +88,7 @@ func (p *Profiles) record(ctx context.Context) {
 	time.AfterFunc(maxStartup, p.Started)
 }
 
-// Started ends the profile of the start. It may be called again.
+// Started ends the start profile. It may be called again.
 func (p *Profiles) Started() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +98,7 @@ func (p *Profiles) Started() {
 	}
 }
 
-// Stop ends serving.
+// Stop stops serving.
 func (p *Profiles) Stop(ctx context.Context) {
 	p.Started()
 	if p.server == nil {
@@ -124,7 +121,7 @@ func (p *Profiles) handler() http.Handler {
 	return mux
 }
 
-// serveStartup answers with the profile of the start.
+// serveStartup answers with the start profile.
 func (p *Profiles) serveStartup(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +132,7 @@ func (p *Profiles) serveStartup(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the program is still starting", http.StatusServiceUnavailable)
 	default:
 		w.Header().Set("Content-Type", "application/octet-stream")
-		// A client that went away needs no answer.
+		// Ignore the error of a client that has disconnected.
 		_, _ = w.Write(p.startup.Bytes())
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start parses flags and starts what they say.
+// start parses flags and starts the profiles.
 func start(t *testing.T, logs io.Writer, args ...string) *Profiles {
 	t.Helper()
 	var f Flags
@@ -30,7 +30,7 @@ func start(t *testing.T, logs io.Writer, args ...string) *Profiles {
 	return p
 }
 
-// address returns what the log says about where profiles are.
+// address returns the address of the profiles, from the log.
 func address(t *testing.T, logs *bytes.Buffer) string {
 	t.Helper()
 	_, address, found := strings.Cut(strings.TrimSpace(logs.String()), "address=")

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Logging are the flags that say what is logged and how.
+// Logging holds the flags for logs.
 type Logging struct {
 	format string
 	level  string
@@ -25,7 +25,7 @@ func (l *Logging) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.debug, "debug", false, "the same as --log-level=debug")
 }
 
-// Complete lets shells complete the values of the flags.
+// Complete sets the completions of the flags.
 func (*Logging) Complete(cmd *cobra.Command) {
 	for flag, values := range map[string][]string{
 		"log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
@@ -37,10 +37,10 @@ func (*Logging) Complete(cmd *cobra.Command) {
 	}
 }
 
-// ErrBadLogFormat says that --log-format has a value that it cannot have.
+// ErrBadLogFormat means that --log-format has an invalid value.
 var ErrBadLogFormat = errors.New("--log-format must be text or json")
 
-// Handler returns the handler that the flags describe.
+// Handler returns the handler for the flags.
 func (l *Logging) Handler(out io.Writer) (slog.Handler, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cmp.Or(l.level, "info"))); err != nil {

@@ -1,5 +1,5 @@
-// Package program holds what the command lines of our programs have in common:
-// the root command, the version, flags from the environment, and logging.
+// Package program holds what the command lines of the programs have in common: the root command,
+// the version, flags from the environment, and logging.
 package program
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// Program is one of our programs.
+// Program describes a program.
 type Program struct {
-	// Name is that of its file; Short says what it does in a line.
+	// Name is the name of the program's file. Short describes the program in one line.
 	Name, Short string
-	// Called is what a person calls it by; empty: its name.
+	// Called is what users type to call the program; empty for its name.
 	Called string
-	// EnvPrefix begins the names of the variables that stand in for flags.
+	// EnvPrefix is the prefix of the variables that set flags.
 	EnvPrefix string
-	// Version and Commit are what it was built from.
+	// Version and Commit identify the source.
 	Version, Commit string
 }
 
-// Command returns the root command with its sub-commands, a version command
-// among them. What they write passes a [terminal.Writer].
+// Command returns the root command with its sub-commands and a version command. Their output passes
+// through a [terminal.Writer].
 func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   p.Name,
@@ -57,10 +57,10 @@ func (p Program) Command(commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// strictCompletion lets the command for completion report a shell that it does
-// not know. Left alone it shows its help and takes that for success.
+// strictCompletion makes the completion command return an error for an unknown shell. By default,
+// cobra shows the help and succeeds.
 func strictCompletion(root *cobra.Command) {
-	// It keeps where the root writes when it is made.
+	// The completion command stores the output of the root at its creation.
 	root.SetOut(lateOutput{root})
 	root.InitDefaultCompletionCmd()
 	root.SetOut(nil)
@@ -72,16 +72,15 @@ func strictCompletion(root *cobra.Command) {
 	}
 }
 
-// lateOutput writes to where a command writes by then.
+// lateOutput writes to the current output of a command.
 type lateOutput struct{ cmd *cobra.Command }
 
-// Write passes on.
+// Write writes to the current output of the command.
 func (l lateOutput) Write(p []byte) (int, error) {
 	return l.cmd.OutOrStdout().Write(p) //nolint:wrapcheck // it stands for the other
 }
 
-// about says in a line what runs. What the linker was not told may be in the
-// build information.
+// about returns one line about the program. If the linker has set no version, it uses the build information.
 func (p Program) about(info *debug.BuildInfo, _ bool) string {
 	version, commit := p.Version, p.Commit
 	if info != nil {
@@ -97,7 +96,7 @@ func (p Program) about(info *debug.BuildInfo, _ bool) string {
 	return fmt.Sprintf("%s %s (commit %s, %s, %s/%s)", p.Name, version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// What programs say of themselves when nobody told the linker.
+// The version and commit if the linker has set none.
 const (
 	unversioned = "devel"
 	uncommitted = "unknown"

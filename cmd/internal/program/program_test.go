@@ -34,7 +34,7 @@ func TestCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("LAMP_PORT", "50")
-			// A command is run once: it keeps its flags.
+			// A command runs once, because it keeps the values of its flags.
 			serve := &cobra.Command{Use: "serve", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
 			serve.Flags().StringVar(&port, "port", "1", "port")
 			var logging Logging

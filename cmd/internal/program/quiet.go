@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Quiet lowers to debug what is only said because the program is stopping: work
-// that was cut off, and the lead that was given up. To somebody who restarts a
-// program those lines are no errors.
+// Quiet lowers records to debug if they only reflect that the program is stopping: canceled work,
+// and a released Lease. They are no errors to a user who restarts the program.
 //
 // Records pass unchanged until stopping ends.
 func Quiet(stopping context.Context, next slog.Handler) slog.Handler {
@@ -22,7 +21,7 @@ type quiet struct {
 	stopping context.Context //nolint:containedctx // it is asked whether it has ended, at each record
 }
 
-// Handle passes a record on, lowered where it only tells of the stop.
+// Handle passes a record on. It lowers the level of records that reflect the stop.
 func (q *quiet) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level > slog.LevelDebug && q.stopping.Err() != nil && tellsOfTheStop(r) {
 		r.Level = slog.LevelDebug
@@ -33,18 +32,18 @@ func (q *quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r) //nolint:wrapcheck // this is the wrapped handler's own error
 }
 
-// WithAttrs keeps the wrapper around what the wrapped handler returns.
+// WithAttrs returns a handler with attributes, wrapped as well.
 func (q *quiet) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &quiet{Handler: q.Handler.WithAttrs(attrs), stopping: q.stopping}
 }
 
-// WithGroup keeps the wrapper around what the wrapped handler returns.
+// WithGroup returns a handler with a group, wrapped as well.
 func (q *quiet) WithGroup(name string) slog.Handler {
 	return &quiet{Handler: q.Handler.WithGroup(name), stopping: q.stopping}
 }
 
-// tellsOfTheStop says whether an error in a record comes from the end of a
-// context or from giving up the lead.
+// tellsOfTheStop reports whether an error in a record results from the end of a context or the
+// release of the Lease.
 func tellsOfTheStop(r slog.Record) bool {
 	found := false
 	r.Attrs(func(a slog.Attr) bool {
@@ -52,7 +51,7 @@ func tellsOfTheStop(r slog.Record) bool {
 		if !ok {
 			return true
 		}
-		// Clients turn some errors into text on their way.
+		// Some clients convert errors to text.
 		text := err.Error()
 		found = errors.Is(err, context.Canceled) || strings.Contains(text, context.Canceled.Error()) || text == "leader election lost"
 		return !found

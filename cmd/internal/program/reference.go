@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// reference is the hidden command whose output is a page docs/reference/commands-*.md.
+// reference returns the hidden command whose output is a page docs/reference/commands-*.md.
 func (p Program) reference() *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",
@@ -48,8 +48,8 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// program writes a section for the program, one for each of its commands, and one for the flags
-// that several commands have.
+// program writes a section for the program, one for each command, and one for the flags that
+// several commands have.
 func (p *page) program(root *cobra.Command) {
 	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
 	var sections []section
@@ -66,17 +66,17 @@ func (p *page) program(root *cobra.Command) {
 	p.sharedFlags(shared)
 }
 
-// section is what the reference says of a command, besides its texts.
+// section is the content of a command's section, besides its texts.
 type section struct {
 	cmd *cobra.Command
 	// use is the usage line.
 	use string
-	// rows are the flags.
+	// rows are the rows of the flags.
 	rows []flagRow
 }
 
-// command writes the section of a command. It has a table of the flags that are not shared, and
-// the names of those that are.
+// command writes the section of a command. It has a table of the flags that are not shared, and the
+// names of the shared ones.
 func (p *page) command(s section, shared map[string]flagRow) {
 	cmd := s.cmd
 	p.printf("\n### %s\n\n```text\n%s\n```\n\n%s\n", cmd.CommandPath(), s.use, description(cmd))
@@ -95,10 +95,10 @@ func (p *page) command(s section, shared map[string]flagRow) {
 	}
 }
 
-// flags returns a row of the table for each flag that is not hidden, in the order of their names.
+// flags returns a row for each flag that is not hidden, sorted by name.
 func (p *page) flags(cmd *cobra.Command) []flagRow {
 	var rows []flagRow
-	cmd.InheritedFlags() // adds to Flags what commands above give to all below
+	cmd.InheritedFlags() // adds the persistent flags of parent commands to Flags
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || f.Name == "version" {
 			return
@@ -116,7 +116,7 @@ func (p *page) flags(cmd *cobra.Command) []flagRow {
 	return rows
 }
 
-// standard is the default of a flag, without what only holds on this machine.
+// standard returns the default of a flag. It replaces values that depend on this machine.
 func (p *page) standard(f *pflag.Flag) string {
 	value := f.DefValue
 	for _, r := range p.machine {
@@ -134,14 +134,14 @@ func (p *page) standard(f *pflag.Flag) string {
 	return "`" + cell(value) + "`"
 }
 
-// replacement is a name for what differs between machines.
+// replacement is a name for a value that differs between machines.
 type replacement struct {
 	found, name string
-	// within says that what is below the path differs with it.
+	// within is set if paths below the value are replaced as well.
 	within bool
 }
 
-// thisMachine lists what this machine lends to defaults, the longest paths first.
+// thisMachine returns the values of this machine that may occur in defaults, the longest paths first.
 func thisMachine() []replacement {
 	var found []replacement
 	add := func(value string, err error, name string, within bool) {
@@ -156,15 +156,14 @@ func thisMachine() []replacement {
 	home, err := os.UserHomeDir()
 	add(home, err, "~", true)
 	add(os.TempDir(), nil, "$TMPDIR", true)
-	// In a pod, the namespace that it is in stands for the one elsewhere.
+	// In a pod, the default namespace is the pod's own. Replace it by the default elsewhere.
 	namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	add(strings.TrimSpace(string(namespace)), err, "default", false)
 	slices.SortStableFunc(found, func(a, b replacement) int { return cmp.Compare(len(b.found), len(a.found)) })
 	return found
 }
 
-// runnable are the commands below one that have none below themselves, in the order of
-// their names.
+// runnable returns the commands below a command that have no sub-commands, sorted by name.
 func runnable(root *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, cmd := range root.Commands() {
@@ -179,7 +178,7 @@ func runnable(root *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// unit says how the value of a flag is written.
+// unit returns the format of a flag's value.
 func unit(kind string) string {
 	switch kind {
 	case "bool":
@@ -194,20 +193,18 @@ func unit(kind string) string {
 		return "number"
 	case "string":
 		return "text"
-	default: // of a type of its own, which may list its values
+	default: // a type that may list its values
 		return strings.ReplaceAll(kind, "|", ", ")
 	}
 }
 
-// exitCodes begins what a help text says, up to the end of the paragraph, of how a command
-// may end.
+// exitCodes begins the paragraph of a help text about exit codes.
 const exitCodes = "Exit codes:"
 
-// code begins what is said of one of them: on a line of its own, or behind the one before.
+// code matches the beginning of an exit code's description: on its own line or after the previous one.
 var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d)\s+`)
 
-// exits are the codes with which a command may end. A help text that says nothing of them
-// leaves those that every command has.
+// exits returns the exit codes of a command. If its help text lists none, it returns those of every command.
 func exits(cmd *cobra.Command) map[string]string {
 	_, after, ok := strings.Cut(cmd.Long, exitCodes)
 	if !ok {
@@ -227,7 +224,7 @@ func exits(cmd *cobra.Command) map[string]string {
 	return codes
 }
 
-// description is what a command says of itself, but for how it ends.
+// description returns the description of a command without its exit codes.
 func description(cmd *cobra.Command) string {
 	if cmd.Long == "" {
 		return cmd.Short + "."
@@ -237,7 +234,7 @@ func description(cmd *cobra.Command) string {
 	return asMarkdown(strings.TrimSpace(before) + "\n\n" + after)
 }
 
-// asMarkdown fences what a help text sets off by spaces.
+// asMarkdown puts indented paragraphs of a help text into code fences.
 func asMarkdown(text string) string {
 	var lines []string
 	fenced := false
@@ -258,19 +255,19 @@ func asMarkdown(text string) string {
 	return strings.Join(lines, "\n\n")
 }
 
-// anchor is what code hosts make of the heading of a command.
+// anchor returns the anchor that code hosts create for the heading of a command.
 func anchor(cmd *cobra.Command) string {
 	return strings.ReplaceAll(strings.ToLower(cmd.CommandPath()), " ", "-")
 }
 
-// cell makes a text fit for a table.
+// cell escapes a text for a table cell.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(strings.TrimSpace(text))
 }
 
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// dedent takes away the spaces before each line.
+// dedent removes the spaces before each line.
 func dedent(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {

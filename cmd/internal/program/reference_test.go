@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// glow is a value of a type that lists what it can be.
+// glow is a flag value whose type lists its values.
 type glow struct{}
 
 func (*glow) String() string   { return "dim" }
 func (*glow) Set(string) error { return nil }
 func (*glow) Type() string     { return "dim|bright" }
 
-// TestReference looks for what a person needs of each command, and for nothing that only
-// holds on this machine.
+// TestReference checks that the reference has what users need to know of each command, and no value
+// of this machine.
 func TestReference(t *testing.T) {
 	t.Setenv("HOME", "/somebody/home")
 	t.Setenv("XDG_CACHE_HOME", "/somebody/home/cache")

@@ -1,5 +1,5 @@
-// Package progress shows on a terminal that long work goes on. Where there is no
-// terminal, as in scripts and containers, it shows nothing.
+// Package progress shows the progress of long work on a terminal. Without a terminal, as in scripts
+// and containers, it shows nothing.
 package progress
 
 import (
@@ -11,15 +11,13 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-// delay is how long work takes before anything is shown: short work is over
-// before somebody could read it.
+// delay is the time before anything is shown. Shorter work ends before a user could read the output.
 const delay = 300 * time.Millisecond
 
-// interval is the time between two pictures.
+// interval is the time between two updates.
 const interval = 100 * time.Millisecond
 
-// Start shows that work goes on, until the function that it returns is called,
-// which leaves nothing behind. Quiet shows nothing.
+// Start shows progress until the returned function is called, which erases it. If quiet is set, it shows nothing.
 func Start(out io.Writer, quiet bool, what string) (done func()) {
 	if quiet || !terminal.IsTerminal(out) {
 		return func() {}
@@ -27,7 +25,7 @@ func Start(out io.Writer, quiet bool, what string) (done func()) {
 	return show(terminal.Unfiltered(out), terminal.Escape(what), delay)
 }
 
-// show draws a spinner with the time that has passed.
+// show draws a spinner with the elapsed time.
 func show(out io.Writer, what string, delay time.Duration) (done func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -43,14 +41,14 @@ func show(out io.Writer, what string, delay time.Duration) (done func()) {
 			progressbar.OptionSpinnerType(14),
 			progressbar.OptionSetElapsedTime(true),
 			progressbar.OptionClearOnFinish(),
-			// It is drawn by the ticks below and by nothing else.
+			// Only the ticks below draw the spinner.
 			progressbar.OptionThrottle(0),
 			progressbar.OptionSetSpinnerChangeInterval(0),
 		)
 		ticks := time.NewTicker(interval)
 		defer ticks.Stop()
 		for {
-			// A picture that cannot be drawn is missed by nobody.
+			// A failure to draw has no consequence.
 			_ = bar.Add(1)
 			select {
 			case <-stop:

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// screen is a buffer that tells when something was drawn.
+// screen is a buffer that signals when something is drawn.
 type screen struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -49,7 +49,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestShort wants nothing to be drawn of work that is over at once.
+// TestShort checks that nothing is drawn for short work.
 func TestShort(t *testing.T) {
 	s := &screen{drawn: make(chan struct{})}
 	show(s, "Reading x", delay)()

@@ -1,5 +1,5 @@
-// Package proposal says what an InstallPlan would change, so that a person can decide
-// whether to approve it. It is pure, and goes by what the plan itself holds.
+// Package proposal returns what an InstallPlan would change, for users who decide whether to
+// approve it. Its functions are pure and use only what the InstallPlan holds.
 package proposal
 
 import (
@@ -15,33 +15,33 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// Proposal is what a plan would change.
+// Proposal is what an InstallPlan would change.
 type Proposal struct {
 	Namespace   string `json:"namespace"`
 	InstallPlan string `json:"installPlan"`
-	// Phase is that of the plan, and Approved whether it has been approved.
+	// Phase is the phase of the InstallPlan. Approved reports whether it is approved.
 	Phase    string `json:"phase"`
 	Approved bool   `json:"approved"`
-	// Subscriptions are those that it serves.
+	// Subscriptions are the Subscriptions that the InstallPlan serves.
 	Subscriptions []string  `json:"subscriptions,omitempty"`
 	Versions      []Version `json:"versions"`
-	// Definitions are the CustomResourceDefinitions that it brings.
+	// Definitions are the CustomResourceDefinitions that the InstallPlan applies.
 	Definitions []Definition `json:"definitions,omitempty"`
-	// ClusterRules are what operators may do in the whole cluster afterwards and, as far
-	// as is known, may not do yet: a line each.
+	// ClusterRules are cluster-wide permissions that operators gain, one in each line. Permissions
+	// that installed operators are known to have are not among them.
 	ClusterRules []string `json:"clusterRules,omitempty"`
-	// Objects counts everything that the plan applies.
+	// Objects is the number of objects that the InstallPlan applies.
 	Objects int `json:"objects"`
-	// Unread counts what the plan only refers to, because it is too large to be in it.
+	// Unread is the number of objects that the InstallPlan only references because they are too large.
 	Unread int `json:"unread,omitempty"`
 }
 
-// Version is a version that is to be installed.
+// Version is a version to be installed.
 type Version struct {
-	// Name is that of the ClusterServiceVersion.
+	// Name is the name of the ClusterServiceVersion.
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
-	// Replaces is the one that goes, if any, and From its version.
+	// Replaces is the ClusterServiceVersion that is replaced, if any. From is its version.
 	Replaces string `json:"replaces,omitempty"`
 	From     string `json:"from,omitempty"`
 }
@@ -49,11 +49,11 @@ type Version struct {
 // Definition is a CustomResourceDefinition.
 type Definition struct {
 	Name string `json:"name"`
-	// New says that no operator of the namespace provides it yet.
+	// New is set if no operator of the namespace provides the definition yet.
 	New bool `json:"new"`
 }
 
-// Of says what a plan would change, beside the versions that are there.
+// Of returns what an InstallPlan would change, given the present ClusterServiceVersions.
 func Of(p *operatorsv1alpha1.InstallPlan, present []operatorsv1alpha1.ClusterServiceVersion) Proposal {
 	q := Proposal{
 		Namespace: p.Namespace, InstallPlan: p.Name, Phase: string(p.Status.Phase), Approved: p.Spec.Approved,
@@ -73,7 +73,7 @@ func Of(p *operatorsv1alpha1.InstallPlan, present []operatorsv1alpha1.ClusterSer
 	return q
 }
 
-// step adds what one step would change.
+// step adds the changes of one step.
 func (q *Proposal) step(step *operatorsv1alpha1.Step, present []operatorsv1alpha1.ClusterServiceVersion, known map[string]bool) {
 	u, ref, err := plan.Manifest(step)
 	if ref != nil || err != nil {
@@ -99,7 +99,7 @@ func (q *Proposal) step(step *operatorsv1alpha1.Step, present []operatorsv1alpha
 	}
 }
 
-// Served names the Subscriptions that a plan serves, by what is written on it.
+// Served returns the Subscriptions that an InstallPlan serves, from its metadata.
 func Served(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for key, name := range p.Annotations {
@@ -116,13 +116,12 @@ func Served(p *operatorsv1alpha1.InstallPlan) []string {
 	return slices.Compact(names)
 }
 
-// VersionIn gives the version of a ClusterServiceVersion that a plan holds; empty when
-// it does not.
+// VersionIn returns the version of a ClusterServiceVersion in an InstallPlan; empty if the InstallPlan lacks it.
 func VersionIn(p *operatorsv1alpha1.InstallPlan, name string) string {
 	return planned(p, name).Spec.Version
 }
 
-// csv is what is read of a ClusterServiceVersion in a plan.
+// csv holds the fields used of a ClusterServiceVersion in an InstallPlan.
 type csv struct {
 	Spec struct {
 		Version  string `json:"version"`
@@ -152,13 +151,12 @@ func versionOf(p *operatorsv1alpha1.InstallPlan, name string, present []operator
 			return v
 		}
 	}
-	// A plan that was recreated after a version was taken away replaces nothing.
+	// An InstallPlan that was recreated after a version was removed replaces nothing.
 	v.Replaces = ""
 	return v
 }
 
-// Declared is the version that a ClusterServiceVersion says it is; empty when it says
-// nothing.
+// Declared returns the version that a ClusterServiceVersion declares; empty if it declares none.
 func Declared(v *operatorsv1alpha1.ClusterServiceVersion) string {
 	if text := v.Spec.Version.String(); text != "0.0.0" {
 		return text
@@ -166,8 +164,7 @@ func Declared(v *operatorsv1alpha1.ClusterServiceVersion) string {
 	return ""
 }
 
-// Suffix is what the name of a ClusterServiceVersion says of its version, by custom:
-// NAME.vVERSION.
+// Suffix returns the version in the name of a ClusterServiceVersion, by the convention NAME.vVERSION.
 func Suffix(name string) string {
 	if _, after, found := strings.Cut(name, "."); found {
 		return strings.TrimPrefix(after, "v")
@@ -175,7 +172,7 @@ func Suffix(name string) string {
 	return name
 }
 
-// provided says whether a version of the namespace provides a definition.
+// provided reports whether a ClusterServiceVersion of the namespace provides a definition.
 func provided(namespace, name string, present []operatorsv1alpha1.ClusterServiceVersion) bool {
 	is := func(d operatorsv1alpha1.CRDDescription) bool { return d.Name == name }
 	return slices.ContainsFunc(present, func(v operatorsv1alpha1.ClusterServiceVersion) bool {
@@ -183,8 +180,7 @@ func provided(namespace, name string, present []operatorsv1alpha1.ClusterService
 	})
 }
 
-// knownRules are what the operators of the namespace ask for in the whole cluster
-// already.
+// knownRules returns the cluster-wide permissions that operators of the namespace already request.
 func knownRules(namespace string, present []operatorsv1alpha1.ClusterServiceVersion) map[string]bool {
 	known := map[string]bool{}
 	for i := range present {
@@ -200,7 +196,7 @@ func knownRules(namespace string, present []operatorsv1alpha1.ClusterServiceVers
 	return known
 }
 
-// Rule writes a rule in a line: what may be done, and to what.
+// Rule returns a rule as one line: the verbs and the resources.
 func Rule(r *rbacv1.PolicyRule) string {
 	verbs := strings.Join(sorted(r.Verbs), ",")
 	if len(r.NonResourceURLs) > 0 {

@@ -17,7 +17,7 @@ func step(kind, name, manifest string) *operatorsv1alpha1.Step {
 	return &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: kind, Name: name, Manifest: manifest}}
 }
 
-// present is the version that is there.
+// present returns the installed version.
 func present(namespace string) operatorsv1alpha1.ClusterServiceVersion {
 	v := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lamp.v1"}}
 	v.Spec.Version = version.OperatorVersion{Version: semver.MustParse("1.0.0")}

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// ByteSize is a flag for a number of bytes, which may carry one of the suffixes
-// Ki, Mi and Gi.
+// ByteSize is a flag for a number of bytes, with an optional suffix Ki, Mi or Gi.
 type ByteSize int64
 
 var errByteSize = errors.New("must be a number of bytes above zero, as 1048576, 512Mi or 4Gi")
@@ -42,5 +41,5 @@ func (s *ByteSize) String() string {
 	return strconv.FormatInt(value, 10) + suffix
 }
 
-// Type names the kind of value in descriptions.
+// Type returns the name of the value's type in help texts.
 func (*ByteSize) Type() string { return "size" }

@@ -1,5 +1,5 @@
-// Package pulling holds the flags by which programs are told how to read images: credentials,
-// platform, trust and limits. They mean the same for every program.
+// Package pulling holds the flags for pulling images: credentials, platform, trust and limits. They
+// mean the same for every program.
 package pulling
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 )
 
-// Flags say how images are read.
+// Flags configure how images are pulled.
 type Flags struct {
 	pullSecrets   []string
 	platform      string
@@ -36,8 +36,7 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 		"size limit for the catalog of an image, and for its layers as transferred, in bytes or as 512Mi or 4Gi")
 }
 
-// AddRegistryFlags adds the flags that say how a registry is reached, for commands that read
-// no image.
+// AddRegistryFlags adds the flags for the connection to a registry, for commands that pull no image.
 func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 	f.timeout, f.maxImageSize = 10*time.Minute, 4<<30
 	flags.StringSliceVar(&f.pullSecrets, "pull-secret", nil,
@@ -51,7 +50,7 @@ func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 
 var errNotPositive = errors.New("must be above zero")
 
-// Check reports flags whose values are of no use.
+// Check returns an error for invalid values.
 func (f *Flags) Check() error {
 	if f.timeout <= 0 {
 		return fmt.Errorf("--pull-timeout %w, found %s", errNotPositive, f.timeout)
@@ -59,7 +58,7 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// Options returns what the flags say, for a program that registries know by an agent's name.
+// Options returns the options for the flags. agent is the user agent for registries.
 func (f *Flags) Options(agent string) (image.Options, error) {
 	if err := f.Check(); err != nil {
 		return image.Options{}, err
@@ -85,7 +84,7 @@ func (f *Flags) Options(agent string) (image.Options, error) {
 	return options, nil
 }
 
-// Client returns a client that reads images as the flags say.
+// Client returns a client that pulls images according to the flags.
 func (f *Flags) Client(agent string) (*image.Client, error) {
 	options, err := f.Options(agent)
 	if err != nil {

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// lastApplied repeats a whole object in a text.
+// lastApplied is an annotation that repeats the whole object as text.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Policy says what is shown of objects.
+// Policy configures what is shown of objects.
 type Policy struct {
 	// Env shows the values of environment variables whose names do not look secret.
 	Env bool
 }
 
-// Object gives an object without what is secret, and without what only repeats the
-// rest. The object itself stays as it is.
+// Object returns a copy of an object without secrets, and without fields that only repeat others.
 func (p Policy) Object(object map[string]any) map[string]any {
 	kept := make(map[string]any, len(object))
 	secret := object["kind"] == "Secret"
@@ -32,7 +31,7 @@ func (p Policy) Object(object map[string]any) map[string]any {
 	return kept
 }
 
-// withheld keeps the keys of a map alone.
+// withheld returns a map with its keys and without its values.
 func withheld(value any) any {
 	fields, is := value.(map[string]any)
 	if !is {
@@ -45,13 +44,13 @@ func withheld(value any) any {
 	return kept
 }
 
-// field gives a field as it is shown, and whether it is.
+// field returns the redacted value of a field, and whether the field is shown.
 func (p Policy) field(key string, value any) (any, bool) {
 	switch key {
 	case "managedFields", lastApplied, "base64data":
 		return nil, false
 	case "caBundle":
-		// A certificate is there to be shown; whatever else is there is not.
+		// A certificate is public. Anything else in this field is hidden.
 		text, is := value.(string)
 		return text, is && !strings.Contains(text, "PRIVATE KEY") && decoded(text, 0) == text
 	}
@@ -72,8 +71,8 @@ func (p Policy) field(key string, value any) (any, bool) {
 	return p.value(value), true
 }
 
-// namesSecret says whether a field of the API has a name that looks secret and holds
-// something else: the name of a Secret, of a key in one, or of a label.
+// namesSecret reports whether a field of the API has a name that looks secret but holds no secret:
+// the name of a Secret, of a key in one, or of a label.
 func namesSecret(key string) bool {
 	return slices.Contains([]string{"key", "secret", "secretName", "secretNamespace", "pullSecret"}, key)
 }
@@ -95,7 +94,7 @@ func (p Policy) value(value any) any {
 	}
 }
 
-// env gives environment variables with the values that may be shown.
+// env returns environment variables without the values that are hidden.
 func (p Policy) env(list []any) []any {
 	kept := make([]any, len(list))
 	for i := range list {
@@ -114,8 +113,8 @@ func (p Policy) env(list []any) []any {
 	return kept
 }
 
-// arguments gives a command line: of a flag that looks secret, the next argument is its
-// value where it has none itself.
+// arguments returns a redacted command line. An argument is hidden if it follows a flag that looks
+// secret and has no value of its own.
 func (p Policy) arguments(list []any) []any {
 	kept := make([]any, len(list))
 	next := false
@@ -134,8 +133,8 @@ func (p Policy) arguments(list []any) []any {
 	return kept
 }
 
-// isLogin says whether an argument is the password of -p, or NAME:PASSWORD of -u. A
-// number after -p is a port.
+// isLogin reports whether an argument is the password after -p, or NAME:PASSWORD after -u. A number
+// after -p is a port.
 func isLogin(list []any, i int) bool {
 	text, _ := list[i].(string)
 	if i == 0 || strings.HasPrefix(text, "-") {
@@ -150,7 +149,7 @@ func isLogin(list []any, i int) bool {
 	return false
 }
 
-// text gives a text, which may itself be an object, or several, as annotations hold them.
+// text returns a redacted text. The text may be an object or several objects, as in annotations.
 func (p Policy) text(text string) string {
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 		return p.manifest(text)
@@ -158,8 +157,7 @@ func (p Policy) text(text string) string {
 	return Text(text)
 }
 
-// manifest gives an object that is in a text, as steps of plans and annotations hold
-// them.
+// manifest returns the redacted text of an object, as in steps of InstallPlans and in annotations.
 func (p Policy) manifest(text string) string {
 	var object any
 	decoder := json.NewDecoder(strings.NewReader(text))

@@ -1,5 +1,5 @@
-// Package redact takes out of objects and texts what their owner would not show to
-// strangers: passwords, tokens, keys. It is pure, and rather takes out too much.
+// Package redact removes secrets from objects and texts: passwords, tokens, keys. Its functions are
+// pure. In doubt they remove too much.
 package redact
 
 import (
@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Mark stands for what was taken out.
+// Mark replaces what was removed.
 const Mark = "[redacted]"
 
-// words are what names of secret things hold.
+// words occur in the names of secrets.
 const words = `pass(?:word|wd|phrase|code)|pwd|secret|token|(?:api|access|private|signing|encryption)[_-]?key|` +
 	`credential|authorization|dsn|connection[_-]?string`
 
@@ -20,7 +20,7 @@ var (
 	secretName = regexp.MustCompile(`(?i)` + words + `|(?:^|[_-])(?:auth|key|pass)$`)
 
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
-	// keyTail is what is left of a private key whose beginning was cut off.
+	// keyTail matches the end of a private key whose beginning was cut off.
 	keyTail = regexp.MustCompile(`(?:[A-Za-z0-9+/=]|\s|\\[nr])*-----END [A-Z0-9 ]*PRIVATE KEY-----`)
 
 	userInfo = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@"'<>]+@`)
@@ -29,40 +29,38 @@ var (
 	known    = regexp.MustCompile(`\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|` +
 		`glpat-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|sha256~[A-Za-z0-9_-]{20,})`)
 
-	// assignment is NAME=VALUE, NAME: VALUE, --NAME VALUE and the like, in quotes or not,
-	// which may themselves be quoted once more.
+	// assignment matches NAME=VALUE, NAME: VALUE, --NAME VALUE and the like. The value may be quoted, even twice.
 	assignment = regexp.MustCompile(`(?i)((?:[\w.-]*(?:` + words + `)[\w.-]*)(?:\\*["'])?\s*(?:=>|[=:])\s*)` + value)
 	flag       = regexp.MustCompile(`(?i)((?:^|\s)--?[\w.-]*(?:` + words + `)[\w.-]*\s+)` + value)
 
-	// auth is a name that is too short to be looked for within others.
+	// auth matches a name that is too short to match within other names.
 	auth = regexp.MustCompile(`(?i)(\bauth(?:\\*["'])?\s*(?:=>|[=:])\s*)` + value)
-	// told is a sentence. That a token is expired is no secret: what is one has capitals
-	// or digits.
+	// told matches a sentence that states a secret. A secret has capitals or digits: "the token is
+	// expired" states none.
 	told = regexp.MustCompile(`((?i:\b(?:pass(?:word|phrase|code)|token|api[ _-]?key)\s+(?:is|was)\s+))[^\s"',;]*[A-Z0-9][^\s"',;]*`)
-	// signed is what a URL is signed with.
+	// signed matches the signature in a URL.
 	signed = regexp.MustCompile(`(?i)([?&;](?:sig|signature|x-(?:amz|goog)-(?:signature|credential|security-token))=)[^&\s"'<>]+`)
-	// login and short are the flags of curl, of databases and the like.
+	// login and short match the flags of curl, database clients and the like.
 	login = regexp.MustCompile(`((?:^|\s)(?:-u|--user|--proxy-user)(?:\s+|=))[^\s:"']+:[^\s"']+`)
 	short = regexp.MustCompile(`((?:^|\s)-p)(\s+)?(?:[^\s=-][^\s=]*[A-Z][^\s=]*|[A-Z][^\s=]*)`)
 
-	// encoded is base64, which may go on in the next lines.
+	// encoded matches base64, which may continue on the next lines.
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{4,}={0,2})*`)
 	space   = regexp.MustCompile(`\s+`)
-	// keyWithin is PRIVATE KEY in base64, at each of the three places where it may begin.
+	// keyWithin matches PRIVATE KEY in base64, at each of the three possible offsets.
 	keyWithin = regexp.MustCompile(`UFJJVkFURSBLRV|BSSVZBVEUgS0VZ|QUklWQVRFIEtFW`)
 )
 
-// value is a word, or several in quotes.
+// value matches a word, or several words in quotes.
 const value = `(?:(?:bearer|basic)\s+)?(?:"(?:[^"\\]|\\.)*"|\\+"(?:[^"\\]|\\[^"])*\\+"|\\*'[^']*'|\\*["']?[^\s"',;&}\])]+[^\s"',;&}]*)`
 
-// LooksSecret says whether the name of a variable, field or flag is that of something
-// secret.
+// LooksSecret reports whether the name of a variable, field or flag looks like the name of a secret.
 func LooksSecret(name string) bool { return secretName.MatchString(name) }
 
-// Text takes what is secret out of a text of any kind: a log, a message, a command line.
+// Text returns a text without secrets. The text may be a log, a message or a command line.
 func Text(text string) string { return redact(text, 0) }
 
-// maxDepth bounds how often what is encoded within what is encoded is looked at.
+// maxDepth is the number of nested encodings that are decoded.
 const maxDepth = 2
 
 func redact(text string, depth int) string {
@@ -86,8 +84,7 @@ func redact(text string, depth int) string {
 	return flag.ReplaceAllString(text, "${1}"+Mark)
 }
 
-// decoded gives a blob as it is, unless it is the encoding of a text that holds
-// something secret.
+// decoded returns a blob unchanged, unless it encodes a text with a secret.
 func decoded(blob string, depth int) string {
 	if keyWithin.MatchString(space.ReplaceAllString(blob, "")) {
 		return Mark

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/redact"
 )
 
-// hush is what must never be seen.
+// hush is the secret that must not be shown.
 const hush = "Xq7hushhush9Zk2"
 
 const (
@@ -67,7 +67,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText plants something secret in each way, between texts of any kind.
+// FuzzText inserts a secret in each form into arbitrary texts.
 func FuzzText(f *testing.F) {
 	f.Add("a", "b")
 	f.Add("-----BEGIN ", "=")

@@ -1,6 +1,5 @@
-// Package selectionflags holds the command line flags by which programs select a part
-// of a catalog. Package [github.com/chandlery/chandlery/bundles/selection] says what
-// they mean.
+// Package selectionflags holds the command line flags that select a part of a catalog. Package
+// [github.com/chandlery/chandlery/bundles/selection] defines their meaning.
 package selectionflags
 
 import (
@@ -49,9 +48,8 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 
 var errBoth = errors.New("--" + flagSelection + " takes the place of --" + Package + ", --" + Channel + ", --" + From + ", --heads and --dependencies; give one or the other")
 
-// Selection returns what the flags select; nil for the whole catalog. The reference
-// of the catalog's image, or its path, chooses among the entries of an
-// ImageSetConfiguration.
+// Selection returns what the flags select; nil for the whole catalog. The reference of the
+// catalog's image, or its path, selects an entry of an ImageSetConfiguration.
 func (f *Flags) Selection(catalog string) (*selection.Selection, error) {
 	terms, err := f.terms.Selection()
 	if err != nil {
@@ -83,7 +81,7 @@ func (f *Flags) Selection(catalog string) (*selection.Selection, error) {
 // inline reports whether the flag holds the selection itself.
 func (f *Flags) inline() bool { return strings.HasPrefix(strings.TrimSpace(f.selection), "{") }
 
-// name names the selection in messages.
+// name returns the name of the selection in messages.
 func (f *Flags) name() string {
 	if f.inline() {
 		return "{…}"
@@ -91,7 +89,7 @@ func (f *Flags) name() string {
 	return f.selection
 }
 
-// text returns the selection as it is written.
+// text returns the text of the selection.
 func (f *Flags) text() ([]byte, error) {
 	if f.inline() {
 		return []byte(f.selection), nil

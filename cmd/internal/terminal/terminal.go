@@ -1,8 +1,8 @@
-// Package terminal keeps text of foreign origin from controlling a terminal.
+// Package terminal prevents foreign text from controlling a terminal.
 //
-// Catalogs, containers and API objects hold texts that others wrote. Every command writes
-// through a [Writer], which replaces the characters that a terminal acts on by escapes that
-// can be read. Our own control sequences pass it as [Control].
+// Catalogs, containers and API objects hold text from others. Every command writes through a
+// [Writer], which replaces control characters by readable escapes. The program's own control
+// sequences pass as [Control].
 package terminal
 
 import (
@@ -23,17 +23,16 @@ import (
 // Writer replaces control characters in what it passes on, as [Escape] does. It is safe for
 // concurrent use.
 //
-// A character may be split between two writes. An incomplete character at the very end of
-// the output is left out.
+// A character may be split between two writes. An incomplete character at the very end of the output is omitted.
 type Writer struct {
 	out io.Writer
 
 	mu sync.Mutex
-	// partial is the beginning of a character whose rest comes with the next write.
+	// partial is the beginning of a character whose rest is in the next write.
 	partial []byte
 }
 
-// NewWriter returns a Writer to out. A Writer is returned as it is.
+// NewWriter returns a Writer to out. It returns out unchanged if out is a Writer.
 func NewWriter(out io.Writer) *Writer {
 	if w, ok := out.(*Writer); ok {
 		return w
@@ -41,7 +40,7 @@ func NewWriter(out io.Writer) *Writer {
 	return &Writer{out: out}
 }
 
-// Write passes text on with its control characters replaced. The count is of the bytes of p.
+// Write writes text with its control characters replaced. It returns the number of bytes of p.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,15 +56,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Protect makes a command, and the commands below it, write through Writers.
+// Protect makes a command and its sub-commands write through Writers.
 func Protect(root *cobra.Command) {
 	out, errOut := NewWriter(root.OutOrStdout()), NewWriter(root.ErrOrStderr())
 	root.SetOut(out)
 	root.SetErr(errOut)
 }
 
-// Unfiltered returns the writer below a Writer: for what is not text, such as an archive,
-// and for a program that draws.
+// Unfiltered returns the writer below a Writer, for output that is not text, such as an archive,
+// and for programs that draw.
 func Unfiltered(out io.Writer) io.Writer {
 	if w, ok := out.(*Writer); ok {
 		return w.out
@@ -73,34 +72,33 @@ func Unfiltered(out io.Writer) io.Writer {
 	return out
 }
 
-// IsTerminal reports whether what is written to out is shown on a terminal.
+// IsTerminal reports whether out is a terminal.
 func IsTerminal(out io.Writer) bool {
 	file, ok := Unfiltered(out).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// mark is how a control sequence of ours begins and ends on its way to a Writer. It differs
-// between processes, so that no foreign text can hold it.
+// mark begins and ends a control sequence of the program in text for a Writer. It differs between
+// processes, so foreign text cannot contain it.
 var mark = sync.OnceValue(func() string { return "\x1b" + rand.Text() + ";" })
 
-// Control returns a control sequence as a Writer passes it on. Both its ends have to be in
-// one call of Write. A foreign text must never be part of it.
+// Control returns a control sequence that a Writer does not escape. The whole result must be in one
+// call of Write. Foreign text must never be part of it.
 func Control(sequence string) string { return mark() + sequence + mark() }
 
-// Escape returns text with escapes in place of characters that a terminal acts on: \u001b
-// for the character ESC, \x9b for the byte 0x9b. These are the control characters of C0 (but
-// line feed and tab) and C1, DEL, bytes that are not UTF-8, the controls of bidirectional text,
-// which change the order in which characters are shown, and the characters that YAML does not
-// allow: U+FEFF, U+FFFE and U+FFFF.
+// Escape returns text with escapes in place of characters that control a terminal: \u001b for the
+// character ESC, \x9b for the byte 0x9b. They are the control characters of C0 (except line feed
+// and tab) and C1, DEL, and bytes that are not UTF-8. They also are the controls of bidirectional
+// text, which change the order of the shown characters. Further, YAML does not allow U+FEFF, U+FFFE
+// and U+FFFF.
 //
-// In a JSON string the escape of a character means that character: a JSON document means the
-// same afterwards.
+// In a JSON string, the escape of a character means that character, so a JSON document keeps its meaning.
 func Escape(text string) string {
 	return replace(text, func(string) (string, string, bool) { return "", "", false })
 }
 
-// replace returns text with escapes. The function control reports whether a text begins with
-// a control sequence of ours, and returns the sequence and what follows it.
+// replace returns text with escapes. control reports whether a text begins with a control sequence
+// of the program, and returns the sequence and the rest.
 func replace(text string, control func(string) (own, rest string, ok bool)) string {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -124,7 +122,7 @@ func replace(text string, control func(string) (own, rest string, ok bool)) stri
 	return b.String()
 }
 
-// sequence returns the control sequence of ours with which a text begins.
+// sequence returns the control sequence of the program with which a text begins.
 func sequence(text string) (own, rest string, ok bool) {
 	if text[0] != '\x1b' {
 		return "", "", false
@@ -147,7 +145,7 @@ func isUnsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// incomplete returns how many bytes at the end of a text are the beginning of a character.
+// incomplete returns the number of bytes at the end of a text that begin an incomplete character.
 func incomplete(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		tail := text[len(text)-n:]

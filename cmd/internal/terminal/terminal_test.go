@@ -93,7 +93,7 @@ func TestWriterFails(t *testing.T) {
 	}
 }
 
-// TestWriterConcurrently is for the race detector: logs and output share a writer.
+// TestWriterConcurrently is for the race detector. Logs and output share a writer.
 func TestWriterConcurrently(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -112,7 +112,7 @@ func TestWriterConcurrently(t *testing.T) {
 	}
 }
 
-// TestProtect holds for all commands below the one that is protected.
+// TestProtect checks that sub-commands of a protected command are protected as well.
 func TestProtect(t *testing.T) {
 	t.Parallel()
 	var out, errOut bytes.Buffer
@@ -132,7 +132,7 @@ func TestProtect(t *testing.T) {
 	}
 }
 
-// TestDocuments shows that escapes leave the meaning of JSON and YAML documents.
+// TestDocuments checks that escapes preserve the meaning of JSON and YAML documents.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	for _, r := range unsafe() {
@@ -142,7 +142,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// unsafe returns all characters of the first plane that may be replaced, and some others.
+// unsafe returns all characters of the first Unicode plane that may be replaced, and some others.
 func unsafe() []rune {
 	all := []rune{'\ufeff', '\ufffe', '\uffff', '\U000e0001', '\U0010ffff'}
 	for r := range rune(0x2100) {
@@ -174,7 +174,7 @@ func FuzzWriter(f *testing.F) {
 	})
 }
 
-// sameDocument wants a value that holds a text to be the same after it was written and read.
+// sameDocument checks that a value with a text stays the same after writing and parsing.
 func sameDocument(t *testing.T, text string) {
 	t.Helper()
 	want := map[string]string{"key": text}

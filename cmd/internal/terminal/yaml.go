@@ -4,10 +4,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// YAML returns a JSON document as YAML that means the same after [Escape].
+// YAML returns a JSON document as YAML that keeps its meaning after [Escape].
 //
-// An escape has a meaning only between double quotes. A document in which [Escape] would
-// replace anything elsewhere stays JSON, which is YAML too.
+// An escape has a meaning only between double quotes. A document in which [Escape] would replace
+// anything elsewhere stays JSON, which is also YAML.
 func YAML(document []byte) ([]byte, error) {
 	// YAML does not allow some of the characters that JSON allows.
 	safe := []byte(Escape(string(document)))

@@ -1,5 +1,5 @@
-// Command build makes the OCI images of the programs, and writes them to an OCI
-// layout or pushes them to a registry. It needs Go and nothing else.
+// Command build builds the OCI images of the programs, and writes them to an OCI layout or pushes
+// them to a registry. It needs nothing but Go.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// flags are what can be asked for.
+// flags are the command-line flags.
 type flags struct {
 	layout, push    string
 	insecure        bool
@@ -75,7 +75,7 @@ func (f *flags) parse(args []string, out io.Writer) error {
 	return nil
 }
 
-// asTag replaces what a version may hold and a tag must not.
+// asTag replaces the characters of a version that a tag must not contain.
 func asTag(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be pushed is found before minutes of building.
+	// Check the repositories before the build, which takes minutes.
 	repositories, err := f.repositories()
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (f *flags) options(ctx context.Context) (images.Options, error) {
 	return options, nil
 }
 
-// repositories returns where each image goes; none when nothing is pushed.
+// repositories returns the repository of each image; none if nothing is pushed.
 func (f *flags) repositories() ([]name.Repository, error) {
 	if f.push == "" {
 		return nil, nil
@@ -153,7 +153,7 @@ func (f *flags) repositories() ([]name.Repository, error) {
 	return all, nil
 }
 
-// created is the time of the commit, or what the environment says.
+// created returns SOURCE_DATE_EPOCH, or the time of the commit if it is not set.
 func created(ctx context.Context) (time.Time, error) {
 	text, from := os.Getenv("SOURCE_DATE_EPOCH"), "$SOURCE_DATE_EPOCH"
 	if text == "" {
@@ -170,7 +170,7 @@ func created(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// report says what was made.
+// report prints the digests and sizes of the images.
 func report(out io.Writer, all []images.Image) error {
 	for _, image := range all {
 		digest, err := image.Index.Digest()

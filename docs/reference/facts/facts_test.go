@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLoad looks for something of each way in which the code can say it.
+// TestLoad checks one value for each form in which the code can declare a metric, a state or a
+// name.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	code, err := Load(t.Context(), "../../..")

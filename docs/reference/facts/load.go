@@ -1,9 +1,9 @@
-// Package facts reads from the code what the reference pages tell: metrics, names of
-// annotations and labels, conditions, reasons and Events. The generator of pages and the
-// tests of docs/ use it, so that no page goes stale unnoticed.
+// Package facts reads from the code what the reference pages list: metrics, names of annotations
+// and labels, conditions, reasons and Events. The page generator and the tests of docs/ use it to
+// detect stale pages.
 //
-// The code is type-checked, not searched: a name counts wherever it is a constant, however
-// it is spelled.
+// The code is type-checked, not searched: a name counts wherever it is a constant, however it is
+// spelled.
 package facts
 
 import (
@@ -33,14 +33,14 @@ type Code struct {
 	packages []*pkg
 }
 
-// pkg is one package of ours.
+// pkg is one type-checked package of this module.
 type pkg struct {
 	path  string
 	files []*ast.File
 	info  *types.Info
 }
 
-// entry is what `go list` says of a package.
+// entry is the output of `go list` for one package.
 type entry struct {
 	ImportPath string   `json:"ImportPath"`
 	Dir        string   `json:"Dir"`
@@ -49,8 +49,8 @@ type entry struct {
 	DepOnly    bool     `json:"DepOnly"`
 }
 
-// Load reads the product code of the module whose root is dir: what is below cmd, server,
-// supervisor and bundles, without tests.
+// Load type-checks the product code of the module whose root is dir: the packages below cmd,
+// server, supervisor and bundles, without tests.
 func Load(ctx context.Context, dir string) (*Code, error) {
 	entries, err := list(ctx, dir, "./cmd/...", "./server/...", "./supervisor/...", "./bundles/...")
 	if err != nil {
@@ -82,7 +82,7 @@ func Load(ctx context.Context, dir string) (*Code, error) {
 	return &code, nil
 }
 
-// list asks the go command for packages and all that they import.
+// list returns what `go list` reports for packages and everything that they import.
 func list(ctx context.Context, dir string, patterns ...string) ([]entry, error) {
 	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,DepOnly"}, patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -105,7 +105,7 @@ func list(ctx context.Context, dir string, patterns ...string) ([]entry, error) 
 	}
 }
 
-// check parses a package and finds the types of its expressions.
+// check parses a package and determines the types of its expressions.
 func check(fset *token.FileSet, imports types.Importer, e entry) (*pkg, error) {
 	p := &pkg{path: strings.TrimPrefix(e.ImportPath, Module+"/"), info: &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
@@ -136,7 +136,7 @@ func (p *pkg) each(f func(ast.Node)) {
 	}
 }
 
-// text is the value of an expression that is a constant string.
+// text returns the value of an expression that is a constant string.
 func (p *pkg) text(e ast.Expr) (string, bool) {
 	tv, ok := p.info.Types[e]
 	if !ok || tv.Value == nil || tv.Value.Kind() != constant.String {
@@ -145,7 +145,7 @@ func (p *pkg) text(e ast.Expr) (string, bool) {
 	return constant.StringVal(tv.Value), true
 }
 
-// object is the constant, function or type that an expression names, or nil.
+// object returns the constant, function or type that an expression names, or nil.
 func (p *pkg) object(e ast.Expr) types.Object {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// metadataPackage is the package that names labels, annotations and finalizers.
+// metadataPackage is the package that declares the names of labels, annotations and finalizers.
 const metadataPackage = "supervisor/api"
 
 // MetadataName is the name of a label, an annotation or a finalizer, as the comment of its constant
@@ -16,7 +16,7 @@ const metadataPackage = "supervisor/api"
 type MetadataName struct {
 	// Section is the comment of the group of constants, without its full stop.
 	Section string
-	// Name has parts in capitals where they differ from object to object.
+	// Name has parts in capitals where they differ between objects.
 	Name string
 	// Kind is label, annotation or finalizer.
 	Kind string
@@ -62,10 +62,10 @@ func (c *Code) MetadataNames() ([]MetadataName, error) {
 	return names, nil
 }
 
-// prefixOfOurs begins the names of this project. It is no name of its own.
+// prefixOfOurs is the prefix of this project's names. It is not a name.
 const prefixOfOurs = "chandlery.dev/"
 
-// reference is a reference to a constant in a comment, which no link follows.
+// reference matches a reference to a constant in a comment. The page has no link for it.
 var reference = regexp.MustCompile(`\[[A-Z]\w+\]`)
 
 // constants is a group of constants with a comment.
@@ -94,7 +94,7 @@ func (p *pkg) constants() []constants {
 	return groups
 }
 
-// described reads the comment of a constant.
+// described parses the comment of a constant.
 func described(spec *ast.ValueSpec, value string) (MetadataName, error) {
 	first, rest, _ := strings.Cut(spec.Doc.Text(), "\n\n")
 	meaning, begins := strings.CutPrefix(strings.Join(strings.Fields(first), " "), spec.Names[0].Name+" ")
@@ -118,7 +118,8 @@ func described(spec *ast.ValueSpec, value string) (MetadataName, error) {
 	return n, nil
 }
 
-// kindOfName returns the kind of a constant: its name begins with it, or else its meaning has it.
+// kindOfName returns the kind of a constant. The constant's name begins with the kind; otherwise
+// its meaning mentions it.
 func kindOfName(constant, meaning string) string {
 	for _, kind := range []string{"Label", "Annotation", "Finalizer"} {
 		if strings.HasPrefix(constant, kind) {

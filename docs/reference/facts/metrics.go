@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// Metric is one that a program serves.
+// Metric is a metric that a program serves.
 type Metric struct {
 	// Name is the full name.
 	Name string
 	// Type is counter, gauge or histogram.
 	Type string
-	// Labels are the names of its labels.
+	// Labels are the names of the metric's labels.
 	Labels []string
-	// Help is what the program says of it.
+	// Help is the metric's help text.
 	Help string
-	// Package is where it is made.
+	// Package is the package that creates the metric.
 	Package string
 }
 
-// Unit is what the name says of the unit.
+// Unit returns the unit that the metric's name states.
 func (m Metric) Unit() string {
 	name := strings.TrimSuffix(m.Name, "_total")
 	switch {
@@ -41,14 +41,14 @@ func (m Metric) Unit() string {
 	}
 }
 
-// options are the types of what metrics are made from.
+// options maps the types of metric options to the metric types.
 var options = map[string]string{"CounterOpts": "counter", "GaugeOpts": "gauge", "HistogramOpts": "histogram", "SummaryOpts": "summary"}
 
-// prometheus is the package of those types.
+// prometheus is the package that declares the types in options.
 const prometheus = "github.com/prometheus/client_golang/prometheus"
 
-// Metrics lists the metrics of all programs by their names. It fails where it cannot find
-// out what one is called.
+// Metrics returns the metrics of all programs, sorted by name. It fails if it cannot determine a
+// metric's name.
 func (c *Code) Metrics() ([]Metric, error) {
 	var all []Metric
 	var errs []error
@@ -64,7 +64,7 @@ func (c *Code) Metrics() ([]Metric, error) {
 	return all, errors.Join(errs...)
 }
 
-// metrics finds what a declaration makes.
+// metrics returns the metrics that a declaration creates.
 func (p *pkg) metrics(declaration ast.Decl) ([]Metric, error) {
 	var made []Metric
 	var errs []error
@@ -88,7 +88,8 @@ func (p *pkg) metrics(declaration ast.Decl) ([]Metric, error) {
 	return made, errors.Join(errs...)
 }
 
-// optionsOf is the literal of options among the arguments of a call, with what it makes.
+// optionsOf returns the literal of metric options among the arguments of a call, and the type of
+// the metric.
 func (p *pkg) optionsOf(call *ast.CallExpr) (*ast.CompositeLit, string) {
 	for _, argument := range call.Args {
 		literal, ok := argument.(*ast.CompositeLit)
@@ -99,7 +100,7 @@ func (p *pkg) optionsOf(call *ast.CallExpr) (*ast.CompositeLit, string) {
 		if ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == prometheus {
 			return literal, options[named.Obj().Name()]
 		}
-		// CounterOpts and GaugeOpts are other names of one type.
+		// CounterOpts and GaugeOpts are aliases of one type.
 		if name, ok := p.object(typeName(literal)).(*types.TypeName); ok && name.Pkg().Path() == prometheus {
 			return literal, options[name.Name()]
 		}
@@ -114,7 +115,7 @@ func typeName(literal *ast.CompositeLit) ast.Expr {
 	return literal.Type
 }
 
-// field is what a literal gives to a field.
+// field returns the value of a field in a literal, or nil.
 func field(literal *ast.CompositeLit, name string) ast.Expr {
 	for _, element := range literal.Elts {
 		if pair, ok := element.(*ast.KeyValueExpr); ok {
@@ -126,8 +127,8 @@ func field(literal *ast.CompositeLit, name string) ast.Expr {
 	return nil
 }
 
-// filled gives the metrics that a literal of options makes: one, or in a function to which
-// name and help are given, one for each call of that function.
+// filled returns the metrics that a literal of options creates. A function whose parameters are the
+// name and the help creates one metric for each of its calls.
 func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) ([]Metric, error) {
 	name, okName := p.text(field(literal, "Name"))
 	help, okHelp := p.text(field(literal, "Help"))
@@ -161,7 +162,7 @@ func (p *pkg) filled(declaration ast.Decl, literal *ast.CompositeLit, m Metric) 
 	return all, errors.Join(errs...)
 }
 
-// prefix is what comes before the name in options.
+// prefix returns the part of the name that Namespace and Subsystem form.
 func (p *pkg) prefix(literal *ast.CompositeLit) string {
 	var parts []string
 	for _, part := range []string{"Namespace", "Subsystem"} {
@@ -172,7 +173,7 @@ func (p *pkg) prefix(literal *ast.CompositeLit) string {
 	return strings.Join(parts, "")
 }
 
-// parameter is the place of an expression among the parameters of a function, or -1.
+// parameter returns the index of an expression among the parameters of a function, or -1.
 func parameter(function *ast.FuncDecl, e ast.Expr) int {
 	wanted, ok := e.(*ast.Ident)
 	if !ok {
@@ -190,7 +191,8 @@ func parameter(function *ast.FuncDecl, e ast.Expr) int {
 	return -1
 }
 
-// labels are the names of the labels: the argument after the options, and constant ones.
+// labels returns the names of the labels: those in the argument after the options, and constant
+// labels.
 func (p *pkg) labels(scope ast.Node, call *ast.CallExpr, literal *ast.CompositeLit) []string {
 	var names []string
 	if constant, ok := field(literal, "ConstLabels").(*ast.CompositeLit); ok {
@@ -206,8 +208,8 @@ func (p *pkg) labels(scope ast.Node, call *ast.CallExpr, literal *ast.CompositeL
 	return names
 }
 
-// strings are the constant strings of an expression: a literal, a variable that is given
-// one in the same scope, or something appended to one.
+// strings returns the constant strings of an expression: of a literal, of a variable assigned in
+// the same scope, or of a call of append.
 func (p *pkg) strings(scope ast.Node, e ast.Expr) []string {
 	if text, ok := p.text(e); ok {
 		return []string{text}

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// ofOurs are the forms of the names of annotations, labels and finalizers that
-// operator managers use. A name that ends with a slash, a dot or a dash is a prefix.
+// ofOurs matches the names of annotations, labels and finalizers that operator managers use. A name
+// that ends with a slash, a dot or a dash is a prefix.
 var ofOurs = regexp.MustCompile(`^(chandlery\.dev/[A-Za-z.-]*|olm\.[A-Za-z][A-Za-z./-]*|` +
 	`(catalogsource\.|olm\.)?(operators\.coreos\.com|operatorframework\.io)/[A-Za-z.-]*|` +
 	`operators\.operatorframework\.io[A-Za-z0-9./-]*|olmcahash)$`)
 
-// Names lists the names of annotations, labels, finalizers and the like in the code, in
-// order, with the packages where each is found.
+// Names returns the names of annotations, labels, finalizers and the like in the code, each with
+// the sorted packages that use it.
 func (c *Code) Names() map[string][]string {
 	found := map[string]map[string]bool{}
 	for _, p := range c.packages {
@@ -35,12 +35,12 @@ func (c *Code) Names() map[string][]string {
 	names := map[string][]string{}
 	for name, packages := range found {
 		if removed, ok := strings.CutSuffix(name, "-"); ok && found[removed] != nil {
-			continue // how kubectl is told to take it away
+			continue // the form in which kubectl removes the name
 		}
 		names[name] = slices.Sorted(maps.Keys(packages))
 	}
 	return names
 }
 
-// apiVersion is what looks like an annotation and is the version of an API.
+// apiVersion matches the version of an API, which otherwise looks like an annotation.
 var apiVersion = regexp.MustCompile(`/v\d+((alpha|beta)\d+)?$`)

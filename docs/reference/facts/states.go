@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Kind is what a value in a status or an Event is.
+// Kind is the kind of a value in a status or an Event.
 type Kind string
 
 // The kinds of values.
@@ -20,8 +20,8 @@ const (
 	Event     Kind = "event"
 )
 
-// States lists the types of conditions, the reasons, phases and states, and the reasons
-// of Events that the supervisor's code names, with the packages where each is found.
+// States returns the values that the supervisor's code names, each with the packages that use it:
+// condition types, reasons, phases, states and reasons of Events.
 func (c *Code) States() map[Kind]map[string][]string {
 	found := map[Kind]map[string][]string{}
 	for _, p := range c.packages {
@@ -58,16 +58,16 @@ func (c *Code) States() map[Kind]map[string][]string {
 	return found
 }
 
-// tells says whether a package has what is told in statuses and Events. What discovery
-// finds is in neither, and on a page of its own, which its tests compare with the code.
+// tells reports whether a package writes statuses or Events. The package discovery writes neither;
+// its values have a page of their own, which its tests compare with the code.
 func (p *pkg) tells() bool {
 	return p.path == "bundles/image" || strings.HasPrefix(p.path, "supervisor") && p.path != "supervisor/discovery"
 }
 
-// camel is how all these values are written.
+// camel matches the spelling of all these values.
 var camel = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
-// event is the reason of an Event that a call makes: the fourth argument of Eventf.
+// event returns the reason of an Event that a call creates: the fourth argument of Eventf.
 func (p *pkg) event(call *ast.CallExpr) (string, bool) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || method.Sel.Name != "Eventf" || len(call.Args) < 5 {
@@ -76,9 +76,8 @@ func (p *pkg) event(call *ast.CallExpr) (string, bool) {
 	return p.text(call.Args[3])
 }
 
-// reasons are the expressions of a node that become the reason of something: they are
-// given to a field of that name or to a function whose parameter has it, or a function has
-// it and returns them.
+// reasons returns the expressions of a node that become a reason. They are assigned to a field
+// Reason, passed to a parameter called reason, or returned by a function called reason.
 func (p *pkg) reasons(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.KeyValueExpr:
@@ -101,7 +100,7 @@ func (p *pkg) reasons(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// returned are what a function called reason gives.
+// returned returns the first result of each return statement of a function called reason.
 func returned(function *ast.FuncDecl) []ast.Expr {
 	var found []ast.Expr
 	if function.Name.Name != "reason" {
@@ -116,16 +115,17 @@ func returned(function *ast.FuncDecl) []ast.Expr {
 	return found
 }
 
-// isReason says whether a name is that of a field for the reason of something.
+// isReason reports whether a name denotes a field Reason of a type in this module, of
+// operators.coreos.com, or of the shared conditions.
 func (p *pkg) isReason(name *ast.Ident) bool {
 	field, ok := p.info.Uses[name].(*types.Var)
 	return ok && name.Name == "Reason" && field.IsField() && (ours(field.Pkg()) || field.Pkg().Path() == metaPackage)
 }
 
-// metaPackage has the conditions that many kinds share.
+// metaPackage is the package of the conditions that many kinds share.
 const metaPackage = "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// reasonArguments are the arguments of a call for parameters called reason.
+// reasonArguments returns the arguments of a call for parameters called reason.
 func (p *pkg) reasonArguments(call *ast.CallExpr) []ast.Expr {
 	signature, ok := p.info.Types[call.Fun].Type.(*types.Signature)
 	callee := p.object(call.Fun)
@@ -141,22 +141,21 @@ func (p *pkg) reasonArguments(call *ast.CallExpr) []ast.Expr {
 	return found
 }
 
-// named is a constant that has the type of a condition, a reason or the like, or is called
-// so.
+// named returns the kind and the value of a constant, if its type or its name identifies the kind.
 func (p *pkg) named(e ast.Expr) (Kind, string, bool) {
 	c, ok := p.object(e).(*types.Const)
 	if !ok || !ours(c.Pkg()) {
 		return "", "", false
 	}
 	value, ok := p.text(e)
-	if !ok { // where it is declared
+	if !ok { // the declaration of the constant
 		value, ok = unquoted(c)
 	}
 	kind := kindOf(c)
 	return kind, value, ok && kind != ""
 }
 
-// kindOf tells the kind from the type of a constant, else from its name.
+// kindOf returns the kind of a constant by its type, otherwise by its name.
 func kindOf(c *types.Const) Kind {
 	name := c.Name()
 	if named, ok := c.Type().(*types.Named); ok {
@@ -178,7 +177,7 @@ func kindOf(c *types.Const) Kind {
 	case strings.HasPrefix(name, "reason"), strings.HasPrefix(name, "Reason"), strings.HasSuffix(name, "Reason"):
 		return Reason
 	case c.Pkg().Path() == apiPackages+"v1alpha1" && !strings.HasSuffix(name, "Kind") && isString(c):
-		return Reason // those of Subscriptions have no type, nor anything in common
+		return Reason // reasons of Subscriptions have neither a type nor a common name
 	}
 	return ""
 }
@@ -188,15 +187,16 @@ func isString(c *types.Const) bool {
 	return ok && basic.Info()&types.IsString != 0
 }
 
-// apiPackages begins the paths of the packages that hold the kinds of operators.coreos.com.
+// apiPackages is the prefix of the packages that declare the kinds of operators.coreos.com.
 const apiPackages = "github.com/operator-framework/api/pkg/operators/"
 
-// ours says whether a package is of this module or holds the kinds of operators.coreos.com.
+// ours reports whether a package belongs to this module or declares the kinds of
+// operators.coreos.com.
 func ours(p *types.Package) bool {
 	return p != nil && (strings.HasPrefix(p.Path(), Module) || strings.HasPrefix(p.Path(), apiPackages))
 }
 
-// unquoted is the value of a constant.
+// unquoted returns the value of a constant string.
 func unquoted(c *types.Const) (string, bool) {
 	if c.Val().Kind() != constant.String {
 		return "", false

@@ -10,7 +10,8 @@ import (
 	"github.com/chandlery/chandlery/docs/reference/facts"
 )
 
-// annotationsPage lists labels, annotations and finalizers, from the comments of supervisor/api.
+// annotationsPage lists labels, annotations and finalizers, as the comments of supervisor/api
+// describe them.
 func annotationsPage(ctx context.Context) (string, error) {
 	code, err := facts.Load(ctx, ".")
 	if err != nil {
@@ -32,7 +33,7 @@ func annotationsPage(ctx context.Context) (string, error) {
 	return fmt.Sprintf(annotationsText, tables.String()), nil
 }
 
-// annotationsText is the page around the tables.
+// annotationsText is the text around the tables.
 //
 //go:embed annotations.txt
 var annotationsText string

@@ -12,19 +12,19 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// apiPage describes the services and messages of the contract that clients in the field
-// speak, from its comments.
+// apiPage describes the services and messages of the contract that existing clients use, from its
+// comments.
 func apiPage(ctx context.Context) (string, error) {
 	return contractPage(ctx, apiText, "registry.proto")
 }
 
-// extensionPage describes what our registry answers besides.
+// extensionPage describes the calls that our registry adds to the contract.
 func extensionPage(ctx context.Context) (string, error) {
 	const folder = "chandlery/registry/v1/"
 	return contractPage(ctx, extensionText, folder+"registry_service.proto", folder+"catalog.proto", folder+"content.proto")
 }
 
-// contractPage describes the services and messages of files, in their order.
+// contractPage describes the services and messages of files, in the order of paths.
 func contractPage(ctx context.Context, begin string, paths ...string) (string, error) {
 	image, err := output(ctx, "tool", "-modfile=tools/go.mod", "buf", "build", "--as-file-descriptor-set", "-o", "-")
 	if err != nil {
@@ -48,7 +48,7 @@ func contractPage(ctx context.Context, begin string, paths ...string) (string, e
 	return page.String(), nil
 }
 
-// apiText and extensionText begin the pages.
+// apiText and extensionText are the introductions of the pages.
 const (
 	apiText = `# API of the registry
 
@@ -95,11 +95,11 @@ func (w *apiWriter) file(files *protoregistry.Files, path string) error {
 	return nil
 }
 
-// syntaxField is the number of the field of a file descriptor at which comments above
-// "syntax" stand.
+// syntaxField is the number of the field of a file descriptor that holds the comments above
+// "syntax".
 const syntaxField = 12
 
-// comment is a text as it stands above something, which every something must have.
+// comment returns the comment above a descriptor as Markdown, or a note that there is none.
 func comment(text string, of protoreflect.Descriptor) string {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -164,7 +164,7 @@ func (w *apiWriter) enum(e protoreflect.EnumDescriptor) {
 	w.WriteString("\n")
 }
 
-// kind is the type of a field, with a link where it is described here.
+// kind returns the type of a field, with a link if this page describes the type.
 func (w *apiWriter) kind(f protoreflect.FieldDescriptor) string {
 	many := ""
 	if f.IsList() {
@@ -190,7 +190,7 @@ func (w *apiWriter) link(d protoreflect.Descriptor) string {
 	return fmt.Sprintf("[%#q](#%s)", d.Name(), anchor)
 }
 
-// inCell makes a text fit for a table.
+// inCell escapes a text for a table cell.
 func inCell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// A program that has a page.
+// program is a program that has a page.
 type program struct {
-	// name is that of its folder in cmd/.
+	// name is the name of the program's folder in cmd/.
 	name string
-	// called is what a person types.
+	// called is the command that a user types.
 	called string
-	// about says what the page is for.
+	// about is the purpose of the page.
 	about string
 }
 
@@ -25,10 +25,10 @@ func programs() []program {
 	}
 }
 
-// page is the name of the file.
+// page returns the file name of the page.
 func (p program) page() string { return "commands-" + p.name + ".md" }
 
-// reference is what the program says of itself.
+// reference returns the program's own description of its commands and flags.
 func (p program) reference(ctx context.Context) (string, error) {
 	out, err := output(ctx, "run", "./cmd/"+p.name, "reference")
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// decisionsDir holds the decisions, one a file, whose first line is its title.
+// decisionsDir holds one file for each decision. The first line of the file is the title.
 const decisionsDir = "docs/decisions"
 
-// decisionsPage lists the decisions in their order.
+// decisionsPage lists the decisions in the order of their file names.
 func decisionsPage(context.Context) (string, error) {
 	files, err := filepath.Glob(filepath.Join(decisionsDir, "[0-9]*.md"))
 	if err != nil {
@@ -31,7 +31,7 @@ func decisionsPage(context.Context) (string, error) {
 	return page.String(), nil
 }
 
-// decisionsText begins the page.
+// decisionsText is the introduction of the page.
 const decisionsText = `# Decisions
 
 Why things are as they are, one page each: what was to be decided, what was decided, and what follows.

@@ -9,7 +9,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// findingsPage lists what a diagnosis can find, in the order in which it looks.
+// findingsPage lists the findings of explain and status, in the order in which the commands look
+// for causes.
 func findingsPage(context.Context) (string, error) {
 	var page strings.Builder
 	page.WriteString(findingsText)
@@ -24,7 +25,7 @@ func findingsPage(context.Context) (string, error) {
 
 var errBareCode = errors.New("a code without meaning or remedy")
 
-// findingsText begins the page.
+// findingsText is the introduction of the page.
 const findingsText = `# Findings
 
 The findings of ` + "`kubectl chandlery explain` and `kubectl chandlery status`" + ` ([command line](../command-line.md)),

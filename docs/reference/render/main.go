@@ -1,7 +1,7 @@
-// Command render writes the generated pages of docs/reference, and the list of decisions
-// beside it, into a folder (default docs/reference): the last step of `make generate`. It asks the programs for their
-// commands and flags, the type-checked code for metrics, and the compiler of the contracts
-// for services and messages, and fails rather than leave something out.
+// Command render writes the generated pages of docs/reference, and the list of decisions beside it,
+// into a folder (default docs/reference). It is the last step of `make generate`. It takes commands
+// and flags from the programs, metrics from the type-checked code, and services and messages from
+// the compiled contracts. It fails if something has no description.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// generated begins each page.
+// generated is the first line of each page.
 const generated = "<!-- Made by `make generate`; edits are lost. -->\n\n"
 
 // render writes all pages.
@@ -50,7 +50,7 @@ func render(ctx context.Context, dir string) error {
 	return nil
 }
 
-// output runs the go command and gives what it prints.
+// output runs the go command and returns what it prints.
 func output(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	var stderr bytes.Buffer

@@ -36,7 +36,7 @@ func labels(m facts.Metric) string {
 	return "`" + strings.Join(m.Labels, "`, `") + "`"
 }
 
-// metricsText is the page around the tables.
+// metricsText is the text around the tables.
 const metricsText = `# Metrics
 
 Both programs serve metrics in the format of Prometheus under ` + "`/metrics`" + `, at the address of

@@ -1,4 +1,4 @@
-// Package scheme makes a scheme with the kinds that the supervisor and its commands use.
+// Package scheme builds a scheme with the kinds that the supervisor and its commands use.
 package scheme
 
 import (

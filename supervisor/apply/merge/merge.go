@@ -1,11 +1,10 @@
-// Package merge computes what an object becomes when a manifest is written over it with
-// an update: what the manifest says, without what an earlier manifest said and this one
-// does not, and with everything that others set.
+// Package merge computes the content of an object after a manifest was written over it with an update. The
+// result has the fields of the manifest and all fields that others set. It lacks the fields that an earlier
+// manifest had and this one lacks.
 //
-// Who set what is read from the managed fields of the object, which the API server keeps
-// for every write. They also tell how lists are merged, so that no schema is needed: the
-// entries of a list that is merged by key have paths of their own, a list that is replaced
-// as a whole has none.
+// The managed fields of the object, which the API server records for every write, show who set which field.
+// They also show how lists are merged, so no schema is needed. The entries of a list that is merged by key have
+// paths of their own. A list that is replaced as a whole has none.
 package merge
 
 import (
@@ -16,42 +15,41 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Owned says who set the fields of a live object.
+// Owned holds the fields of a live object by who set them.
 type Owned struct {
 	// Mine holds the fields that earlier manifests set.
 	Mine *fieldpath.Set
-	// Others holds the fields that anybody else set.
+	// Others holds the fields that other managers set.
 	Others *fieldpath.Set
 }
 
-// Objects returns the live object with the wanted one written over it. Neither is changed;
-// the result may share parts with both.
+// Objects returns the live object with the wanted one written over it. It changes neither; the result may share
+// parts with both.
 //
-// A field of live that wanted lacks goes if Mine has it and Others does not. An object
-// without any managed fields keeps the fields at its top, those of its metadata and those
-// directly below spec that wanted does not mention.
+// A field of live that wanted lacks is removed if Mine has it and Others does not. An object without any
+// managed fields keeps its top-level fields, those of its metadata, and those directly below spec that wanted
+// does not mention.
 func Objects(live, wanted map[string]any, owned Owned) map[string]any {
 	at := node{mine: owned.Mine, others: owned.Others, untracked: owned.Mine.Empty() && owned.Others.Empty()}
 	return at.maps(live, wanted)
 }
 
-// Same reports whether two objects have the same content. A field that is null counts as
-// one that is not there.
+// Same reports whether two objects have the same content. A field that is null counts as a missing one.
 func Same(a, b map[string]any) bool {
 	return reflect.DeepEqual(withoutNulls(a), withoutNulls(b))
 }
 
 // node is a place in an object: a field, an entry of a list, or the object itself.
 type node struct {
-	// mine and others are the fields below the place.
+	// mine and others are the fields below the node.
 	mine, others *fieldpath.Set
-	// myLeaf and othersLeaf report whether the place itself was set.
+	// myLeaf and othersLeaf report whether the node itself was set.
 	myLeaf, othersLeaf bool
-	// untracked is true for an object that has no managed fields; depth counts the
-	// fields from its top to the place.
+	// untracked is true for an object that has no managed fields. depth is the number of fields from the root of the
+	// object to the node.
 	untracked bool
 	depth     int
-	// path is the name of the field, below that of its parent for the first two.
+	// path is the name of the field, below the name of its parent at the first two levels.
 	path string
 }
 
@@ -78,13 +76,13 @@ func below(s *fieldpath.Set, pe fieldpath.PathElement) *fieldpath.Set {
 func (n node) isMine() bool   { return n.myLeaf || !n.mine.Empty() }
 func (n node) isOthers() bool { return n.othersLeaf || !n.others.Empty() }
 
-// open reports whether the map at a place is always merged key by key: everybody adds to
-// labels and annotations.
+// open reports whether the map at a node is always merged key by key, since many writers add labels and
+// annotations.
 func (n node) open() bool {
 	return n.path == ".metadata" || n.path == ".metadata.labels" || n.path == ".metadata.annotations"
 }
 
-// whole reports whether the map or list at a place is replaced as a whole.
+// whole reports whether the map or list at a node is replaced as a whole.
 func (n node) whole() bool {
 	switch {
 	case n.open():
@@ -135,7 +133,7 @@ func (n node) maps(live, wanted map[string]any) map[string]any {
 	return out
 }
 
-// prune returns what stays of a live value that the manifest does not mention.
+// prune returns the part of a live value that remains if the manifest does not mention it.
 func (n node) prune(live any) (kept any, stays bool) {
 	switch {
 	case !n.isMine():
@@ -158,7 +156,7 @@ func (n node) prune(live any) (kept any, stays bool) {
 	}
 }
 
-// lists merges two lists in the way in which the managed fields have their entries.
+// lists merges two lists in the way that the managed fields of their entries show.
 func (n node) lists(live, wanted []any) []any {
 	entries := n.entries()
 	switch {
@@ -185,19 +183,19 @@ func (n node) lists(live, wanted []any) []any {
 	return m.out
 }
 
-// listMerge is a list in the making.
+// listMerge is the state of a merge of two lists.
 type listMerge struct {
 	node    node
 	entries *keys
 	live    []any
-	// wantedAs has the entries of the manifest by identity.
+	// wantedAs holds the positions of the manifest's entries by identity.
 	wantedAs map[string][]int
-	// next is the entry of live that was not visited yet.
+	// next is the index of the first entry of live that was not visited yet.
 	next int
 	out  []any
 }
 
-// stayers adds the entries of live up to a position that the manifest does not have.
+// stayers adds the entries of live, up to a position, that the manifest does not have.
 func (m *listMerge) stayers(end int) {
 	for ; m.next < end; m.next++ {
 		id := m.entries.id(m.live[m.next])
@@ -210,7 +208,7 @@ func (m *listMerge) stayers(end int) {
 	}
 }
 
-// entry is the place of an entry of a list.
+// entry returns the node of an entry of a list.
 func (n node) entry(k *keys, id string) node {
 	pe, ok := k.elements[id]
 	if !ok {
@@ -219,16 +217,15 @@ func (n node) entry(k *keys, id string) node {
 	return n.child(pe)
 }
 
-// keys tells the entries of a list apart.
+// keys identifies the entries of a list.
 type keys struct {
-	// names are the fields that make the key; none for a list of distinct values.
+	// names are the fields that form the key; empty for a list of distinct values.
 	names []string
 	// elements are the paths of the entries that any manager set, by identity.
 	elements map[string]fieldpath.PathElement
 }
 
-// entries returns how the entries of a list are told apart; nil for a list that is replaced
-// as a whole.
+// entries returns how the entries of a list are identified; nil for a list that is replaced as a whole.
 func (n node) entries() *keys {
 	found := &keys{elements: map[string]fieldpath.PathElement{}}
 	mixed := false
@@ -258,7 +255,7 @@ func (n node) entries() *keys {
 	return found
 }
 
-// id is the identity of an entry of a list.
+// id returns the identity of an entry of a list.
 func (k *keys) id(entry any) string {
 	m, is := entry.(map[string]any)
 	if len(k.names) == 0 || !is {
@@ -268,7 +265,7 @@ func (k *keys) id(entry any) string {
 	for _, name := range k.names {
 		fields[name] = m[name]
 		if _, has := m[name]; !has && name == "protocol" {
-			// It is the only part of a key of the Kubernetes API that has a default.
+			// The protocol is the only part of a key of the Kubernetes API that has a default.
 			fields[name] = "TCP"
 		}
 	}
@@ -285,7 +282,7 @@ func groups(list []any, k *keys) map[string][]int {
 	return at
 }
 
-// text is a value as JSON, in which equal values are equal.
+// text returns a value as JSON. Equal values have equal texts.
 func text(v any) string {
 	encoded, err := json.Marshal(v)
 	if err != nil {

@@ -229,9 +229,9 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// FuzzObjects writes a manifest over an object that an earlier manifest and another manager
-// have set at random: what the manifest has is there, what the other one set is there
-// unless the manifest has it, nothing else is, and a second time changes nothing.
+// FuzzObjects writes a manifest over an object in which an earlier manifest and another manager set fields at
+// random. The result has the fields of the manifest and of the other manager, and no others. A second write
+// changes nothing.
 func FuzzObjects(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)
@@ -263,8 +263,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// part is the values of some of the ten fields and ten entries of a list that a manager
-// sets.
+// part returns the values of some of the ten fields and ten list entries that a manager sets.
 func part(rnd *rand.Rand) map[string]int {
 	out := map[string]int{}
 	for i := range 20 {
@@ -293,7 +292,7 @@ func insert(set *fieldpath.Set, key string) {
 	set.Insert(fieldpath.MakePathOrDie("spec", "map", key))
 }
 
-// shape writes values as an object.
+// shape returns values as an object.
 func shape(values map[string]int) map[string]any {
 	fields, entries := map[string]any{}, []any{}
 	for i := range 20 {

@@ -1,5 +1,5 @@
-// Package warnings collects what the API server warns about while objects are written, and
-// words it for an Event.
+// Package warnings collects the warnings of the API server about written objects, and formats them for an
+// Event.
 package warnings
 
 import (
@@ -10,11 +10,10 @@ import (
 	"sync"
 )
 
-// maxNamed is how many warnings an Event names; more are counted.
+// maxNamed is the number of warnings that an Event lists; further ones are counted.
 const maxNamed = 10
 
-// Collector collects the warnings about the requests of one object. It may be used by several
-// goroutines.
+// Collector collects the warnings about the requests of one object. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	texts []string
@@ -27,7 +26,7 @@ func (c *Collector) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, collectorKey{}, c)
 }
 
-// Texts returns the warnings so far, each once.
+// Texts returns the warnings so far, without duplicates.
 func (c *Collector) Texts() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +53,8 @@ func (Handler) HandleWarningHeaderWithContext(ctx context.Context, code int, _, 
 	}
 }
 
-// Note words warnings about an object of an operator. The texts are those that are known, count
-// is the number of all; version may be empty.
+// Note returns a text about the warnings for an object of an operator. texts are the known warnings, and count
+// is the number of all. version may be empty.
 func Note(version, kind, name string, texts []string, count int) string {
 	during := "operator installation"
 	if version != "" {

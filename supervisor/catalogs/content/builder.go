@@ -11,11 +11,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// Listed is a bundle as one channel presents it.
+// Listed is one channel entry: a bundle with its position in a channel.
 type Listed struct {
 	Package, Channel, Bundle string
-	// Version of the bundle, for catalogs so old that the properties do not say
-	// it.
+	// Version is the version of the bundle. It is used for old catalogs whose properties lack it.
 	Version     string
 	Image       string
 	Replaces    string
@@ -25,14 +24,14 @@ type Listed struct {
 	Properties  []constraint.Property
 }
 
-// Builder builds a Catalog from what a server says, in any order.
+// Builder builds a Catalog from the entries of a server, in any order.
 type Builder struct {
 	limit, size int64
 	packages    map[string]*draft
 	pool        pool
 }
 
-// draft is a package that is not complete yet.
+// draft is an incomplete package.
 type draft struct {
 	owner                       *constraint.Owner
 	defaultChannel, deprecation string
@@ -42,16 +41,15 @@ type draft struct {
 	bundleDeprecations          map[string]string
 }
 
-// NewBuilder makes a builder that refuses more than limit bytes, as
-// Catalog.Bytes counts them.
+// NewBuilder returns a Builder that rejects more than limit bytes, as Catalog.Bytes counts them.
 func NewBuilder(limit int64) *Builder {
 	return &Builder{limit: limit, packages: map[string]*draft{}, pool: newPool()}
 }
 
 var errTooLarge = errors.New("the catalog is too large")
 
-// Add takes a bundle as a channel presents it. Of what comes twice, the first
-// counts. The error says that the catalog is too large.
+// Add adds a channel entry. For duplicates, the first one counts. Add returns an error if the
+// catalog is too large.
 func (b *Builder) Add(l Listed) error {
 	d := b.draft(l.Package)
 	bundle := d.bundles[l.Bundle]
@@ -81,7 +79,7 @@ func (b *Builder) Add(l Listed) error {
 	return nil
 }
 
-// bundle makes a bundle of what is said of it.
+// bundle creates the Bundle of a channel entry.
 func (b *Builder) bundle(l Listed) *Bundle {
 	bundle := &Bundle{Name: b.pool.text(l.Bundle), Image: b.pool.text(l.Image)}
 	bundle.Subject, bundle.Requires, bundle.Err = b.pool.parse(l.Package, b.draft(l.Package).owner, withPackage(l))
@@ -96,13 +94,13 @@ func (b *Builder) bundle(l Listed) *Bundle {
 	return bundle
 }
 
-// unusable says of which bundle something is wrong.
+// unusable wraps err with the names of the package and the bundle.
 func unusable(pkg, bundle string, err error) error {
 	return fmt.Errorf("package %s, bundle %s: %w", bundles.Quote(pkg), bundles.Quote(bundle), err)
 }
 
-// withPackage gives the properties of a bundle, and among them the one that
-// says its package and version, for a catalog that leaves it out.
+// withPackage returns the properties of a bundle. It adds the package property if a catalog omits
+// it.
 func withPackage(l Listed) []constraint.Property {
 	given := slices.ContainsFunc(l.Properties, func(p constraint.Property) bool { return p.Type == bundles.TypePackage })
 	if given || l.Version == "" {
@@ -110,24 +108,25 @@ func withPackage(l Listed) []constraint.Property {
 	}
 	value, err := json.Marshal(bundles.PackageProperty{PackageName: l.Package, Version: l.Version})
 	if err != nil {
-		// Strings always marshal; without the property the bundle just says less.
+		// Strings always marshal. Without the property, the bundle only lacks its package and
+		// version.
 		return l.Properties
 	}
 	return append(slices.Clone(l.Properties), constraint.Property{Type: bundles.TypePackage, Value: string(value)})
 }
 
-// Describe takes what a package says of itself.
+// Describe sets the default channel and the deprecation of a package.
 func (b *Builder) Describe(pkg, defaultChannel, deprecation string) {
 	d := b.draft(pkg)
 	d.defaultChannel, d.deprecation = b.pool.text(defaultChannel), b.pool.text(deprecation)
 }
 
-// DeprecateChannel takes what a package says of a channel.
+// DeprecateChannel sets the deprecation of a channel.
 func (b *Builder) DeprecateChannel(pkg, channel, message string) {
 	b.draft(pkg).channelDeprecations[channel] = b.pool.text(message)
 }
 
-// DeprecateBundle takes what a package says of a bundle.
+// DeprecateBundle sets the deprecation of a bundle.
 func (b *Builder) DeprecateBundle(pkg, bundle, message string) {
 	b.draft(pkg).bundleDeprecations[bundle] = b.pool.text(message)
 }
@@ -143,8 +142,8 @@ func (b *Builder) draft(name string) *draft {
 	return b.packages[name]
 }
 
-// Build ends the building. A package without any channel is left out: nothing
-// of it can be chosen.
+// Build returns the Catalog. It omits packages without channels, because resolution cannot choose
+// their bundles.
 func (b *Builder) Build() *Catalog {
 	c := &Catalog{byGVK: map[bundles.GVK][]*Entry{}, byLabel: map[string][]*Entry{}}
 	for name, d := range b.packages {
@@ -177,7 +176,7 @@ func (d *draft) build(name string) *Package {
 	return p
 }
 
-// index finds the entries by what their bundles provide.
+// index fills the maps from APIs and labels to the entries whose bundles provide them.
 func (c *Catalog) index() {
 	for _, p := range c.packages {
 		for _, channel := range p.Channels {

@@ -8,7 +8,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// Catalog is the content of a catalog.
+// Catalog is the content of a catalog. It is immutable.
 type Catalog struct {
 	packages []*Package
 	byGVK    map[bundles.GVK][]*Entry
@@ -16,10 +16,10 @@ type Catalog struct {
 	size     int64
 }
 
-// Packages are all of them, by name.
+// Packages returns all packages, sorted by name.
 func (c *Catalog) Packages() []*Package { return c.packages }
 
-// Package gives the package of a name; nil when there is none.
+// Package returns the package with a name; nil if there is none.
 func (c *Catalog) Package(name string) *Package {
 	i, ok := slices.BinarySearchFunc(c.packages, name, func(p *Package, name string) int { return strings.Compare(p.Name, name) })
 	if !ok {
@@ -28,30 +28,30 @@ func (c *Catalog) Package(name string) *Package {
 	return c.packages[i]
 }
 
-// Providing gives the entries whose bundles bring an API, in no order that means
-// anything but always the same.
+// Providing returns the entries whose bundles provide an API. The order has no meaning but is
+// deterministic.
 func (c *Catalog) Providing(gvk bundles.GVK) []*Entry { return c.byGVK[gvk] }
 
-// Labelled gives the entries whose bundles bear a label, likewise.
+// Labelled returns the entries whose bundles have a label, in a deterministic order without
+// meaning.
 func (c *Catalog) Labelled(label string) []*Entry { return c.byLabel[label] }
 
-// Bytes estimates how much memory the catalog takes.
+// Bytes returns an estimate of the memory that the catalog takes, in bytes.
 func (c *Catalog) Bytes() int64 { return c.size }
 
 // Package is one package of a catalog.
 type Package struct {
 	Name           string
 	DefaultChannel string
-	// Deprecation says why the package should no longer be used; empty when it
-	// may be.
+	// Deprecation is the reason not to use the package any more; empty if it is not deprecated.
 	Deprecation string
-	// Channels by name.
+	// Channels are the channels of the package, sorted by name.
 	Channels []*Channel
-	// Bundles by name.
+	// Bundles are the bundles of the package, sorted by name.
 	Bundles []*Bundle
 }
 
-// Channel gives the channel of a name; nil when there is none.
+// Channel returns the channel with a name; nil if there is none.
 func (p *Package) Channel(name string) *Channel {
 	i, ok := slices.BinarySearchFunc(p.Channels, name, func(c *Channel, name string) int { return strings.Compare(c.Name, name) })
 	if !ok {
@@ -60,7 +60,7 @@ func (p *Package) Channel(name string) *Channel {
 	return p.Channels[i]
 }
 
-// Bundle gives the bundle of a name; nil when there is none.
+// Bundle returns the bundle with a name; nil if there is none.
 func (p *Package) Bundle(name string) *Bundle {
 	i, ok := slices.BinarySearchFunc(p.Bundles, name, func(b *Bundle, name string) int { return strings.Compare(b.Name, name) })
 	if !ok {
@@ -73,19 +73,19 @@ func (p *Package) Bundle(name string) *Bundle {
 type Channel struct {
 	Name    string
 	Package *Package
-	// Deprecation is as a Package's.
+	// Deprecation is the reason not to use the channel any more; empty if it is not deprecated.
 	Deprecation string
-	// Entries by name.
+	// Entries are the entries of the channel, sorted by bundle name.
 	Entries []*Entry
-	// Chain are the entries from the head down what replaces what. Skipped ones
-	// are not in it. Nil when Err is set.
+	// Chain lists the entries from the head downwards along "replaces". It omits skipped entries.
+	// It is nil if Err is set.
 	Chain []*Entry
-	// Err says why the entries have no order: none or several heads, a cycle. Its
-	// words are those that tools know.
+	// Err is the reason why the entries have no order: no head, several heads or a cycle. The texts
+	// are those of OLM, because tools compare them.
 	Err error
 }
 
-// Entry gives the entry of a bundle's name; nil when there is none.
+// Entry returns the entry of the bundle with a name; nil if there is none.
 func (c *Channel) Entry(name string) *Entry {
 	i, ok := slices.BinarySearchFunc(c.Entries, name, func(e *Entry, name string) int { return strings.Compare(e.Bundle.Name, name) })
 	if !ok {
@@ -94,34 +94,32 @@ func (c *Channel) Entry(name string) *Entry {
 	return c.Entries[i]
 }
 
-// Entry is the place of a bundle in a channel.
+// Entry is the position of a bundle in a channel.
 type Entry struct {
 	Channel *Channel
 	Bundle  *Bundle
-	// Place is the position in the channel's Chain; negative for an entry that is
-	// not on it.
+	// Place is the index in the channel's Chain; negative for an entry that is not in it.
 	Place    int
 	Replaces string
 	Skips    []string
-	// SkipRange is a range of versions that the bundle may be installed over;
-	// empty for none.
+	// SkipRange is the range of versions that the bundle can be installed over; empty for none.
 	SkipRange string
 }
 
 // Bundle is one version of an operator.
 type Bundle struct {
 	Name string
-	// Package it belongs to.
+	// Package is the package that the bundle belongs to.
 	Package *Package
-	// Image is where the manifests are when they are not inline.
+	// Image is the image that holds the manifests; empty if the manifests are inline.
 	Image string
-	// Deprecation is as a Package's.
+	// Deprecation is the reason not to use the bundle any more; empty if it is not deprecated.
 	Deprecation string
-	// Subject is what the bundle is and provides.
+	// Subject holds the identity, the APIs and the properties of the bundle.
 	Subject constraint.Subject
-	// Requires is what it needs of other operators.
+	// Requires lists the constraints on other operators.
 	Requires []constraint.Constraint
-	// Err says which property cannot be read, so that the bundle cannot be
-	// chosen; nil when all can.
+	// Err names a property that cannot be read; nil if there is none. A bundle with Err cannot be
+	// chosen.
 	Err error
 }

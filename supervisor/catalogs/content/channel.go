@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// arrange puts the entries and the chain in order.
+// arrange sorts the entries, removes duplicates, and computes the chain.
 func (c *Channel) arrange() {
 	slices.SortStableFunc(c.Entries, func(x, y *Entry) int { return strings.Compare(x.Bundle.Name, y.Bundle.Name) })
 	c.Entries = slices.Clip(slices.CompactFunc(c.Entries, func(x, y *Entry) bool { return x.Bundle == y.Bundle }))
@@ -22,7 +22,7 @@ func (c *Channel) arrange() {
 	}
 }
 
-// places is how the entries of a channel lead to each other.
+// places holds the names that the entries of a channel replace or skip.
 type places struct {
 	replaced, skipped map[string]bool
 }
@@ -40,7 +40,7 @@ func (c *Channel) places() places {
 	return p
 }
 
-// chain follows what replaces what down from the head.
+// chain returns the entries from the head downwards along "replaces".
 func (c *Channel) chain() ([]*Entry, error) {
 	places := c.places()
 	var heads []*Entry
@@ -74,8 +74,8 @@ var (
 	errNoOrder = errors.New("a unique replacement chain within a channel is required to determine the relative order between channel entries")
 )
 
-// follow gives the entries below one that are not skipped; false when there is
-// no end to them. It ends at what is not part of the channel.
+// follow returns head and the entries below it, without skipped ones. It stops at a name that is
+// not in the channel. It returns false for a cycle.
 func (c *Channel) follow(head *Entry, skipped map[string]bool) ([]*Entry, bool) {
 	var chain []*Entry
 	entry := head
@@ -92,7 +92,7 @@ func (c *Channel) follow(head *Entry, skipped map[string]bool) ([]*Entry, bool) 
 	return nil, false
 }
 
-// describe names the ends of chains, of the first few if they are many.
+// describe lists the first and the last entry of at most five chains.
 func describe(chains [][]*Entry) string {
 	const most = 5
 	var names []string
@@ -109,8 +109,7 @@ func describe(chains [][]*Entry) string {
 	return strings.Join(names, ", ")
 }
 
-// printable gives a name as it is if it can be printed and is not too long, and
-// quoted otherwise.
+// printable returns a name unchanged if it is printable and short, and quoted otherwise.
 func printable(name string) string {
 	if quoted := bundles.Quote(name); quoted != `"`+name+`"` {
 		return quoted

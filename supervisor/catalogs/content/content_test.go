@@ -16,7 +16,7 @@ import (
 
 const plenty = 1 << 30
 
-// listed is an entry of channel stable of package crate.
+// listed returns an entry of channel stable of package crate.
 func listed(name, replaces string, skips ...string) content.Listed {
 	return content.Listed{Package: "crate", Channel: "stable", Bundle: name, Replaces: replaces, Skips: skips}
 }
@@ -240,7 +240,7 @@ func TestFromCatalogWithoutBundle(t *testing.T) {
 	}
 }
 
-// describe writes down all of a catalog.
+// describe formats all fields of a catalog.
 func describe(c *content.Catalog) string {
 	var b strings.Builder
 	for _, p := range c.Packages() {
@@ -265,7 +265,7 @@ func describe(c *content.Catalog) string {
 
 var kinds = []string{"A", "B", "C"}
 
-// TestOrder says that the order in which a server sends does not matter.
+// TestOrder checks that the order of the entries does not change the catalog.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := rapid.SliceOfNDistinct(rapid.Custom(drawListed), 0, 20, func(l content.Listed) [3]string {
@@ -288,7 +288,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// drawListed draws an entry; what it says of a bundle depends on the bundle only.
+// drawListed draws an entry. Its bundle fields depend only on the drawn bundle.
 func drawListed(t *rapid.T) content.Listed {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 	l := content.Listed{

@@ -1,6 +1,6 @@
-// Package content holds what resolution needs to know of a catalog, and nothing
-// else: no manifests, no descriptions, every text once.
+// Package content holds the part of a catalog that resolution needs. It holds no manifests and no
+// descriptions, and it stores each string once.
 //
-// It is pure. A Catalog is built once, from the messages of a server or from a
-// file-based catalog, and never changes; goroutines share it.
+// The package is pure. A Catalog is built once, from the messages of a server or from a file-based
+// catalog. It is immutable, so that goroutines can share it.
 package content

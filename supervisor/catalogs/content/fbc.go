@@ -7,8 +7,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// FromCatalog builds a Catalog from a file-based catalog that has been read. What
-// of its properties no resolution needs, such as manifests, is left out.
+// FromCatalog builds a Catalog from a file-based catalog. It omits properties that resolution does
+// not need, such as manifests.
 func FromCatalog(c *bundles.Catalog) (*Catalog, error) {
 	const unlimited = 1 << 62
 	b := NewBuilder(unlimited)
@@ -49,7 +49,7 @@ func (b *Builder) addPackage(p *bundles.Package) error {
 	return nil
 }
 
-// deprecate takes the deprecations of channels and bundles.
+// deprecate adds the deprecations of channels and bundles.
 func (b *Builder) deprecate(p *bundles.Package) {
 	for _, list := range p.Deprecations {
 		for _, entry := range list.Entries {
@@ -65,8 +65,8 @@ func (b *Builder) deprecate(p *bundles.Package) {
 
 var errNoBundle = errors.New("a channel lists it but the package does not have it; ask the publisher of the catalog to fix it")
 
-// propertiesOf gives the properties without the values of those that will not be
-// kept: they are not to be copied first.
+// propertiesOf returns the properties of a bundle. It leaves the values of unneeded properties
+// empty to avoid copying them.
 func propertiesOf(bundle *bundles.Bundle) []constraint.Property {
 	out := make([]constraint.Property, len(bundle.Properties))
 	for i, p := range bundle.Properties {

@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// TestConstraintMemory holds the estimate to the truth where it is constraints that
-// take memory.
+// TestConstraintMemory compares the size estimate with the heap for catalogs that consist mostly of
+// constraints.
 func TestConstraintMemory(t *testing.T) {
 	compound := func(bundle, members int, member func(i int) string) constraint.Property {
 		list := make([]string, members)

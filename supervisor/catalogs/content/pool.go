@@ -9,17 +9,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// maxProperty bounds the value of a property of a type that means nothing here
-// and is only kept for expressions.
+// maxProperty limits the size of a property whose type has no meaning in this package, in bytes.
+// Such properties are only held for expressions.
 const maxProperty = 16 << 10
 
-// The sizes of what a catalog consists of, with the pointers to it.
+// Sizes in bytes of the parts of a catalog, including the pointers to them.
 const (
 	word         = 8
 	packageBytes = int64(unsafe.Sizeof(Package{})) + word
 	channelBytes = int64(unsafe.Sizeof(Channel{})) + word
 	bundleBytes  = int64(unsafe.Sizeof(Bundle{})) + word
-	// An entry is listed by its channel and by the chain.
+	// Both the channel and its chain list an entry.
 	entryBytes    = int64(unsafe.Sizeof(Entry{})) + 2*word
 	stringBytes   = int64(unsafe.Sizeof(""))
 	propertyBytes = int64(unsafe.Sizeof(constraint.Property{}))
@@ -27,9 +27,9 @@ const (
 	wantedBytes   = int64(unsafe.Sizeof(constraint.Constraint{}))
 )
 
-// pool keeps what bundles have in common once.
+// pool stores values that several bundles share once.
 type pool struct {
-	size       int64 // without what the parser counts
+	size       int64 // without the size of the parser
 	strings    map[string]string
 	lists      map[string][]string
 	gvks       map[string][]bundles.GVK
@@ -46,7 +46,7 @@ func newPool() pool {
 	}
 }
 
-// text gives the one copy of a text, which nothing larger stays in memory for.
+// text returns the shared copy of a string. The copy does not retain a larger string.
 func (p *pool) text(s string) string {
 	if s == "" {
 		return ""
@@ -60,7 +60,7 @@ func (p *pool) text(s string) string {
 	return kept
 }
 
-// texts gives the one copy of a list.
+// texts returns the shared copy of a list.
 func (p *pool) texts(list []string) []string {
 	return shared(p, p.lists, list, stringBytes, func(s *string, key *strings.Builder) {
 		*s = p.text(*s)
@@ -68,7 +68,7 @@ func (p *pool) texts(list []string) []string {
 	})
 }
 
-// shared gives the one copy of a list whose elements have a key.
+// shared returns the shared copy of a list. add writes the key of an element.
 func shared[T any](p *pool, kept map[string][]T, list []T, each int64, add func(*T, *strings.Builder)) []T {
 	if len(list) == 0 {
 		return nil
@@ -87,19 +87,18 @@ func shared[T any](p *pool, kept map[string][]T, list []T, each int64, add func(
 	return own
 }
 
-// writePart adds a text to a key so that different lists have different keys.
+// writePart appends part to a key with its length, so that different lists have different keys.
 func writePart(key *strings.Builder, part string) {
 	key.WriteString(strconv.Itoa(len(part)))
 	key.WriteByte(':')
 	key.WriteString(part)
 }
 
-// bytes is what all of it takes.
+// bytes returns the size of the pool, in bytes.
 func (p *pool) bytes() int64 { return p.size + p.parser.Bytes() }
 
-// parse reads the properties of a bundle and keeps what resolution needs. What its
-// constraints take to evaluate is counted together with those of their owner, the
-// package that is named.
+// parse reads the properties of a bundle and stores those that resolution needs. The cost of
+// evaluating its constraints counts against owner, the package pkg.
 func (p *pool) parse(pkg string, owner *constraint.Owner, given []constraint.Property) (constraint.Subject, []constraint.Constraint, error) {
 	own := make([]constraint.Property, len(given))
 	for i, property := range given {
@@ -154,8 +153,8 @@ func requiring(kind string) bool {
 	return false
 }
 
-// unneeded says of a property that it is manifests or a description, or so large
-// that no expression can mean it.
+// unneeded reports whether a property holds manifests or a description, or is too large for an
+// expression.
 func unneeded(kind string, size int) bool {
 	switch kind {
 	case bundles.TypeBundleObject, bundles.TypeCSVMetadata:

@@ -20,9 +20,9 @@ func load(tb testing.TB) *bundles.Catalog {
 	return c
 }
 
-// heap gives the bytes in use.
+// heap returns the memory of live objects, in bytes.
 func heap() int64 {
-	// What the first one finds to be finalised goes with the second one.
+	// The second collection frees what the finalizers of the first one released.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
@@ -30,8 +30,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// TestHeap holds the content of the largest catalog in use to its budget, and the
-// estimate to the truth.
+// TestHeap checks the heap and the size estimate of the largest catalog in use.
 func TestHeap(t *testing.T) {
 	source := load(t)
 	before := heap()

@@ -1,4 +1,3 @@
-// Package suite tests on a real API server that the store follows the replicas
-// that EndpointSlices name. It holds nothing else, so that the tests of the store
-// need no control plane.
+// Package suite tests on a real API server that the store follows the replicas in EndpointSlices.
+// It is a separate package, so that the store's other tests need no control plane.
 package suite

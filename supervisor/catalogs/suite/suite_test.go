@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is how long an expected state may take.
 	patience = 60 * time.Second
 	polling  = 20 * time.Millisecond
 )
@@ -50,8 +50,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// supervise runs the store and what feeds it on a standby: somebody else
-// leads.
+// supervise runs the store and its controller on a standby. Another instance leads.
 func supervise(t *testing.T, namespace string) (client.Client, *catalogs.Store) {
 	t.Helper()
 	scheme, err := supervisor.NewScheme()
@@ -131,14 +130,14 @@ func TestReplicasFollowTheEndpointSlices(t *testing.T) {
 		w.Expect(c.Create(t.Context(), o)).To(gomega.Succeed())
 	}
 
-	// What is followed are the pods, with their nodes and whether they are ready.
+	// The store follows the pods, with their nodes and readiness.
 	w.Eventually(func() map[types.UID]string { return ready(store.Replicas(key)) }).WithTimeout(patience).WithPolling(polling).
 		Should(gomega.And(gomega.HaveLen(2), gomega.Equal(wanted(t, c, namespace, labels))))
 	if state, followed := store.State(key); !followed || state.Address != "my-shop."+namespace+".svc:50051" {
 		t.Errorf("followed %v: %+v", followed, state)
 	}
 
-	// A replica that is not ready any more stays: it is asked on.
+	// A replica that is not ready any more stays in the set and is probed on.
 	pod := onePod(t, c, namespace, labels)
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodReady {
@@ -151,7 +150,7 @@ func TestReplicasFollowTheEndpointSlices(t *testing.T) {
 		t.Errorf("%d replicas are followed", n)
 	}
 
-	// An address takes the place of the image, and its end ends everything.
+	// An address replaces the image. Deleting the CatalogSource then removes all replicas.
 	source.Spec.Image, source.Spec.Address = "", "127.0.0.1:1"
 	w.Expect(c.Update(t.Context(), source)).To(gomega.Succeed())
 	w.Eventually(func() string { state, _ := store.State(key); return state.Address }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal("127.0.0.1:1"))
@@ -159,8 +158,8 @@ func TestReplicasFollowTheEndpointSlices(t *testing.T) {
 	w.Eventually(func() []replicas.State { return store.Replicas(key) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeEmpty())
 }
 
-// TestReplicasOfOLMsService has a Service as today's OLM makes it, which says
-// nothing of the catalog, its replicas come last, and another catalog wants it too.
+// TestReplicasOfOLMsService has a Service in OLM's form without the catalog's label. Its replicas
+// are created last, and another catalog has the same Service name.
 func TestReplicasOfOLMsService(t *testing.T) {
 	w := gomega.NewWithT(t)
 	namespace := controlplane.Namespace(t)
@@ -208,8 +207,8 @@ func TestReplicasOfOLMsService(t *testing.T) {
 	}
 }
 
-// TestCatalogsTellOfTheirContent has a catalog at an address, whose content changes,
-// which goes and comes back under its name with another one.
+// TestCatalogsTellOfTheirContent has a catalog at an address. Its content changes, it stops, and it
+// returns with other content under the same name.
 func TestCatalogsTellOfTheirContent(t *testing.T) {
 	w := gomega.NewWithT(t)
 	namespace := controlplane.Namespace(t)
@@ -241,11 +240,11 @@ func TestCatalogsTellOfTheirContent(t *testing.T) {
 	becomes("lamp")
 	server.Serve(fakecatalog.Simple("fan", fakecatalog.Entry{Name: "fan.v1", Version: "1.0.0"}))
 	becomes("fan")
-	// While the server is away, what it served last is known.
+	// While the server is unreachable, its last content stays.
 	server.Stop()
 	w.Eventually(func() error { state, _ := store.State(key); return state.Err }).WithTimeout(patience).WithPolling(polling).ShouldNot(gomega.Succeed())
 	becomes("fan")
-	// Without a CatalogSource nothing is.
+	// Without a CatalogSource, the store has no state.
 	w.Expect(c.Delete(t.Context(), source())).To(gomega.Succeed())
 	w.Eventually(func() bool { _, followed := store.State(key); return followed }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeFalse())
 	w.Expect(c.Create(t.Context(), source())).To(gomega.Succeed())
@@ -258,7 +257,7 @@ func TestCatalogsTellOfTheirContent(t *testing.T) {
 	becomes("rug")
 }
 
-// ready gives the nodes of the replicas that are ready, by the pod's UID.
+// ready returns the nodes of the ready replicas by pod UID.
 func ready(states []replicas.State) map[types.UID]string {
 	nodes := map[types.UID]string{}
 	for _, s := range states {
@@ -269,7 +268,7 @@ func ready(states []replicas.State) map[types.UID]string {
 	return nodes
 }
 
-// wanted are the nodes of the pods, once both run.
+// wanted returns the nodes of the pods, once both run.
 func wanted(t *testing.T, c client.Client, namespace string, labels map[string]string) map[types.UID]string {
 	t.Helper()
 	nodes := map[types.UID]string{}

@@ -19,33 +19,33 @@ import (
 	"github.com/chandlery/chandlery/supervisor/pullsecrets"
 )
 
-// Pauses after a registry did not answer.
+// First and maximum pause after a registry did not answer.
 const (
 	firstPause = 5 * time.Second
 	maxPause   = 5 * time.Minute
 )
 
-// asker asks registries what images stand for, each catalog's on its own, so that
-// a registry that hangs keeps nobody waiting but its own catalogs.
+// asker requests image digests from registries. Each catalog has its own request, so that a hanging
+// registry delays only its own catalogs.
 type asker struct {
 	reader  client.Reader
 	hosting *Hosting
 	clock   clock.PassiveClock
-	// news tells of each answer.
+	// news receives an event for each answer.
 	news chan event.GenericEvent
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*asked
-	// stopped reports whether the process ends, so that nothing is asked any more.
+	// stopped is true once the process ends. No request starts after that.
 	stopped bool
 }
 
-// asked is what is known of the image of one catalog.
+// asked is the state of the requests for one catalog's image.
 type asked struct {
 	answer   *Answer
 	asking   bool
 	failures int
-	// cancel ends the question that is under way.
+	// cancel cancels the current request.
 	cancel context.CancelFunc
 }
 
@@ -56,7 +56,7 @@ func newAsker(reader client.Reader, hosting *Hosting, clk clock.PassiveClock) *a
 	}
 }
 
-// Start cancels all questions when ctx ends. The manager calls it.
+// Start cancels all requests when ctx ends. It implements manager.Runnable.
 func (a *asker) Start(ctx context.Context) error {
 	<-ctx.Done()
 	a.mu.Lock()
@@ -68,8 +68,8 @@ func (a *asker) Start(ctx context.Context) error {
 	return nil
 }
 
-// answer is what was said last of the image of a catalog, nil when nothing was;
-// retry is when a question that failed is asked again.
+// answer returns the last answer for the image of a catalog; nil if there is none. retry is when a
+// failed request is due again.
 func (a *asker) answer(key types.NamespacedName) (last *Answer, retry time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +80,7 @@ func (a *asker) answer(key types.NamespacedName) (last *Answer, retry time.Time)
 	return entry.answer, entry.answer.Time.Add(pause(entry.failures))
 }
 
-// pause doubles with each failure.
+// pause returns the pause after a number of failures. It doubles with each failure.
 func pause(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -97,8 +97,8 @@ func (a *asker) forget(key types.NamespacedName) {
 	}
 }
 
-// ask asks for the image of a catalog, unless that is under way. The question outlives
-// ctx, which is that of a reconciliation; it ends with the process or with the catalog.
+// ask requests the digest of a catalog's image, unless a request is in progress. The request
+// outlives ctx, the context of a reconciliation. It ends with the process or with the catalog.
 func (a *asker) ask(ctx context.Context, source *operatorsv1alpha1.CatalogSource) {
 	key := client.ObjectKeyFromObject(source)
 	a.mu.Lock()
@@ -151,7 +151,7 @@ func (a *asker) settle(ctx context.Context, key types.NamespacedName, entry *ask
 
 func (a *asker) resolve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) Answer {
 	answer := Answer{Pin: Pin{Image: source.Spec.Image}, Time: a.clock.Now(), Generation: source.Generation}
-	// The credentials that the nodes pull with.
+	// The credentials are those that nodes pull the image with.
 	secrets, err := pullsecrets.Find(ctx, a.reader, source.Namespace, accountName(source), source.Spec.Secrets)
 	if err != nil {
 		answer.Err = err //nolint:wrapcheck // names the object
@@ -184,7 +184,7 @@ func (a *asker) resolve(ctx context.Context, source *operatorsv1alpha1.CatalogSo
 	return answer
 }
 
-// needsLabel says whether the labels of the image decide how it is run.
+// needsLabel reports whether the labels of the image determine how it runs.
 func needsLabel(source *operatorsv1alpha1.CatalogSource, h *Hosting) bool {
 	return runsRegistry(source, h) && !isConfigMap(source) && extracted(source) == nil
 }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// privateRegistry is a registry that admits one user and notes all that ask for a manifest.
+// privateRegistry is a registry with one authorized user. It records who requests a manifest.
 type privateRegistry struct {
 	host, digest string
 
@@ -71,7 +71,7 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 	return p
 }
 
-// note adds a user, once.
+// note records a user once.
 func (p *privateRegistry) note(user string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,19 +80,19 @@ func (p *privateRegistry) note(user string) {
 	}
 }
 
-// users returns those that asked, in order.
+// users returns the recorded users in order.
 func (p *privateRegistry) users() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.tried)
 }
 
-// TestEverySecretOfACatalogIsTried has a CatalogSource with two pull secrets that fit its image,
-// of which the first is stale. The order is that of the kubelet.
+// TestEverySecretOfACatalogIsTried has a CatalogSource with two matching pull secrets, of which the
+// first is stale. The order is that of the kubelet.
 func TestEverySecretOfACatalogIsTried(t *testing.T) {
 	for what, tt := range map[string]struct {
 		reason  string
-		secrets map[string]string // by name, the path that each is for
+		secrets map[string]string // by name, the path of each
 		names   []string
 		account []string
 		want    []string

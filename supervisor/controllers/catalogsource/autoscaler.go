@@ -17,13 +17,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// autoscalerInterval is how soon it is noticed that an autoscaler has gone. That one
-// has come is noticed as soon as it scales, for the Deployment changes.
+// autoscalerInterval is how soon the controller detects the deletion of an autoscaler. It detects a
+// new autoscaler at its first scaling, which changes the Deployment.
 const autoscalerInterval = 30 * time.Second
 
-// autoscalerOf names the HorizontalPodAutoscaler that scales the Deployment of a
-// catalog, the first by name; empty when there is none. One that is being deleted
-// scales until it is gone, and a finalizer may keep it for long.
+// autoscalerOf returns the name of the HorizontalPodAutoscaler that scales the Deployment of a
+// catalog; empty if there is none. If there are several, it returns the first by name. An
+// autoscaler with a deletion timestamp counts, because it scales until its finalizers are removed.
 func autoscalerOf(all []autoscalingv2.HorizontalPodAutoscaler, deployment string) string {
 	found := ""
 	for i := range all {
@@ -37,9 +37,9 @@ func autoscalerOf(all []autoscalingv2.HorizontalPodAutoscaler, deployment string
 	return found
 }
 
-// lookForAutoscaler finds what scales the Deployment of a catalog. They are read from
-// the API server and not from a copy: a Deployment that shows what an autoscaler did
-// has to be seen together with that autoscaler, or its work would be undone.
+// lookForAutoscaler finds the autoscaler of a catalog's Deployment. It lists autoscalers from the
+// API server instead of a cache. With a stale list, the controller could undo the scaling that the
+// Deployment already shows.
 func (r *Reconciler) lookForAutoscaler(ctx context.Context, o *Observation) error {
 	if o.Deployment == nil {
 		return nil
@@ -50,7 +50,7 @@ func (r *Reconciler) lookForAutoscaler(ctx context.Context, o *Observation) erro
 	case apierrors.IsForbidden(err):
 		o.AutoscalersHidden = true
 	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
-		// This API server has none at all.
+		// This API server has no autoscaling API.
 	case err != nil:
 		return fmt.Errorf("listing the HorizontalPodAutoscalers of namespace %s: %w", o.Source.Namespace, err)
 	default:
@@ -59,8 +59,8 @@ func (r *Reconciler) lookForAutoscaler(ctx context.Context, o *Observation) erro
 	return nil
 }
 
-// scaled is how many replicas an autoscaler gave the Deployment; 0 when none did. At
-// 0 replicas an autoscaler does nothing, and the catalog would stay away.
+// scaled returns the number of replicas that an autoscaler has set; 0 if there is none. An
+// autoscaler ignores a Deployment with 0 replicas, so 0 counts as unset.
 func (o *Observation) scaled() int {
 	if o.Autoscaler == "" || o.Deployment == nil || o.Deployment.Spec.Replicas == nil {
 		return 0
@@ -68,8 +68,8 @@ func (o *Observation) scaled() int {
 	return int(*o.Deployment.Spec.Replicas)
 }
 
-// tellAutoscaler says that an autoscaler sets the number of replicas, and looks again
-// whether it still does.
+// tellAutoscaler adds the autoscaler to the Available condition and schedules the next check for
+// it.
 func (h *hosted) tellAutoscaler(o *Observation) {
 	if o.scaled() == 0 {
 		return
@@ -86,8 +86,8 @@ func (h *hosted) tellAutoscaler(o *Observation) {
 	}
 }
 
-// undoesScaling says what it is that applying a Deployment undoes; empty when nobody
-// has scaled it, or when another number is wanted than was applied.
+// undoesScaling describes the change that applying a Deployment makes to its scaling. It is empty
+// if the number of replicas matches, or if the applied configuration changes too.
 func (o *Observation) undoesScaling(wanted *unstructured.Unstructured) string {
 	d := o.Deployment
 	if d == nil || d.Spec.Replicas == nil || d.Annotations[api.AnnotationAppliedHash] != wanted.GetAnnotations()[api.AnnotationAppliedHash] {
@@ -100,8 +100,8 @@ func (o *Observation) undoesScaling(wanted *unstructured.Unstructured) string {
 	return fmt.Sprintf("from %d to %v replicas", *d.Spec.Replicas, replicas)
 }
 
-// tellUndone makes an Event of a number of replicas that was set back while nobody
-// could tell whether an autoscaler had set it.
+// tellUndone emits an Event if the controller has reset the number of replicas without permission
+// to list autoscalers.
 func (r *Reconciler) tellUndone(o *Observation, all []*unstructured.Unstructured) {
 	if !o.AutoscalersHidden {
 		return

@@ -126,7 +126,7 @@ func TestUndoesScaling(t *testing.T) {
 	}
 }
 
-// desiredDeployment is the Deployment that follows from an observation.
+// desiredDeployment returns the Deployment for an observation.
 func desiredDeployment(t *testing.T, o *Observation) *unstructured.Unstructured {
 	t.Helper()
 	all, err := Desired(o, hosting())

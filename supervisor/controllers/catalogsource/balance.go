@@ -16,16 +16,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// How long replicas that share a node are left there, at first, and at most after
-// moves that were of no use.
+// Initial and maximum time for which replicas may share a node. The time doubles after each move.
 const (
 	settleTime    = 2 * time.Minute
 	maxSettleTime = 4 * time.Hour
 )
 
-// crowded finds a replica that shares its node with another one while a node is
-// free that could take it; nil when there is none. Nodes that come back find
-// their replicas elsewhere, and the scheduler moves nothing by itself.
+// crowded returns a replica that shares its node while another suitable node has none; nil if there
+// is none. The scheduler does not move running pods, so replicas do not return to a recovered node.
 func crowded(o *Observation, view *replicasOf) *corev1.Pod {
 	if !isComplete(view.deployment) || *view.deployment.Spec.Replicas < 2 {
 		return nil
@@ -40,7 +38,7 @@ func crowded(o *Observation, view *replicasOf) *corev1.Pod {
 	return youngestOf(on)
 }
 
-// byNode are our replicas that serve, by the node on which they run.
+// byNode returns the supervisor's serving replicas by node name.
 func (r *replicasOf) byNode() map[string][]*corev1.Pod {
 	on := map[string][]*corev1.Pod{}
 	for _, pod := range r.pods {
@@ -51,13 +49,13 @@ func (r *replicasOf) byNode() map[string][]*corev1.Pod {
 	return on
 }
 
-// apart says whether all replicas serve and none shares its node. Until then a
-// move was of no use, even if there is nowhere to go to for the moment.
+// apart reports whether all replicas serve on different nodes. Until then, earlier moves count as
+// unsuccessful, even if no node is free.
 func (r *replicasOf) apart() bool {
 	return isComplete(r.deployment) && youngestOf(r.byNode()) == nil
 }
 
-// youngestOf finds the youngest of the pods that are not alone on their node.
+// youngestOf returns the youngest pod among those that share a node; nil if none does.
 func youngestOf(on map[string][]*corev1.Pod) *corev1.Pod {
 	var sharing []*corev1.Pod
 	for _, pods := range on {
@@ -71,13 +69,13 @@ func youngestOf(on map[string][]*corev1.Pod) *corev1.Pod {
 	return slices.MaxFunc(sharing, byAge)
 }
 
-// byAge puts the older of two pods first.
+// byAge compares two pods by creation time, then by name.
 func byAge(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// moves remembers which catalogs had a replica moved: if the scheduler puts it back
-// where it was, it has its reasons, and is asked again less and less often.
+// moves records the moved replicas of each catalog. The scheduler may place a moved replica on the
+// same node again. Each further move then waits longer.
 type moves struct {
 	mu   sync.Mutex
 	made map[types.NamespacedName]move
@@ -88,7 +86,7 @@ type move struct {
 	last  time.Time
 }
 
-// allowed says how long a replica has to stay; 0 when it may be moved now.
+// allowed returns how long a replica must stay; 0 if it may move now.
 func (m *moves) allowed(key types.NamespacedName, pod *corev1.Pod, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +111,7 @@ func (m *moves) forget(key types.NamespacedName) {
 	delete(m.made, key)
 }
 
-// balance moves a replica off a node that it shares.
+// balance deletes a replica that shares its node, so that the scheduler places a new one.
 func (r *Reconciler) balance(ctx context.Context, o *Observation, view *replicasOf, h *hosted) error {
 	key, now := client.ObjectKeyFromObject(o.Source), r.clock.Now()
 	pod := crowded(o, view)
@@ -133,7 +131,7 @@ func (r *Reconciler) balance(ctx context.Context, o *Observation, view *replicas
 	return r.children.remove(ctx, "Pod", pod)
 }
 
-// reference is what Events of a CatalogSource are about.
+// reference returns the object that Events about a CatalogSource refer to.
 func reference(source *operatorsv1alpha1.CatalogSource) client.Object {
 	object := catalogs.NewObject()
 	object.SetNamespace(source.Namespace)

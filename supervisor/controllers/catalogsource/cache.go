@@ -18,16 +18,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// objectCache is a cache that the manager starts with its other caches, before
-// anything that reads from it.
+// objectCache is a cache that the manager starts together with its own caches, before their
+// readers.
 type objectCache struct{ cache.Cache }
 
-// GetCache is how the manager recognizes a cache and waits for it.
+// GetCache makes the manager recognize the cache and wait for its sync.
 func (c objectCache) GetCache() cache.Cache { return c.Cache }
 
-// newObjectCache makes a cache of what catalogs consist of: of objects that bear
-// the labels, and of Nodes what matters here. It is not the manager's, where
-// others would miss all the rest.
+// newObjectCache returns a cache of labelled catalog objects and of reduced Nodes. It is separate
+// from the manager's cache, because other controllers need objects that its selectors exclude.
 func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 	ofCatalogs, err := labels.NewRequirement(api.LabelCatalogSource, selection.Exists, nil)
 	if err != nil {
@@ -37,7 +36,8 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("selecting the objects of catalogs: %w", err)
 	}
-	// Others do not name the catalog in the labels of objects but pods.
+	// OLM puts the catalog's name only into the labels of pods, so the other kinds are selected by
+	// olm.managed.
 	byManaged := cache.ByObject{Label: labels.NewSelector().Add(*managed)}
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:       mgr.GetHTTPClient(),
@@ -64,14 +64,14 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 	return c, nil
 }
 
-// catalogOfPod names the catalog that a pod serves, or was to serve; empty when it
-// says none.
+// catalogOfPod returns the name of the catalog in a pod's labels; empty if there is none. OLM's
+// pods of an image update carry it in another label.
 func catalogOfPod(pod client.Object) string {
 	given := pod.GetLabels()
 	return cmp.Or(given[api.LabelCatalogSource], given[api.LabelUpdate])
 }
 
-// leanPod leaves of a pod what tells where it runs and how it is.
+// leanPod drops all fields of a pod except its node and its state.
 func leanPod(object any) (any, error) {
 	pod, is := object.(*corev1.Pod)
 	if !is {
@@ -86,7 +86,7 @@ func leanPod(object any) (any, error) {
 	return pod, nil
 }
 
-// leanNode leaves of a node what tells whether it takes replicas.
+// leanNode drops all fields of a node that do not affect the placement of replicas.
 func leanNode(object any) (any, error) {
 	node, is := object.(*corev1.Node)
 	if !is {

@@ -18,10 +18,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// configMaps looks after the ConfigMaps that hold catalogs. The cache has the
-// metadata of those with our label only; the content is read once a version, to
-// find what is wrong with it before it replaces one that serves. What is served is
-// a copy, so that a replica that starts later serves what was judged too.
+// configMaps validates and copies the ConfigMaps that hold catalogs. The cache holds only the
+// metadata of labelled ConfigMaps. Each version is read once and validated before a rollout.
+// Replicas mount a copy, so that a later replica serves the validated content too.
 type configMaps struct {
 	cached client.Reader
 	live   client.Reader
@@ -30,15 +29,15 @@ type configMaps struct {
 
 	mu     sync.Mutex
 	judged map[types.NamespacedName]verdict
-	// filters are what annotations that name ConfigMaps select.
+	// filters holds the selections that annotations of CatalogSources refer to.
 	filters map[types.NamespacedName]filterVerdict
 }
 
-// verdict is what a version of a ConfigMap was found to be.
+// verdict is the result of validating one version of a ConfigMap.
 type verdict struct {
 	configMap types.UID
 	version   string
-	// snapshot names the copy of a version that is good.
+	// snapshot is the name of the copy of a valid version.
 	snapshot string
 	err      error
 }
@@ -49,19 +48,18 @@ func configMapMetadata() *metav1.PartialObjectMetadata {
 	return object
 }
 
-// held is what is known of the ConfigMap of a catalog.
+// held is the state of a catalog's ConfigMap.
 type held struct {
-	// version is to be served; empty when nothing can be.
+	// version is the version to serve; empty if there is none.
 	version string
-	// snapshot names the ConfigMap with the content of that version.
+	// snapshot is the name of the ConfigMap with the content of version.
 	snapshot string
-	// reference is for the status; nil when there is no ConfigMap.
+	// reference is the reference for the status; nil if there is no ConfigMap.
 	reference *operatorsv1alpha1.ConfigMapResourceReference
 }
 
-// observe gives the version of the ConfigMap that is to be served: the newest, if
-// it is good, else the one that is served, if any. The error says what is wrong
-// with the newest.
+// observe returns the version of the ConfigMap to serve: the newest if it is valid, otherwise the
+// running one, if any. The error describes the problem of the newest version.
 func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (held, error) {
 	var h held
 	if running != nil {
@@ -83,7 +81,7 @@ func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	return h, nil
 }
 
-// servingOn adds what becomes of a catalog whose ConfigMap is of no use.
+// servingOn adds to err that the last valid content stays in use.
 func servingOn(err error, version string) error {
 	if version == "" {
 		return err
@@ -91,8 +89,8 @@ func servingOn(err error, version string) error {
 	return fmt.Errorf("%w; the last good content is served on", err)
 }
 
-// find reads the metadata of a ConfigMap that a field names, and labels it so that
-// the cache has it from now on.
+// find reads the metadata of a ConfigMap that a field refers to. It labels the ConfigMap, so that
+// the cache includes it from then on.
 func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field string) (*metav1.PartialObjectMetadata, error) {
 	found := configMapMetadata()
 	err := c.cached.Get(ctx, key, found)
@@ -115,7 +113,7 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	if found.Labels == nil {
 		found.Labels = map[string]string{}
 	}
-	// Its value says that it is the user's.
+	// The value "false" marks the ConfigMap as the user's.
 	found.Labels[api.LabelManaged] = "false"
 	if err := c.client.Patch(ctx, found, client.MergeFrom(before), client.FieldOwner(api.FieldManager)); err != nil {
 		return nil, fmt.Errorf("labelling ConfigMap %s, so that its changes are seen: %w", key, err)
@@ -123,8 +121,7 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	return found, nil
 }
 
-// judge says what is wrong with the content of a ConfigMap, and sees to it that
-// there is a copy when nothing is.
+// judge validates the content of a ConfigMap and creates a copy of valid content.
 func (c *configMaps) judge(ctx context.Context, source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (verdict, error) {
 	c.mu.Lock()
 	last := c.judged[client.ObjectKeyFromObject(source)]
@@ -162,7 +159,7 @@ func (c *configMaps) forget(source types.NamespacedName) {
 	delete(c.filters, source)
 }
 
-// check says what keeps the content of a ConfigMap from being served.
+// check returns an error if the content of a ConfigMap cannot be served.
 func check(content *corev1.ConfigMap) error {
 	data := make(map[string][]byte, len(content.Data))
 	for key, value := range content.Data {
@@ -182,8 +179,7 @@ func check(content *corev1.ConfigMap) error {
 	}
 }
 
-// reference is what the status says of the ConfigMap. Its time is that of the
-// change of version.
+// reference returns the ConfigMap reference for the status. Its time changes only with the version.
 func (c *configMaps) reference(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) *operatorsv1alpha1.ConfigMapResourceReference {
 	if old := source.Status.ConfigMapResource; old != nil && old.Name == found.Name && old.IsAMatch(&found.ObjectMeta) {
 		return old

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Where replicas that run our registry have things.
+// Paths and volume names in replicas that run Chandlery's registry.
 const (
-	// programDir holds our registry beside what an image brings along.
+	// programDir holds the registry program inside the catalog's image.
 	programDir  = "/utilities"
 	programPath = programDir + "/registry"
-	// contentDir holds what was copied out of an image, or the image itself.
+	// contentDir holds the content that was copied from an image, or the mounted image.
 	contentDir    = "/extracted-catalog"
 	catalogCopy   = contentDir + "/catalog"
 	configMapDir  = "/configmap"
@@ -24,17 +24,16 @@ const (
 	volumeTmp     = "tmpdir"
 )
 
-// How many bytes the volumes of a replica may have. A catalog has 4 GiB at most, and
-// its index is smaller.
+// Size limits of a replica's volumes, in bytes. A catalog has at most 4 GiB, and its index is
+// smaller.
 const (
 	maxContent = 5 << 30
 	maxIndex   = 5 << 30
 	maxProgram = 256 << 20
 )
 
-// serveContent makes our registry serve the content of the image or of the
-// ConfigMap. An image with our registry runs it with whatever arguments it is
-// given.
+// serveContent configures Chandlery's registry to serve the content of the image or of the
+// ConfigMap.
 func serveContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	serving := &spec.Containers[0]
 	serving.Image, serving.ImagePullPolicy = h.RegistryImage, registryPullPolicy(h.RegistryImage)
@@ -59,9 +58,9 @@ func serveContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	}
 }
 
-// catalogDir is where the image has its catalog. What extractContent says of a
-// cache is of no use: our registry makes its own index, in less time than it
-// takes to copy one.
+// catalogDir returns the directory of the catalog in the image. The cache settings of
+// extractContent are ignored: the registry builds its own index in less time than copying one
+// takes.
 func catalogDir(o *Observation) string {
 	if extract := extracted(o.Source); extract != nil && extract.CatalogDir != "" {
 		return path.Join("/", extract.CatalogDir)
@@ -69,7 +68,7 @@ func catalogDir(o *Observation) string {
 	return path.Join("/", cmp.Or(o.Pin.CatalogDir, defaultDir))
 }
 
-// mountImage mounts the whole image: mounting a part of it takes newer nodes.
+// mountImage mounts the whole image, because mounting a subdirectory requires newer nodes.
 func mountImage(spec *corev1.PodSpec, o *Observation) {
 	serving := &spec.Containers[0]
 	addVolume(spec, corev1.Volume{Name: volumeContent, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
@@ -79,9 +78,8 @@ func mountImage(spec *corev1.PodSpec, o *Observation) {
 	serving.Args = []string{"serve", path.Join(contentDir, catalogDir(o))}
 }
 
-// copyContent copies our registry out of its image, and runs it in the catalog's
-// image to copy the catalog: that works for images without a shell, and without
-// anything else but a catalog.
+// copyContent adds two init containers. The first copies the registry program out of its image. The
+// second runs it in the catalog's image to copy the catalog. This works for images without a shell.
 func copyContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	addVolume(spec, emptyVolume(volumeProgram, maxProgram))
 	addVolume(spec, emptyVolume(volumeContent, maxContent))
@@ -110,8 +108,7 @@ func copyContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 	serving.Args = []string{"serve", catalogCopy}
 }
 
-// emptyVolume returns a volume of a replica's own. A pod that puts more there is
-// evicted.
+// emptyVolume returns an emptyDir volume. The kubelet evicts a pod that exceeds the limit.
 func emptyVolume(name string, limit int64) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 		SizeLimit: resource.NewQuantity(limit, resource.BinarySI),

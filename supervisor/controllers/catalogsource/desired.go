@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// The kinds of objects that a catalog consists of.
+// Kinds of the objects of a catalog.
 var (
 	kindDeployment     = appsv1.SchemeGroupVersion.WithKind("Deployment")
 	kindService        = corev1.SchemeGroupVersion.WithKind("Service")
@@ -29,8 +29,8 @@ var (
 	kindNetworkPolicy  = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 )
 
-// Desired gives the objects that a catalog consists of, in the order in which
-// they are made. It is a pure function of what was observed.
+// Desired returns the objects of a catalog in the order of their creation. It is a pure function of
+// the observation and the settings.
 func Desired(o *Observation, h *Hosting) ([]*unstructured.Unstructured, error) {
 	template, err := podTemplate(o, h)
 	if err != nil {
@@ -70,8 +70,7 @@ type desired struct {
 	object metav1.Object
 }
 
-// encode gives the object as it is applied: only the fields that are wanted, and
-// the hash of them all.
+// encode returns the object for server-side apply: only the wanted fields and a hash of them.
 func (d desired) encode() (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(d.object)
 	if err != nil {
@@ -99,8 +98,7 @@ func (d desired) encode() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// insist writes down what a field that is left out means, where somebody who sets
-// it would stop the catalog or open it.
+// insist sets default values explicitly if a change of the field would stop or expose the catalog.
 func (d desired) insist(object map[string]any) {
 	spec, found := object["spec"].(map[string]any)
 	switch {
@@ -115,7 +113,7 @@ func (d desired) insist(object map[string]any) {
 	}
 }
 
-// insistOnPods does so for the pods of a Deployment.
+// insistOnPods does the same for the pod template of a Deployment.
 func insistOnPods(spec map[string]any) {
 	pod, _, _ := unstructured.NestedMap(spec, "template", "spec")
 	pod["hostNetwork"] = false
@@ -138,8 +136,8 @@ func insistOnPods(spec map[string]any) {
 	_ = unstructured.SetNestedMap(spec, pod, "template", "spec")
 }
 
-// meta is what all objects of a catalog have in common. Their owner takes them
-// along when it goes.
+// meta returns the common metadata of a catalog's objects. The CatalogSource owns them, so they are
+// garbage-collected with it.
 func meta(source *operatorsv1alpha1.CatalogSource, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: source.Namespace, Labels: serviceLabels(source.Name),
@@ -150,7 +148,7 @@ func meta(source *operatorsv1alpha1.CatalogSource, name string) metav1.ObjectMet
 	}
 }
 
-// accountName is the name of the ServiceAccount of a catalog.
+// accountName returns the name of a catalog's ServiceAccount.
 func accountName(source *operatorsv1alpha1.CatalogSource) string {
 	if isConfigMap(source) {
 		return source.Name + "-configmap-server"
@@ -158,13 +156,13 @@ func accountName(source *operatorsv1alpha1.CatalogSource) string {
 	return source.Name
 }
 
-// sharesAccount says whether the ServiceAccount of that name is the one that each
-// namespace has: it is used, and left alone.
+// sharesAccount reports whether the catalog uses the namespace's default ServiceAccount, which the
+// controller does not change.
 func sharesAccount(source *operatorsv1alpha1.CatalogSource) bool {
 	return accountName(source) == "default"
 }
 
-// pullSecretsOf are those that the CatalogSource names.
+// pullSecretsOf returns the pull secrets in spec.secrets.
 func pullSecretsOf(source *operatorsv1alpha1.CatalogSource) []corev1.LocalObjectReference {
 	var all []corev1.LocalObjectReference
 	for _, secret := range source.Spec.Secrets {
@@ -175,7 +173,8 @@ func pullSecretsOf(source *operatorsv1alpha1.CatalogSource) []corev1.LocalObject
 	return all
 }
 
-// serviceAccount has the pull secrets. The replicas get no token for it.
+// serviceAccount returns the ServiceAccount of a catalog, with its pull secrets. The replicas mount
+// no token.
 func serviceAccount(source *operatorsv1alpha1.CatalogSource) *corev1.ServiceAccount {
 	account := &corev1.ServiceAccount{ObjectMeta: meta(source, accountName(source))}
 	account.ImagePullSecrets = pullSecretsOf(source)
@@ -203,8 +202,8 @@ func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
 
 func policyName(source *operatorsv1alpha1.CatalogSource) string { return source.Name + "-grpc-server" }
 
-// networkPolicy admits all clients to the catalog's port and monitoring to its metrics, and allows no
-// connections from the catalog. Policies do not restrict probes of the node's kubelet.
+// networkPolicy admits all clients to the catalog's port and monitoring to its metrics. It allows
+// no connections from the catalog. Policies do not restrict the kubelet's probes.
 func networkPolicy(source *operatorsv1alpha1.CatalogSource, metrics bool) *networkingv1.NetworkPolicy {
 	port := func(number int32) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(number))}
@@ -225,8 +224,9 @@ func networkPolicy(source *operatorsv1alpha1.CatalogSource, metrics bool) *netwo
 	}
 }
 
-// monitoring are the namespaces from which metrics are read: those with the label that says
-// so, and those that monitoring has by default. deploy/ admits the same ones to the supervisor.
+// monitoring returns the namespaces that may read metrics: those with the label metrics=enabled and
+// the default monitoring namespaces. The manifests in deploy/ admit the same ones to the
+// supervisor.
 func monitoring() []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{
 		{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"metrics": "enabled"}}},
@@ -236,8 +236,8 @@ func monitoring() []networkingv1.NetworkPolicyPeer {
 	}
 }
 
-// budget lets one replica go at a time, and those that do not serve at any time,
-// so that it never keeps a node from being drained.
+// budget permits the eviction of one replica at a time, and of unready replicas at any time. It
+// never blocks the drain of a node.
 func budget(source *operatorsv1alpha1.CatalogSource) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: meta(source, source.Name),
@@ -249,18 +249,18 @@ func budget(source *operatorsv1alpha1.CatalogSource) *policyv1.PodDisruptionBudg
 	}
 }
 
-// How a Deployment goes from one make of replicas to the next.
+// Rollout settings of a Deployment.
 const (
-	// minReadySeconds is how long a new replica has to stay ready until an old
-	// one may go: as long as it takes for clients to learn of it.
+	// minReadySeconds is how long a new replica must be ready before an old one is removed. Clients
+	// need that time to discover it.
 	minReadySeconds = 2
-	// progressDeadline is longer than a replica may take to start.
+	// progressDeadline exceeds the longest start of a replica, in seconds.
 	progressDeadline = 600
 	revisionHistory  = 3
 )
 
-// deployment never has less than all its replicas because of a roll-out: new ones
-// come first, and the old ones go when those serve.
+// deployment returns the Deployment of a catalog. A rollout creates a new replica before it removes
+// an old one.
 func deployment(o *Observation, template *corev1.PodTemplateSpec, replicas int) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: meta(o.Source, o.Source.Name),
@@ -293,11 +293,11 @@ func deployment(o *Observation, template *corev1.PodTemplateSpec, replicas int) 
 	return d
 }
 
-// copiedAnnotations are those of the CatalogSource that its replicas bear too.
+// copiedAnnotations returns the annotations of the CatalogSource that its pods get as well.
 func copiedAnnotations(source *operatorsv1alpha1.CatalogSource) map[string]string {
 	annotations := maps.Clone(source.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		// It repeats the whole object, and would start new replicas at each change.
+		// It contains the whole object and would cause a rollout for every change.
 		return key == annotationLastApplied || strings.HasPrefix(key, api.Prefix)
 	})
 	if annotations == nil {

@@ -21,7 +21,7 @@ const (
 	otherDigest = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// node describes one that is ready.
+// node returns a ready node.
 func node(name string, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name}},
@@ -52,7 +52,7 @@ func reserved(n *corev1.Node) {
 
 func windows(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "windows" }
 
-// observed describes a catalog that runs an image on two nodes.
+// observed returns the observation of a catalog with an image and two nodes.
 func observed(change ...func(*Observation)) *Observation {
 	source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "shops/shop:1"}}
 	source.Name, source.Namespace, source.UID = "shop", "olm", "u-1"
@@ -83,7 +83,7 @@ func hosting(change ...func(*Hosting)) *Hosting {
 	return &h
 }
 
-// deploymentOf gives what is wanted of the Deployment.
+// deploymentOf returns the desired Deployment.
 func deploymentOf(t *testing.T, o *Observation, h *Hosting) *appsv1.Deployment {
 	t.Helper()
 	all, err := Desired(o, h)
@@ -265,7 +265,7 @@ func without(m map[string]string, key string) map[string]string {
 	return m
 }
 
-// TestNoNewReplicas lists changes for which no replica is to be replaced.
+// TestNoNewReplicas lists changes that must not cause a rollout.
 func TestNoNewReplicas(t *testing.T) {
 	template := func(change ...func(*Observation)) corev1.PodTemplateSpec {
 		return deploymentOf(t, observed(change...), hosting()).Spec.Template
@@ -324,8 +324,7 @@ func TestGrpcPodConfig(t *testing.T) {
 	}
 }
 
-// TestRegistryLimits has the limits of pods that run our registry, and none for
-// those that run another server.
+// TestRegistryLimits checks that only pods with Chandlery's registry have memory limits.
 func TestRegistryLimits(t *testing.T) {
 	target := resource.MustParse("2Gi")
 	registry := func(change func(*Hosting)) *Hosting {

@@ -9,18 +9,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// exact are the fields whose content has to be the same: to whatever else
-// somebody adds there, the object would mean something else.
+// exact lists fields that must match completely, because any addition would change the meaning of
+// the object.
 var exact = []string{"selector", "podSelector", "matchLabels", "nodeSelector", "command", "args", "ingress", "egress", "tolerations"}
 
-// differs says whether an object that is there has to be applied again: because
-// something else was applied last, or because somebody has since changed a field
-// that was. What others added beside those is theirs.
+// differs reports whether an object must be applied again: the applied configuration has changed,
+// or an applied field was modified. Fields that others have added are ignored.
 func differs(wanted, live *unstructured.Unstructured) bool {
 	return wanted.GetAnnotations()[api.AnnotationAppliedHash] != live.GetAnnotations()[api.AnnotationAppliedHash] || !contains(live.Object, wanted.Object)
 }
 
-// contains says whether live has all that is wanted.
+// contains reports whether live contains everything in wanted.
 func contains(live, wanted any) bool {
 	switch w := wanted.(type) {
 	case map[string]any:
@@ -52,7 +51,7 @@ func containsFields(live, wanted map[string]any) bool {
 	return true
 }
 
-// containsAll finds each wanted element somewhere.
+// containsAll reports whether live contains a match for each wanted element.
 func containsAll(live, wanted []any) bool {
 	for _, w := range wanted {
 		if !slices.ContainsFunc(live, func(l any) bool { return contains(l, w) }) {
@@ -62,8 +61,8 @@ func containsAll(live, wanted []any) bool {
 	return true
 }
 
-// same says whether there is nothing else either, except for what the API server
-// fills in within.
+// same reports whether live has no more elements than wanted at this level. Defaults inside of
+// elements are ignored.
 func same(live, wanted any) bool {
 	if live == nil || wanted == nil {
 		return isZero(live) && isZero(wanted)
@@ -80,7 +79,7 @@ func same(live, wanted any) bool {
 	}
 }
 
-// isZero says whether a value is what a field that is left out means.
+// isZero reports whether a value equals the meaning of an omitted field.
 func isZero(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -92,7 +91,7 @@ func isZero(value any) bool {
 	}
 }
 
-// number makes numbers comparable, whichever decoder they come from.
+// number converts integers to float64, so that values of different decoders compare equal.
 func number(value any) any {
 	switch v := value.(type) {
 	case int64:

@@ -1,5 +1,5 @@
-// Package catalogsource tells, in the status of each CatalogSource, whether its
-// catalog can be used and what the connection to it looks like.
+// Package catalogsource implements the controller of CatalogSources. It runs the catalogs that the
+// supervisor hosts, and reports in each status whether the catalog is usable.
 //
-// The connections themselves are the business of package catalogs.
+// Package catalogs maintains the connections to the catalogs.
 package catalogsource

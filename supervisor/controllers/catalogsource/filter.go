@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// keySelection is the key of a selection in a ConfigMap that has others.
+	// keySelection is the key of a selection in a ConfigMap with several keys.
 	keySelection = "selection"
-	// maxSelection bounds a selection, in bytes: it is an argument of a container.
+	// maxSelection limits a selection, in bytes, because it is an argument of a container.
 	maxSelection = 64 << 10
-	// flagSelection is how our registry is told of it.
+	// flagSelection is the registry's flag for a selection.
 	flagSelection = "--selection="
 )
 
-// filterVerdict is what the annotation of a CatalogSource comes to.
+// filterVerdict is the result of evaluating the filter annotation of a CatalogSource.
 type filterVerdict struct {
 	value, image string
 	configMap    types.UID
@@ -39,16 +39,16 @@ type filterVerdict struct {
 	err          error
 }
 
-// filterError says what is wrong with the annotation, and the remedy.
+// filterError is an invalid filter annotation. The problem includes the remedy.
 type filterError struct{ problem string }
 
-// Error names the annotation.
+// Error returns the problem with the name of the annotation.
 func (e *filterError) Error() string {
 	return "annotation " + api.AnnotationCatalogFilter + " " + e.problem
 }
 
-// filter finds what is served of the catalog. False when that cannot be said or done:
-// what runs is left alone then, and nothing is started that serves more.
+// filter determines which part of the catalog is served. It returns false if that is unknown or
+// impossible. Running replicas then stay, and no replica starts with more content.
 func (r *Reconciler) filter(ctx context.Context, o *Observation, h *hosted) bool {
 	if _, given := o.Source.Annotations[api.AnnotationCatalogFilter]; !given {
 		return true
@@ -71,9 +71,8 @@ func (r *Reconciler) filter(ctx context.Context, o *Observation, h *hosted) bool
 	return false
 }
 
-// selection returns what the annotation of a CatalogSource selects, as the text that
-// our registry takes; empty for the whole catalog. The error is a [*filterError] where
-// somebody has to correct something.
+// selection returns the selection of a CatalogSource's annotation as an argument of the registry;
+// empty for the whole catalog. The error is a [*filterError] if the user must correct something.
 func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (string, error) {
 	value := strings.TrimSpace(source.Annotations[api.AnnotationCatalogFilter])
 	if len(validation.IsDNS1123Subdomain(value)) > 0 {
@@ -109,7 +108,7 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 	return next.selection, next.err
 }
 
-// knownSelection returns what has been found before of a version of a ConfigMap.
+// knownSelection returns the earlier result for the same version of a ConfigMap.
 func (c *configMaps) knownSelection(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (filterVerdict, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +122,7 @@ var (
 	errSelectionLarge = fmt.Errorf("it takes more than %d bytes", maxSelection)
 )
 
-// selectionIn returns the selection in a ConfigMap: under its key, or the only one.
+// selectionIn returns the selection in a ConfigMap: the value of keySelection, or the only value.
 func selectionIn(content *corev1.ConfigMap) (string, error) {
 	if text, ok := content.Data[keySelection]; ok {
 		return text, nil
@@ -139,7 +138,7 @@ func selectionIn(content *corev1.ConfigMap) (string, error) {
 	return "", errManySelections
 }
 
-// readSelection returns a selection as our registry takes it.
+// readSelection validates a selection and returns it as an argument of the registry.
 func readSelection(text, image string) (string, error) {
 	s, err := selection.Parse([]byte(text), image)
 	if err != nil {
@@ -148,7 +147,7 @@ func readSelection(text, image string) (string, error) {
 	if s.IsZero() {
 		return "", nil
 	}
-	// Kubernetes replaces what looks like a variable in arguments of containers.
+	// Kubernetes expands variable references in container arguments.
 	out := strings.ReplaceAll(s.String(), "$", `\u0024`)
 	if len(out) > maxSelection {
 		return "", errSelectionLarge
@@ -166,8 +165,8 @@ func selectsFrom(d *appsv1.Deployment) bool {
 	})
 }
 
-// filterMistake says that the annotation has no effect on a catalog that is not run
-// here.
+// filterMistake returns a message if the annotation has no effect because the catalog is not
+// hosted.
 func filterMistake(source *operatorsv1alpha1.CatalogSource) string {
 	value, given := source.Annotations[api.AnnotationCatalogFilter]
 	if !given {
@@ -176,5 +175,5 @@ func filterMistake(source *operatorsv1alpha1.CatalogSource) string {
 	return (&filterError{"is " + strconv.Quote(bundles.Clip(value, maxQuoted)) + " and has no effect on a catalog at spec.address; remove it, or name the image of the catalog in spec.image"}).Error()
 }
 
-// maxQuoted bounds a value in messages, in bytes.
+// maxQuoted limits a quoted value in messages, in bytes.
 const maxQuoted = 100

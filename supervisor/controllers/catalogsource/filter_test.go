@@ -70,8 +70,8 @@ func TestSelectionIn(t *testing.T) {
 	}
 }
 
-// TestSelectedPod expects a selection among the arguments of all that runs our registry,
-// and that the content goes the same way.
+// TestSelectedPod checks that the selection is an argument of every pod with Chandlery's registry.
+// The other arguments stay the same.
 func TestSelectedPod(t *testing.T) {
 	selected := func(o *Observation) { o.Selection = `{"heads":true}` }
 	extract := config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/catalog"}})
@@ -97,7 +97,7 @@ func TestSelectedPod(t *testing.T) {
 	}
 }
 
-// TestFilterOfAddress reports the annotation where it has no effect.
+// TestFilterOfAddress checks the message for an annotation without effect.
 func TestFilterOfAddress(t *testing.T) {
 	source := observed(annotated(api.AnnotationCatalogFilter, "part")).Source
 	source.Spec.Image, source.Spec.Address = "", "here:1"

@@ -8,8 +8,8 @@ import (
 	"math/big"
 )
 
-// hash is a short text that changes with a value, fit for a label: SHA-224 of its
-// JSON, in base 62. Today's tools find such hashes in the labels olm.*-hash.
+// hash returns a short hash of a value that is valid in a label: SHA-224 of its JSON in base 62.
+// OLM writes such hashes to the labels olm.*-hash.
 func hash(value any) (string, error) {
 	var text bytes.Buffer
 	if err := json.NewEncoder(&text).Encode(value); err != nil {

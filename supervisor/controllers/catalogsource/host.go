@@ -17,28 +17,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// hosted is what came of running a catalog.
+// hosted is the result of running a catalog.
 type hosted struct {
-	// problem is what went wrong, with the reason for the status.
+	// problem describes the error, and reason is its reason for the status.
 	reason  operatorsv1alpha1.ConditionReason
 	problem string
-	// mistake is of no effect on anything else.
+	// mistake describes a setting without effect. It does not affect anything else.
 	mistake string
-	// conditions say what runs and what is under way.
+	// conditions describe the running replicas and the rollout.
 	conditions []metav1.Condition
-	// created is when the Service was; no time when there is none.
+	// created is the creation time of the Service; zero if there is none.
 	created metav1.Time
-	// polled is when the registry was asked last; no time when it was not.
+	// polled is when the registry was last queried; zero if it was not.
 	polled time.Time
-	// configMap is the ConfigMap that is served.
+	// configMap refers to the ConfigMap that is served.
 	configMap *operatorsv1alpha1.ConfigMapResourceReference
-	// next is when to look again; 0 for when something changes.
+	// next is when to reconcile again; 0 for at the next change.
 	next time.Duration
-	// starting tells that nothing serves yet and nothing keeps it from doing so.
+	// starting is true if no replica serves yet and no problem prevents it.
 	starting bool
-	// blocked tells that what is wanted cannot be run; what runs is left alone.
+	// blocked is true if the wanted state cannot run. Running replicas stay unchanged.
 	blocked bool
-	// failed tells that what is wrong may be fixed by trying again.
+	// failed is true if a retry may solve the problem.
 	failed bool
 }
 
@@ -51,14 +51,14 @@ func (h *hosted) fail(reason operatorsv1alpha1.ConditionReason, err error) {
 	}
 }
 
-// soonest makes a time to look again at the earlier of two.
+// soonest sets next to after if that is earlier.
 func (h *hosted) soonest(after time.Duration) {
 	if after > 0 && (h.next == 0 || after < h.next) {
 		h.next = after
 	}
 }
 
-// host runs a catalog: observe, decide, act, and say what came of it.
+// host runs a catalog: it observes, decides, acts and describes the result.
 func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (hosted, error) {
 	const serverError = operatorsv1alpha1.CatalogSourceRegistryServerError
 	var h hosted
@@ -100,7 +100,7 @@ func (r *Reconciler) host(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return h, err
 }
 
-// tend removes what has had its day, moves replicas, and looks at the pull secrets.
+// tend deletes obsolete objects, rebalances replicas and checks the pull secrets.
 func (r *Reconciler) tend(ctx context.Context, o *Observation, view *replicasOf, h *hosted, reachable bool) error {
 	complete := isComplete(view.deployment)
 	if err := r.children.tidy(ctx, o.Source, view.pods, reachable && complete); err != nil {
@@ -117,8 +117,8 @@ func (r *Reconciler) tend(ctx context.Context, o *Observation, view *replicasOf,
 	return r.checkSecrets(ctx, o.Source, h)
 }
 
-// bringAbout makes the objects of a catalog what they should be. reachable says
-// whether the Service is, and so leads to our replicas.
+// bringAbout creates and updates the objects of a catalog. reachable reports whether the Service
+// exists and selects the replicas.
 func (r *Reconciler) bringAbout(ctx context.Context, o *Observation, view *replicasOf, h *hosted) (reachable bool, err error) {
 	all, err := Desired(o, r.hosting)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Reconciler) bringAbout(ctx context.Context, o *Observation, view *repli
 	return reachable, r.children.prune(ctx, o.Source, all)
 }
 
-// describe says what runs and how far it is.
+// describe sets the conditions for the running replicas and the rollout.
 func (r *Reconciler) describe(h *hosted, view *replicasOf) {
 	available := view.available()
 	progressing, t, next := view.progressing(r.clock.Now())
@@ -158,7 +158,7 @@ func (r *Reconciler) describe(h *hosted, view *replicasOf) {
 	h.conditions = []metav1.Condition{available, progressing}
 }
 
-// serviceTime finds when the Service was made.
+// serviceTime sets the creation time of the Service.
 func (r *Reconciler) serviceTime(ctx context.Context, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
 	key := client.ObjectKey{Namespace: source.Namespace, Name: catalogs.ServiceName(source)}
 	service, err := r.children.get(ctx, kindService, key)
@@ -171,8 +171,8 @@ func (r *Reconciler) serviceTime(ctx context.Context, source *operatorsv1alpha1.
 	return nil
 }
 
-// content finds out what is to be served. False when nothing can be done for the
-// moment; what runs is left alone then.
+// content determines the content to serve. It returns false if there is none at the moment. Running
+// replicas then stay unchanged.
 func (r *Reconciler) content(ctx context.Context, o *Observation, h *hosted, view *replicasOf) bool {
 	if isConfigMap(o.Source) {
 		found, err := r.configMaps.observe(ctx, o.Source, o.Deployment)
@@ -187,8 +187,7 @@ func (r *Reconciler) content(ctx context.Context, o *Observation, h *hosted, vie
 	return r.pin(ctx, o, h, view)
 }
 
-// pin decides what is run of the image, and has the registry asked when it is
-// time.
+// pin determines the image reference to run, and queries the registry when that is due.
 func (r *Reconciler) pin(ctx context.Context, o *Observation, h *hosted, view *replicasOf) bool {
 	source, now := o.Source, r.clock.Now()
 	running := runningPin(o.Deployment)
@@ -222,15 +221,14 @@ func (r *Reconciler) pin(ctx context.Context, o *Observation, h *hosted, view *r
 	return ok
 }
 
-// refused tells that the registry does not say what the image is, where that has
-// consequences.
+// refused reports a registry's error together with its consequence.
 func (r *Reconciler) refused(h *hosted, answer *Answer, pin Pin, running *Pin) {
 	if answer.Err != nil {
 		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, fmt.Errorf("%w; %s", answer.Err, answer.consequence(pin, running)))
 	}
 }
 
-// observe reads what the objects depend on.
+// observe reads the inputs of Desired.
 func (r *Reconciler) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (*Observation, error) {
 	o := &Observation{Source: source, Deployment: running}
 	ns := namespaceMetadata()
@@ -253,7 +251,7 @@ func (r *Reconciler) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	return o, err
 }
 
-// podsOf are all pods that bear the labels of a catalog.
+// podsOf returns all pods with the labels of a catalog.
 func (r *Reconciler) podsOf(ctx context.Context, source *operatorsv1alpha1.CatalogSource) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	err := r.objects.List(ctx, &list, client.InNamespace(source.Namespace), client.UnsafeDisableDeepCopy)

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// TestDeriveHosted derives the status of catalogs that the supervisor runs.
+// TestDeriveHosted derives the status of hosted catalogs.
 func TestDeriveHosted(t *testing.T) {
 	const address = "shop.olm.svc:50051"
 	at := func(minute int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute)) }

@@ -14,19 +14,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// What runs in the replicas of a catalog with an image, where the CatalogSource
-// does not decide it by extractContent.
+// Values of Hosting.Server. They apply to catalog images without extractContent.
 const (
-	// ServerImage runs the image of the catalog as it is.
+	// ServerImage runs the catalog's image unchanged.
 	ServerImage = "image"
-	// ServerRegistry serves the content of the image with our registry.
+	// ServerRegistry serves the content of the image with Chandlery's registry.
 	ServerRegistry = "registry"
 )
 
-// How content gets from an image into a replica that runs our registry.
+// Values of Hosting.Content: how the content of an image gets into a replica that runs Chandlery's
+// registry.
 const (
-	// ContentAuto mounts the image where every node can do that, and copies
-	// elsewhere.
+	// ContentAuto mounts the image if every node supports that, and copies the content otherwise.
 	ContentAuto = "auto"
 	// ContentVolume mounts the image.
 	ContentVolume = "image-volume"
@@ -34,35 +33,34 @@ const (
 	ContentCopy = "init-container"
 )
 
-// defaultMemoryLimit is several times what the largest known catalog takes.
+// defaultMemoryLimit is several times the memory for the largest known catalog.
 const defaultMemoryLimit = "1Gi"
 
-// maxReplicas bounds what an annotation or a flag may ask for.
+// maxReplicas limits the number of replicas in an annotation or a flag.
 const maxReplicas = 32
 
-// Hosting says how catalogs are run that the supervisor hosts.
+// Hosting configures how the supervisor runs catalogs.
 type Hosting struct {
-	// RegistryImage is the image of our registry.
+	// RegistryImage is the image of Chandlery's registry.
 	RegistryImage string
 	// Server is ServerImage or ServerRegistry.
 	Server string
-	// Replicas is how many replicas a catalog has; 0 for two where two nodes
-	// are there to run them, else one.
+	// Replicas is the number of replicas of a catalog. 0 means two if two nodes can run them,
+	// otherwise one.
 	Replicas int
 	// Content is ContentAuto, ContentVolume or ContentCopy.
 	Content string
-	// SetWorkloadUserID gives restricted pods a user; platforms that assign one
-	// themselves want it off.
+	// SetWorkloadUserID sets a user ID for restricted pods. Disable it on platforms that assign
+	// user IDs.
 	SetWorkloadUserID bool
-	// MemoryLimit is that of each container that runs our registry, as 1Gi; "0"
+	// MemoryLimit is the memory limit of each container with Chandlery's registry, such as 1Gi; "0"
 	// for none.
 	MemoryLimit string
-	// PlainHTTP and SkipTLSVerify loosen how registries are asked for digests.
+	// PlainHTTP and SkipTLSVerify relax the transport security of digest requests to registries.
 	PlainHTTP, SkipTLSVerify bool
 }
 
-// DefaultRegistryImage is the image of our registry that belongs to a version of
-// the supervisor.
+// DefaultRegistryImage returns the image of Chandlery's registry for a version of the supervisor.
 func DefaultRegistryImage(version string) string {
 	if version == "" || version == "devel" {
 		version = "latest"
@@ -77,11 +75,12 @@ func (h *Hosting) setDefaults() {
 	h.MemoryLimit = cmp.Or(h.MemoryLimit, defaultMemoryLimit)
 }
 
-// AddFlags adds a flag for each setting, with its default.
+// AddFlags adds a flag with a default for each setting.
 func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&h.RegistryImage, "registry-image", DefaultRegistryImage(version), "image of Chandlery's registry, for ConfigMaps and the content of images")
 	fs.StringVar(&h.Server, "catalog-server", ServerImage, "what serves the catalog of an image; image: the image itself; registry: --registry-image, with the content of the image; extractContent always means registry")
-	fs.IntVar(&h.Replicas, "catalog-replicas", 0, "replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
+	fs.IntVar(&h.Replicas, "catalog-replicas", 0,
+		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
 	fs.StringVar(&h.Content, "catalog-content", ContentAuto, "how --registry-image gets the content of an image; image-volume: mount it; init-container: copy it; auto: mount it if every node can, else copy it")
 	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
 	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", defaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
@@ -89,7 +88,7 @@ func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of registries, for digests and bundle images")
 }
 
-// Validate says what is wrong with the settings, and what to do.
+// Validate returns an error that names every invalid setting and its remedy.
 func (h *Hosting) Validate() error {
 	var problems []error
 	oneOf := func(flag, value string, allowed ...string) {

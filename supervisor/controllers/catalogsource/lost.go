@@ -10,14 +10,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// lostReplica is one that is out of reach. It is no trouble of what it serves.
+// lostReplica is an unreachable replica. The problem is not caused by its content.
 type lostReplica struct {
 	pod *corev1.Pod
-	// notReady tells that its node is known to be lost.
+	// notReady is true if its node is not ready.
 	notReady bool
 }
 
-// lost are the replicas of any make that are out of reach, sorted.
+// lost returns the unreachable replicas of all revisions, sorted by name and limited to maxListed.
 func (r *replicasOf) lost() []lostReplica {
 	var lost []lostReplica
 	for _, pod := range r.pods {
@@ -29,8 +29,8 @@ func (r *replicasOf) lost() []lostReplica {
 	return lost[:min(len(lost), maxListed)]
 }
 
-// isLost says whether a pod was taken out of the Service since it does not answer,
-// or does not serve on a node that is not ready.
+// isLost reports whether a pod does not answer and was therefore removed from the Service, or does
+// not serve on a node that is not ready.
 func (r *replicasOf) isLost(pod *corev1.Pod) bool {
 	c := findPodCondition(pod, corev1.PodReady)
 	if c == nil || c.Status == corev1.ConditionTrue {
@@ -43,14 +43,14 @@ func (r *replicasOf) onLostNode(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(r.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName && !isReady(node) })
 }
 
-// what says what became of the replica, and when. The time is that of the pod's
-// condition, so that the text stays the same.
+// what describes the state of the replica. It uses the time of the pod's condition, so that the
+// text stays constant.
 func (l lostReplica) what() string {
 	since := findPodCondition(l.pod, corev1.PodReady).LastTransitionTime.UTC().Format(time.RFC3339)
 	return l.pod.Name + " on " + l.pod.Spec.NodeName + " does not answer since " + since + " and was taken out of the Service"
 }
 
-// outlook says what is to come.
+// outlook describes what happens next.
 func (l lostReplica) outlook() string {
 	if l.notReady {
 		return "node " + l.pod.Spec.NodeName + " is NotReady: replica " + l.pod.Name + " is being replaced"

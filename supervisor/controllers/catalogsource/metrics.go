@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// ready keeps the name and labels that dashboards and alerts know.
+// ready has the name and the labels that existing dashboards and alerts use.
 var ready = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "catalogsource_ready",
 	Help: "State of a CatalogSource: 1 when its catalog serves and its content has been read, else 0.",

@@ -16,38 +16,38 @@ import (
 	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
 
-// Observation is all that the objects of a catalog depend on.
+// Observation holds the inputs of a catalog's objects.
 type Observation struct {
-	// Source is the CatalogSource, whose catalog is hosted.
+	// Source is the CatalogSource of a hosted catalog.
 	Source *operatorsv1alpha1.CatalogSource
-	// NamespaceLabels are those of its namespace.
+	// NamespaceLabels are the labels of its namespace.
 	NamespaceLabels map[string]string
-	// Nodes are those of the cluster.
+	// Nodes are the nodes of the cluster.
 	Nodes []*corev1.Node
-	// Version is the API server's.
+	// Version is the version of the API server.
 	Version Version
-	// Deployment is the one of the catalog, nil when there is none.
+	// Deployment is the Deployment of the catalog; nil if there is none.
 	Deployment *appsv1.Deployment
-	// Autoscaler is the HorizontalPodAutoscaler that scales the Deployment, empty when
+	// Autoscaler is the name of the HorizontalPodAutoscaler that scales the Deployment; empty if
 	// there is none.
 	Autoscaler string
-	// AutoscalersHidden tells that the supervisor may not look for one.
+	// AutoscalersHidden is true if the supervisor may not list autoscalers.
 	AutoscalersHidden bool
-	// Pin is what is run of spec.image.
+	// Pin is the image reference to run.
 	Pin Pin
-	// Selection is what our registry serves of the catalog; empty for all of it.
+	// Selection is the part of the catalog to serve; empty for all of it.
 	Selection string
-	// ConfigMapVersion is the resourceVersion of the ConfigMap that is served.
+	// ConfigMapVersion is the resourceVersion of the ConfigMap to serve.
 	ConfigMapVersion string
-	// ConfigMapSnapshot names the ConfigMap with the content of that version.
+	// ConfigMapSnapshot is the name of the ConfigMap with the content of that version.
 	ConfigMapSnapshot string
 }
 
-// Version is a version of Kubernetes or of what it runs containers with.
+// Version is a version of Kubernetes or of a container runtime.
 type Version struct{ Major, Minor, Patch int }
 
-// ParseVersion reads the version at the beginning of a text, such as v1.36.3; the
-// zero Version when there is none.
+// ParseVersion parses the version at the beginning of a text, such as v1.36.3. It returns the zero
+// Version for an invalid text.
 func ParseVersion(text string) Version {
 	v, err := kubeversion.Parse(text)
 	if err != nil {
@@ -56,15 +56,14 @@ func ParseVersion(text string) Version {
 	return Version{Major: versionPart(v.Major), Minor: versionPart(v.Minor), Patch: versionPart(v.Patch)}
 }
 
-// versionPart returns a part of a version.
+// versionPart converts a part of a version to int and limits it to math.MaxInt32.
 func versionPart(n uint64) int { return int(min(n, math.MaxInt32)) }
 
 func (v Version) atLeast(major, minor int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor)) >= 0
 }
 
-// mountsImages says whether every node can mount an image as a volume without
-// further settings.
+// mountsImages reports whether every node can mount an image as a volume by default.
 func (o *Observation) mountsImages() bool {
 	nodes := 0
 	for _, node := range o.Nodes {
@@ -86,11 +85,10 @@ func nodeMountsImages(info corev1.NodeSystemInfo) bool {
 	return capable && ParseVersion(info.KubeletVersion).atLeast(1, 35)
 }
 
-// linux is the operating system of nodes that catalogs run on.
+// linux is the operating system of the nodes that run catalogs.
 const linux = "linux"
 
-// usableNodes counts the nodes on which replicas may run: those that are there,
-// and those of them that could take one now.
+// usableNodes counts the nodes that match a pod. ready counts those of them that can run it now.
 func (o *Observation) usableNodes(pod *corev1.PodSpec) (present, ready int) {
 	for _, node := range o.Nodes {
 		if !takes(node, pod) {
@@ -104,15 +102,16 @@ func (o *Observation) usableNodes(pod *corev1.PodSpec) (present, ready int) {
 	return present, ready
 }
 
-// takes says whether a node is one for such a pod, whatever state it is in.
+// takes reports whether a node matches a pod's affinity and tolerations, regardless of the node's
+// state.
 func takes(node *corev1.Node, pod *corev1.PodSpec) bool {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *pod})
 	fits, err := affinity.Match(node)
 	return err == nil && fits && !repels(node, pod.Tolerations)
 }
 
-// repels says whether a node is meant for other pods. Taints that Kubernetes
-// itself sets tell of passing states.
+// repels reports whether a pod does not tolerate a taint of a node. Taints that Kubernetes sets are
+// ignored, because they describe temporary states.
 func repels(node *corev1.Node, tolerations []corev1.Toleration) bool {
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
@@ -148,10 +147,10 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-// replicas is how many replicas the catalog has: as many as an autoscaler gave it, or
-// as somebody says. Where nobody says it is two, as soon as two nodes can take one;
-// and it stays two for as long as two nodes are there at all: to take a replica away
-// because a node is lost could take the one that still serves.
+// replicas returns the number of replicas: the one that an autoscaler, the annotation or the
+// settings determine. Otherwise it is two once two nodes are ready, and one before. It stays two
+// while two nodes exist, ready or not. Reducing it after the failure of a node could delete the
+// replica that still serves.
 func (o *Observation) replicas(pod *corev1.PodSpec, h *Hosting) int {
 	if scaled := o.scaled(); scaled > 0 {
 		return scaled
@@ -170,8 +169,8 @@ func (o *Observation) replicas(pod *corev1.PodSpec, h *Hosting) int {
 	return 1
 }
 
-// askedReplicas is what the annotation of a CatalogSource says; 0 when it has
-// none.
+// askedReplicas returns the number of replicas in the annotation of a CatalogSource; 0 without
+// annotation.
 func askedReplicas(source *operatorsv1alpha1.CatalogSource) (int, error) {
 	text, given := source.Annotations[api.AnnotationReplicas]
 	if !given {
@@ -186,17 +185,17 @@ func askedReplicas(source *operatorsv1alpha1.CatalogSource) (int, error) {
 
 type annotationError struct{ value string }
 
-// Error names the annotation and the remedy.
+// Error returns the annotation, its value and the remedy.
 func (e *annotationError) Error() string {
 	return "annotation " + api.AnnotationReplicas + " is " + strconv.Quote(e.value) + ", and the default is used instead; set it to a whole number from 1 to " + strconv.Itoa(maxReplicas)
 }
 
-// isConfigMap says whether the catalog of a CatalogSource is in a ConfigMap.
+// isConfigMap reports whether the catalog of a CatalogSource is in a ConfigMap.
 func isConfigMap(source *operatorsv1alpha1.CatalogSource) bool {
 	return catalogs.Hosted(source) && source.Spec.SourceType != operatorsv1alpha1.SourceTypeGrpc
 }
 
-// runsRegistry says whether the replicas run our registry.
+// runsRegistry reports whether the replicas run Chandlery's registry.
 func runsRegistry(source *operatorsv1alpha1.CatalogSource, h *Hosting) bool {
 	return isConfigMap(source) || extracted(source) != nil || h.Server == ServerRegistry
 }

@@ -12,19 +12,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Pin is what is run of an image.
+// Pin is an image with its resolved digest.
 type Pin struct {
-	// Image is spec.image as it was asked for.
+	// Image is the value of spec.image that was resolved.
 	Image string
-	// Digest is what it stood for; empty when nobody could tell, and the tag is
-	// run as it is.
+	// Digest is the resolved digest; empty if the registry did not return one. The image then runs
+	// by its tag.
 	Digest string
-	// CatalogDir is where the label of the image says that its catalog is.
+	// CatalogDir is the catalog directory in the label of the image.
 	CatalogDir string
 }
 
-// Reference names the image so that it always stands for the same, if that is
-// known.
+// Reference returns the image reference by digest if it is known, otherwise by tag.
 func (p Pin) Reference() string {
 	if p.Digest == "" || image.IsDigest(p.Image) {
 		return p.Image
@@ -32,10 +31,10 @@ func (p Pin) Reference() string {
 	return repository(p.Image) + "@" + p.Digest
 }
 
-// fixed says whether the reference always stands for the same content.
+// fixed reports whether the reference always refers to the same content.
 func (p Pin) fixed() bool { return p.Digest != "" || image.IsDigest(p.Image) }
 
-// repository is a reference without its tag.
+// repository returns a reference without its tag.
 func repository(reference string) string {
 	colon := strings.LastIndexByte(reference, ':')
 	if colon > strings.LastIndexByte(reference, '/') {
@@ -44,7 +43,7 @@ func repository(reference string) string {
 	return reference
 }
 
-// checkImage says what is wrong with an image that no node could pull.
+// checkImage returns an error if text is not a valid image reference.
 func checkImage(text string, running *Pin) error {
 	_, err := refs.ParseDockerRef(text)
 	switch {
@@ -58,20 +57,20 @@ func checkImage(text string, running *Pin) error {
 	}
 }
 
-// Answer is what a registry said of an image when it was last asked.
+// Answer is the result of the last request to a registry.
 type Answer struct {
-	// Pin is the answer; without a digest when Err says why.
+	// Pin is the resolved image. It has no digest if Err is set.
 	Pin Pin
-	// Err is why there is no answer.
+	// Err is the error of the request.
 	Err error
-	// Time is when it was asked.
+	// Time is when the request started.
 	Time time.Time
-	// Generation is that of the CatalogSource for which it was asked.
+	// Generation is the generation of the CatalogSource at that time.
 	Generation int64
 }
 
-// refused says whether the registry knows the image not to be there, or not to be
-// there for us; elsewise it may only be the supervisor that cannot ask.
+// refused reports whether the registry has no such image, or denies access to it. For other errors,
+// nodes may still be able to pull the image.
 func (a Answer) refused() bool {
 	switch image.ReasonOf(a.Err) {
 	case image.ReasonNotFound, image.ReasonUnauthorized, image.ReasonReference:
@@ -81,7 +80,7 @@ func (a Answer) refused() bool {
 	}
 }
 
-// consequence says what becomes of a question without an answer, and what to do.
+// consequence describes what runs after a failed request, and the remedy.
 func (a Answer) consequence(pin Pin, running *Pin) string {
 	remedy := "see that the registry has the image, and spec.secrets"
 	switch reason := image.ReasonOf(a.Err); {
@@ -102,9 +101,9 @@ func (a Answer) consequence(pin Pin, running *Pin) string {
 	}
 }
 
-// choose decides what is run of an image: by what runs now, and by what the
-// registry said of the image, if it was asked since this process started. ok is
-// false when nothing can be run before it is asked.
+// choose returns the image reference to run. It depends on what runs now and on the answer of the
+// registry, if there is one since the start of the process. ok is false if nothing can run before
+// the registry answers.
 func choose(wanted string, running *Pin, answer *Answer) (pin Pin, ok bool) {
 	if answer != nil && answer.Pin.Image != wanted {
 		answer = nil
@@ -119,18 +118,18 @@ func choose(wanted string, running *Pin, answer *Answer) (pin Pin, ok bool) {
 	case running.Image == wanted && running.fixed():
 		return *running, true
 	case answer == nil:
-		// Until the registry has answered.
+		// The registry has not answered yet.
 		return *running, true
 	case answer.refused():
-		// What runs is better than what is known not to be there.
+		// The running content is better than an image that is not available.
 		return *running, true
 	default:
 		return Pin{Image: wanted}, true
 	}
 }
 
-// runningPin reads off a Deployment what it runs; nil when that is no image of a
-// catalog.
+// runningPin returns the image reference that a Deployment runs; nil if it does not run a catalog
+// image.
 func runningPin(deployment *appsv1.Deployment) *Pin {
 	if deployment == nil || deployment.Annotations[api.AnnotationImage] == "" {
 		return nil

@@ -117,7 +117,7 @@ func TestConsequence(t *testing.T) {
 	}
 }
 
-// polling describes a CatalogSource that is polled.
+// polling returns a CatalogSource with a polling interval.
 func polling(interval string) *operatorsv1alpha1.CatalogSource {
 	source := observed().Source
 	source.CreationTimestamp = metav1.NewTime(noon)
@@ -167,7 +167,8 @@ func TestQuestion(t *testing.T) {
 		running *Pin
 		answer  *Answer
 		polled  int
-		// unpulled is since when a node cannot pull what runs, 0 when none is.
+		// unpulled is the minute since which a node has been unable to pull the running image; 0
+		// for none.
 		unpulled int
 		now      int
 		ask      bool

@@ -19,20 +19,20 @@ const (
 	containerImage     = "registry-server"
 	containerConfigMap = "configmap-registry-server"
 	metricsPort        = 9090
-	// restrictedUser is the user that catalog images are made for.
+	// restrictedUser is the user ID that catalog images are built for.
 	restrictedUser = 1001
-	// lostNodeTolerance is how long, in seconds, a replica stays on a node that
-	// is NotReady. A replica holds no state, so waiting gains nothing; a moment
-	// spares those on nodes that come straight back.
+	// lostNodeTolerance is how long, in seconds, a replica stays on a node that is NotReady. A
+	// replica has no state, so a longer wait has no benefit. A short one spares the replicas of a
+	// node that recovers at once.
 	lostNodeTolerance = 5
-	// drainSeconds is how long a replica that is to go serves on, while clients
-	// learn that it goes.
+	// drainSeconds is how long a terminating replica continues to serve while clients stop using
+	// it.
 	drainSeconds = 5
-	// graceSeconds is how long a replica has for that and for calls under way.
+	// graceSeconds is the time for draining and for calls in progress.
 	graceSeconds = 30
 )
 
-// podTemplate gives the replicas of a catalog.
+// podTemplate returns the pod template of a catalog.
 func podTemplate(o *Observation, h *Hosting) (*corev1.PodTemplateSpec, error) {
 	spec := podSpec(o, h)
 	sum, err := hash(spec)
@@ -53,7 +53,7 @@ func podTemplate(o *Observation, h *Hosting) (*corev1.PodTemplateSpec, error) {
 func podSpec(o *Observation, h *Hosting) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		ServiceAccountName: accountName(o.Source),
-		// Replicas ask the API server nothing.
+		// Replicas do not access the API server.
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
 		NodeSelector:                  map[string]string{corev1.LabelOSStable: linux},
@@ -81,7 +81,7 @@ func podSpec(o *Observation, h *Hosting) corev1.PodSpec {
 	return spec
 }
 
-// server is the container that serves, as far as it is the same for all.
+// server returns the serving container with the settings that all catalogs share.
 func server(o *Observation) corev1.Container {
 	c := corev1.Container{
 		Name:                     containerImage,
@@ -90,11 +90,10 @@ func server(o *Observation) corev1.Container {
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
 		}},
-		// A start is noticed within a second; making an index of a large catalog
-		// may take minutes.
+		// A start is detected within a second. Indexing a large catalog may take minutes.
 		StartupProbe:   probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 300}),
 		ReadinessProbe: probe(corev1.Probe{PeriodSeconds: 5, FailureThreshold: 2}),
-		// A replica with much to do is slow, not dead.
+		// An overloaded replica is slow, but alive.
 		LivenessProbe: probe(corev1.Probe{PeriodSeconds: 10, FailureThreshold: 6}),
 	}
 	if isConfigMap(o.Source) {
@@ -106,14 +105,14 @@ func server(o *Observation) corev1.Container {
 	return c
 }
 
-// probe asks the health service of gRPC.
+// probe completes p with a request to the gRPC health service.
 func probe(p corev1.Probe) *corev1.Probe {
 	p.GRPC = &corev1.GRPCAction{Port: catalogs.Port, Service: new("")}
 	p.TimeoutSeconds, p.SuccessThreshold = 5, 1
 	return &p
 }
 
-// catalogPullPolicy pulls by tag each time: nobody knows what it stands for.
+// catalogPullPolicy returns Always for a reference by tag, because the tag may have moved.
 func catalogPullPolicy(pin Pin) corev1.PullPolicy {
 	if pin.fixed() {
 		return corev1.PullIfNotPresent
@@ -121,8 +120,8 @@ func catalogPullPolicy(pin Pin) corev1.PullPolicy {
 	return corev1.PullAlways
 }
 
-// registryPullPolicy does not ask for an image again that its version names, so
-// that a node can start a replica while the image's registry is away.
+// registryPullPolicy returns IfNotPresent for an image with a version tag or a digest. A node can
+// then start a replica while the image's registry is unreachable.
 func registryPullPolicy(reference string) corev1.PullPolicy {
 	untagged := !image.IsDigest(reference) && repository(reference) == reference
 	if untagged || strings.HasSuffix(reference, ":latest") {
@@ -131,7 +130,7 @@ func registryPullPolicy(reference string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// configure applies what the CatalogSource says about its pods.
+// configure applies the pod settings of the CatalogSource.
 func configure(spec *corev1.PodSpec, source *operatorsv1alpha1.CatalogSource) {
 	config := source.Spec.GrpcPodConfig
 	if config == nil || isConfigMap(source) {
@@ -154,8 +153,8 @@ func configure(spec *corev1.PodSpec, source *operatorsv1alpha1.CatalogSource) {
 	}
 }
 
-// limitMemory bounds what each container may use, at no less than what it requests.
-// All containers of the pod run our registry.
+// limitMemory sets the memory limit of each container, but at least to its request. All containers
+// of the pod run Chandlery's registry.
 func limitMemory(spec *corev1.PodSpec, text string) {
 	limit, err := resource.ParseQuantity(text)
 	if err != nil || limit.Sign() <= 0 {
@@ -172,8 +171,8 @@ func limitMemory(spec *corev1.PodSpec, text string) {
 	}
 }
 
-// withShortTolerations adds how long a replica stays on a lost node, unless that
-// has been said.
+// withShortTolerations adds tolerations that limit how long a replica stays on an unreachable node,
+// unless the user has set them.
 func withShortTolerations(given []corev1.Toleration) []corev1.Toleration {
 	all := append([]corev1.Toleration(nil), given...)
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
@@ -188,10 +187,9 @@ func withShortTolerations(given []corev1.Toleration) []corev1.Toleration {
 	return all
 }
 
-// spread keeps replicas apart: over nodes, then over zones. It is no condition,
-// for a second replica on the same node is better than none, and a roll-out has
-// to go on where nodes are few. Only replicas of the same make count, so that
-// those that are about to go push none aside.
+// spread distributes replicas over nodes and zones. The constraints are soft: a second replica on
+// the same node is better than none, and a rollout must proceed with few nodes. Only replicas of
+// the same revision count, so that terminating replicas do not affect the placement.
 func spread(spec *corev1.PodSpec, name string) {
 	selector := &metav1.LabelSelector{MatchLabels: replicaLabels(name)}
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -206,7 +204,8 @@ func spread(spec *corev1.PodSpec, name string) {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
-	// Said twice, it outweighs where the image has been pulled already.
+	// The additional anti-affinity outweighs the scheduler's preference for nodes that have the
+	// image.
 	spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 			Weight:          100,
@@ -215,10 +214,10 @@ func spread(spec *corev1.PodSpec, name string) {
 	}
 }
 
-// restricted says whether pods have to meet the restricted Pod Security Standard.
+// restricted reports whether pods must meet the restricted Pod Security Standard.
 func restricted(o *Observation) bool {
 	if isConfigMap(o.Source) {
-		// Our registry needs nothing more anywhere.
+		// Chandlery's registry needs no further privileges.
 		return true
 	}
 	if config := o.Source.Spec.GrpcPodConfig; config != nil && config.SecurityContextConfig != "" {

@@ -20,8 +20,8 @@ func rule(port int32, from ...networkingv1.NetworkPolicyPeer) networkingv1.Netwo
 	}
 }
 
-// TestNetworkPoliciesAdmitMonitoringAlone has the policies of catalogs and of the supervisor:
-// metrics are for monitoring, probes for kubelets, which need no policy.
+// TestNetworkPoliciesAdmitMonitoringAlone checks the policies of catalogs and of the supervisor.
+// Only monitoring may read metrics. The kubelet's probes need no policy.
 func TestNetworkPoliciesAdmitMonitoringAlone(t *testing.T) {
 	shipped := shippedPolicies(t)
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "shop"}}
@@ -38,14 +38,14 @@ func TestNetworkPoliciesAdmitMonitoringAlone(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
 	}
-	// Policies add to each other, so that no other one may select these pods.
+	// Policies are additive, so no other policy may select these pods.
 	all := networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}}
 	if diff := cmp.Diff(all, shipped["chandlery-default-deny"].Spec); diff != "" || len(shipped) != 2 {
 		t.Errorf("%d policies; the one that admits nothing to any pod (-want +got):\n%s", len(shipped), diff)
 	}
 }
 
-// shippedPolicies returns the NetworkPolicies of the manifests, by name.
+// shippedPolicies returns the NetworkPolicies in the manifests by name.
 func shippedPolicies(t *testing.T) map[string]*networkingv1.NetworkPolicy {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/supervisor/networkpolicies.yaml")

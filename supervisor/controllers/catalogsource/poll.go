@@ -10,12 +10,11 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 )
 
-// minInterval is how often a registry is asked for one catalog at most.
+// minInterval is the shortest interval between requests to the registry for one catalog.
 const minInterval = 5 * time.Second
 
-// pollInterval is how often the registry is asked whether the image of a catalog
-// has changed; 0 for never. problem is what is wrong with what the CatalogSource
-// says about it.
+// pollInterval returns how often to check the registry for a new image; 0 for never. problem
+// describes an invalid setting in the CatalogSource.
 func pollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Duration, problem string) {
 	if !source.Poll() {
 		return 0, ""
@@ -36,9 +35,9 @@ func pollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Durati
 	return poll.Interval.Duration, ""
 }
 
-// nextPoll is when the registry is to be asked again; no time for never. Catalogs
-// that were made together do not ask together. What was asked later than now, by
-// another clock, tells nothing.
+// nextPoll returns when to query the registry again; zero for never. Jitter by UID spreads catalogs
+// that were created together. A recorded poll in the future comes from another clock and is
+// ignored.
 func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer, now time.Time) time.Time {
 	interval, _ := pollInterval(source)
 	if interval == 0 || image.IsDigest(source.Spec.Image) {
@@ -58,18 +57,17 @@ func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer, now time.
 	return last.Add(interval + jitter)
 }
 
-// moments are the times that a question depends on.
+// moments are the times that the decision to query the registry depends on.
 type moments struct {
 	now time.Time
-	// retry is when a question that failed is asked again.
+	// retry is when to repeat a failed request.
 	retry time.Time
-	// unpulled is since when a node has been unable to pull what runs; no time
-	// when none is.
+	// unpulled is since when a node has been unable to pull the running image; zero if none is.
 	unpulled time.Time
 }
 
-// question says whether the registry is to be asked now, and else when; no time
-// for when something changes.
+// question reports whether to query the registry now. Otherwise, next is when to query it; zero for
+// at the next change.
 func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Answer, t moments) (ask bool, next time.Time) {
 	if answer != nil && answer.Pin.Image != source.Spec.Image {
 		answer = nil
@@ -79,7 +77,7 @@ func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Ans
 	}
 	switch {
 	case answer != nil && answer.Err != nil && answer.Generation != source.Generation:
-		// What was wrong may be what has been changed.
+		// The change may have fixed the error.
 		return true, time.Time{}
 	case answer != nil && answer.Err != nil:
 		return due(t.retry)
@@ -90,9 +88,8 @@ func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Ans
 	}
 }
 
-// nextDoubt is when the registry is to be asked again because a node cannot pull
-// what the tag once was: it may be gone since the tag is something else. The
-// pauses double, for as long as that lasts.
+// nextDoubt returns when to query the registry because a node cannot pull the resolved digest. The
+// tag may have moved and the old content may have been deleted. The pauses double.
 func nextDoubt(source *operatorsv1alpha1.CatalogSource, answer *Answer, unpulled time.Time) time.Time {
 	switch {
 	case unpulled.IsZero(), image.IsDigest(source.Spec.Image):
@@ -104,7 +101,7 @@ func nextDoubt(source *operatorsv1alpha1.CatalogSource, answer *Answer, unpulled
 	}
 }
 
-// earlier is the earlier of two times, of which none may be one.
+// earlier returns the earlier of two times, ignoring zero times.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -112,7 +109,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// isFixedAt says whether what runs is an image by its digest.
+// isFixedAt reports whether the wanted image runs by its digest.
 func isFixedAt(running *Pin, wanted string) bool {
 	return running != nil && running.Image == wanted && running.fixed()
 }

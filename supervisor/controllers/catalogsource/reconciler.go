@@ -29,19 +29,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// conflictDelay is how soon an object is looked at again that somebody else
-// wrote meanwhile.
+// conflictDelay is the pause before retrying after a write conflict.
 const conflictDelay = 50 * time.Millisecond
 
-// stateReader tells what is known of a catalog.
+// stateReader returns the state of a catalog.
 type stateReader interface {
 	State(key types.NamespacedName) (catalogs.State, bool)
 }
 
-// Reconciler runs the catalog of one CatalogSource, if it is to be hosted, and
-// keeps its status true.
+// Reconciler reconciles one CatalogSource: it runs the catalog if it is hosted, and updates the
+// status.
 type Reconciler struct {
-	// reader reads CatalogSources and Namespaces, objects the rest.
+	// reader reads CatalogSources and Namespaces. objects reads everything else.
 	reader     client.Reader
 	objects    client.Reader
 	client     client.Client
@@ -55,12 +54,12 @@ type Reconciler struct {
 	version    *serverVersion
 	moves      *moves
 	secrets    *pullSecrets
-	// failures space out what is tried again, for each CatalogSource by itself.
+	// failures computes the back-off of each CatalogSource.
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
-// Reconcile brings the objects of a catalog to what they should be, derives the
-// status and writes it when it says something new.
+// Reconcile creates and updates the objects of a catalog, derives the status and writes it if it
+// has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	u := catalogs.NewObject()
 	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil {
@@ -99,8 +98,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.failures.Forget(key)
 }
 
-// next is when to look at a CatalogSource again: soon after something failed, and
-// later each time.
+// next returns when to reconcile again. After failures, the pause grows.
 func (r *Reconciler) next(key types.NamespacedName, h *hosted) time.Duration {
 	if h.failed {
 		pause := r.failures.When(key)
@@ -114,8 +112,8 @@ func (r *Reconciler) next(key types.NamespacedName, h *hosted) time.Duration {
 	return h.next
 }
 
-// serve runs the catalog, or ends what ran while it was hosted. With a spec that
-// makes no sense everything is left alone.
+// serve runs a hosted catalog, or deletes the objects of one that was hosted before. With an
+// invalid spec, it changes nothing.
 func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (hosted, error) {
 	if _, problem := catalogs.SpecProblem(source); problem != "" {
 		return hosted{}, nil
@@ -132,7 +130,7 @@ func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.Catalo
 	return h, nil
 }
 
-// end removes what ran while a catalog was hosted.
+// end deletes the objects of a catalog that is not hosted any more.
 func (r *Reconciler) end(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
 	if err := r.children.prune(ctx, source, nil); err != nil {
 		return err
@@ -147,8 +145,8 @@ func (r *Reconciler) end(ctx context.Context, source *operatorsv1alpha1.CatalogS
 	return r.configMaps.prune(ctx, source)
 }
 
-// resolveTemplate writes the image that the template of a CatalogSource stands
-// for. again says that the CatalogSource has changed and will be looked at again.
+// resolveTemplate writes the image that the template of a CatalogSource resolves to. again is true
+// if it changed the CatalogSource, which triggers another reconciliation.
 func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource) (again bool, err error) {
 	if source.Annotations[api.AnnotationCatalogImageTemplate] == "" {
 		return false, nil
@@ -172,7 +170,7 @@ func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstru
 	return true, nil
 }
 
-// report writes the status when it says something new.
+// report writes the status if it has changed.
 func (r *Reconciler) report(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
 	key := client.ObjectKeyFromObject(source)
 	state, followed := r.store.State(key)
@@ -193,10 +191,9 @@ func (r *Reconciler) report(ctx context.Context, u *unstructured.Unstructured, s
 	return nil
 }
 
-// write replaces the status as it was read. The fields that are no longer there
-// have to go, so it is a patch from the old to the new. It carries the version
-// that was read: a leader that has been replaced must not write over its
-// successor's.
+// write replaces the status. A merge patch from the old to the new status also removes fields. The
+// patch includes the resourceVersion, so that a former leader cannot overwrite the status of its
+// successor.
 func (r *Reconciler) write(ctx context.Context, u *unstructured.Unstructured, status operatorsv1alpha1.CatalogSourceStatus) error {
 	text, err := json.Marshal(status)
 	if err != nil {
@@ -214,7 +211,7 @@ func (r *Reconciler) write(ctx context.Context, u *unstructured.Unstructured, st
 	return nil
 }
 
-// tryAgain ends a pass in which an object was written, or could not be.
+// tryAgain returns the result after writing an object, or after a failed write.
 func (r *Reconciler) tryAgain(err error) (ctrl.Result, error) {
 	if err == nil {
 		return ctrl.Result{}, nil
@@ -222,8 +219,8 @@ func (r *Reconciler) tryAgain(err error) (ctrl.Result, error) {
 	return silently(err)
 }
 
-// silently turns a conflict into another try: somebody else wrote the object,
-// and what they wrote is on its way here.
+// silently converts a conflict to a retry, because the cache will receive the newer object. It
+// ignores NotFound.
 func silently(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -231,7 +228,7 @@ func silently(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// announce makes Events of what a person would want to be told.
+// announce emits Events for relevant changes of the status.
 func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus) {
 	if after.Message != "" && after.Message != before.Message {
 		r.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", api.EventNote(after.Message))
@@ -251,9 +248,8 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
 }
 
-// newsOf are the conditions that tell of roll-outs that begin, end or cannot go
-// on, and of catalogs that begin and cease to be served. What the message tells
-// is told with it.
+// newsOf returns the changed conditions that deserve an Event. It omits conditions whose message is
+// part of the status message.
 func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condition {
 	var news []*metav1.Condition
 	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing} {
@@ -270,7 +266,7 @@ func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condi
 	return news
 }
 
-// levelOf says whether a condition tells of a trouble.
+// levelOf returns Warning for a condition that reports a problem, and Normal otherwise.
 func levelOf(c *metav1.Condition) string {
 	if c.Status == metav1.ConditionFalse && c.Reason != api.ReasonRolledOut || c.Reason == api.ReasonReplicaLost {
 		return corev1.EventTypeWarning

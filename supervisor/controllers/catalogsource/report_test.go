@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// replica describes a pod of ours, of the newest make.
+// replica returns a replica of the newest revision.
 func replica(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	labels := replicaLabels("shop")
 	labels[api.LabelPodSpecHash] = "new"
@@ -54,7 +54,7 @@ func since(minutes int) func(*corev1.Pod) {
 	}}})
 }
 
-// silent describes a replica that answered until a minute before noon.
+// silent makes a replica unreachable since one minute before noon.
 func silent(pod *corev1.Pod) {
 	since(60)(pod)
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
@@ -62,7 +62,7 @@ func silent(pod *corev1.Pod) {
 	})
 }
 
-// unready describes a replica whose kubelet says so since some seconds.
+// unready makes a replica unready for a number of seconds.
 func unready(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
@@ -72,17 +72,17 @@ func unready(seconds int) func(*corev1.Pod) {
 	}
 }
 
-// lostNode describes a node that is not ready.
+// lostNode returns a node that is not ready.
 func lostNode(name string) []*corev1.Node {
 	return []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
 	}}}
 }
 
-// shortOne says that one of the replicas that were complete is not available.
+// shortOne makes one replica of a completed rollout unavailable.
 func shortOne(d *appsv1.Deployment) { complete(d); d.Status.AvailableReplicas = 1 }
 
-// rolling describes a Deployment of two replicas in a roll-out.
+// rolling returns a Deployment of two replicas during a rollout.
 func rolling(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}, Status: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2}}
 	d.Annotations = map[string]string{api.AnnotationImage: "shops/shop:1", api.AnnotationImageDigest: someDigest}

@@ -13,15 +13,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/pullsecrets"
 )
 
-// How long what was found of pull secrets counts: one that is amiss is looked at
-// again soon.
+// How long the results of checking pull secrets remain valid, with and without a problem.
 const (
 	amissTime = 30 * time.Second
 	soundTime = 10 * time.Minute
 )
 
-// pullSecrets remembers what is amiss with the pull secrets of catalogs. Registries
-// that let anybody pull do not complain of it.
+// pullSecrets caches problems with the pull secrets of catalogs. Registries with anonymous access
+// do not report them.
 type pullSecrets struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]secretsVerdict
@@ -33,7 +32,7 @@ type secretsVerdict struct {
 	until      time.Time
 }
 
-// find gives the verdict on the Secrets of a CatalogSource, if it still counts.
+// find returns the cached result for a CatalogSource, if it is still valid.
 func (s *pullSecrets) find(source *operatorsv1alpha1.CatalogSource, now time.Time) (verdict secretsVerdict, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func (s *pullSecrets) forget(key types.NamespacedName) {
 	delete(s.known, key)
 }
 
-// checkSecrets says what is amiss with spec.secrets, while everything else works.
+// checkSecrets reports a problem with spec.secrets as a mistake.
 func (r *Reconciler) checkSecrets(ctx context.Context, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
 	if len(source.Spec.Secrets) == 0 {
 		return nil
@@ -78,7 +77,8 @@ func (r *Reconciler) checkSecrets(ctx context.Context, source *operatorsv1alpha1
 	return nil
 }
 
-// secretsProblem says what is amiss with the first Secret of spec.secrets that is.
+// secretsProblem returns the problem of the first unusable Secret in spec.secrets; empty if there
+// is none.
 func (a *asker) secretsProblem(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (string, error) {
 	for _, name := range source.Spec.Secrets {
 		if name == "" {

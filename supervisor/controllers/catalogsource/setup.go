@@ -33,27 +33,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
-// workers is how many CatalogSources are worked on at a time.
+// workers is the number of CatalogSources that are reconciled concurrently.
 const workers = 4
 
-// Pauses after something failed; each doubles the one before.
+// First and last pause of the exponential back-off after failures.
 const (
 	firstRetry = time.Second
 	lastRetry  = 2 * time.Minute
 )
 
-// Options are what the controller needs besides the manager.
+// Options configures the controller.
 type Options struct {
 	// Store follows the catalogs.
 	Store *catalogs.Store
-	// Clock tells the time; the real one when nil.
+	// Clock provides the current time; the real clock if nil.
 	Clock clock.PassiveClock
-	// Hosting says how catalogs are run.
+	// Hosting configures how catalogs run.
 	Hosting Hosting
 }
 
-// reconcileTimeout bounds one reconciliation, so that a call that hangs cannot hold a worker
-// for ever. It is the same as for other controllers that write.
+// reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker. Other
+// controllers that write use the same limit.
 const reconcileTimeout = 5 * time.Minute
 
 // Setup adds the controller to a manager.
@@ -125,7 +125,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache) (*Reconcile
 	}, nil
 }
 
-// owner maps an object to the CatalogSource that it belongs to.
+// owner returns requests for the CatalogSources that own an object.
 func owner(_ context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, ref := range owners(object) {
@@ -134,7 +134,7 @@ func owner(_ context.Context, object client.Object) []reconcile.Request {
 	return requests
 }
 
-// catalog maps a pod to the CatalogSource that its labels name.
+// catalog returns a request for the CatalogSource in the labels of a pod.
 func catalog(_ context.Context, object client.Object) []reconcile.Request {
 	name := catalogOfPod(object)
 	if name == "" {
@@ -143,13 +143,13 @@ func catalog(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// inNamespace maps a Namespace to the CatalogSources in it.
+// inNamespace returns requests for the CatalogSources in a Namespace.
 func (r *Reconciler) inNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true }, client.InNamespace(object.GetName()))
 }
 
-// servedFrom maps a ConfigMap to the CatalogSources whose catalog or selection is in
-// it, or for which it was copied.
+// servedFrom returns requests for the CatalogSources that use a ConfigMap: as their catalog, as
+// their selection, or as a copy.
 func (r *Reconciler) servedFrom(ctx context.Context, object client.Object) []reconcile.Request {
 	if of := owner(ctx, object); len(of) > 0 {
 		return of
@@ -160,13 +160,13 @@ func (r *Reconciler) servedFrom(ctx context.Context, object client.Object) []rec
 	}, client.InNamespace(object.GetNamespace()))
 }
 
-// all maps anything to all CatalogSources.
+// all returns requests for all CatalogSources.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true })
 }
 
-// selected returns the CatalogSources that keep says yes to. A failing read of
-// the cache concerns none; it only fails while the cache is being stopped.
+// selected returns requests for the CatalogSources that keep accepts. It returns none if the cache
+// cannot be read, which only happens while it stops.
 func (r *Reconciler) selected(ctx context.Context, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []reconcile.Request {
 	list := catalogs.NewList()
 	if err := r.reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -181,8 +181,7 @@ func (r *Reconciler) selected(ctx context.Context, keep func(*unstructured.Unstr
 	return requests
 }
 
-// nodeChanged lets through what changes where replicas can run; nodes also change
-// each time they say that they are well.
+// nodeChanged admits updates that can affect the placement of replicas. It drops heartbeats.
 func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, was := e.ObjectOld.(*corev1.Node)

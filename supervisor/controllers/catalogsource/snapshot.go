@@ -18,9 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// snapshot is a copy of the content of a ConfigMap that cannot be changed, named
-// after the content. It is no larger than what it was made of, for annotations
-// are left out.
+// snapshot returns an immutable copy of a ConfigMap's content. Its name includes a hash of the
+// content. The copy omits annotations, so it is not larger than the original.
 func snapshot(source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	text, err := json.Marshal([]any{content.Data, content.BinaryData})
 	if err != nil {
@@ -34,7 +33,7 @@ func snapshot(source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap
 	}, nil
 }
 
-// keep makes the copy of content that is good, unless there is one.
+// keep creates the copy of valid content, unless it exists, and returns its name.
 func (c *configMaps) keep(ctx context.Context, source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (named string, err error) {
 	made, err := snapshot(source, content)
 	if err != nil {
@@ -59,7 +58,7 @@ func (c *configMaps) keep(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return key.Name, nil
 }
 
-// holds says whether the cache has a copy.
+// holds reports whether the cache contains a copy.
 func (c *configMaps) holds(ctx context.Context, source *operatorsv1alpha1.CatalogSource, named string) (bool, error) {
 	key, there := client.ObjectKey{Namespace: source.Namespace, Name: named}, configMapMetadata()
 	if err := c.cached.Get(ctx, key, there); err != nil {
@@ -71,8 +70,7 @@ func (c *configMaps) holds(ctx context.Context, source *operatorsv1alpha1.Catalo
 	return owned(there, source) && there.DeletionTimestamp == nil, nil
 }
 
-// prune deletes the copies that were made for a CatalogSource, but those that are
-// used.
+// prune deletes the copies of a CatalogSource that are not in used.
 func (c *configMaps) prune(ctx context.Context, source *operatorsv1alpha1.CatalogSource, used ...string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
@@ -96,7 +94,7 @@ func (c *configMaps) prune(ctx context.Context, source *operatorsv1alpha1.Catalo
 	return nil
 }
 
-// mountedConfigMap names the ConfigMap that the replicas of a Deployment serve.
+// mountedConfigMap returns the name of the ConfigMap that a Deployment mounts.
 func mountedConfigMap(d *appsv1.Deployment) string {
 	for i := range d.Spec.Template.Spec.Volumes {
 		if v := &d.Spec.Template.Spec.Volumes[i]; v.Name == volumeContent && v.ConfigMap != nil {

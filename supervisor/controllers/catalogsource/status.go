@@ -17,12 +17,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// protocol is the only one that catalogs speak.
+// protocol is the only protocol of catalogs.
 const protocol = "grpc"
 
-// derive gives the status of a CatalogSource: what its spec allows, what came of
-// running its catalog, and what is known of the connection (followed is false when
-// there is none yet). Fields that this version does not fill keep their values.
+// derive returns the status of a CatalogSource. It combines the validity of the spec, the result of
+// running the catalog, and the state of the connection. followed is false if there is no connection
+// yet. Fields that derive does not set keep their values.
 func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *hosted, now metav1.Time) operatorsv1alpha1.CatalogSourceStatus {
 	status := *source.Status.DeepCopy()
 	status.Reason, status.Message = catalogs.SpecProblem(source)
@@ -36,7 +36,7 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 	status.RegistryServiceStatus = registryService(source, h, now)
 	address := catalogs.Address(source)
 	if shown := status.GRPCConnectionState; shown != nil && shown.Address != address {
-		// What was known of a connection to elsewhere says nothing of this one.
+		// The state of a connection to another address does not apply.
 		status.GRPCConnectionState = nil
 	}
 	if followed && state.Address == address && !nowhere(&status, source, state, h) {
@@ -48,13 +48,12 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 	return status
 }
 
-// nowhere says whether there never was anything to connect to.
+// nowhere reports whether a hosted catalog has never had a Service to connect to.
 func nowhere(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) bool {
 	return catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && status.GRPCConnectionState == nil
 }
 
-// suspend tells, of a catalog that was hosted, what becomes of it while the spec
-// makes no sense.
+// suspend sets the conditions of a hosted catalog while its spec is invalid.
 func suspend(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, now metav1.Time) {
 	for _, c := range []metav1.Condition{
 		{Type: api.ConditionAvailable, Message: "the catalog is not used while the spec is invalid; its running replicas are left alone"},
@@ -68,7 +67,7 @@ func suspend(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1a
 	}
 }
 
-// describeHosted tells what came of running the catalog.
+// describeHosted sets the fields that describe the hosted catalog.
 func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) {
 	status.Reason, status.Message = h.reason, h.problem
 	status.ConfigMapResource = h.configMap
@@ -87,14 +86,14 @@ func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *opera
 	}
 }
 
-// isOutdated says whether the time of a poll says less than that of another one: a
-// time to come is from another clock.
+// isOutdated reports whether the shown poll time must be replaced by polled. A time in the future
+// comes from another clock.
 func isOutdated(shown *metav1.Time, polled time.Time, now metav1.Time) bool {
 	return shown == nil || shown.After(now.Time) || polled.Truncate(time.Second).After(shown.Time)
 }
 
-// registryService is where the catalog is served; of one with an address that it
-// is, and since when, which is what clients look for here.
+// registryService returns where the catalog is served. For a catalog at an address, it only has the
+// protocol and a creation time, which clients check.
 func registryService(source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) *operatorsv1alpha1.RegistryServiceStatus {
 	before := source.Status.RegistryServiceStatus
 	if !catalogs.Hosted(source) {
@@ -112,10 +111,10 @@ func registryService(source *operatorsv1alpha1.CatalogSource, h *hosted, now met
 	}
 }
 
-// describeConnection tells what is known of the connection to the catalog.
+// describeConnection sets the fields that describe the connection to the catalog.
 func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) {
 	if h.starting && state.Snapshot == nil {
-		// That nothing answers yet is no news.
+		// While replicas start, a missing answer is expected.
 		state.Err = nil
 	}
 	if state.Err != nil && status.Message == "" {
@@ -133,8 +132,7 @@ func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *o
 	}
 }
 
-// remedyOf says what to do about a catalog that cannot be reached, where the
-// conditions do not.
+// remedyOf returns the remedy for an unreachable catalog, unless the conditions contain it.
 func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) string {
 	switch {
 	case state.Connectivity != connectivity.TransientFailure.String():
@@ -148,8 +146,7 @@ func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *
 	}
 }
 
-// mistake says what in a CatalogSource is of no effect, while everything else of
-// it works.
+// mistake returns the reason and message for a setting without effect, while the catalog works.
 func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alpha1.ConditionReason, string) {
 	if _, problem := pollInterval(source); problem != "" {
 		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
@@ -181,16 +178,14 @@ func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alp
 	return "", ""
 }
 
-// oddDir says whether a directory in an image may be meant to be another one than
-// that which is read.
+// oddDir reports whether a directory in an image may differ from the one that is read.
 func oddDir(dir string) bool {
 	return dir != "" && (!path.IsAbs(dir) || slices.Contains(strings.Split(dir, "/"), ".."))
 }
 
-// connectTime is when the connection was last established; no time before the
-// first one. While the connection is seen to stay, so does its time: another
-// replica that leads now has a connection of its own, and nothing happened to
-// the catalog. Times in the API count whole seconds.
+// connectTime returns when the connection was last established; zero before the first time. It
+// stays while the connection stays ready: a new leader has its own connection, but the catalog has
+// not changed. Times in the API have whole seconds.
 func connectTime(before *operatorsv1alpha1.GRPCConnectionState, state catalogs.State) metav1.Time {
 	if before != nil && state.LastConnect.IsZero() {
 		return before.LastConnectTime

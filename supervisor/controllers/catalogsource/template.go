@@ -17,8 +17,8 @@ import (
 
 var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)
 
-// resolveTemplate puts the version of Kubernetes into a template. unknown are the
-// variables in it that nothing is known of.
+// resolveTemplate replaces the Kubernetes version variables of a template. unknown lists the
+// remaining variables.
 func resolveTemplate(template string, version Version) (resolved string, unknown []string) {
 	resolved = strings.NewReplacer(
 		"{kube_major_version}", strconv.Itoa(version.Major),
@@ -30,8 +30,8 @@ func resolveTemplate(template string, version Version) (resolved string, unknown
 	return resolved, slices.Compact(unknown)
 }
 
-// templateImage is the image that the template of a CatalogSource stands for;
-// empty when it has none, or none that can be resolved.
+// templateImage returns the image that the template of a CatalogSource resolves to. It is empty
+// without a template or with unknown variables.
 func templateImage(source *operatorsv1alpha1.CatalogSource, version Version) string {
 	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	resolved, unknown := resolveTemplate(template, version)
@@ -41,7 +41,7 @@ func templateImage(source *operatorsv1alpha1.CatalogSource, version Version) str
 	return resolved
 }
 
-// setTemplateConditions says what became of the template.
+// setTemplateConditions sets the conditions for the template.
 func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1alpha1.CatalogSource, version Version, now metav1.Time) {
 	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	if template == "" {
@@ -60,11 +60,11 @@ func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1al
 	setCondition(conditions, metav1.Condition{Type: api.ConditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)
 }
 
-// maxMessage is how long, in bytes, a message may be. Registries and container
-// runtimes send whole pages, and the API takes no condition with one.
+// maxMessage is the maximum length of a message, in bytes. Registries and container runtimes can
+// return whole pages, and the API limits conditions.
 const maxMessage = 4096
 
-// setCondition sets a condition; its time changes only with its status.
+// setCondition sets a condition. Its transition time changes only with its status.
 func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1.Time) {
 	c.Message, c.LastTransitionTime = bundles.Clip(c.Message, maxMessage), now
 	if old := apimeta.FindStatusCondition(*conditions, c.Type); old != nil && old.Status == c.Status {

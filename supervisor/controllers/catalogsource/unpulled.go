@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What a kubelet says, by turns, of an image that it cannot pull.
+// Reasons that a kubelet alternately reports for an image that it cannot pull.
 const (
 	waitingPull    = "ErrImagePull"
 	waitingBackOff = "ImagePullBackOff"
 )
 
-// unpulled is since when there has been a replica of the newest make whose images
-// cannot be pulled; no time when there is none.
+// unpulled returns since when a replica of the newest revision has been unable to pull its images;
+// zero if none is.
 func (r *replicasOf) unpulled() time.Time {
 	var since time.Time
 	if r.deployment == nil {

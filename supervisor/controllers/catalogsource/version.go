@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// versionAge is how long the API server's version is taken for granted: it
-// changes when the cluster is updated.
+// versionAge is how long the API server's version is cached. It changes when the cluster is
+// upgraded.
 const versionAge = 5 * time.Minute
 
-// serverVersion knows the version of the API server.
+// serverVersion caches the version of the API server.
 type serverVersion struct {
 	discover discovery.ServerVersionInterface
 	clock    clock.PassiveClock

@@ -22,11 +22,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
-// errStale says that the object, or its OperatorGroup, changed since it was read; the event
-// of that change brings the next reconcile.
+// errStale reports that the object, or its OperatorGroup, changed since it was read. The event of
+// that change causes the next reconcile.
 var errStale = errors.New("the ClusterServiceVersion or its OperatorGroup has changed since it was read")
 
-// act does one action. All are idempotent.
+// act performs one action. All actions are idempotent.
 func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	switch action {
 	case Annotate:
@@ -84,8 +84,8 @@ func (r *reconciler) annotate(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// serveConfirmed applies what has to be there before anything runs. Like install
-// it takes over what an earlier version made.
+// serveConfirmed applies the objects that must exist before anything runs. Like install, it takes
+// over objects that an earlier version created.
 func (r *reconciler) serveConfirmed(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.CSV); err != nil {
 		return err
@@ -93,9 +93,9 @@ func (r *reconciler) serveConfirmed(ctx context.Context, s *scope) error {
 	return r.serve(ctx, s)
 }
 
-// install applies everything that runs. It first makes sure at the API, not in
-// the cache, that this version is still the one to install: applying takes
-// Deployments over, and a version that has handed over must not take them back.
+// install applies everything that runs. It first confirms at the API, not in the cache, that this
+// version is still the one to install. It takes Deployments over, and a version that has handed
+// over must not take them back.
 func (r *reconciler) install(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.CSV); err != nil {
 		return err
@@ -124,8 +124,8 @@ func (r *reconciler) confirm(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	return nil
 }
 
-// confirmAccount makes sure that an OperatorGroup still names the account that it named when
-// it was read: nothing is applied with the rights of an earlier one.
+// confirmAccount returns errStale if an OperatorGroup no longer names the account that it named
+// when it was read. Nothing is applied with the rights of an earlier account.
 func (r *reconciler) confirmAccount(ctx context.Context, group *operatorsv1.OperatorGroup) error {
 	var live operatorsv1.OperatorGroup
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(group), &live); err != nil {
@@ -140,8 +140,8 @@ func (r *reconciler) confirmAccount(ctx context.Context, group *operatorsv1.Oper
 	return nil
 }
 
-// convert turns an object into what is sent to apply: without status, and
-// without the times that an API type encodes as null.
+// convert returns an object in the form that apply sends: without status, and without the times
+// that an API type encodes as null.
 func convert(obj client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -153,7 +153,7 @@ func convert(obj client.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// apply brings an object to what is wanted of it.
+// apply creates an object or updates it to the wanted state.
 func (r *reconciler) apply(ctx context.Context, obj client.Object) error {
 	u, err := convert(obj)
 	if err != nil {
@@ -174,8 +174,8 @@ func (r *reconciler) apply(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// liftRolesConfirmed makes sure first that the version is still there: nothing else would
-// take away again what is made for one that has been cleaned up after.
+// liftRolesConfirmed confirms first that the version exists. After its clean-up, nothing would
+// delete the objects that this call creates.
 func (r *reconciler) liftRolesConfirmed(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.CSV); err != nil {
 		return err
@@ -183,8 +183,7 @@ func (r *reconciler) liftRolesConfirmed(ctx context.Context, s *scope) error {
 	return r.liftRoles(ctx, s)
 }
 
-// liftRoles applies the roles for all namespaces and removes those no longer
-// wanted.
+// liftRoles applies the roles for all namespaces and removes those no longer wanted.
 func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
 	for _, role := range s.lift.Roles {
 		if roleLifted(s.CSV, role, s.rbac) {
@@ -211,8 +210,8 @@ func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removeDeployments deletes the Deployments that a version made, but for some.
-// One that another version has taken over carries that one's labels.
+// removeDeployments deletes the Deployments that a version created, except some. A Deployment that
+// another version has taken over has the labels of that version.
 func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, keep []*appsv1.Deployment) error {
 	var list appsv1.DeploymentList
 	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), ownerLabels(csv)); err != nil {
@@ -230,13 +229,13 @@ func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alph
 	return nil
 }
 
-// remove deletes the very object that was seen, as it was seen: not a later one of its name,
-// and not one that another version has taken over meanwhile. That one gives a conflict.
+// remove deletes an object if it has not changed since it was read. It returns a conflict for a
+// recreated object, and for one that another version has taken over.
 func (r *reconciler) remove(ctx context.Context, obj client.Object) error {
 	return deleteWith(ctx, r.client, obj, asSeen(obj))
 }
 
-// asSeen are the conditions under which an object is deleted only if nobody has written to it
+// asSeen returns the preconditions under which an object is deleted only if it has not changed
 // since it was read.
 func asSeen(obj client.Object) client.Preconditions {
 	p := client.Preconditions{UID: new(obj.GetUID())}
@@ -260,8 +259,8 @@ func (r *reconciler) deleteSelf(ctx context.Context, csv *operatorsv1alpha1.Clus
 	return r.remove(ctx, target)
 }
 
-// refused reports whether the API, or the guard of definitions, has refused an object for what
-// it is, which trying again at once will not change.
+// refused reports whether the API, or the guard of definitions, has refused an object for its
+// content. Another try at once will not change that.
 func refused(err error) bool {
 	if _, guarded := errors.AsType[*crdguard.RefusalError](err); guarded {
 		return true

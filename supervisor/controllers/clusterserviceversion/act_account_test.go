@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestConfirmAccount has an OperatorGroup change after it was read from the cache.
+// TestConfirmAccount changes an OperatorGroup after it was read from the cache.
 func TestConfirmAccount(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1.AddToScheme(scheme); err != nil {
@@ -62,8 +62,8 @@ func TestConfirmAccount(t *testing.T) {
 	}
 }
 
-// TestInstallConfirmsTheAccount has the account change between observation and installation:
-// nothing is written.
+// TestInstallConfirmsTheAccount changes the account between observation and installation: nothing
+// is written.
 func TestInstallConfirmsTheAccount(t *testing.T) {
 	o := good(operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVReasonRequirementsMet)
 	scheme := runtime.NewScheme()

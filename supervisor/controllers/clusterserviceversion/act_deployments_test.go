@@ -14,8 +14,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestPutDeployment gives, for who made a Deployment and who changed it since, what the
-// next version makes of it.
+// TestPutDeployment checks what the next version makes of a Deployment, by its creator and later
+// writers.
 func TestPutDeployment(t *testing.T) {
 	derive := func(name string, containers ...corev1.Container) *appsv1.Deployment {
 		csv := kettle()
@@ -37,7 +37,7 @@ func TestPutDeployment(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		maker  client.FieldOwner // empty: there is none
-		adds   bool              // somebody adds a container of his own
+		adds   bool              // another client adds a container
 		want   []string
 	}{
 		"Absent":   {"there is none yet", "", false, []string{"manager"}},

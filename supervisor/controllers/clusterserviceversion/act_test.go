@@ -36,7 +36,7 @@ func TestDeletesWhatWasSeen(t *testing.T) {
 	}
 }
 
-// TestSurplusIsDeletedAsSeen has a role that is lifted no more.
+// TestSurplusIsDeletedAsSeen has a copied role that is no longer wanted.
 func TestSurplusIsDeletedAsSeen(t *testing.T) {
 	csv, r := boiling()
 	have := desiredLift(csv, true, r)

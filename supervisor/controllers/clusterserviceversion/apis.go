@@ -19,25 +19,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// discoveryAge is how long what the API server said of a group is believed. Many
-// versions ask of the same few groups, one after the other.
+// discoveryAge is how long a discovery answer about a group is valid. Many versions ask for the
+// same few groups, one after the other.
 const discoveryAge = 10 * time.Second
 
-// servedAPI is what is known of an API that a version requires.
+// servedAPI is the state of an API that a version requires.
 type servedAPI struct {
-	// served is true when requests for it are answered.
+	// served is true when the API server answers requests for it.
 	served bool
-	// away is true when it is there and does not answer.
+	// away is true when the API exists and does not answer.
 	away bool
-	// why says why it is not served, where more is known than that it is not.
+	// why states why it does not answer; empty when nothing more is known.
 	why string
 }
 
-// apis holds the APIs that a version names. One that is not among them is not served.
+// apis holds the APIs that a version names. An API that is not among them is not served.
 type apis map[schema.GroupVersionKind]servedAPI
 
-// discovered are the kinds that the API server serves, as it said a short time ago. A
-// mapper of kinds does not do: what it has seen once it takes to be there for good.
+// discovered caches the kinds that the API server serves, for discoveryAge. A REST mapper does not
+// suffice: it keeps kinds that are no longer served.
 type discovered struct {
 	ask func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	// group reads an API group by its name.
@@ -48,15 +48,15 @@ type discovered struct {
 	known map[string]said
 }
 
-// said is an answer and its time.
+// said is a discovery answer and its time.
 type said struct {
 	kinds []string
 	at    time.Time
 }
 
-// find says whether a kind is served. What the API server cannot say of a group is said
-// of that group alone: another server stands behind it, and it does not answer. An
-// error is the API server's own.
+// find reports whether a kind is served. If the API server has no answer about a group, a server
+// behind it does not answer; the result then has away set. It returns an error only for a failure
+// of the API server.
 func (d *discovered) find(ctx context.Context, gvk schema.GroupVersionKind) (servedAPI, error) {
 	kinds, err := d.kinds(ctx, gvk.GroupVersion().String())
 	switch {
@@ -79,8 +79,8 @@ func (d *discovered) hasGroup(ctx context.Context, name string) (bool, error) {
 	return err == nil, nil
 }
 
-// behind tells an answer of the API server about a server behind it from no answer, and
-// from one that says to ask again.
+// behind reports whether an error is an answer of the API server about a server behind it. It
+// returns false for a missing answer, and for one that asks to retry or to authenticate.
 func behind(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
@@ -100,7 +100,7 @@ func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, 
 	}
 	last = said{at: now}
 	for i := range list.APIResources {
-		// Kinds of subresources cannot be had by themselves.
+		// Subresources have no kinds of their own.
 		if !strings.Contains(list.APIResources[i].Name, "/") {
 			last.kinds = append(last.kinds, list.APIResources[i].Kind)
 		}
@@ -114,8 +114,8 @@ func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, 
 	return last.kinds, nil
 }
 
-// observeAPIs looks for the APIs that a version names: native ones by what the API server
-// says that it serves, those of other operators first by whether they are available.
+// observeAPIs looks up the APIs that a version names. For native APIs it uses discovery. For those
+// of other operators it first reads the APIService.
 func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
 	found := apis{}
 	for _, gvk := range nativeKinds(s.CSV) {
@@ -153,7 +153,7 @@ func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
 	return found, nil
 }
 
-// nativeKinds are the kinds that csv requires of the API server itself.
+// nativeKinds returns the kinds that csv requires of the API server.
 func nativeKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVersionKind {
 	out := make([]schema.GroupVersionKind, 0, len(csv.Spec.NativeAPIs))
 	for _, native := range csv.Spec.NativeAPIs {
@@ -162,12 +162,12 @@ func nativeKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVer
 	return out
 }
 
-// namesAPIs reports whether csv requires APIs that nothing is heard of when they go.
+// namesAPIs reports whether csv requires APIs whose removal causes no event.
 func namesAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return len(csv.Spec.NativeAPIs)+len(csv.Spec.APIServiceDefinitions.Required) > 0
 }
 
-// judge completes the entry of a requirement, which is called what.
+// judge completes the entry of a requirement; what names the API.
 func (a servedAPI) judge(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
 	switch {
 	case a.served:

@@ -19,7 +19,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// requiring needs PodMetrics of another operator and Deployments of the API server.
+// requiring returns a version that requires PodMetrics of another operator and Deployments of the
+// API server.
 func requiring(phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := good(phase, "").CSV
 	csv.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}}
@@ -115,7 +116,7 @@ func TestAPIRequirements(t *testing.T) {
 	}
 }
 
-// What the API server said is believed for a short time, and no longer.
+// TestDiscoveryGoesOutOfDate checks that a discovery answer is valid for a short time only.
 func TestDiscoveryGoesOutOfDate(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon())
 	asked, kind := 0, "Tea"

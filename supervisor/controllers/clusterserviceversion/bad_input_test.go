@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// asOwner owns cups, and is so old.
+// asOwner returns an owner of cups with an age.
 func asOwner(name string, age time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := version(name, "", succeeded)
 	csv.UID += "-of-another"
@@ -24,7 +24,7 @@ func asOwner(name string, age time.Duration) *operatorsv1alpha1.ClusterServiceVe
 	return csv
 }
 
-// needing checks the requirements of a version that is changed.
+// needing checks the requirements of a changed version.
 func needing(c cluster, change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Observation) {
 	return func(o *Observation) {
 		change(o.CSV)
@@ -38,7 +38,7 @@ func owningCups(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Spec.CustomResourceDefinitions.Owned = asOwner("", 0).Spec.CustomResourceDefinitions.Owned
 }
 
-// servingWith looks at what a changed version serves.
+// servingWith sets the serving state of a changed version.
 func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Observation) {
 	return func(o *Observation) {
 		o.CSV.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
@@ -50,9 +50,8 @@ func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Ob
 	}
 }
 
-// TestBadInput gives, for what may be wrong with a version or with what it meets, the phase
-// and what the message names: the object, the field, and the remedy. Nothing is done about
-// any of it but to say so.
+// TestBadInput checks, for errors in a version or its environment, the phase and the message. The
+// message names the object, the field, and the remedy. No other action follows.
 func TestBadInput(t *testing.T) {
 	grants := rbac{
 		Roles:        []rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{policy("get")}}},

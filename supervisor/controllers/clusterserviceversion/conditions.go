@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
-// observeConditions reads from the OperatorConditions on both ends of an upgrade what
-// holds it.
+// observeConditions reads from the OperatorConditions of the predecessor and of the version why an
+// upgrade must wait.
 func (r *reconciler) observeConditions(ctx context.Context, s *scope) error {
 	var err error
 	if p := s.Replacement.Predecessor; p != nil {
@@ -25,15 +25,15 @@ func (r *reconciler) observeConditions(ctx context.Context, s *scope) error {
 	}
 	s.Replacement.Held, err = notUpgradeable(ctx, r.client, client.ObjectKeyFromObject(s.CSV))
 	if err == nil && s.Replacement.Held == "" {
-		// A version that hands over does not take that back, and the cache may not have what
-		// the operator has just reported.
+		// A version that hands over does not revert that. The cache may lack the condition that the
+		// operator has just reported.
 		s.Replacement.Held, err = notUpgradeable(ctx, r.live, client.ObjectKeyFromObject(s.CSV))
 	}
 	return err
 }
 
-// notUpgradeable returns why the operator of a ClusterServiceVersion must not be replaced; it is
-// empty when it may.
+// notUpgradeable returns why the operator of a ClusterServiceVersion must not be replaced; empty
+// when it may be.
 func notUpgradeable(ctx context.Context, from client.Reader, csv client.ObjectKey) (string, error) {
 	condition := &operatorsv2.OperatorCondition{}
 	err := from.Get(ctx, csv, condition, readOnly)

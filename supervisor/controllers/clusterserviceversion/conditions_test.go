@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestHandOverReadsTheReport has a version with a successor, whose operator has just reported that
-// it must not be replaced. The cache does not have the report yet.
+// TestHandOverReadsTheReport has a version with a successor. Its operator has just reported that it
+// must not be replaced, and the cache lacks the report.
 func TestHandOverReadsTheReport(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "ops", Name: "kettle.v1"}
 	silent := &operatorsv2.OperatorCondition{ObjectMeta: meta}

@@ -14,17 +14,16 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// settings are what a Subscription changes about the Deployments of the version
-// that it installs. The zero settings change nothing.
+// settings are the changes that a Subscription makes to the Deployments of its version. The zero
+// settings change nothing.
 type settings struct {
 	config operatorsv1alpha1.SubscriptionConfig
 	extras extras.Extras
-	// source says where they are written; empty where nothing is.
+	// source names their place in the Subscription; empty without settings.
 	source string
 }
 
-// settingsOf returns what a Subscription asks for the version that it installs; nil asks for
-// nothing.
+// settingsOf returns the settings in a Subscription; nil has none.
 func settingsOf(sub *operatorsv1alpha1.Subscription) (settings, error) {
 	var s settings
 	if sub == nil {
@@ -41,7 +40,7 @@ func settingsOf(sub *operatorsv1alpha1.Subscription) (settings, error) {
 	return s, nil
 }
 
-// sourceOf says where the settings of a Subscription are; empty where it has none.
+// sourceOf returns the place of the settings in a Subscription; empty without settings.
 func sourceOf(sub *operatorsv1alpha1.Subscription) string {
 	var fields []string
 	if sub.Spec.Config != nil && !equality.Semantic.DeepEqual(*sub.Spec.Config, operatorsv1alpha1.SubscriptionConfig{}) {
@@ -56,11 +55,11 @@ func sourceOf(sub *operatorsv1alpha1.Subscription) string {
 	return fmt.Sprintf("%s of Subscription %s/%s", strings.Join(fields, " and "), sub.Namespace, sub.Name)
 }
 
-// subscriptionOf returns the Subscription that csv is installed for: the one that
-// says so; else the one on its way to it; else one for its package where nothing is
-// installed yet or csv replaces what is, so that its first Deployment is as it is to
-// stay. status.currentCSV may name csv a moment after csv is created.
-// It is nil when there is none.
+// subscriptionOf returns the Subscription for which csv is installed; nil when there is none. The
+// one whose status names csv as installed comes first, then the one whose status names it as
+// current. Then comes one for its package without an installed version, or with one that csv
+// replaces. Its first Deployment then has the final settings, although status.currentCSV may name
+// csv only later.
 func subscriptionOf(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operatorsv1alpha1.Subscription) *operatorsv1alpha1.Subscription {
 	for _, fits := range []func(*operatorsv1alpha1.Subscription) bool{
 		func(s *operatorsv1alpha1.Subscription) bool { return s.Status.InstalledCSV == csv.Name },
@@ -88,7 +87,7 @@ func firstByName(subs []operatorsv1alpha1.Subscription, fits func(*operatorsv1al
 	return found
 }
 
-// apply changes the spec of a Deployment.
+// apply applies the settings to the spec of a Deployment.
 func (s settings) apply(spec *appsv1.DeploymentSpec) {
 	if s.extras.Replicas != nil {
 		spec.Replicas = s.extras.Replicas

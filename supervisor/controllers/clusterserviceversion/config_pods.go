@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// configurePod changes what belongs to a pod as a whole.
+// configurePod applies the settings of a pod as a whole.
 func configurePod(pod *corev1.PodSpec, config *operatorsv1alpha1.SubscriptionConfig) {
 	for _, volume := range config.Volumes {
 		put(&pod.Volumes, volume, func(v corev1.Volume) bool { return v.Name == volume.Name })
@@ -23,8 +23,8 @@ func configurePod(pod *corev1.PodSpec, config *operatorsv1alpha1.SubscriptionCon
 	pod.Affinity = affinity(pod.Affinity, config.Affinity)
 }
 
-// configureContainer changes what belongs to a container. Init containers are
-// left as they are: they prepare what the version was built with.
+// configureContainer applies the settings of a container. Init containers do not change: they
+// prepare what the version was built with.
 func configureContainer(c *corev1.Container, config *operatorsv1alpha1.SubscriptionConfig) {
 	for _, env := range config.Env {
 		put(&c.Env, env, func(e corev1.EnvVar) bool { return e.Name == env.Name })
@@ -40,8 +40,8 @@ func configureContainer(c *corev1.Container, config *operatorsv1alpha1.Subscript
 	}
 }
 
-// affinity returns what is left of a pod's affinity: a kind that is not asked for
-// stays, an empty one goes, and an empty affinity takes all with it.
+// affinity returns the affinity of a pod with the wanted changes. A kind that want lacks stays, an
+// empty kind is removed, and an empty affinity removes all.
 func affinity(have, want *corev1.Affinity) *corev1.Affinity {
 	if want == nil {
 		return have
@@ -62,8 +62,7 @@ func affinity(have, want *corev1.Affinity) *corev1.Affinity {
 	return &merged
 }
 
-// override replaces a kind of affinity by one that is asked for; an empty one
-// takes it away.
+// override replaces a kind of affinity by a wanted one; an empty one removes it.
 func override[T any](field **T, want *T) {
 	if want == nil {
 		return
@@ -74,7 +73,7 @@ func override[T any](field **T, want *T) {
 	}
 }
 
-// put replaces the first item that is the same, or appends.
+// put replaces the first item that is the same, or appends the item.
 func put[T any](items *[]T, item T, same func(T) bool) {
 	if i := slices.IndexFunc(*items, same); i >= 0 {
 		(*items)[i] = item
@@ -83,14 +82,14 @@ func put[T any](items *[]T, item T, same func(T) bool) {
 	*items = append(*items, item)
 }
 
-// addMissing appends an item unless there is one like it.
+// addMissing appends an item unless an equal one exists.
 func addMissing[T any](items *[]T, item T) {
 	if !slices.ContainsFunc(*items, func(have T) bool { return equality.Semantic.DeepEqual(have, item) }) {
 		*items = append(*items, item)
 	}
 }
 
-// withMissing returns annotations with those of others whose keys they lack.
+// withMissing returns annotations, with those of others for keys that they lack.
 func withMissing(annotations, others map[string]string) map[string]string {
 	if len(others) == 0 {
 		return annotations

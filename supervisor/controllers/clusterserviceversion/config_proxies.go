@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
-// proxied takes the proxies of the cluster into a config. A config that sets one of them
-// decides on all: a proxy of its own does not go with exceptions of others.
+// proxied adds the proxies of the cluster to the environment in a config. A config that sets one of
+// the variables sets all: its own proxy must not be combined with exceptions for another.
 func proxied(config, proxies []corev1.EnvVar) []corev1.EnvVar {
 	own := slices.ContainsFunc(config, func(env corev1.EnvVar) bool {
 		return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}, strings.ToUpper(env.Name))
@@ -28,7 +28,7 @@ func proxied(config, proxies []corev1.EnvVar) []corev1.EnvVar {
 	return slices.Concat(config, proxies)
 }
 
-// withProxies adds the proxies of the cluster to settings.
+// withProxies returns settings with the proxies of the cluster.
 func (r *reconciler) withProxies(s settings) (settings, error) {
 	if r.proxies == nil {
 		return s, nil
@@ -41,7 +41,7 @@ func (r *reconciler) withProxies(s settings) (settings, error) {
 	return s, nil
 }
 
-// watchProxies looks at every ClusterServiceVersion when the proxies change.
+// watchProxies reconciles every ClusterServiceVersion when the proxies change.
 func watchProxies(b *builder.Builder, m mapper, proxies *openshift.Proxies) *builder.Builder {
 	if proxies == nil {
 		return b

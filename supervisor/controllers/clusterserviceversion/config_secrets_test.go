@@ -45,7 +45,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// TestDocumentedSettings takes the example of the manual.
+// TestDocumentedSettings applies the example of the manual.
 func TestDocumentedSettings(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// subscription is for the package of the kettle.
+// subscription returns a Subscription for the package of the kettle.
 func subscription(name string, change ...func(*operatorsv1alpha1.Subscription)) operatorsv1alpha1.Subscription {
 	sub := operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: name},
@@ -105,7 +105,7 @@ func TestSettingsFor(t *testing.T) {
 	}
 }
 
-// declaredPod has one of everything that a Subscription can change.
+// declaredPod returns a pod with one of everything that a Subscription can change.
 func declaredPod() corev1.PodSpec {
 	return corev1.PodSpec{
 		InitContainers: []corev1.Container{{Name: "init"}},
@@ -178,8 +178,8 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-// Annotations reach Deployment and pods, and never take the place of others; what
-// a Subscription changes rolls the Deployment out again.
+// TestConfiguredDeployment checks that annotations are added to the Deployment and its pods without
+// replacing others. A change of the settings rolls the Deployment out again.
 func TestConfiguredDeployment(t *testing.T) {
 	csv := kettle()
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Annotations = map[string]string{"own": "kept"}

@@ -13,8 +13,8 @@ func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reas
 	}
 }
 
-// TestWaitsForWhatIsBeingDeleted gives, for a predecessor that somebody deletes, what its
-// successor says meanwhile.
+// TestWaitsForWhatIsBeingDeleted checks the message of a version whose predecessor is being
+// deleted.
 func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 	const waits = "all requirements found, waiting for csv kettle.v0, which this one replaces and which is being deleted, to go"
 	waiting := func(message string) Transition {

@@ -20,11 +20,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// conditionEnv tells an operator the name of its OperatorCondition.
+// conditionEnv is the variable with which an operator gets the name of its OperatorCondition.
 const conditionEnv = "OPERATOR_CONDITION_NAME"
 
-// desiredDeployments returns the Deployments that csv declares, with what a
-// Subscription changes about them and what mount adds, as they are to be applied.
+// desiredDeployments returns the Deployments that csv declares, with the settings of a Subscription
+// and the changes of mount.
 func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config settings,
 	mount func(*appsv1.Deployment),
 ) ([]*appsv1.Deployment, error) {
@@ -59,7 +59,7 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, owned(csv))
-	// The controller of Operators would set them otherwise, with a write of its own.
+	// Otherwise the controller of Operators would set them with a write of its own.
 	maps.Copy(labels, plan.ComponentLabels(csv.Labels))
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
@@ -74,12 +74,11 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 	}
 }
 
-// podAnnotations returns the pod template's annotations with those of the
-// ClusterServiceVersion that a pod can see or a person would look for: the
-// OperatorGroup ones always, others where the template reads them through the
-// downward API. Other lifecycle managers copy them all, which puts example
-// resources of a hundred kilobytes into every pod and rolls the operator out
-// again whenever a description is corrected.
+// podAnnotations returns the annotations of the pod template, with some of the
+// ClusterServiceVersion's. These are the OperatorGroup annotations, and those that the template
+// reads through the downward API. Other lifecycle managers copy all annotations. That adds example
+// resources of a hundred kilobytes to every pod, and rolls out the operator after each correction
+// of a description.
 func podAnnotations(csv *operatorsv1alpha1.ClusterServiceVersion, template *corev1.PodTemplateSpec) map[string]string {
 	out := map[string]string{}
 	wanted := annotationReads(template)
@@ -148,8 +147,8 @@ func setEnv(c *corev1.Container, env corev1.EnvVar) {
 	c.Env = append(c.Env, env)
 }
 
-// specHash is the digest of a Deployment's spec that its label carries: SHA-224
-// of the JSON with a newline, in base 62, the form in use in clusters today.
+// specHash returns the digest of a Deployment's spec for its label: SHA-224 of the JSON with a
+// newline, in base 62, the form in use in clusters today.
 func specHash(spec *appsv1.DeploymentSpec) (string, error) {
 	encoded, err := json.Marshal(spec)
 	if err != nil {

@@ -197,7 +197,7 @@ func TestLift(t *testing.T) {
 		},
 		RoleBindings: []rbacv1.RoleBinding{{ObjectMeta: meta, RoleRef: roleRef("Role", "r"), Subjects: boiler()}},
 	}
-	// What it reads its certificates by stays at home.
+	// The role for its certificates is not copied.
 	csv.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
 	csv.Spec.InstallStrategy = hooked().Spec.InstallStrategy
 	csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{

@@ -13,9 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
-// announce records an Event when the phase or its reason has changed; what is new in
-// a message alone the status tells. That requirements are about to be looked at is no
-// news.
+// announce records an Event when the phase or its reason has changed. A new message alone is only
+// in the status. The reason for unchecked requirements gets no Event.
 func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
 	before := csv.Status
 	if before.Phase == t.Phase && before.Reason == t.Reason || t.Reason == operatorsv1alpha1.CSVReasonRequirementsUnknown {
@@ -28,15 +27,15 @@ func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServi
 	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", api.EventNote(t.Message))
 }
 
-// announceUnproxied records why a version is left as it is, once for each time that its
-// status did not say so.
+// announceUnproxied records why a version does not change. It does so once for each time that the
+// status did not show it.
 func announceUnproxied(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, err error) {
 	if !strings.Contains(csv.Status.Message, openshift.ErrUnknown.Error()) {
 		recorder.Eventf(csv, nil, corev1.EventTypeWarning, api.ReasonProxiesUnknown, "Install", "%s", api.EventNote(err.Error()))
 	}
 }
 
-// announceCleanup records that a clean-up waits, and again when only somebody else can help.
+// announceCleanup records that a clean-up waits, and again when it needs a user.
 func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t telling) {
 	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	kind := corev1.EventTypeNormal
@@ -49,7 +48,7 @@ func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.Clust
 	recorder.Eventf(csv, nil, kind, string(reason), "Cleanup", "%s", api.EventNote(t.message))
 }
 
-// announceLeft records that custom resources stay which a version wanted to go with it.
+// announceLeft records that custom resources stay although the version requests their removal.
 func announceLeft(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, left []string) {
 	if len(left) > 0 {
 		recorder.Eventf(csv, nil, corev1.EventTypeNormal, "CustomResourcesLeft", "Cleanup", "%s",
@@ -57,8 +56,8 @@ func announceLeft(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterS
 	}
 }
 
-// announceWarnings records what the API server warned about in a Deployment of a version. The
-// Deployment is named by its place in the version.
+// announceWarnings records the warnings of the API server about a Deployment of a version. The
+// field path of the Event names the Deployment.
 func announceWarnings(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, index int, name string, texts []string) {
 	if len(texts) == 0 {
 		return

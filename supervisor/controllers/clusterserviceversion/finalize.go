@@ -20,52 +20,51 @@ import (
 )
 
 const (
-	// cleanupDelay is the pause between looks while objects are going.
+	// cleanupDelay is the pause between passes while objects are being deleted.
 	cleanupDelay = time.Second
-	// stalledDelay is the pause between looks when nothing moves any more, which
-	// only somebody else can change.
+	// stalledDelay is the pause between passes without progress.
 	stalledDelay = 5 * time.Second
-	// stuckDelay is that pause when nothing has moved for so long that somebody has to
-	// be asked.
+	// stuckDelay is that pause after objects have been stuck for so long that the status asks a
+	// user.
 	stuckDelay = 20 * time.Second
-	// restDelay is the longest pause. A look may cost a right that is lent and given back,
-	// so that pauses grow with the time in which nothing moved.
+	// restDelay is the longest pause. A pass may cost a temporary grant. Pauses therefore grow with
+	// the time without progress.
 	restDelay = 5 * time.Minute
-	// restShare is what part of that time a pause is.
+	// restShare is the divisor of that time that yields the pause.
 	restShare = 4
 )
 
-// cleanup carries one pass over what a ClusterServiceVersion leaves behind.
+// cleanup is one pass over the objects of a deleted ClusterServiceVersion.
 type cleanup struct {
 	csv *operatorsv1alpha1.ClusterServiceVersion
-	// others are the ClusterServiceVersions of all namespaces, copies left out.
+	// others are the ClusterServiceVersions of all namespaces, without copies.
 	others csvs
 	now    time.Time
-	// heirs are the versions that share objects with this one; nil until they are asked for.
+	// heirs holds the other versions that own an object of this one; nil until the first read.
 	heirs map[brought]types.NamespacedName
-	// left says of each kind of custom resources why they stay.
+	// left states why custom resources stay, one entry for each kind.
 	left []string
 }
 
-// leave notes that the custom resources of a kind stay though the version asks for their
+// leave records that the custom resources of a kind stay although the version requests their
 // removal.
 func (c *cleanup) leave(crd, why string) {
 	c.left = append(c.left, crd+" (as "+why+")")
 }
 
-// stage is one step of a clean-up. It looks for what is left to do, does a part
-// of it, and returns what there is still to wait for.
+// stage is one step of a clean-up. It finds the remaining objects, deletes some, and returns what
+// the clean-up still waits for.
 type stage struct {
 	name string
 	run  func(context.Context, *cleanup) (remains, error)
 }
 
-// stages are in the order in which they come. Custom resources go first, while
-// their operator and its rights are there to let them go; then nothing asks the
-// operator any more; then rights are taken away before their definitions, and what else a
-// bundle brought that is in no namespace; copies go last, since what was made in the namespaces of their targets may belong to
-// them. Everything in the version's own namespace, certificates and Services
-// among it, belongs to it by owner references and follows it.
+// stages returns the stages in their order. Custom resources come first, while their operator and
+// its RBAC exist to remove their finalizers. Then the API server stops calling the operator. Then
+// bindings are deleted before their roles, and then the other cluster-scoped objects of the bundle.
+// Copies come last, since objects in their namespaces may belong to them. Objects in the version's
+// own namespace, such as certificates and Services, are garbage collected by their owner
+// references.
 func (r *reconciler) stages() []stage {
 	return []stage{
 		{"custom resources", r.cleanResources},
@@ -79,9 +78,9 @@ func (r *reconciler) stages() []stage {
 	}
 }
 
-// finalize cleans up after a ClusterServiceVersion that is being deleted and
-// lets it go when nothing is left. Each pass starts from the beginning and
-// finds what is left to do by looking, so it may be broken off anywhere.
+// finalize cleans up after a ClusterServiceVersion that is being deleted, and removes its finalizer
+// when nothing is left. Each pass begins with the first stage and reads what is left, so that it
+// may be interrupted anywhere.
 func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup) {
 		return ctrl.Result{}, nil
@@ -113,9 +112,9 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
 }
 
-// isThere asks the API whether a ClusterServiceVersion that is being deleted still holds
-// its name, which it does while it has the finalizer. The cache may show one that has
-// been let go, and by then another of that name may own what its labels find.
+// isThere reports whether a ClusterServiceVersion that is being deleted still exists with its
+// finalizer, from the API server. The cache may show a deleted version, and a new one of that name
+// may own the labelled objects.
 func (r *reconciler) isThere(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
@@ -137,8 +136,8 @@ func (r *reconciler) observeCleanup(ctx context.Context, csv *operatorsv1alpha1.
 	return &cleanup{csv: csv, others: originals(list.Items), now: r.clock.Now()}, nil
 }
 
-// replaced reports whether another version of the operator takes over what this
-// one leaves, so that nothing must go that users made.
+// replaced reports whether another version of the operator takes over the objects of this one.
+// Objects of users must stay then.
 func (c *cleanup) replaced() bool {
 	if c.csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		return true
@@ -146,7 +145,7 @@ func (c *cleanup) replaced() bool {
 	return c.others.in(c.csv.Namespace).successor(c.csv) != nil
 }
 
-// quiet is how long nothing has changed about what the status says of the clean-up.
+// quiet returns how long the status of the clean-up has not changed.
 func (c *cleanup) quiet() time.Duration {
 	status := c.csv.Status
 	if status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete || status.LastUpdateTime == nil {
@@ -155,7 +154,7 @@ func (c *cleanup) quiet() time.Duration {
 	return c.now.Sub(status.LastUpdateTime.Time)
 }
 
-// in returns those of one namespace.
+// in returns the versions of one namespace.
 func (c csvs) in(namespace string) csvs {
 	var out csvs
 	for _, csv := range c {
@@ -166,8 +165,8 @@ func (c csvs) in(namespace string) csvs {
 	return out
 }
 
-// cleanConversions ends the conversion of custom resources by webhooks that go.
-// Where that would damage them it waits for somebody to decide.
+// cleanConversions ends the conversion of custom resources by webhooks of the version. Where that
+// would damage objects, it waits for a decision of a user.
 func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains, error) {
 	note, err := r.unserve(ctx, c)
 	if err != nil || note == "" || c.skips() || c.csv.Annotations[api.AnnotationWithdrawn] == api.WithdrawnToInstall {
@@ -176,29 +175,27 @@ func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains,
 	return remains{note: note + "; " + c.wayOut()}, nil
 }
 
-// skips reports whether somebody has decided to leave custom resources as they
-// are.
+// skips reports whether a user has decided that custom resources stay.
 func (c *cleanup) skips() bool { return c.csv.Annotations[api.AnnotationSkipCleanup] == "true" }
 
-// withdrawn reports whether the version is deleted because an older one, which goes on
-// with its custom resources, is to take its place.
+// withdrawn reports whether the version is deleted so that an older one replaces it and keeps its
+// custom resources.
 func (c *cleanup) withdrawn() bool { return c.csv.Annotations[api.AnnotationWithdrawn] != "" }
 
-// lastResort is the command by which a version goes though something is left of it.
+// lastResort returns the command that removes the version although objects of it remain.
 func (c *cleanup) lastResort() string {
 	return fmt.Sprintf("as a last resort, %q removes the version and leaves what is still there",
 		fmt.Sprintf(`kubectl patch csv %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.csv.Name, c.csv.Namespace))
 }
 
-// wayOut is the command by which that is decided.
+// wayOut returns the command that makes the clean-up leave custom resources.
 func (c *cleanup) wayOut() string {
 	return fmt.Sprintf("%q goes on and leaves custom resources as they are", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
 		c.csv.Name, c.csv.Namespace, api.AnnotationSkipCleanup))
 }
 
-// tell writes what the clean-up waits for, if it differs. The phase stays as it
-// is: where the object stands among the phases says what it was when it was
-// deleted. What changes from second to second is written every few.
+// tell writes into the status what the clean-up waits for, if it differs. It does not change the
+// phase, which remains the one at the time of the deletion. Progress is written every few seconds.
 func (r *reconciler) tell(ctx context.Context, c *cleanup, t telling) error {
 	want := cleanupStatus(c.csv.Status, t, c.now)
 	if want == nil {
@@ -211,8 +208,8 @@ func (r *reconciler) tell(ctx context.Context, c *cleanup, t telling) error {
 	return client.IgnoreNotFound(err)
 }
 
-// setFinalizer adds or removes the finalizer. The optimistic lock is there
-// because a merge patch replaces the list of finalizers as a whole.
+// setFinalizer adds or removes the finalizer. It uses an optimistic lock because a merge patch
+// replaces the whole list of finalizers.
 func (r *reconciler) setFinalizer(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
 	change func(client.Object, string) bool,
 ) error {

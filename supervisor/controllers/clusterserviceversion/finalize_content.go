@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// cleanContent deletes what else of a bundle is in no namespace. Most clusters do not have
-// most of these kinds.
+// cleanContent deletes the other cluster-scoped objects of a bundle. Most clusters lack most of
+// these kinds.
 func (r *reconciler) cleanContent(ctx context.Context, c *cleanup) (remains, error) {
 	kinds, err := servedKinds(ctx, r.client.RESTMapper(), r.discovered.hasGroup, contentKinds())
 	if err != nil {
@@ -21,8 +21,8 @@ func (r *reconciler) cleanContent(ctx context.Context, c *cleanup) (remains, err
 	return r.sweep(kinds...)(ctx, c)
 }
 
-// contentKinds are the kinds that bundles may bring, without a namespace, and that have no
-// stage of their own.
+// contentKinds returns the cluster-scoped kinds that bundles may bring and that have no stage of
+// their own.
 func contentKinds() []schema.GroupKind {
 	swept := slices.Concat(bindings(), roles())
 	return slices.DeleteFunc(plan.LabelledKinds(), func(gk schema.GroupKind) bool {
@@ -30,9 +30,8 @@ func contentKinds() []schema.GroupKind {
 	})
 }
 
-// servedKinds returns those of some kinds that the cluster has, in the versions that it
-// prefers. It asks for each group first: a mapper reads all groups again for each kind that it
-// does not know.
+// servedKinds returns the kinds that the cluster has, in its preferred versions. It asks for each
+// group first: a REST mapper reads all groups again for each unknown kind.
 func servedKinds(
 	ctx context.Context, mapper apimeta.RESTMapper, hasGroup func(context.Context, string) (bool, error), kinds []schema.GroupKind,
 ) ([]kind, error) {

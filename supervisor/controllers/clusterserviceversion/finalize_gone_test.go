@@ -13,9 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestLeavesWhatAnotherOfTheNameOwns cleans up after a version that only the cache still
-// has: it has been let go, and one of its name has been installed since, or is being
-// deleted in its turn, or nobody has the name.
+// TestLeavesWhatAnotherOfTheNameOwns cleans up after a version that only the cache still has. A new
+// version of its name exists, or is being deleted in turn, or there is none.
 func TestLeavesWhatAnotherOfTheNameOwns(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{operatorsv1alpha1.AddToScheme, rbacv1.AddToScheme} {

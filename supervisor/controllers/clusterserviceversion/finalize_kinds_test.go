@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// withConsole is what a cluster has that knows priorities and a console with links.
+// withConsole returns the mapper of a cluster with priority classes and console links.
 func withConsole() apimeta.RESTMapper {
 	priorities := schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}
 	links := schema.GroupVersionKind{Group: "console.openshift.io", Version: "v1", Kind: "ConsoleLink"}
@@ -30,7 +30,7 @@ func withConsole() apimeta.RESTMapper {
 	return m
 }
 
-// TestServedKinds looks for kinds in clusters that have some API groups. It asks for each group
+// TestServedKinds looks up kinds in clusters that have some API groups. It asks for each group
 // once, and asks the mapper for kinds of existing groups only.
 func TestServedKinds(t *testing.T) {
 	const console, scheduling = "console.openshift.io", "scheduling.k8s.io"
@@ -78,8 +78,8 @@ func TestServedKinds(t *testing.T) {
 	}
 }
 
-// TestWhatPlansMakeIsCleanedUp finds a stage, and the right to what it does, for each kind
-// that only its labels tie to a version.
+// TestWhatPlansMakeIsCleanedUp checks that each kind that only labels connect to a version has a
+// stage, and that the supervisor has the rights for it.
 func TestWhatPlansMakeIsCleanedUp(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
 	if err != nil {

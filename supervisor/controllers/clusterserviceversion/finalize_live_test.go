@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestCleanUpReadsTheRecordLive has the cache lack a change of a definition.
+// TestCleanUpReadsTheRecordLive has a cache that lacks a change of a definition.
 func TestCleanUpReadsTheRecordLive(t *testing.T) {
 	cups := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cup"}
 	s := runtime.NewScheme()

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pace bounds how fast all clean-ups together delete, so that other clients of
-// the API server do not feel them.
+// pace bounds the deletions of all clean-ups together, so that they do not slow down other clients
+// of the API server.
 type pace struct {
-	// resources is for custom resources: each deletion makes work for an operator.
+	// resources is for custom resources: each deletion is work for an operator.
 	resources *rate.Limiter
-	// objects is for what was made here.
+	// objects is for objects that this supervisor created.
 	objects *rate.Limiter
 }
 
@@ -30,21 +30,20 @@ func newPace() pace {
 	return pace{resources: rate.NewLimiter(resources, resources), objects: rate.NewLimiter(objects, objects)}
 }
 
-// kind is a kind of object that a ClusterServiceVersion leaves behind where no
-// owner reference reaches. Such objects are found by their labels.
+// kind is a kind of objects of a ClusterServiceVersion that have no owner reference. Labels
+// identify such objects.
 type kind struct {
 	gvk schema.GroupVersionKind
-	// resource is what kubectl calls it.
+	// resource is the name of the resource for kubectl.
 	resource string
 	// labels select the objects of a ClusterServiceVersion.
 	labels func(*operatorsv1alpha1.ClusterServiceVersion) client.MatchingLabels
-	// belongs says which of those selected are meant.
+	// belongs reports whether a selected object belongs to the ClusterServiceVersion.
 	belongs func(*operatorsv1alpha1.ClusterServiceVersion, *metav1.PartialObjectMetadata) bool
 }
 
-// labelledKind is a kind whose objects name their owner by labels. Those in the
-// owner's own namespace have an owner reference too, and may be shared with the
-// version that takes over: they follow their owners.
+// labelledKind returns a kind whose objects name their owner by labels. Objects in the owner's
+// namespace are excluded: they have an owner reference too, and the next version may share them.
 func labelledKind(gvk schema.GroupVersionKind, resource string) kind {
 	return kind{
 		gvk: gvk, resource: resource, labels: ownerLabels,
@@ -93,8 +92,8 @@ func copies() kind {
 	}
 }
 
-// sweep returns the work of a stage that deletes the objects of some kinds, one
-// kind after the other.
+// sweep returns the function of a stage that deletes the objects of some kinds, one kind after the
+// other.
 func (r *reconciler) sweep(kinds ...kind) func(context.Context, *cleanup) (remains, error) {
 	return func(ctx context.Context, c *cleanup) (remains, error) {
 		for _, k := range kinds {
@@ -107,8 +106,8 @@ func (r *reconciler) sweep(kinds ...kind) func(context.Context, *cleanup) (remai
 	}
 }
 
-// sweepKind deletes the objects of a kind and returns those that are still there,
-// by the API's count and not the cache's.
+// sweepKind deletes the objects of a kind and returns the remaining ones, as the API server lists
+// them.
 func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains, error) {
 	found, err := r.find(ctx, c.csv, k)
 	if err != nil {
@@ -136,7 +135,7 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 	return left, nil
 }
 
-// removeAll deletes objects as far as the pace allows, and says whether there were any to
+// removeAll deletes objects as far as the pace allows, and reports whether there were objects to
 // delete.
 func (r *reconciler) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (moving bool, err error) {
 	for i := range found {
@@ -147,7 +146,7 @@ func (r *reconciler) removeAll(ctx context.Context, found []metav1.PartialObject
 		if !r.pace.objects.Allow() {
 			break
 		}
-		// A conflict says that somebody has written to it, who may have taken it over.
+		// After a conflict, another version may have taken the object over.
 		if err := r.remove(ctx, &found[i]); err != nil && !apierrors.IsConflict(err) {
 			return moving, err
 		}
@@ -155,9 +154,9 @@ func (r *reconciler) removeAll(ctx context.Context, found []metav1.PartialObject
 	return moving, nil
 }
 
-// selectable says whether labels can have the values that they are looked for by. The
-// name of a ClusterServiceVersion may be too long for that; nothing was made for such a one,
-// and to look for it would be refused.
+// selectable reports whether label values are valid. The name of a ClusterServiceVersion may be too
+// long for a label. No objects exist for such a version, and the API server would refuse the
+// selector.
 func selectable(labels client.MatchingLabels) bool {
 	for _, value := range labels {
 		if len(validation.IsValidLabelValue(value)) > 0 {
@@ -167,8 +166,8 @@ func selectable(labels client.MatchingLabels) bool {
 	return true
 }
 
-// find returns the objects of a kind that csv leaves behind. A kind that the
-// cluster does not have has none.
+// find returns the objects of a kind that belong to csv. It returns none for a kind that the
+// cluster lacks.
 func (r *reconciler) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
 	labels := k.labels(csv)
 	if !selectable(labels) {

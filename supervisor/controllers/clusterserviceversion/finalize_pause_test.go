@@ -34,7 +34,7 @@ func TestPausesOfCleanUp(t *testing.T) {
 	}
 }
 
-// TestCleanUpAtRest counts the looks at a clean-up that waits for somebody overnight.
+// TestCleanUpAtRest counts the passes of a clean-up that waits for a user overnight.
 func TestCleanUpAtRest(t *testing.T) {
 	left := remains{note: "a conversion is needed"}
 	csv := kettle()

@@ -20,33 +20,33 @@ import (
 )
 
 const (
-	// maxTerminating is how many custom resources of one ClusterServiceVersion may
-	// be on their way out at a time. Those that have been stuck for long do not
-	// count: they make no work.
+	// maxTerminating bounds how many custom resources of one ClusterServiceVersion may be
+	// terminating at a time. Resources that have been stuck for long do not count: they cause no
+	// work.
 	maxTerminating = 50
-	// pageSize is how many custom resources are read at a time.
+	// pageSize is the number of custom resources in one page.
 	pageSize = 100
 )
 
-// territory is where the custom resources of an operator are.
+// territory holds the namespaces with the custom resources of an operator.
 type territory struct {
-	// everywhere says that it is all namespaces but those in except.
+	// everywhere reports that it is all namespaces except those in except.
 	everywhere bool
-	// in are its namespaces where it is not everywhere, sorted.
+	// in are the sorted namespaces if everywhere is false.
 	in []string
-	// except are namespaces that another operator of the same kind looks after.
+	// except are namespaces of another operator for the same kind.
 	except sets.Set[string]
-	// shared is true when some other operator owns the kind.
+	// shared is true when another operator owns the kind.
 	shared bool
-	// undecided is another operator of the kind that has not been looked at yet, so that
-	// its namespaces are not known.
+	// undecided is another operator of the kind that has no phase yet, so that its namespaces are
+	// unknown.
 	undecided *operatorsv1alpha1.ClusterServiceVersion
-	// leaves says why all objects are left as they are; empty where they are not.
+	// leaves states why all objects stay; empty otherwise.
 	leaves string
 }
 
-// targets returns the namespaces that a ClusterServiceVersion was told to watch;
-// ok is false for one that was never told.
+// targets returns the namespaces in the annotation of a ClusterServiceVersion; ok is false without
+// the annotation.
 func targets(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string, ok bool) {
 	value, ok := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	if !ok {
@@ -55,10 +55,9 @@ func targets(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string,
 	return strings.Split(value, ","), true
 }
 
-// watched returns the namespaces that a ClusterServiceVersion did watch; ok is false
-// where that cannot be said. What it was told last it did not heed if that is more than
-// it can do; and a group that selects nothing tells it the same as one that selects
-// everything.
+// watched returns the namespaces that a ClusterServiceVersion watched; ok is false where they are
+// unknown. The annotation does not count if the install modes do not support it. A group that
+// selects nothing has the same annotation as one that selects everything.
 func watched(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string, ok bool) {
 	namespaces, told := targets(csv)
 	modes, err := operatorsv1alpha1.NewInstallModeSet(csv.Spec.InstallModes)
@@ -69,8 +68,7 @@ func watched(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string,
 	return namespaces, true
 }
 
-// reasonBefore is the reason of the phase that a ClusterServiceVersion was in when its
-// clean-up began.
+// reasonBefore returns the reason of the phase before the clean-up began.
 func reasonBefore(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha1.ConditionReason {
 	if csv.Status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
 		return csv.Status.Reason
@@ -83,8 +81,8 @@ func reasonBefore(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha
 	return ""
 }
 
-// territoryOf returns where the objects of a CustomResourceDefinition are that
-// only csv looks after.
+// territoryOf returns the namespaces in which only csv manages the objects of a
+// CustomResourceDefinition.
 func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others csvs) territory {
 	t := territory{except: sets.New[string]()}
 	namespaces, known := watched(csv)
@@ -118,19 +116,19 @@ func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, other
 	return t
 }
 
-// hasRun says whether a ClusterServiceVersion has ever got as far as its Deployments, by
-// the phases that its status remembers.
+// hasRun reports whether a ClusterServiceVersion has ever installed its Deployments, by the phases
+// in its conditions.
 func hasRun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(csv.Status.Conditions, func(c operatorsv1alpha1.ClusterServiceVersionCondition) bool {
 		return c.Phase == operatorsv1alpha1.CSVPhaseInstalling || c.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 	})
 }
 
-// fewNamespaces is how many namespaces are listed one by one. Of more, all are
-// listed at once.
+// fewNamespaces is the largest number of namespaces that are listed one by one. For more, all
+// namespaces are listed at once.
 const fewNamespaces = 8
 
-// lists returns the namespaces to list in, the empty one standing for all.
+// lists returns the namespaces to list objects in; the empty one stands for all.
 func (t territory) lists(scope apiextensionsv1.ResourceScope) []string {
 	switch {
 	case !t.everywhere && len(t.in) == 0:
@@ -143,8 +141,7 @@ func (t territory) lists(scope apiextensionsv1.ResourceScope) []string {
 	return t.in
 }
 
-// holds reports whether an object of the kind, listed as lists says, is in the
-// territory.
+// holds reports whether an object that was listed in the namespaces of lists is in the territory.
 func (t territory) holds(namespace string) bool {
 	switch {
 	case namespace == "":
@@ -155,30 +152,29 @@ func (t territory) holds(namespace string) bool {
 	return slices.Contains(t.in, namespace)
 }
 
-// resourcePass deletes custom resources as far as they may be deleted in one pass.
+// resourcePass deletes custom resources within the limits of one pass.
 type resourcePass struct {
 	*cleanup
 	*reconciler
 
 	bounds  bounds
 	deleter resourceDeleter
-	// barred are the namespaces in which the deleter may not delete objects of a kind.
+	// barred are the namespaces in which the deleter lacks the right to delete objects of a kind.
 	barred sets.Set[string]
-	// terminating is how many are on their way out.
+	// terminating is the number of resources that are terminating.
 	terminating int
-	// exhausted is true when no more may be deleted in this pass.
+	// exhausted is true when this pass may delete no more.
 	exhausted bool
-	// left are those that are there, or were when they were looked at.
+	// left are the resources that existed when they were read.
 	left remains
-	// refused says of one of a kind why it is not deleted.
+	// refused states why one resource of a kind is not deleted.
 	refused string
 }
 
-// cleanResources deletes the custom resources of the kinds that a
-// ClusterServiceVersion owns, if it asks for that, and waits for them: what
-// finalizers they have only their operator can take away. What users made is
-// left to the version that takes over, if there is one. A kind that cannot be
-// listed does not keep the others, nor does an object that cannot be deleted.
+// cleanResources deletes the custom resources of the kinds that a ClusterServiceVersion owns, if it
+// requests that. It then waits for them: only their operator can remove their finalizers. If
+// another version takes over, resources of users stay. A kind that cannot be listed does not block
+// the others, nor does an object that cannot be deleted.
 func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, error) {
 	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.withdrawn() || c.replaced() {
 		return remains{}, nil
@@ -198,8 +194,8 @@ func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, e
 	return p.left, nil
 }
 
-// cleanOwned deletes the custom resources of all kinds that the version owns, and returns what
-// stands in the way.
+// cleanOwned deletes the custom resources of all kinds that the version owns, and returns the
+// obstacles.
 func (p *resourcePass) cleanOwned(ctx context.Context) (notes []string) {
 	for _, d := range p.csv.Spec.CustomResourceDefinitions.Owned {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -233,12 +229,12 @@ func (r *reconciler) resourcePass(ctx context.Context, c *cleanup) (*resourcePas
 	return &resourcePass{cleanup: c, reconciler: r, bounds: b, deleter: d}, nil
 }
 
-// cleanDefinition deletes the custom resources of a definition where they may be deleted.
+// cleanDefinition deletes the custom resources of a definition where that is allowed.
 func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	before := p.left
 	p.refused = ""
 	if t := p.bounds.territory(p.csv, crd, p.others); t.leaves == "" && t.undecided == nil {
-		// The cache may lack that the definition was recreated, or that its record was removed.
+		// The cache may lack the recreation of the definition, or the removal of its record.
 		live := &apiextensionsv1.CustomResourceDefinition{}
 		if err := p.live.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
 			return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the definition
@@ -287,7 +283,7 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 	return nil
 }
 
-// cleanPage deletes of some custom resources what may be deleted.
+// cleanPage deletes the custom resources of a page that may be deleted.
 func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, items []metav1.PartialObjectMetadata) error {
 	for i := range items {
 		o := &items[i]
@@ -315,7 +311,8 @@ func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.Custo
 	return nil
 }
 
-// deleteOne deletes a custom resource, which its operator writes to and nothing takes over.
+// deleteOne deletes a custom resource. It ignores later writes of its operator, as no version takes
+// such objects over.
 func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, o *metav1.PartialObjectMetadata) error {
 	err := p.deleter.delete(ctx, o)
 	switch {
@@ -335,7 +332,7 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 	case apierrors.IsConflict(err): // another object has the name now
 		p.left.moving = true
 	default:
-		// A webhook of the operator refuses it, for one.
+		// For example, a webhook of the operator refuses it.
 		first(&p.refused, err.Error())
 	}
 	return nil
@@ -353,7 +350,7 @@ func (t territory) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVe
 	return out
 }
 
-// following is how many objects come after a page, as far as the API server says.
+// following returns the number of objects after a page, as far as the API server states it.
 func following(page *metav1.PartialObjectMetadataList) int64 {
 	if n := page.RemainingItemCount; n != nil {
 		return *n
@@ -361,8 +358,8 @@ func following(page *metav1.PartialObjectMetadataList) int64 {
 	return 1
 }
 
-// listable returns the version of a kind to read its objects in: the stored one,
-// which asks no conversion, where it is served; ok is false when none is.
+// listable returns the version in which to read the objects of a kind. It prefers the storage
+// version, which needs no conversion. ok is false when no version is served.
 func listable(crd *apiextensionsv1.CustomResourceDefinition) (gvk schema.GroupVersionKind, ok bool) {
 	for _, v := range crd.Spec.Versions {
 		if v.Served && (!ok || v.Storage) {

@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
-// cupDefinition is a definition that plans of some versions have brought.
+// cupDefinition returns a definition that plans of some versions have brought.
 func cupDefinition(scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "cups.example.com", Annotations: map[string]string{}},
@@ -58,7 +58,7 @@ func TestBoundsOfCleanUp(t *testing.T) {
 	)
 	cases := map[string]struct {
 		reason string
-		told   []string // the namespaces that the version was told to watch
+		told   []string // the namespaces in the annotation of the version
 		bounds bounds
 		crd    *apiextensionsv1.CustomResourceDefinition
 		lists  []string
@@ -174,7 +174,7 @@ func TestObserveBounds(t *testing.T) {
 	}
 }
 
-// TestBoundsOfADeletedGroup has the version recall the group that was deleted before it.
+// TestBoundsOfADeletedGroup has a version with a record of the group that was deleted before it.
 func TestBoundsOfADeletedGroup(t *testing.T) {
 	const unbounded = "there is not exactly one OperatorGroup in the namespace, whose targets and account bound the clean-up"
 	deleted := bounds{deleted: true}
@@ -229,8 +229,8 @@ func TestBoundsArePendingUntilTheGroupHasTargets(t *testing.T) {
 	}
 }
 
-// TestCleanUpActsForTheGroupsAccount lends the supervisor no right to delete where an account
-// deletes.
+// TestCleanUpActsForTheGroupsAccount checks that the supervisor gets no right to delete where an
+// account deletes.
 func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
 	if got := (resourceDeleter{}).right(); got != "cleanup" {
 		t.Errorf("without an account the right is %q", got)
@@ -240,8 +240,8 @@ func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
 	}
 }
 
-// TestDeletesWithTheRightsOf has the account of the group delete, and the supervisor where the
-// group names none.
+// TestDeletesWithTheRightsOf deletes with the account of the group, or with the supervisor's rights
+// where the group names none.
 func TestDeletesWithTheRightsOf(t *testing.T) {
 	own, accounts := memory(t), memory(t)
 	r := &reconciler{client: own, accounts: impersonate.New(&rest.Config{}, func(cfg *rest.Config, _ client.Options) (client.Client, error) {

@@ -16,20 +16,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// An operator that is installed in several namespaces shares what its bundle brings that
-// is in no namespace. The labels of such an object name the version that was installed
-// last; when that goes, the object goes on under the name of another.
+// An operator in several namespaces shares the cluster-scoped objects of its bundle. The labels of
+// such an object name the version that was installed last. After the deletion of that version, the
+// object gets the labels of another.
 
-// brought is an object in no namespace that a bundle brings.
+// brought is a cluster-scoped object that a bundle brings.
 type brought struct {
 	schema.GroupKind
 
 	name string
 }
 
-// heirs finds the versions of other namespaces that brought the same objects as a
-// version that goes, by the plans that installed them. Of several, the first by
-// namespace and name takes an object over.
+// heirs returns, by object, the version in another namespace that takes over an object of a deleted
+// version. The plans that installed the versions show which ones brought the same object. Of
+// several, the first by namespace and name counts.
 func heirs(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []operatorsv1alpha1.InstallPlan) map[brought]types.NamespacedName {
 	alive := map[types.NamespacedName]bool{}
 	for _, other := range others {
@@ -51,7 +51,8 @@ func heirs(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []op
 	return found
 }
 
-// heirs looks once in a pass, and not before there is something to leave to them.
+// heirs returns the heirs of a clean-up. It reads plans once in a pass, and only when an object
+// remains.
 func (r *reconciler) heirs(ctx context.Context, c *cleanup) (map[brought]types.NamespacedName, error) {
 	if c.heirs == nil {
 		var plans operatorsv1alpha1.InstallPlanList
@@ -63,8 +64,7 @@ func (r *reconciler) heirs(ctx context.Context, c *cleanup) (map[brought]types.N
 	return c.heirs, nil
 }
 
-// handOver leaves to other versions what they brought too, and returns what is nobody
-// else's.
+// handOver hands objects over to other versions that brought them too, and returns the rest.
 func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
 	var rest []metav1.PartialObjectMetadata
 	for i := range found {
@@ -82,7 +82,7 @@ func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.Pa
 			rest = append(rest, *o)
 			continue
 		}
-		// What somebody has written to meanwhile is looked at again.
+		// An object that has changed since is handled in the next pass.
 		if err := r.relabel(ctx, c.csv, o, heir); apierrors.IsConflict(err) {
 			rest = append(rest, *o)
 		} else if client.IgnoreNotFound(err) != nil {
@@ -92,7 +92,8 @@ func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.Pa
 	return rest, nil
 }
 
-// relabel makes an object another version's, and a component of csv's operator no more.
+// relabel makes another version the owner of an object, and removes the component labels of csv's
+// operator.
 func (r *reconciler) relabel(
 	ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata, heir types.NamespacedName,
 ) error {

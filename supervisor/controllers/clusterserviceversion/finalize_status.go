@@ -12,29 +12,28 @@ import (
 )
 
 const (
-	// patienceWithFinalizers is how long finalizers may hold an object before it
-	// is named.
+	// patienceWithFinalizers is how long finalizers may block the deletion of an object before the
+	// status names it.
 	patienceWithFinalizers = time.Minute
-	// namedObjects is how many of the objects waited for are named.
+	// namedObjects bounds the objects that the message names.
 	namedObjects = 3
-	// listedObjects is how many of a kind the status lists.
+	// listedObjects bounds the objects of a kind in the status.
 	listedObjects = 10
-	// tellingTime is the time between two writes of how far a clean-up is.
+	// tellingTime is the time between two writes of the progress of a clean-up.
 	tellingTime = 5 * time.Second
 )
 
-// remains are what a stage waits for. The zero remains are nothing: the stage is
-// over.
+// remains states what a stage waits for. The zero remains mean that the stage is complete.
 type remains struct {
-	// count is how many objects are left, as far as is known.
+	// count is the number of remaining objects, as far as it is known.
 	count int64
-	// first are some of them.
+	// first names some of them.
 	first []string
-	// pending are those that finalizers hold, by kind.
+	// pending are the objects that finalizers block, by kind.
 	pending []operatorsv1alpha1.ResourceList
-	// stuck says of one that finalizers have held for long, and what to do.
+	// stuck names an object that finalizers have blocked for long, and the remedy.
 	stuck string
-	// note says what else is in the way, and what to do.
+	// note states other obstacles, and the remedy.
 	note string
 	// moving is true when something has been done in this pass.
 	moving bool
@@ -42,8 +41,8 @@ type remains struct {
 
 func (r *remains) none() bool { return r.count == 0 && r.note == "" }
 
-// delay is the pause until the next look, when nothing has changed for as long as quiet.
-// What somebody decides by an annotation is seen at once.
+// delay returns the pause until the next pass, after a time without changes. A decision of a user
+// by an annotation causes an event.
 func (r *remains) delay(quiet time.Duration) time.Duration {
 	shortest := stalledDelay
 	switch {
@@ -55,7 +54,7 @@ func (r *remains) delay(quiet time.Duration) time.Duration {
 	return min(max(quiet/restShare, shortest), restDelay)
 }
 
-// add counts an object that is left.
+// add counts a remaining object.
 func (r *remains) add(o *metav1.PartialObjectMetadata) {
 	r.count++
 	if len(r.first) < namedObjects {
@@ -75,16 +74,16 @@ func (r *remains) add(o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// held reports whether finalizers have held an object for long.
+// held reports whether finalizers have blocked the deletion of an object for long.
 func held(o *metav1.PartialObjectMetadata, now time.Time) bool {
 	return !o.DeletionTimestamp.IsZero() && len(o.Finalizers) > 0 && now.Sub(o.DeletionTimestamp.Time) > patienceWithFinalizers
 }
 
-// heldWords are in what is said of an object that finalizers hold.
+// heldWords are part of the message about an object that finalizers block.
 const heldWords = " has been held for more than a minute by the finalizers "
 
-// blame says of an object which finalizers hold it, and the command that shows
-// it; resource is what kubectl calls its kind.
+// blame records which finalizers block an object, and the command that shows it. resource is the
+// name of its resource for kubectl.
 func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
 	if r.stuck != "" {
 		return
@@ -97,7 +96,7 @@ func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
 		describe(o), strings.Join(o.Finalizers, ", "), command+" -o yaml")
 }
 
-// describe names an object the way kubectl would.
+// describe names an object in the manner of kubectl.
 func describe(o *metav1.PartialObjectMetadata) string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
@@ -105,13 +104,13 @@ func describe(o *metav1.PartialObjectMetadata) string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// telling is what the status is to say of a clean-up.
+// telling is the status of a clean-up.
 type telling struct {
 	message string
 	pending []operatorsv1alpha1.ResourceList
-	// stuck is true when only somebody else can help.
+	// stuck is true when only a user can help.
 	stuck bool
-	// urgent is true for what must not wait until the next write is due.
+	// urgent is true for a message that must be written at once.
 	urgent bool
 }
 
@@ -132,8 +131,8 @@ func failing(where string, err error, wayOut string) telling {
 	return telling{message: where + " fails and is tried again: " + err.Error() + "; " + wayOut, urgent: true}
 }
 
-// cleanupStatus returns the status that tells of a clean-up; nil when there is
-// nothing to write yet.
+// cleanupStatus returns the status with the state of a clean-up; nil when there is nothing to write
+// yet.
 func cleanupStatus(before operatorsv1alpha1.ClusterServiceVersionStatus, t telling, now time.Time) *operatorsv1alpha1.ClusterServiceVersionStatus {
 	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	same := before.Reason == reason && before.Message == t.message &&

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// cupOwner owns the cups of some namespaces; of those that it was told of.
+// cupOwner returns an owner of cups that watches some namespaces.
 func cupOwner(namespace string, targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := kettle()
 	csv.Namespace, csv.UID = namespace, types.UID("uid-"+namespace)
@@ -140,7 +140,7 @@ func TestReplacedLeavesWhatUsersMade(t *testing.T) {
 	}
 }
 
-// mug is a custom resource that has been on its way out for a while.
+// mug returns a custom resource that has been terminating for a while.
 func mug(name string, going time.Duration, finalizers ...string) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Cup"},
@@ -230,8 +230,7 @@ func TestListable(t *testing.T) {
 	}
 }
 
-// TestAnnounceCleanup gives, for what the status has told so far, the Event of what is told
-// next.
+// TestAnnounceCleanup checks the Event of a new status, by the previous one.
 func TestAnnounceCleanup(t *testing.T) {
 	const waits = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	moving, stuck := telling{message: "2 left"}, telling{message: "Cup c" + heldWords + "drain", stuck: true}

@@ -6,8 +6,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestWithdrawnLeavesResources shows that nothing is looked for, let alone deleted, where
-// another version goes on with it.
+// TestWithdrawnLeavesResources checks that no custom resources are listed or deleted where another
+// version continues with them.
 func TestWithdrawnLeavesResources(t *testing.T) {
 	for _, way := range []string{api.WithdrawnToReturn, api.WithdrawnToInstall} {
 		csv := cupOwner("a", "a")

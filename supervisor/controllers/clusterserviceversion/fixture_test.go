@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// kettle is an operator with one Deployment that supports its own namespace.
+// kettle returns an operator with one Deployment that supports its own namespace.
 func kettle() *operatorsv1alpha1.ClusterServiceVersion {
 	return &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "uid-1"},
@@ -39,8 +39,8 @@ func kettle() *operatorsv1alpha1.ClusterServiceVersion {
 // noon is the time of every observation unless a test moves it.
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
-// good is the observation of an operator that lacks nothing and runs, in a
-// phase that it has been in for a minute.
+// good returns the observation of an operator without problems, in a phase that it has been in for
+// a minute.
 func good(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, change ...func(*Observation)) Observation {
 	since := metav1.NewTime(noon().Add(-time.Minute))
 	updated := metav1.NewTime(noon().Add(-time.Hour))

@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// groupReasons are the reasons of failures that an OperatorGroup causes, and
-// whose end a change of OperatorGroups can bring.
+// groupReasons are the reasons of failures that an OperatorGroup causes. A change of OperatorGroups
+// can end them.
 var groupReasons = []operatorsv1alpha1.ConditionReason{
 	operatorsv1alpha1.CSVReasonNoTargetNamespaces,
 	operatorsv1alpha1.CSVReasonNoOperatorGroup,
@@ -22,8 +22,7 @@ var groupReasons = []operatorsv1alpha1.ConditionReason{
 	operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
 }
 
-// specReasons are the reasons of failures that lie in the
-// ClusterServiceVersion's own spec.
+// specReasons are the reasons of failures that the spec of the ClusterServiceVersion causes.
 var specReasons = []operatorsv1alpha1.ConditionReason{
 	operatorsv1alpha1.CSVReasonComponentFailedNoRetry,
 	operatorsv1alpha1.CSVReasonInvalidStrategy,
@@ -31,7 +30,7 @@ var specReasons = []operatorsv1alpha1.ConditionReason{
 	operatorsv1alpha1.CSVReasonInvalidWebhookDescription,
 }
 
-// gates are the rules that come before those of a phase.
+// gates returns the rules that precede those of a phase.
 func gates() []rule {
 	return slices.Concat(
 		[]rule{
@@ -55,8 +54,8 @@ func gates() []rule {
 	)
 }
 
-// firstRules are those of a version without a phase. It is judged against its OperatorGroup
-// before it becomes Pending, so that one that may not serve its targets is never Pending.
+// firstRules returns the rules for a version without a phase. They check its OperatorGroup before
+// it becomes Pending. A version that may not serve its targets is therefore never Pending.
 func firstRules() []rule {
 	firstSight := to(operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown, messageUnknown)
 	return slices.Concat(
@@ -127,15 +126,15 @@ func annotationsDiffer(o Observation) bool {
 	return len(staleLabels(o.CSV)) > 0
 }
 
-// mayLag reports whether the record of a group's former account may stay while the group names none:
-// it only bounds the clean-up more than need be. A version that waits or has failed is not written for
-// that; one that works is.
+// mayLag reports whether the record of a former account may stay while the group names none. The
+// record only limits the clean-up more than necessary. A version that is Pending or Failed is not
+// written for it; a running one is.
 func mayLag(csv *operatorsv1alpha1.ClusterServiceVersion, account string) bool {
 	return account == "" && (csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed)
 }
 
-// groupAnnotations are the annotations by which a ClusterServiceVersion, and
-// through the pod template its operator, learns what to watch, and the record of its account.
+// groupAnnotations returns the annotations with the namespaces to watch, which the operator reads
+// from its pod template, and with the record of its account.
 func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 	annotations := map[string]string{
 		operatorsv1.OperatorGroupAnnotationKey:          group.Name,
@@ -148,19 +147,19 @@ func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 	return annotations
 }
 
-// hasTargets reports whether a group targets any namespace. The annotation of the targets is the
-// same for a group that targets none as for one that targets all.
+// hasTargets reports whether a group targets any namespace. The annotation of the targets is equal
+// for a group that targets none and one that targets all.
 func hasTargets(group *operatorsv1.OperatorGroup) bool { return len(group.Status.Namespaces) > 0 }
 
-// staleRecord reports whether a version has a record of the account though its group targets no
-// namespace. After the group is deleted, a clean-up would take the targets for all namespaces.
+// staleRecord reports whether a version has a record of the account although its group targets no
+// namespace. After the deletion of the group, a clean-up would read the targets as all namespaces.
 func staleRecord(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) bool {
 	_, recorded := csv.Annotations[api.AnnotationGroupAccount]
 	return recorded && !hasTargets(group)
 }
 
-// apiLabels are the labels by which the providers of an API, and those that need
-// it, are found.
+// apiLabels returns the labels by which the providers of an API, and the versions that need it, are
+// found.
 func apiLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 	labels := map[string]string{}
 	for gvk := range requiredAPIs(csv) {
@@ -179,7 +178,7 @@ func requiredAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) providedapis.Set
 	return providedapis.Of(required)
 }
 
-// staleLabels are the labels of that kind that csv has and ought not to have.
+// staleLabels returns the API labels that csv has and should not have.
 func staleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	want := apiLabels(csv)
 	var stale []string
@@ -191,8 +190,8 @@ func staleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	return stale
 }
 
-// claims says whether the OperatorGroup may have the APIs that csv provides, by
-// what the groups of other namespaces claim.
+// claims reports whether the OperatorGroup may claim the APIs that csv provides, against the claims
+// of groups in other namespaces.
 func claims(csv *operatorsv1alpha1.ClusterServiceVersion, groups, everywhere []operatorsv1.OperatorGroup) providedapis.Finding {
 	if len(groups) != 1 || groups[0].Status.LastUpdated == nil {
 		return providedapis.Finding{}
@@ -204,7 +203,8 @@ func claimsAre(results ...providedapis.Result) func(Observation) bool {
 	return func(o Observation) bool { return slices.Contains(results, o.Claims.Result) }
 }
 
-// withdrawn fails a version that must not run, and removes what runs of it.
+// withdrawn returns a transition to Failed for a version that must not run. It removes the running
+// components of the version.
 func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Observation) Transition {
 	return func(o Observation) Transition {
 		t := then(operatorsv1alpha1.CSVPhaseFailed, reason, claimsMessage(says))(o)
@@ -215,9 +215,8 @@ func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Obser
 	}
 }
 
-// unsupported names what the ClusterServiceVersion declares and this version
-// cannot provide. Installing the rest would leave an operator that reports
-// success and does not serve.
+// unsupported returns the declared features that this version of the supervisor cannot provide.
+// Installing the rest would leave an operator that reports success and does not work.
 func unsupported(o Observation) string {
 	if o.Serving.Unsupported == "" {
 		return ""
@@ -227,7 +226,7 @@ func unsupported(o Observation) string {
 
 func invalidWebhooks(o Observation) string { return o.Serving.Invalid }
 
-// refusedWebhooks returns what the group does not allow a version to serve; empty when it
+// refusedWebhooks returns which webhooks of a version the group does not allow; empty when it
 // allows all.
 func refusedWebhooks(o Observation) string {
 	if o.Serving.Refused == "" {
@@ -236,8 +235,7 @@ func refusedWebhooks(o Observation) string {
 	return "install strategy failed: " + o.Serving.Refused
 }
 
-// invalidStrategy says what is wrong with the install strategy; empty when
-// nothing is.
+// invalidStrategy returns what is wrong with the install strategy; empty for a valid one.
 func invalidStrategy(o Observation) string {
 	install := o.CSV.Spec.InstallStrategy
 	switch {

@@ -9,13 +9,13 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// noGroupMessage says what to make.
+// noGroupMessage returns the message for a namespace without an OperatorGroup.
 func noGroupMessage(o Observation) string {
 	return fmt.Sprintf("%s: create an OperatorGroup in namespace %s, which says which namespaces its operators serve",
 		messageNoGroup, o.CSV.Namespace)
 }
 
-// manyGroupsMessage says which to choose from.
+// manyGroupsMessage returns the message for a namespace with several OperatorGroups.
 func manyGroupsMessage(o Observation) string {
 	names := make([]string, 0, len(o.Groups))
 	for i := range o.Groups {
@@ -26,8 +26,7 @@ func manyGroupsMessage(o Observation) string {
 		messageManyGroups, strings.Join(names, ", "), o.CSV.Namespace)
 }
 
-// misfit says what to change about an OperatorGroup that selects other namespaces than a
-// version can watch.
+// misfit returns what to change about an OperatorGroup whose namespaces a version cannot watch.
 func misfit(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) string {
 	field, hint := "spec.targetNamespaces", " (without it all namespaces are selected)"
 	if group.Spec.Selector != nil && len(group.Spec.TargetNamespaces) == 0 {

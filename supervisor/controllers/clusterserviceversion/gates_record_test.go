@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestRecordOfTheGroup compares what a version records of the account and the targets of its group
-// with what its clean-up may delete when the group is deleted first.
+// TestRecordOfTheGroup compares the record of the account and the targets of a group with what a
+// clean-up may delete after the deletion of the group.
 func TestRecordOfTheGroup(t *testing.T) {
 	const failed, pending, succeeded = operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseSucceeded
 	none, cook := new(""), new("cook")

@@ -12,17 +12,20 @@ import (
 const (
 	// indexCRD finds ClusterServiceVersions by the definitions that they own or require.
 	indexCRD = "clusterserviceversion/crd"
-	// indexState finds those that wait for what happens elsewhere, by what it is.
+	// indexState finds ClusterServiceVersions that wait for a change elsewhere, by what they wait
+	// for.
 	indexState = "clusterserviceversion/state"
 
-	// stateContending is of a version that may not run because of what another OperatorGroup claims.
+	// stateContending is the state of a version that may not run because of the claims of another
+	// OperatorGroup.
 	stateContending = "contending"
-	// stateLacking is of a version that waits for rights of an account, or was refused for their lack.
+	// stateLacking is the state of a version that waits for rights of an account, or was refused
+	// without them.
 	stateLacking = "lacking"
 )
 
-// addIndexes adds the indexes by which events find the versions that they concern, and by which
-// versions find the rights of their accounts.
+// addIndexes adds the indexes with which events find the versions that they concern, and versions
+// find the RBAC of their accounts.
 func addIndexes(to client.FieldIndexer) error {
 	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.
 	for _, index := range []struct {

@@ -50,8 +50,8 @@ func TestStateKeys(t *testing.T) {
 	}
 }
 
-// TestDefinitionChanges tells changes that a version reads from those that each further version
-// makes to a definition that many share.
+// TestDefinitionChanges separates changes that a version reads from those that each further version
+// makes to a shared definition.
 func TestDefinitionChanges(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -13,8 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// derive returns the Deployments that a version declares, with its settings and
-// certificates, as they are to be.
+// derive returns the desired Deployments of a version, with its settings and certificates.
 func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
 	all, err := desiredDeployments(s.CSV, config, s.mount)
 	if err != nil {
@@ -23,10 +22,9 @@ func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
 	return all, nil
 }
 
-// inherited is what is wanted of a Deployment that a lifecycle manager before this one
-// made for the same version with the same settings: what it is. Nothing is wrong with it,
-// and to have it the way it would be made here, its pods would have to be replaced. nil
-// where it differs in more than the way it was made.
+// inherited returns the current form of a Deployment that another lifecycle manager created for the
+// same version and settings. That Deployment works, and the form of this package would replace its
+// pods. It returns nil where the Deployment differs in more than its form.
 func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
 	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !isOwnedBy(have.Labels, s.CSV) {
@@ -43,12 +41,12 @@ func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*apps
 	if err != nil {
 		return nil, err
 	}
-	// By its hash it was made so, whatever people have changed since.
+	// Its hash shows that it was created this way, whatever users have changed since.
 	if made == hash {
 		theirs.Labels[api.LabelDeploymentHash] = hash
 		return theirs, nil
 	}
-	// Or it is so, whatever its hash was made of.
+	// Or its spec is equal, whatever its hash was computed from.
 	annotations := maps.Clone(have.Spec.Template.Annotations)
 	maps.Copy(annotations, same.Spec.Template.Annotations)
 	if !maps.Equal(annotations, have.Spec.Template.Annotations) {
@@ -63,7 +61,7 @@ func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*apps
 	return same, nil
 }
 
-// annotate gives the pods of a Deployment every annotation of the version, as OLM does.
+// annotate adds every annotation of the version to the pods of a Deployment, as OLM does.
 func annotate(d *appsv1.Deployment, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	annotations := maps.Clone(d.Spec.Template.Annotations)
 	if annotations == nil {
@@ -73,8 +71,8 @@ func annotate(d *appsv1.Deployment, csv *operatorsv1alpha1.ClusterServiceVersion
 	d.Spec.Template.Annotations = annotations
 }
 
-// defaults are what the API server fills in where a Deployment says nothing, by the name
-// of the field. A field that is called so elsewhere has the same default there.
+// defaults are the values that the API server sets in a Deployment, by the name of the field.
+// Fields of the same name have the same default everywhere.
 var defaults = map[string][]any{
 	"replicas": {int64(1)}, "progressDeadlineSeconds": {int64(600)}, "revisionHistoryLimit": {int64(10)},
 	"maxSurge": {"25%"}, "maxUnavailable": {"25%"}, "type": {"RollingUpdate", ""},
@@ -86,8 +84,8 @@ var defaults = map[string][]any{
 	"divisor": {"0"},
 }
 
-// equivalent says whether a spec that is there is the one that is wanted, with nothing
-// besides but what the API server fills in.
+// equivalent reports whether an existing spec equals the wanted one, apart from defaults of the API
+// server.
 func equivalent(want, have *appsv1.DeploymentSpec) (bool, error) {
 	w, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
@@ -134,7 +132,7 @@ func sameFields(want, have map[string]any) bool {
 		if _, wanted := want[key]; wanted {
 			continue
 		}
-		// The old name of a field is filled in from the new one.
+		// The API server sets the deprecated name of a field from the new one.
 		if key == "serviceAccount" && value == want["serviceAccountName"] {
 			continue
 		}
@@ -145,7 +143,7 @@ func sameFields(want, have map[string]any) bool {
 	return true
 }
 
-// isDefault says whether a value is what the API server fills in for a field, or nothing.
+// isDefault reports whether a value is the default of a field, or empty.
 func isDefault(name string, value any) bool {
 	if m, isMap := value.(map[string]any); isMap {
 		return sameFields(nil, m)
@@ -153,7 +151,7 @@ func isDefault(name string, value any) bool {
 	return value == nil || isEmpty(value) || slices.Contains(defaults[name], value)
 }
 
-// isEmpty says whether a value means the same as none.
+// isEmpty reports whether a value means the same as none.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// defaulted is a Deployment as the API server gives it back.
+// defaulted sets the defaults of the API server in a Deployment.
 func defaulted(d *appsv1.Deployment) {
 	spec := &d.Spec
 	if spec.Replicas == nil {
@@ -27,8 +27,7 @@ func defaulted(d *appsv1.Deployment) {
 	}
 }
 
-// TestInherited gives a Deployment that another lifecycle manager made, and says whether it
-// stays as it is.
+// TestInherited checks whether a Deployment of another lifecycle manager stays as it is.
 func TestInherited(t *testing.T) {
 	config := operatorsv1alpha1.SubscriptionConfig{Env: []corev1.EnvVar{{Name: "COLOUR", Value: "red"}}, NodeSelector: map[string]string{"disk": "fast"}}
 	for _, tt := range []struct {
@@ -89,7 +88,7 @@ func TestInherited(t *testing.T) {
 			if same == nil {
 				return
 			}
-			// Applied or not, it looks as it does.
+			// The form is the same, whether it is applied or not.
 			if same.Labels[api.LabelDeploymentHash] != have.Labels[api.LabelDeploymentHash] {
 				t.Errorf("hash %s, want %s", same.Labels[api.LabelDeploymentHash], have.Labels[api.LabelDeploymentHash])
 			}

@@ -15,7 +15,7 @@ func going(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.Clus
 	return csv
 }
 
-// TestKin gives, for a version, those whose objects it may take over.
+// TestKin checks the versions whose objects a version may take over.
 func TestKin(t *testing.T) {
 	a, b := version("a", "", replacing), version("b", "a", succeeded)
 	cases := map[string]struct {
@@ -43,8 +43,8 @@ func TestKin(t *testing.T) {
 	}
 }
 
-// An upgrade that failed is undone by deleting the new version: the old one has its
-// Deployment back without a stop on the way.
+// TestTakesBackFromAVersionThatGoes deletes the new version after a failed upgrade: the old one
+// gets its Deployment back without an interruption.
 func TestTakesBackFromAVersionThatGoes(t *testing.T) {
 	old, next := version("kettle.v1", "", replacing), going(version("kettle.v2", "kettle.v1", installs))
 	old.UID, next.UID = types.UID("1"), types.UID("2")

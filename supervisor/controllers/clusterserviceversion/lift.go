@@ -15,28 +15,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// lifted are the cluster roles and bindings that repeat a
-// ClusterServiceVersion's namespaced ones, so that its operator may do
-// everywhere what it may do at home.
+// lifted holds the cluster-scoped copies of a ClusterServiceVersion's roles and bindings. They
+// grant its operator the rights of its own namespace in all namespaces.
 type lifted struct {
 	Roles    []*rbacv1.ClusterRole
 	Bindings []*rbacv1.ClusterRoleBinding
 }
 
-// desiredLift returns what csv needs beyond its own namespace; nothing when its
-// OperatorGroup does not target all namespaces. Names are those of the objects
-// repeated. Only what csv declares is repeated, whatever bears its labels: whoever may make
-// roles in its namespace could otherwise have his own in all. Each role may also read
-// namespaces, without which an operator that is to serve them all cannot know them. What lets
-// an operator read its certificates is for its own namespace, and of a name that others have
-// in theirs.
+// desiredLift returns the cluster-scoped copies that csv needs; none when its OperatorGroup does
+// not target all namespaces. The copies have the names of the originals.
+//
+// It copies only roles and bindings that csv declares, whatever labels others have. Otherwise a
+// user who may create roles in its namespace could get them in all namespaces. Each copied role may
+// also read namespaces, which an operator for all namespaces needs. Roles for certificates are not
+// copied: they concern only the version's own namespace, and their names occur in other namespaces
+// too.
 func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rbac) lifted {
 	var out lifted
 	if !global {
 		return out
 	}
 	certificates := certificateRights(csv)
-	accounts := map[string][]string{} // by role, those that it is declared for
+	accounts := map[string][]string{} // by role, the accounts that it is declared for
 	for i := range r.Roles {
 		role := &r.Roles[i]
 		if !isOwnedBy(role.Labels, csv) || certificates[role.Name] {
@@ -72,14 +72,14 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 	return out
 }
 
-// readsNamespaces is what every lifted role may do besides.
+// readsNamespaces returns the rule that every copied role has in addition.
 func readsNamespaces() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}}
 }
 
-// declaredRules returns the rules by which a role of csv is lifted and the accounts that they
-// are declared for; none for a role that csv does not declare. One that somebody has changed
-// since it was lifted stays lifted as it was.
+// declaredRules returns the rules of a role to copy and the accounts that they are declared for. It
+// returns none for a role that csv does not declare. A role that was changed after it was copied
+// keeps its former copy.
 func declaredRules(csv *operatorsv1alpha1.ClusterServiceVersion, role *rbacv1.Role, r rbac) ([]rbacv1.PolicyRule, []string) {
 	if accounts := plan.DeclaredFor(csv, role.Rules); len(accounts) > 0 {
 		return role.Rules, accounts
@@ -92,8 +92,9 @@ func declaredRules(csv *operatorsv1alpha1.ClusterServiceVersion, role *rbacv1.Ro
 	return before, plan.DeclaredFor(csv, before)
 }
 
-// declaredSubjects returns to whom a binding is lifted, with the accounts that its role is
-// declared for; nobody if it binds others, unless it was lifted before it did.
+// declaredSubjects returns the subjects of a copied binding, with the accounts that its role is
+// declared for. It returns nil for a binding with other subjects. A binding that was changed after
+// it was copied keeps its former subjects.
 func declaredSubjects(csv *operatorsv1alpha1.ClusterServiceVersion, b *rbacv1.RoleBinding, accounts []string, r rbac) []rbacv1.Subject {
 	if plan.BindsRole(b, accounts) {
 		return b.Subjects
@@ -105,12 +106,12 @@ func declaredSubjects(csv *operatorsv1alpha1.ClusterServiceVersion, b *rbacv1.Ro
 	return nil
 }
 
-// certificateRights are the names of the roles and bindings by which csv reads its
+// certificateRights returns the names of the roles and bindings with which csv reads its
 // certificates.
 func certificateRights(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]bool {
 	servers, err := webhook.Servers(csv)
 	if err != nil {
-		// Nothing is served of what is described wrongly.
+		// Invalid descriptions are not served.
 		return nil
 	}
 	names := map[string]bool{}
@@ -136,9 +137,9 @@ func isOwnedBy(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVe
 	return true
 }
 
-// liftState compares what is desired with what there is. ownerLives says
-// whether the ClusterServiceVersion that an object's labels name is there: what
-// a vanished one left behind may be taken over, what a living one uses may not.
+// liftState compares the desired objects with the existing ones. ownerLives reports whether the
+// ClusterServiceVersion in the labels of an object exists. An object of a deleted version may be
+// taken over; one of an existing version may not.
 func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac, ownerLives func(map[string]string) bool) Lift {
 	state := Lift{Stale: len(surplus(csv, want, r)) > 0}
 	check := func(kind string, have *metav1.ObjectMeta, same bool) {
@@ -162,20 +163,20 @@ func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac
 	return state
 }
 
-// roleLifted reports whether a role is there as csv wants it.
+// roleLifted reports whether the wanted copy of a role exists.
 func roleLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRole, r rbac) bool {
 	meta, rules := roleNamed(r.ClusterRoles, want.Name)
 	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(rules, want.Rules)
 }
 
-// bindingLifted reports whether a binding is there as csv wants it.
+// bindingLifted reports whether the wanted copy of a binding exists.
 func bindingLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRoleBinding, r rbac) bool {
 	meta, subjects := bindingNamed(r.ClusterRoleBindings, want.Name)
 	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(subjects, want.Subjects)
 }
 
-// surplus returns the lifted objects of csv that are no longer wanted, bindings
-// first: a right is taken away before its definition.
+// surplus returns the copies of csv that are no longer wanted. Bindings come first: they are
+// deleted before their roles.
 func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac) []metav1.PartialObjectMetadata {
 	var out []metav1.PartialObjectMetadata
 	for i := range r.ClusterRoleBindings {

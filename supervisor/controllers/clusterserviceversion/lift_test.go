@@ -15,8 +15,8 @@ func roleRef(kind, name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 }
 
-// boiling is an operator whose account boiler may get pods, and the role and the binding
-// that a plan makes for it.
+// boiling returns an operator whose account boiler may get pods, and the role and the binding that
+// a plan creates for it.
 func boiling() (*operatorsv1alpha1.ClusterServiceVersion, rbac) {
 	csv := kettle()
 	csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{
@@ -28,13 +28,13 @@ func boiling() (*operatorsv1alpha1.ClusterServiceVersion, rbac) {
 	}
 }
 
-// labelled is the metadata of an object in the namespace of csv that bears its labels.
+// labelled returns the metadata of an object in the namespace of csv with its labels.
 func labelled(csv *operatorsv1alpha1.ClusterServiceVersion, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: owned(csv)}
 }
 
-// TestLiftsWhatIsDeclared lets those who may make roles in the operator's namespace try to
-// have theirs in all.
+// TestLiftsWhatIsDeclared has users who may create roles in the operator's namespace and try to get
+// them in all.
 func TestLiftsWhatIsDeclared(t *testing.T) {
 	mallory := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory"}
 	role := func(name string, verbs ...string) func(*rbac) {
@@ -108,8 +108,8 @@ func TestLiftsWhatIsDeclared(t *testing.T) {
 	}
 }
 
-// TestLiftsNoCertificateRights declares rules of which a Role also lets the operator read its
-// certificate.
+// TestLiftsNoCertificateRights has a role with declared rules under the name of the role for the
+// certificate: it is not copied.
 func TestLiftsNoCertificateRights(t *testing.T) {
 	csv, r := boiling()
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = hooked().Spec.InstallStrategy.StrategySpec.DeploymentSpecs

@@ -18,27 +18,27 @@ const (
 	labelReason    = "reason"
 )
 
-// gauges are the metrics of this package. Their names are those that alerts
-// and dashboards in clusters already use.
+// gauges holds the metrics of this package. Alerts and dashboards in clusters already use their
+// names.
 type gauges struct {
 	count     prometheus.Gauge
 	upgrades  prometheus.Counter
 	succeeded *prometheus.GaugeVec
 	abnormal  *prometheus.GaugeVec
-	// shown holds what is shown of each ClusterServiceVersion, a series by its
-	// types.NamespacedName: a vector cannot be asked without reading all of it.
+	// shown holds the series of each ClusterServiceVersion by its types.NamespacedName: a vector
+	// cannot be queried without reading all of it.
 	shown *sync.Map
 }
 
-// series are the labels that change while a ClusterServiceVersion lives.
+// series holds the labels that change while a ClusterServiceVersion exists.
 type series struct {
 	version string
 	phase   operatorsv1alpha1.ClusterServiceVersionPhase
 	reason  operatorsv1alpha1.ConditionReason
 }
 
-// newGauges registers the metrics, or finds them where an earlier manager of
-// the same process registered them.
+// newGauges registers the metrics, or returns those that an earlier manager of the same process
+// registered.
 func newGauges(registry prometheus.Registerer) (gauges, error) {
 	//nolint:promlinter // The name is the one in use.
 	count, err := register(registry, prometheus.NewGauge(prometheus.GaugeOpts{
@@ -83,9 +83,9 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, e
 	return c, err
 }
 
-// record shows the phase of a ClusterServiceVersion and nothing of the phases
-// before it. The new series are there before the old ones go, so that no scrape
-// misses the object, and only those are touched that differ.
+// record sets the series of the current phase of a ClusterServiceVersion and removes those of
+// earlier phases. It sets the new series before it deletes the old ones, so that no scrape misses
+// the object. It changes only series that differ.
 func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
 	now := series{version: csv.Spec.Version.String(), phase: t.Phase, reason: t.Reason}
 	healthy := t.Phase == operatorsv1alpha1.CSVPhaseSucceeded && t.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete

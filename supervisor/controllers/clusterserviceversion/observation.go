@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// Observation is everything that the next phase of a ClusterServiceVersion
-// depends on, read at one time. Nothing in it is ever modified.
+// Observation is everything that the next phase of a ClusterServiceVersion depends on, read at one
+// time. It is never modified.
 type Observation struct {
 	// CSV is the object itself.
 	CSV *operatorsv1alpha1.ClusterServiceVersion
@@ -19,59 +19,57 @@ type Observation struct {
 	Now time.Time
 	// Groups are the OperatorGroups of its namespace.
 	Groups []operatorsv1.OperatorGroup
-	// Claims says whether its OperatorGroup may have the APIs that it provides.
+	// Claims states whether its OperatorGroup may claim the APIs that it provides.
 	Claims providedapis.Finding
-	// Requirements says whether what it needs is there.
+	// Requirements states whether its requirements are met.
 	Requirements Requirements
-	// Components says how its Deployments are.
+	// Components is the state of its Deployments.
 	Components Components
-	// Access compares the rights that it is installed with to those that were refused.
+	// Access compares its present rights with those that were refused.
 	Access Access
-	// Lift says how its roles for all namespaces are.
+	// Lift is the state of its cluster-scoped copies of RBAC.
 	Lift Lift
-	// Serving says how what it serves through the API server is: API services
-	// and webhooks.
+	// Serving is the state of its API services and webhooks.
 	Serving Serving
-	// Replacement says whom it replaces and by whom it is replaced.
+	// Replacement states which version it replaces and which one replaces it.
 	Replacement Replacement
 }
 
-// Requirements is the verdict over all requirements, with the evidence in the
-// form of the status field of the same name.
+// Requirements is the result for all requirements, with the details in the form of the status field
+// of the same name.
 type Requirements struct {
-	// Met is true when each requirement is.
+	// Met is true when each requirement is met.
 	Met bool
-	// Statuses has one entry a requirement, in a fixed order.
+	// Statuses has one entry for each requirement, in a fixed order.
 	Statuses []operatorsv1alpha1.RequirementStatus
-	// Lacking names the first that is not met and says why; empty when each is.
+	// Lacking names the first unmet requirement and the reason; empty when all are met.
 	Lacking string
-	// CRDConflict names another ClusterServiceVersion of the namespace that
-	// owns one of the same CRDs, the CRD, and what to do; empty when there is none.
+	// CRDConflict names another ClusterServiceVersion of the namespace that owns one of the same
+	// CRDs, the CRD, and the remedy; empty when there is none.
 	CRDConflict string
 }
 
 // Components is the state of the Deployments that a ClusterServiceVersion
 // declares.
 type Components struct {
-	// Invalid says why it cannot be derived how the Deployments ought to be.
-	// Those that there are go on as they are, and are judged by what they
-	// report alone. Empty when it can.
+	// Invalid states why the desired Deployments cannot be derived; empty when they can. Existing
+	// Deployments then stay as they are, and only their status counts.
 	Invalid string
-	// Present is true when there are Deployments of it.
+	// Present is true when Deployments of the version exist.
 	Present bool
-	// Foreign names a Deployment that is in the way because it belongs to
-	// somebody else; empty when there is none.
+	// Foreign names a Deployment of another owner that has the name of one of the version's; empty
+	// when there is none.
 	Foreign string
-	// Stale says which Deployment is missing or was applied from another spec;
-	// installing again changes something. Empty when all are as they should be.
+	// Stale names a Deployment that is missing or was applied from another spec, so that a new
+	// installation changes it. It is empty when all are up to date.
 	Stale string
-	// Waiting says which Deployment is not ready and why; empty when all are.
+	// Waiting names a Deployment that is not ready, and the reason; empty when all are ready.
 	Waiting string
-	// Exhausted says which Deployment has given up becoming ready; empty when
-	// none has.
+	// Exhausted names a Deployment whose rollout has exceeded its deadline; empty when there is
+	// none.
 	Exhausted string
-	// Corrected is true when the Deployments ought to be otherwise than when the API
-	// refused to install them, or the OperatorGroup no longer refuses the webhooks.
+	// Corrected is true when the desired Deployments differ from those that the API refused, or the
+	// OperatorGroup no longer refuses the webhooks.
 	Corrected bool
 }
 
@@ -80,84 +78,76 @@ func (c Components) Healthy() bool {
 	return c.Problem() == ""
 }
 
-// Problem returns the first thing that is wrong, the gravest first; empty when
-// nothing is.
+// Problem returns the first problem, the gravest first; empty when there is none.
 func (c Components) Problem() string {
 	return cmp.Or(c.Foreign, c.Exhausted, c.Stale, c.Waiting)
 }
 
-// Serving is the state of the certificates, Services, API services and webhook
-// configurations of a ClusterServiceVersion. A text is empty when there is
-// nothing to say.
+// Serving is the state of the certificates, Services, API services and webhook configurations of a
+// ClusterServiceVersion. A text is empty when it does not apply.
 type Serving struct {
-	// Unsupported names what is declared and cannot be provided.
+	// Unsupported names a declaration that cannot be provided.
 	Unsupported string
-	// Invalid says what is wrong with the webhooks as they are declared.
+	// Invalid states what is wrong with the declared webhooks.
 	Invalid string
-	// Refused says what the OperatorGroup does not allow the version to serve.
+	// Refused states what the OperatorGroup does not allow the version to serve.
 	Refused string
-	// Conflict names an API service that belongs to somebody else.
+	// Conflict names an API service of another owner.
 	Conflict string
-	// Broken says which certificate, Service or right behind an API service is
-	// not as it was applied. Installing again sets it right.
+	// Broken names a certificate, Service or right behind an API service that is not as it was
+	// applied. A new installation repairs it.
 	Broken string
-	// Missing names a webhook configuration that is gone. Installing again makes
-	// it anew.
+	// Missing names a webhook configuration that was deleted. A new installation recreates it.
 	Missing string
-	// Waiting says what does not serve yet.
+	// Waiting states what is not serving yet.
 	Waiting string
-	// Certified is true when there are certificates to be looked after, or provided by
-	// somebody else. No event tells of their changes.
+	// Certified is true when there are certificates to renew, or certificates of another provider.
+	// Their changes cause no event.
 	Certified bool
-	// Asking is true while something is waited for that only asking again tells of.
+	// Asking is true while the version waits for an answer that causes no event.
 	Asking bool
-	// Disrupted says what does not serve for a moment, while its pods move:
-	// nothing is wrong that would not come right by itself.
+	// Disrupted states what is unavailable for a moment, while its pods move. It needs no repair.
 	Disrupted string
-	// SwitchDue is true when the Deployments serve and the API server has yet to
-	// be told.
+	// SwitchDue is true when an object that leads the API server to the Deployments is missing or
+	// out of date.
 	SwitchDue bool
-	// Converts are the CustomResourceDefinitions whose objects are converted by the
-	// version's webhooks.
+	// Converts are the CustomResourceDefinitions whose objects the version's webhooks convert.
 	Converts []string
-	// Rest is how long the API server is left alone before it is told again, since it has
-	// been told many times in a row; zero when it need not be. Contested then names what
-	// somebody else changes back.
+	// Rest is the pause before the next Switch, after many in a row; zero for no pause. Contested
+	// then names an object that another client changes back.
 	Rest      time.Duration
 	Contested string
 	// CertsDue is true when a certificate has to be replaced.
 	CertsDue bool
-	// RenewDue is true when a certificate has to be replaced, or the pods that have it,
-	// that no other version has taken over from this one, which waits.
+	// RenewDue is true when a waiting version has to replace a certificate, or the pods that have
+	// it. Certificates that another version has taken over do not count.
 	RenewDue bool
-	// IssuedAt and RotateAt are when the certificates were made and when they
-	// are to be replaced; zero when there are none.
+	// IssuedAt and RotateAt are when the certificates were issued and when they have to be
+	// replaced; zero when there are none.
 	IssuedAt, RotateAt time.Time
 }
 
-// Problem returns the first thing that is wrong, the gravest first; empty when
-// nothing is.
+// Problem returns the first problem, the gravest first; empty when there is none.
 func (s Serving) Problem() string {
 	return cmp.Or(s.Conflict, s.Broken, s.Missing, s.Waiting)
 }
 
-// Lift is the state of the cluster roles and bindings that repeat namespaced
-// ones for all namespaces.
+// Lift is the state of the cluster-scoped copies of roles and bindings.
 type Lift struct {
-	// Stale is true when one is missing, out of date, or no longer wanted.
+	// Stale is true when a copy is missing, out of date, or no longer wanted.
 	Stale bool
-	// Foreign names one that is in the way because it belongs to somebody
-	// else; empty when there is none.
+	// Foreign names an object of another owner that has the name of a copy; empty when there is
+	// none.
 	Foreign string
 }
 
-// Access compares the account that the OperatorGroup names, and its rights, with those with
-// which the API refused to install a version.
+// Access compares the account of the OperatorGroup, and its rights, with those with which the API
+// refused to install a version.
 type Access struct {
-	// Changed is true when they are others now.
+	// Changed is true when they differ now.
 	Changed bool
-	// Settling is true when they changed shortly before the last refusal: the API server
-	// may not have known of the change.
+	// Settling is true when they changed shortly before the last refusal: the API server may have
+	// missed the change.
 	Settling bool
 }
 
@@ -165,7 +155,7 @@ type Access struct {
 type Neighbour struct {
 	// Name is its name, in the same namespace.
 	Name string
-	// Phase is its phase, and Reason that of the phase.
+	// Phase is its phase, and Reason the reason of the phase.
 	Phase  operatorsv1alpha1.ClusterServiceVersionPhase
 	Reason operatorsv1alpha1.ConditionReason
 	// Leaving is true when it is being deleted.
@@ -174,23 +164,21 @@ type Neighbour struct {
 
 // Replacement is the place of a ClusterServiceVersion on its chain.
 type Replacement struct {
-	// Predecessor is the one that it replaces; nil when that is not there.
+	// Predecessor is the version that it replaces; nil when that does not exist.
 	Predecessor *Neighbour
-	// Successor is the one that replaces it; nil when there is none.
+	// Successor is the version that replaces it; nil when there is none.
 	Successor *Neighbour
 	// Last is the end of the chain of successors; nil when there is none.
 	Last *Neighbour
-	// Vanished is the name that it says it replaces when nothing of that name
-	// is there; empty otherwise.
+	// Vanished is the name in spec.replaces when no version has that name; empty otherwise.
 	Vanished string
-	// Circle names the versions that replace each other all the way round,
-	// itself among them; empty when there is no such circle.
+	// Circle names the versions that replace each other in a cycle, including itself; empty without
+	// a cycle.
 	Circle []string
-	// Refused says why the predecessor must not be replaced; empty when it may.
+	// Refused states why the predecessor must not be replaced; empty when it may be.
 	Refused string
-	// Held says why it must not be replaced itself; empty when it may.
+	// Held states why the version itself must not be replaced; empty when it may be.
 	Held string
-	// Pinned says that a Subscription names the successor as the version that it is to
-	// have.
+	// Pinned reports that a Subscription is pinned to the successor.
 	Pinned bool
 }

@@ -20,12 +20,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// scope carries one reconcile: what Next sees, and what actions need besides.
+// scope holds the data of one reconcile: the observation for Next, and what actions need in
+// addition.
 type scope struct {
 	Observation
 
-	deployments []*appsv1.Deployment // as they ought to be
-	settings    settings             // that they were derived with
+	deployments []*appsv1.Deployment // as desired
+	settings    settings             // with which they were derived
 	lift        lifted               // as desired
 	rbac        rbac                 // as read
 	served      *served              // nil when it serves nothing
@@ -65,7 +66,7 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	return s, r.observeSwitch(ctx, s)
 }
 
-// observeGroups reads the OperatorGroups of the namespace, and what those claim that reach the same
+// observeGroups reads the OperatorGroups of the namespace, and the claims of groups for the same
 // namespaces.
 func (r *reconciler) observeGroups(ctx context.Context, s *scope) error {
 	var own operatorsv1.OperatorGroupList
@@ -84,7 +85,7 @@ func (r *reconciler) observeGroups(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readOnly spares copies of what observe only looks at.
+// readOnly saves copies of objects that observe does not change.
 const readOnly = client.UnsafeDisableDeepCopy
 
 func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others csvs) error {
@@ -121,8 +122,8 @@ func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others csvs) er
 	return lookup
 }
 
-// ownerLives reports whether what an object's labels name as its owner is
-// there. An object that names nobody belongs to somebody we do not know.
+// ownerLives reports whether the owner in an object's labels exists. It returns true for an object
+// without such labels, whose owner is unknown.
 func (r *reconciler) ownerLives(ctx context.Context, labels map[string]string) (bool, error) {
 	owner, ok := labelledOwner(labels)
 	if !ok {
@@ -139,8 +140,7 @@ func (r *reconciler) ownerLives(ctx context.Context, labels map[string]string) (
 	return true, nil
 }
 
-// crdsByName and accountsByName hold what a ClusterServiceVersion names and the
-// cluster has.
+// crdsByName and accountsByName hold the existing objects that a ClusterServiceVersion names.
 type (
 	crdsByName     map[string]*apiextensionsv1.CustomResourceDefinition
 	accountsByName map[string]*metav1.PartialObjectMetadata
@@ -184,8 +184,8 @@ func accountMetadata() *metav1.PartialObjectMetadata {
 	return account
 }
 
-// observeComponents reads the Deployments. When it cannot be said how they ought
-// to be, the declared ones serve to find those that there are.
+// observeComponents reads the Deployments. When the desired ones cannot be derived, it reads those
+// of the declared names.
 func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csvs) error {
 	config, invalid, err := r.readSettings(ctx, s.CSV)
 	if err != nil {
@@ -200,8 +200,8 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csv
 	return r.observeRefusal(ctx, s)
 }
 
-// deriveDeployments derives how the Deployments ought to be, and reads those that there
-// are. One that was made in another way, and is as it ought to be, ought to stay so.
+// deriveDeployments derives the desired Deployments and returns the existing ones by name. An
+// equivalent Deployment of another lifecycle manager stays in its form.
 func (r *reconciler) deriveDeployments(ctx context.Context, s *scope) (live map[string]*appsv1.Deployment, err error) {
 	if s.deployments, err = s.derive(s.settings); err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (r *reconciler) deriveDeployments(ctx context.Context, s *scope) (live map[
 	return live, nil
 }
 
-// observePin looks for a Subscription that is pinned to the successor of a version.
+// observePin reads whether a Subscription is pinned to the successor of a version.
 func (r *reconciler) observePin(ctx context.Context, s *scope) error {
 	if s.Replacement.Successor == nil {
 		return nil
@@ -242,8 +242,7 @@ func (r *reconciler) observePin(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readSettings returns what a Subscription changes about the Deployments, or why
-// that cannot be said.
+// readSettings returns the settings of a Subscription for the Deployments, or why they are invalid.
 func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (s settings, invalid string, err error) {
 	var subs operatorsv1alpha1.SubscriptionList
 	if err := r.client.List(ctx, &subs, client.InNamespace(csv.Namespace), readOnly); err != nil {
@@ -266,7 +265,7 @@ func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.Cl
 	return s, "", err
 }
 
-// hasBegun reports whether the Deployments of a version may have been written after the cache read
+// hasBegun reports whether Deployments of a version may have been written after the cache read
 // them. Before its installation begins, the version writes none.
 func hasBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	switch csv.Status.Phase {
@@ -277,10 +276,10 @@ func hasBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	}
 }
 
-// readDeployment returns the live counterpart of a Deployment, nil when there
-// is none. Where the version has begun to install, what the cache does not know, or knows with
-// another hash, is read at the API: right after an installation the cache still shows the
-// time before it, and believing it would install once more.
+// readDeployment returns the existing Deployment for a desired one, nil when there is none. Where
+// the version has begun to install, it reads the API if the cache has no Deployment, or one with
+// another hash. Right after an installation, the cache still has the former state, which would
+// cause another installation.
 func (r *reconciler) readDeployment(ctx context.Context, want *appsv1.Deployment, begun bool) (*appsv1.Deployment, error) {
 	have := &appsv1.Deployment{}
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have) // is whole: see package informer

@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestLeavesWhatOthersProvide reads Secrets that somebody else looks after, finished or not
-// and with our labels or without, and renews.
+// TestLeavesWhatOthersProvide reads Secrets of another provider, complete or not and with our
+// labels or without, and renews.
 func TestLeavesWhatOthersProvide(t *testing.T) {
 	good := hookedScope(t)
 	server, cert := good.served.servers[0], good.served.certs["kettle"]
@@ -76,8 +76,8 @@ func TestLeavesWhatOthersProvide(t *testing.T) {
 	}
 }
 
-// TestLeavesASecretThatOthersTakeOn does not write over a Secret that somebody has taken on
-// since it was read.
+// TestLeavesASecretThatOthersTakeOn does not overwrite a Secret that another provider has taken
+// over since it was read.
 func TestLeavesASecretThatOthersTakeOn(t *testing.T) {
 	s := hookedScope(t)
 	theirs := webhook.Secret(s.CSV, s.served.servers[0], s.served.certs["kettle"])
@@ -90,8 +90,8 @@ func TestLeavesASecretThatOthersTakeOn(t *testing.T) {
 	}
 }
 
-// TestDeletedCertificateIsReplaced deletes a Secret between two steps of one pass, after the
-// pass has read or written it.
+// TestDeletedCertificateIsReplaced deletes a Secret between two steps of one pass, after the pass
+// has read or written it.
 func TestDeletedCertificateIsReplaced(t *testing.T) {
 	for name, step := range map[string]func(*reconciler, *scope) error{
 		"Read":    func(r *reconciler, s *scope) error { return r.readCertificates(t.Context(), s) },
@@ -115,8 +115,8 @@ func TestDeletedCertificateIsReplaced(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAtCertificates comes back to certificates, of which no event tells, in
-// whatever phase and whosever they are: a Secret may go, and one of others come in its place.
+// TestLooksAgainAtCertificates checks that certificates are read again in every phase, for every
+// owner. They cause no events, and a Secret may be deleted or replaced by one of another provider.
 func TestLooksAgainAtCertificates(t *testing.T) {
 	ours := hookedScope(t)
 	secret := webhook.Secret(ours.CSV, ours.served.servers[0], ours.served.certs["kettle"])

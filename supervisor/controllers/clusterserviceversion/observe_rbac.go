@@ -18,12 +18,12 @@ const (
 	// indexNamespace finds ClusterRoles and ClusterRoleBindings by the namespaces whose versions they
 	// concern.
 	indexNamespace = "clusterserviceversion/namespace"
-	// everyNamespace is the key of what concerns all namespaces. No namespace has that name.
+	// everyNamespace is the key of objects that concern all namespaces. No namespace has that name.
 	everyNamespace = "*"
 )
 
-// namespaceKeys returns the namespaces whose versions a ClusterRole or a ClusterRoleBinding concerns:
-// that of its owner, and those whose accounts it binds.
+// namespaceKeys returns the namespaces whose versions a ClusterRole or a ClusterRoleBinding
+// concerns: the namespace of its owner, and those whose accounts it binds.
 func namespaceKeys(o client.Object) []string {
 	var keys []string
 	if owner := o.GetLabels()[api.LabelOwnerNamespace]; owner != "" {
@@ -42,14 +42,14 @@ func namespaceKeys(o client.Object) []string {
 	return slices.Compact(keys)
 }
 
-// rbacReader reads the authorization that concerns the versions of a namespace.
+// rbacReader reads the RBAC that concerns the versions of a namespace.
 type rbacReader struct {
 	cached client.Reader
 	live   client.Reader
 }
 
-// read returns the Roles and RoleBindings of a namespace. Of those of the cluster it returns what binds
-// accounts of the namespace, what its versions own, and what has the name of such an object of the
+// read returns the Roles and RoleBindings of a namespace, and some cluster-scoped objects. These
+// bind accounts of the namespace, belong to its versions, or have the name of such an object of the
 // namespace.
 func (r rbacReader) read(ctx context.Context, namespace string) (rbac, error) {
 	var (
@@ -62,8 +62,8 @@ func (r rbacReader) read(ctx context.Context, namespace string) (rbac, error) {
 	if err := r.cached.List(ctx, &bindings, client.InNamespace(namespace), readOnly); err != nil {
 		return rbac{}, fmt.Errorf("listing RoleBindings in namespace %s: %w", namespace, err)
 	}
-	// Roles and bindings of a version are needed whole, and others may give its accounts
-	// the rights that it asks for.
+	// Roles and bindings of a version are needed whole. Others may grant its accounts the rights
+	// that it requires.
 	if err := informer.Complete(ctx, r.live, roles.Items, func(o *rbacv1.Role) bool { return o.Labels[api.LabelOwner] != "" }); err != nil {
 		return rbac{}, err //nolint:wrapcheck // names the object
 	}
@@ -127,7 +127,7 @@ func (r rbacReader) clusterRoles(ctx context.Context, namespace string, have rba
 	return byName(found), err
 }
 
-// add adds the objects with some names that exist.
+// add adds the existing objects with some names to found.
 func add[T any, P interface {
 	*T
 	client.Object

@@ -13,8 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestReadRBAC reads what concerns the versions of one namespace, and nothing that concerns those of
-// others only.
+// TestReadRBAC reads the objects that concern the versions of one namespace, and no others.
 func TestReadRBAC(t *testing.T) {
 	role := func(name string, labels map[string]string) *rbacv1.ClusterRole {
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}

@@ -20,28 +20,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// disruptionTime is how long an API service may be away before something is wrong.
+// disruptionTime is how long an API service may be unavailable without a failure.
 const disruptionTime = time.Minute
 
-// served is what is known of what a version serves through the API server.
+// served is the state of what a version serves through the API server.
 type served struct {
 	servers []webhook.Server
-	certs   map[string]*webhook.Certificate // by Deployment; what there is
+	certs   map[string]*webhook.Certificate // by Deployment; the existing ones
 	kin     webhook.Kin
 	reach   webhook.Reach   // of webhooks
-	foreign string          // what stands in the way and is no API service
-	answers map[string]bool // whose conversion webhooks answered, by Deployment
-	lookup  error           // of an owner
-	differs string          // from what it ought to be
-	lingers bool            // pods can go on for a while when they are to end
+	foreign string          // an object of another owner that is no API service
+	answers map[string]bool // by Deployment, whether its conversion webhooks answered
+	lookup  error           // the error of looking up an owner
+	differs string          // an object that differs from the desired one
+	lingers bool            // pods can keep running for a while when they are to end
 
-	// withheld says, by Deployment, what is wrong with a certificate that somebody else
-	// provides and that cannot be read. Nothing is made in its place.
+	// withheld states, by Deployment, why a certificate of another provider cannot be read. The
+	// supervisor creates none in its place.
 	withheld map[string]string
-	// own says, by Deployment, whose certificates no other version has taken over.
+	// own holds the Deployments whose certificates no other version has taken over.
 	own map[string]bool
-	// stored are the names of the Secrets that this pass has read a certificate from or
-	// written one to. A user who deletes such a Secret asks for a new certificate.
+	// stored are the names of the Secrets from which this pass has read a certificate, or to which
+	// it has written one. A user who deletes such a Secret requests a new certificate.
 	stored map[string]bool
 }
 
@@ -49,8 +49,8 @@ func newServed(servers []webhook.Server, reach webhook.Reach) *served {
 	return &served{servers: servers, reach: reach, answers: map[string]bool{}, withheld: map[string]string{}, own: map[string]bool{}, stored: map[string]bool{}}
 }
 
-// observeServing reads everything about what the version serves through the API
-// server. It comes before the Deployments are derived, which mount certificates.
+// observeServing reads the state of what the version serves through the API server. It runs before
+// the Deployments are derived, which mount certificates.
 func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) error {
 	servers, err := webhook.Servers(s.CSV)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	return s.served.lookup
 }
 
-// judgeFronts notes what the objects that make the version reachable mean for it.
+// judgeFronts adds the state of the objects that lead to the version to the observation.
 func (s *scope) judgeFronts(found []front) {
 	for _, f := range found {
 		if f.stale && f.foreign == "" {
@@ -105,7 +105,7 @@ func (s *scope) judgeFronts(found []front) {
 	}
 }
 
-// invalidServing is what is told of descriptions that are wrong.
+// invalidServing returns the state for invalid descriptions.
 func invalidServing(err error) Serving {
 	var invalid *webhook.InvalidError
 	if errors.As(err, &invalid) && invalid.Reason == operatorsv1alpha1.CSVReasonInvalidWebhookDescription {
@@ -131,8 +131,8 @@ func (r *reconciler) kinOf(ctx context.Context, s *scope, others csvs) webhook.K
 	return k
 }
 
-// readCertificates reads the Secrets at the API: a cache of Secrets would have the
-// secrets of everybody.
+// readCertificates reads the Secrets from the API: a cache of Secrets would hold the Secrets of all
+// users.
 func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 	s.served.certs = map[string]*webhook.Certificate{}
 	s.Serving.Certified = true
@@ -140,14 +140,14 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 		secret := &corev1.Secret{}
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: s.CSV.Namespace, Name: server.SecretName()}, secret)
 		if apierrors.IsNotFound(err) {
-			continue // told with the other objects
+			continue // reported with the other objects
 		}
 		if err != nil {
 			return fmt.Errorf("getting Secret %s/%s: %w", s.CSV.Namespace, server.SecretName(), err)
 		}
 		owner := s.served.kin.Foreign(secret)
 		cert, err := webhook.FromSecret(secret)
-		// A certificate that others provide is in a Secret of theirs.
+		// A certificate of another provider is in a Secret of that provider.
 		if webhook.IsProvided(secret) {
 			if err != nil {
 				s.withhold(server, err)
@@ -171,15 +171,15 @@ func (r *reconciler) readCertificates(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// withhold notes that a certificate which somebody else provides cannot be read. They may
-// not be done yet; it is theirs all the same.
+// withhold records that a certificate of another provider cannot be read. The provider may not have
+// completed it yet.
 func (s *scope) withhold(server webhook.Server, err error) {
 	why := fmt.Sprintf("%v; it is provided by others (annotation %s), who have to complete it", err, api.AnnotationCertificate)
 	s.served.withheld[server.Deployment] = why
 	first(&s.Serving.Waiting, why)
 }
 
-// withheld says why it is not known what to mount; empty when it is.
+// withheld returns why the certificates to mount are unknown; empty when they are known.
 func (s *scope) withheld() string {
 	if s.served == nil {
 		return ""
@@ -210,19 +210,19 @@ func judgeCertificate(v *Serving, o Observation, server webhook.Server, cert *we
 	}
 }
 
-// front is an object that makes the version reachable, as it was found.
+// front is the state of an object that leads to the version.
 type front struct {
 	kind, name string
-	foreign    string // whose it is that must not be taken over, and what to do
+	foreign    string // the owner from which it must not be taken over, and the remedy
 	missing    bool
 	stale      bool
-	widened    bool   // a webhook configuration that is to be written for more than a new certificate
+	widened    bool   // a webhook configuration that needs a change beyond a new certificate
 	away       string // why an API service does not answer
 	since      time.Time
 }
 
-// readServing looks at each object that the version needs besides Deployments, and at
-// those that it needs no more.
+// readServing reads each object that the version needs besides Deployments, and one of those that
+// it no longer needs.
 func (r *reconciler) readServing(ctx context.Context, s *scope) ([]front, error) {
 	objects, err := s.desired()
 	if err != nil {
@@ -259,9 +259,9 @@ func (r *reconciler) readServing(ctx context.Context, s *scope) ([]front, error)
 	return found, nil
 }
 
-// readTaken looks for API services of others under the names that a server needs. Without
-// a certificate they are not among what is wanted, and nothing should be made for a version
-// that cannot have them.
+// readTaken returns API services of other owners under the names that a server needs. Without a
+// certificate, they are not among the desired objects. Nothing should be created for a version that
+// cannot have them.
 func (r *reconciler) readTaken(ctx context.Context, s *scope, server webhook.Server) ([]front, error) {
 	var taken []front
 	for i := range server.APIs {
@@ -309,8 +309,8 @@ func (r *reconciler) readOne(ctx context.Context, s *scope, obj client.Object) (
 	return f, nil
 }
 
-// adopt gives the webhook configurations among the objects the names of those that are
-// there for them, and returns those that are one too many, or declared no more.
+// adopt sets the names of existing webhook configurations in the desired ones. It returns the
+// configurations that are duplicates or no longer declared.
 func (r *reconciler) adopt(ctx context.Context, from client.Reader, s *scope, objects webhook.Objects) ([]*unstructured.Unstructured, error) {
 	var validating, mutating, surplus []*unstructured.Unstructured
 	for gvk, into := range map[schema.GroupVersionKind]*[]*unstructured.Unstructured{validatingKind(): &validating, mutatingKind(): &mutating} {
@@ -347,16 +347,16 @@ func adoptKind(s *scope, wants []client.Object, live []*unstructured.Unstructure
 	return surplus
 }
 
-// complete says whether each server has a certificate: without, not all that is
-// declared is among what is wanted.
+// complete reports whether each server has a certificate. Otherwise some declared objects are not
+// among the desired ones.
 func (s *served) complete() bool { return len(s.certs) == len(s.servers) }
 
-// foundations are the objects that are there before the pods, certificates left out.
+// foundations returns the objects that must exist before the pods, without certificates.
 func foundations(o webhook.Objects) []client.Object {
 	return slices.Concat(asObjects(o.Services), asObjects(o.Roles), asObjects(o.RoleBindings), asObjects(o.ClusterRoleBindings))
 }
 
-// callers are the objects that make the API server call.
+// callers returns the objects that make the API server call the version.
 func callers(o webhook.Objects) []client.Object {
 	return slices.Concat(asObjects(o.Validating), asObjects(o.Mutating), asObjects(o.APIServices))
 }
@@ -369,8 +369,7 @@ func asObjects[T client.Object](list []T) []client.Object {
 	return out
 }
 
-// judgeFront adds to the verdict what an object means for it. What differs is set
-// right without a change of phase.
+// judgeFront adds the state of an object to v. A difference is repaired without a change of phase.
 func judgeFront(v *Serving, o Observation, f front) {
 	installed := o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded || o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
 	if f.foreign != "" {
@@ -390,7 +389,7 @@ func judgeFront(v *Serving, o Observation, f front) {
 	}
 }
 
-// judgeMissing tells what was installed and is gone from what has yet to come.
+// judgeMissing separates objects that were installed and deleted from those that do not exist yet.
 func judgeMissing(v *Serving, f front, installed bool) {
 	gone := fmt.Sprintf("missing %s with name=%s", f.kind, f.name)
 	switch f.kind {
@@ -411,8 +410,7 @@ func judgeMissing(v *Serving, f front, installed bool) {
 	}
 }
 
-// observeSwitch completes what is known of serving with what depends on the state
-// of the Deployments.
+// observeSwitch completes the state of serving with the parts that depend on the Deployments.
 func (r *reconciler) observeSwitch(ctx context.Context, s *scope) error {
 	if s.served == nil {
 		return nil
@@ -433,8 +431,8 @@ func (r *reconciler) observeSwitch(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// mount gives a Deployment the certificates that it serves with, and, where it converts
-// objects, the time to part with its callers.
+// mount adds to a Deployment the certificates that it serves with. Where it converts objects, it
+// also adds the time to drain connections.
 func (s *scope) mount(d *appsv1.Deployment) {
 	s.mountCertificates(d)
 	if s.served == nil || !s.served.lingers {
@@ -447,7 +445,7 @@ func (s *scope) mount(d *appsv1.Deployment) {
 	}
 }
 
-// mountCertificates gives a Deployment the certificates that it serves with.
+// mountCertificates adds to a Deployment the certificates that it serves with.
 func (s *scope) mountCertificates(d *appsv1.Deployment) {
 	if s.served == nil {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestJudgeFront gives, for an object as it was found while a version is installed and
-// after it was, what is told.
+// TestJudgeFront checks the state for an object that was found before a version is installed, and
+// after.
 func TestJudgeFront(t *testing.T) {
 	const validating, service = "ValidatingWebhookConfiguration", "APIService"
 	cases := map[string]struct {
@@ -88,7 +88,7 @@ func TestJudgeFront(t *testing.T) {
 	}
 }
 
-// hooked is the kettle with a webhook of each type.
+// hooked returns the kettle with a webhook of each type.
 func hooked() *operatorsv1alpha1.ClusterServiceVersion {
 	csv := kettle()
 	csv.Spec.InstallModes = []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
@@ -104,7 +104,7 @@ func hooked() *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// hookedScope is what is known of it when all certificates are there.
+// hookedScope returns its scope with all certificates.
 func hookedScope(t *testing.T) *scope {
 	t.Helper()
 	csv := hooked()
@@ -176,7 +176,7 @@ func TestInvalidServing(t *testing.T) {
 	}
 }
 
-// TestSurplus gives the configurations that are one too many.
+// TestSurplus checks which configurations are duplicates.
 func TestSurplus(t *testing.T) {
 	live := func(name, hook, owner string) *unstructured.Unstructured {
 		u := ofKind(validatingKind())
@@ -219,8 +219,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// TestMountChangesTheHash rolls pods out when they get a certificate and when its
-// authority changes, and only those of the Deployment that serves.
+// TestMountChangesTheHash checks that pods are rolled out when they get a certificate and when its
+// authority changes, and only those of the serving Deployment.
 func TestMountChangesTheHash(t *testing.T) {
 	s := hookedScope(t)
 	other := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]

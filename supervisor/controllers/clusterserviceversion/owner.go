@@ -19,13 +19,13 @@ func ownerLabels(csv *operatorsv1alpha1.ClusterServiceVersion) client.MatchingLa
 	}
 }
 
-// owned returns the labels of an object made for csv.
+// owned returns the labels of an object that is created for csv.
 func owned(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 	return plan.OwnerLabels(csv.Name, csv.Namespace)
 }
 
-// labelledOwner returns the ClusterServiceVersion that an object's labels name;
-// ok is false when they name none.
+// labelledOwner returns the ClusterServiceVersion that an object's labels name; ok is false when
+// they name none.
 func labelledOwner(labels map[string]string) (owner types.NamespacedName, ok bool) {
 	if labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind {
 		return types.NamespacedName{}, false
@@ -34,8 +34,7 @@ func labelledOwner(labels map[string]string) (owner types.NamespacedName, ok boo
 	return owner, owner.Name != "" && owner.Namespace != ""
 }
 
-// ownerReference refers to csv without blocking its deletion: garbage follows
-// its owner, it does not hold it up.
+// ownerReference returns a reference to csv that does not block its deletion.
 func ownerReference(csv *operatorsv1alpha1.ClusterServiceVersion) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion:         operatorsv1alpha1.ClusterServiceVersionAPIVersion,

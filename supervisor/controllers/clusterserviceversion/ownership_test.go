@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// ownershipScheme knows versions and roles.
+// ownershipScheme has versions and roles.
 func ownershipScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -33,13 +33,13 @@ func ownershipScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// writes are the conditions of deletions and the bodies of patches that a client was asked for.
+// writes holds the preconditions of deletions and the bodies of patches that a client received.
 type writes struct {
 	deletions []client.DeleteOptions
 	patches   []string
 }
 
-// recording returns a client of some objects that records its writes and does none of them.
+// recording returns a client of some objects that records its writes and performs none of them.
 func recording(t *testing.T, objects ...client.Object) (client.WithWatch, *writes) {
 	t.Helper()
 	w := &writes{}
@@ -59,8 +59,9 @@ func recording(t *testing.T, objects ...client.Object) (client.WithWatch, *write
 	}), w
 }
 
-// TestDeletesTheCustomResourceThatWasListed names the UID, so that another object of the name
-// stays, and no version, since its operator writes to it all the time.
+// TestDeletesTheCustomResourceThatWasListed checks that a deletion names the UID, so that another
+// object of the name stays. It names no resource version, since the operator writes to the object
+// often.
 func TestDeletesTheCustomResourceThatWasListed(t *testing.T) {
 	c, got := recording(t)
 	cup := mug("a", 0)
@@ -80,8 +81,8 @@ func TestDeletesTheCustomResourceThatWasListed(t *testing.T) {
 	}
 }
 
-// TestWritesOnlyOverWhatWasRead patches with the version that was read, as a merge patch
-// replaces whole lists and labels decide who owns an object.
+// TestWritesOnlyOverWhatWasRead checks that a patch names the version that was read. A merge patch
+// replaces whole lists, and labels decide who owns an object.
 func TestWritesOnlyOverWhatWasRead(t *testing.T) {
 	csv := kettle()
 	csv.ResourceVersion = "7"
@@ -106,7 +107,7 @@ func TestWritesOnlyOverWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestConfirmsBeforeInstalling compares a version with what the API server has of it.
+// TestConfirmsBeforeInstalling compares a version with the one in the API server.
 func TestConfirmsBeforeInstalling(t *testing.T) {
 	at := kettle()
 	at.Generation, at.Status.Phase = 3, operatorsv1alpha1.CSVPhaseInstallReady
@@ -164,7 +165,7 @@ func TestLeavesObjectsOfOthersAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestObjectsLeftBehind gives, of the objects that labels select, those that a clean-up deletes.
+// TestObjectsLeftBehind checks which labelled objects a clean-up deletes.
 func TestObjectsLeftBehind(t *testing.T) {
 	csv := kettle()
 	object := func(namespace, name string) *metav1.PartialObjectMetadata {
@@ -189,8 +190,8 @@ func TestObjectsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestOnlyLiftedRolesAreSurplus leaves cluster-scoped roles that a plan made for the version,
-// and those of others, as they are.
+// TestOnlyLiftedRolesAreSurplus checks that cluster-scoped roles that a plan created for the
+// version, and those of others, stay.
 func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 	csv := kettle()
 	other := owned(csv)
@@ -209,8 +210,8 @@ func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 	}
 }
 
-// TestFollowsOnlyItsOwnLift has a ClusterRole and a ClusterRoleBinding of other owners under
-// the names of a Role and a RoleBinding that were edited: what they hold is not lifted.
+// TestFollowsOnlyItsOwnLift has a ClusterRole and a ClusterRoleBinding of other owners under the
+// names of an edited Role and RoleBinding. Their content is not copied.
 func TestFollowsOnlyItsOwnLift(t *testing.T) {
 	for name, labels := range map[string]func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string{
 		"unowned":   func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string { return nil },
@@ -234,8 +235,8 @@ func TestFollowsOnlyItsOwnLift(t *testing.T) {
 	}
 }
 
-// TestLiftsOnlyWhatBearsItsLabels leaves roles and bindings in the namespace of the version
-// that hold what it declares but are not its own.
+// TestLiftsOnlyWhatBearsItsLabels has roles and bindings that hold what the version declares but
+// lack its labels.
 func TestLiftsOnlyWhatBearsItsLabels(t *testing.T) {
 	csv, r := boiling()
 	r.Roles[0].Labels = nil

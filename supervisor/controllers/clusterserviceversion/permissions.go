@@ -15,8 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
-// rbac is the authorization of a namespace: its roles and bindings, and those
-// of the cluster.
+// rbac holds the roles and bindings of a namespace, and those of the cluster.
 type rbac struct {
 	Roles               []rbacv1.Role
 	RoleBindings        []rbacv1.RoleBinding
@@ -60,13 +59,12 @@ func (r rbac) rules(ref rbacv1.RoleRef) []rbacv1.PolicyRule {
 	return nil
 }
 
-// needs are the rules that a ClusterServiceVersion asks for one of its service
-// accounts.
+// needs are the rules that a ClusterServiceVersion requires for one of its service accounts.
 type needs struct {
 	local, global []rbacv1.PolicyRule
 }
 
-// accountNeeds collects what is asked for by service account.
+// accountNeeds returns the required rules by service account.
 func accountNeeds(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]*needs {
 	out := map[string]*needs{}
 	of := func(account string) *needs {
@@ -123,9 +121,8 @@ func accountStatus(csv *operatorsv1alpha1.ClusterServiceVersion, name string, as
 	return s
 }
 
-// otherOwner names a ClusterServiceVersion that owns a service account while
-// csv does not; empty when there is none. Its deletion would take the account
-// away from csv.
+// otherOwner returns the name of a ClusterServiceVersion that owns a service account that csv does
+// not own; empty when there is none. The deletion of that version would delete the account.
 func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Object, others csvs) string {
 	owner := ""
 	for _, ref := range account.GetOwnerReferences() {
@@ -142,7 +139,7 @@ func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Obj
 	return owner
 }
 
-// unsatisfied returns what is told of the rules that are not granted.
+// unsatisfied returns the messages of the rules that are not granted.
 func unsatisfied(rules []operatorsv1alpha1.DependentStatus) []string {
 	var out []string
 	for _, s := range rules {
@@ -169,8 +166,8 @@ func ruleStatuses(prefix string, asked, granted []rbacv1.PolicyRule) []operators
 	return out
 }
 
-// covered looks for the very rule first, which is the usual case by far and
-// spares the comparison of every verb with every resource.
+// covered reports whether a rule is granted. It first looks for an equal rule, which is the usual
+// case and avoids the comparison of every verb with every resource.
 func covered(rule rbacv1.PolicyRule, granted []rbacv1.PolicyRule) bool {
 	if slices.ContainsFunc(granted, func(g rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(g, rule) }) {
 		return true

@@ -7,37 +7,33 @@ import (
 )
 
 const (
-	// installTimeout is how long Deployments may take to become ready, and how
-	// long an unready one is left alone before the installation is repeated.
+	// installTimeout is how long Deployments may take to become ready, and the pause before an
+	// installation with an unready one is repeated.
 	installTimeout = 5 * time.Minute
-	// disruptionDelay is the pause before another look at what does not serve for
-	// a moment.
+	// disruptionDelay is the pause before the next check of what is unavailable for a moment.
 	disruptionDelay = 10 * time.Second
-	// askingDelay is the pause before a webhook is asked again that has not answered.
+	// askingDelay is the pause before another call of a webhook that has not answered.
 	askingDelay = 2 * time.Second
-	// certificatesDelay is the time between looks at certificates: they are in Secrets,
-	// which are not watched, since that would be all Secrets there are. Pods that miss one
-	// are heard of sooner, by their Deployment.
+	// certificatesDelay is the time between checks of certificates. They are in Secrets, and a
+	// watch would read all Secrets. A pod that lacks one causes an event of its Deployment sooner.
 	certificatesDelay = time.Minute
-	// reinstallDelay is the pause before an installation that the API refused
-	// is tried again: what refused it may have been changed meanwhile.
+	// reinstallDelay is the pause before another try of an installation that the API refused. The
+	// cause may have changed since.
 	reinstallDelay = time.Minute
-	// accessSettling is for how long after a change of rights a refusal is tried again soon:
-	// API servers learn of the change a moment later.
+	// accessSettling is how long after a change of rights a refusal is retried soon. API servers
+	// apply the change a moment later.
 	accessSettling = 10 * time.Second
-	// repeatDelay is the pause before an installation is repeated because its
-	// Deployments did not stay as they were applied. Whoever changes them, it
-	// must not become a race.
+	// repeatDelay is the pause before an installation is repeated because its Deployments were
+	// changed. It prevents a race with another client.
 	repeatDelay = 2 * time.Second
-	// requirementsDelay is how long requirements may go unchecked while they
-	// are not met. Nearly all are watched; this is for those that cannot be,
-	// such as APIs known by discovery alone.
+	// requirementsDelay is the pause between checks of unmet requirements. It is for those that
+	// cannot be watched, such as APIs from discovery.
 	requirementsDelay = 30 * time.Second
-	// apisDelay is the pause between two looks at such APIs by a version that runs.
+	// apisDelay is the pause between checks of such APIs by a running version.
 	apisDelay = time.Minute
 )
 
-// Messages that clients and test suites have learnt to look for.
+// Messages on which clients and test suites depend.
 const (
 	messageUnknown        = "requirements not yet checked"
 	messageNotMet         = "one or more requirements couldn't be found"
@@ -64,55 +60,53 @@ const (
 	messageCertsStillDue  = "owned APIServices need cert refresh"
 )
 
-// Action is work that a Transition asks for.
+// Action is work that a Transition requires.
 type Action string
 
 const (
-	// Annotate writes the OperatorGroup annotations and the labels that name the
-	// APIs provided and required.
+	// Annotate writes the OperatorGroup annotations, and the labels of the provided and required
+	// APIs.
 	Annotate Action = "Annotate"
-	// Serve applies certificates and Services, which Deployments that serve the
-	// API server need to start.
+	// Serve applies certificates and Services. Deployments that serve the API server need them to
+	// start.
 	Serve Action = "Serve"
 	// Install applies roles for all namespaces and Deployments, and removes
 	// Deployments no longer declared.
 	Install Action = "Install"
-	// Switch tells the API server to use what the Deployments serve.
+	// Switch makes the API server use what the Deployments serve.
 	Switch Action = "Switch"
 	// Withdraw removes the Deployments of a version that must not run.
 	Withdraw Action = "Withdraw"
-	// Renew replaces the certificates of a version that waits, and its pods.
+	// Renew replaces the certificates of a waiting version, and its pods.
 	Renew Action = "Renew"
-	// LiftRoles brings the roles for all namespaces up to date.
+	// LiftRoles updates the roles for all namespaces.
 	LiftRoles Action = "LiftRoles"
 	// DeleteSelf deletes the ClusterServiceVersion.
 	DeleteSelf Action = "DeleteSelf"
 )
 
-// Transition is what to do next: the actions, done in the phase that the object
-// is in, then the phase to write. The phase may be the one it has.
+// Transition is the next step: the actions, performed in the current phase, and then the phase to
+// write. The phase may stay the same.
 type Transition struct {
 	// Phase, Reason and Message are the status to write.
 	Phase   operatorsv1alpha1.ClusterServiceVersionPhase
 	Reason  operatorsv1alpha1.ConditionReason
 	Message string
-	// Actions are to be done before the phase is written.
+	// Actions are performed before the phase is written.
 	Actions []Action
-	// After asks for another look after this time even if nothing happens;
-	// zero asks for none.
+	// After is the time until the next reconcile without an event; zero for none.
 	After time.Duration
 }
 
-// rule is one line of the table: in a phase, the first rule that applies says
-// what comes next.
+// rule is one line of the table. In a phase, the first rule that applies determines the transition.
 type rule struct {
 	name string
 	when func(Observation) bool
 	then func(Observation) Transition
 }
 
-// Next returns the transition that an observation calls for. It is total: each
-// phase ends with a rule that always applies.
+// Next returns the transition for an observation. It is total: each phase ends with a rule that
+// always applies.
 func Next(o Observation) Transition {
 	t := stay(o)
 	for _, r := range rules(o.CSV.Status.Phase) {
@@ -134,7 +128,7 @@ func Next(o Observation) Transition {
 	return t
 }
 
-// noLater makes sure of another look after d.
+// noLater sets After to at most d.
 func noLater(t Transition, d time.Duration) Transition {
 	if t.After == 0 || t.After > d {
 		t.After = d
@@ -142,9 +136,8 @@ func noLater(t Transition, d time.Duration) Transition {
 	return t
 }
 
-// rules is the table. Phases on the way out are past the gates: a
-// ClusterServiceVersion that another has taken over from is not brought back by
-// an OperatorGroup.
+// rules returns the table of a phase. The phases Replacing and Deleting skip the gates: an
+// OperatorGroup does not restore a version that another has replaced.
 func rules(phase operatorsv1alpha1.ClusterServiceVersionPhase) []rule {
 	switch phase {
 	case operatorsv1alpha1.CSVPhasePending:

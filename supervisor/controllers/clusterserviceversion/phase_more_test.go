@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// transitionCase is a line of the table of phases.
+// transitionCase is a row of the table of phases.
 type transitionCase struct {
 	reason string
 	o      Observation

@@ -27,9 +27,8 @@ func apiServiceTaken(o Observation) bool { return o.Serving.Conflict != "" }
 
 func badInstall(o Observation) bool { return o.Components.Invalid != "" }
 
-// unclaimed reports whether the OperatorGroup has still to claim the APIs
-// provided. Two operators that were installed at the same time would otherwise
-// not see each other.
+// unclaimed reports whether the OperatorGroup has still to claim the provided APIs. Otherwise two
+// operators that are installed at the same time would miss each other.
 func unclaimed(o Observation) bool { return o.Claims.Result == providedapis.Add }
 
 func healthy(o Observation) bool { return o.Components.Healthy() && o.Serving.Problem() == "" }
@@ -42,8 +41,8 @@ func disrupted(o Observation) bool { return o.Serving.Disrupted != "" }
 
 func certsDue(o Observation) bool { return o.Serving.CertsDue }
 
-// switchDue reports whether the API server is to be told of what serves: only
-// when the Deployments do, so that calls never go where nobody answers.
+// switchDue reports whether the API server has to be switched to what the Deployments serve. It
+// requires ready Deployments, so that calls always get an answer.
 func switchDue(o Observation) bool {
 	return o.Serving.SwitchDue && o.Serving.Rest == 0 && o.Components.Healthy()
 }
@@ -60,21 +59,21 @@ func hasPredecessor(o Observation) bool { return o.Replacement.Predecessor != ni
 
 func hasSuccessor(o Observation) bool { return o.Replacement.Successor != nil }
 
-// handsOver reports whether another version takes over, and the operator has
-// nothing against it. One that has goes on being looked after.
+// handsOver reports whether another version takes over and the operator allows it. Otherwise the
+// version stays reconciled.
 func handsOver(o Observation) bool { return hasSuccessor(o) && o.Replacement.Held == "" }
 
-// failForward reports whether failed versions may be replaced: whoever pins a package to
-// the next version says what he wants.
+// failForward reports whether failed versions may be replaced. A pin to the next version allows it
+// too.
 func failForward(o Observation) bool {
 	return o.Replacement.Pinned || len(o.Groups) == 1 && o.Groups[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
 }
 
 func failsForward(o Observation) bool { return failForward(o) && handsOver(o) }
 
-// outlived reports whether a version cannot run any more while the one that
-// replaces it can and waits for it: the two would wait for each other for ever.
-// It comes about when an upgrade takes away an API version that the older needs.
+// outlived reports whether a version can no longer run while its replacement can and waits for it.
+// The two would wait for each other for ever. This happens when an upgrade removes an API version
+// that the older one needs.
 func outlived(o Observation) bool {
 	return requirementsMissing(o) && handsOver(o) &&
 		o.Replacement.Successor.Phase == operatorsv1alpha1.CSVPhasePending &&
@@ -95,8 +94,7 @@ func predecessorInTheWay(o Observation) bool {
 		!predecessorIs(operatorsv1alpha1.CSVPhaseDeleting)(o)
 }
 
-// predecessorLeaving reports whether the predecessor is being deleted by somebody, and
-// not because it has handed over.
+// predecessorLeaving reports whether the predecessor is being deleted without having handed over.
 func predecessorLeaving(o Observation) bool {
 	return predecessorInTheWay(o) && o.Replacement.Predecessor.Leaving
 }
@@ -109,15 +107,13 @@ func inPhaseFor(d time.Duration) func(Observation) bool {
 	return func(o Observation) bool { return timeLeft(o, d) <= 0 }
 }
 
-// cameBack reports whether an installation is to be repeated, and was begun
-// only just now.
+// cameBack reports whether an installation has to be repeated that began only just now.
 func cameBack(o Observation) bool {
 	return o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonWaiting && timeLeft(o, repeatDelay) > 0
 }
 
-// timeLeft is what is left of d, counted from the last change of phase. A
-// status without that time has not been written by anybody careful; its time
-// is up.
+// timeLeft returns the rest of d since the last change of phase. It returns zero for a status
+// without that time.
 func timeLeft(o Observation, d time.Duration) time.Duration {
 	since := o.CSV.Status.LastTransitionTime
 	if since == nil {
@@ -126,14 +122,14 @@ func timeLeft(o Observation, d time.Duration) time.Duration {
 	return d - o.Now.Sub(since.Time)
 }
 
-// accessChanged reports whether a version that the API refused to install would be
-// installed with other rights now.
+// accessChanged reports whether a version that the API refused to install would now be installed
+// with other rights.
 func accessChanged(o Observation) bool { return refusedToInstall(o.CSV) && o.Access.Changed }
 
 func reinstallDue(o Observation) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
 
-// repairDue reports whether p holds and may be seen to. Not at once if it was
-// just that which the API refused.
+// repairDue reports whether p holds and a repair may begin. The repair waits if the API has just
+// refused it.
 func repairDue(p func(Observation) bool) func(Observation) bool {
 	return func(o Observation) bool {
 		refusedJustNow := o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && timeLeft(o, reinstallDelay) > 0
@@ -141,9 +137,8 @@ func repairDue(p func(Observation) bool) func(Observation) bool {
 	}
 }
 
-// reinstallWait is how long a failed installation rests before it is repeated.
-// Repeating one that would change something need not wait, unless it was just
-// that change which the API refused, and not another one.
+// reinstallWait returns the pause before a failed installation is repeated. There is no pause for
+// an installation that would change something, unless the API has just refused that change.
 func reinstallWait(o Observation) time.Duration {
 	switch {
 	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && o.Components.Corrected:
@@ -166,7 +161,7 @@ func do(actions ...Action) option {
 	return func(t *Transition, _ Observation) { t.Actions = actions }
 }
 
-// install asks for everything to be applied, what Deployments need to serve first.
+// install sets the actions that apply everything. What Deployments need to serve comes first.
 func install(t *Transition, o Observation) {
 	t.Actions = []Action{Install}
 	if o.CSV.HasCAResources() {
@@ -178,8 +173,8 @@ func after(d time.Duration) option {
 	return func(t *Transition, _ Observation) { t.After = d }
 }
 
-// untilNextLook asks for another look when a certificate is to be replaced, and for one
-// now and then where an API is required that is not watched.
+// untilNextLook sets the next reconcile to the replacement of a certificate. Where an API is
+// required that is not watched, it sets a regular one.
 func untilNextLook(t *Transition, o Observation) {
 	if !o.Serving.RotateAt.IsZero() {
 		t.After = max(o.Serving.RotateAt.Sub(o.Now), time.Second)
@@ -189,8 +184,7 @@ func untilNextLook(t *Transition, o Observation) {
 	}
 }
 
-// remaining asks for another look when d has passed since the last change of
-// phase.
+// remaining sets the next reconcile to d after the last change of phase.
 func remaining(d time.Duration) option {
 	return func(t *Transition, o Observation) { t.After = max(timeLeft(o, d), time.Second) }
 }
@@ -202,8 +196,8 @@ func with(t Transition, o Observation, opts ...option) Transition {
 	return t
 }
 
-// stay keeps the phase as it is. An error that the message told of is over: what
-// follows was found without one.
+// stay returns a transition that keeps the phase. It drops an error from the message, since the
+// observation succeeded.
 func stay(o Observation) Transition {
 	s := o.CSV.Status
 	return Transition{Phase: s.Phase, Reason: s.Reason, Message: withoutTrouble(s.Message)}
@@ -235,13 +229,14 @@ func problem(prefix string) func(Observation) string {
 
 func brokenMessage(o Observation) string { return o.Serving.Broken }
 
-// claimsMessage is what a gate says of APIs that the OperatorGroup cannot have, and of
-// what stays as it is though the version that has to do with it must not run.
+// claimsMessage returns the message about APIs that the OperatorGroup cannot claim. It also names
+// conversions that stay although their version must not run.
 func claimsMessage(says string) func(Observation) string {
 	return func(o Observation) string { return says + ": " + o.Claims.Explain() + keptConversions(o) }
 }
 
-// keptConversions says that a webhook which does not answer is left in place, and why.
+// keptConversions returns a message about conversion webhooks that stay configured without an
+// answer.
 func keptConversions(o Observation) string {
 	if len(o.Serving.Converts) == 0 {
 		return ""
@@ -250,7 +245,7 @@ func keptConversions(o Observation) string {
 		"without the conversion webhook that is gone with it they would be mixed up", strings.Join(o.Serving.Converts, ", "))
 }
 
-// lackingMessage is a sentence that clients know, and what is behind it.
+// lackingMessage returns a sentence that clients compare, with the cause.
 func lackingMessage(says string) func(Observation) string {
 	return func(o Observation) string {
 		if o.Requirements.Lacking == "" {

@@ -27,7 +27,7 @@ func allReasons() []operatorsv1alpha1.ConditionReason {
 	}
 }
 
-// troubles are all the ways in which an observation can be other than good.
+// troubles returns all ways in which an observation can differ from a good one.
 func troubles() []func(*Observation) {
 	return []func(*Observation){
 		lacking, conflict, foreign, changed, gaveUp, waiting, liftGone, liftTaken, noGroup, twoGroups, freshGroup, bareCSV,
@@ -41,7 +41,7 @@ func troubles() []func(*Observation) {
 	}
 }
 
-// follow writes a transition as the reconciler would.
+// follow applies a transition as the reconciler does.
 func follow(o *Observation, t Transition) {
 	o.CSV.Status = status(o.CSV.Status, t, *o)
 	for _, a := range t.Actions {
@@ -66,8 +66,8 @@ func follow(o *Observation, t Transition) {
 	o.Now = o.Now.Add(max(t.After, 0))
 }
 
-// From every phase, whatever was written before and whatever was wrong, an
-// operator whose troubles are over comes to Succeeded.
+// TestNoDeadEnd checks that an operator without remaining problems reaches Succeeded from every
+// phase, whatever its status and its earlier problems.
 func TestNoDeadEnd(t *testing.T) {
 	type standing struct {
 		phase  operatorsv1alpha1.ClusterServiceVersionPhase
@@ -80,7 +80,7 @@ func TestNoDeadEnd(t *testing.T) {
 				for j, two := range troubles()[i:] {
 					bad := good(phase, reason, one, two)
 					next := Next(bad)
-					// What comes of a transition when all is well depends on nothing else.
+					// The result of a transition without problems depends on nothing else.
 					from := standing{next.Phase, next.Reason}
 					if ends[from] {
 						continue
@@ -101,7 +101,8 @@ func TestNoDeadEnd(t *testing.T) {
 	}
 }
 
-// A replaced version always goes, and nothing but Deleting deletes.
+// TestReplacedGoes checks that a replaced version is always deleted, and only in the phase
+// Deleting.
 func TestReplacedGoes(t *testing.T) {
 	for _, reason := range allReasons() {
 		o := good(succeeded, reason, successor(succeeded))
@@ -117,8 +118,8 @@ func TestReplacedGoes(t *testing.T) {
 	}
 }
 
-// Each transition is complete, asks for work only in the phase that names it,
-// and is stable: what does not change is not written again and again.
+// TestTransitionsAreSound checks that each transition is complete, requires work only in the phase
+// of that work, and is stable: an unchanged state is not written again.
 func TestTransitionsAreSound(t *testing.T) {
 	workplace := map[Action][]operatorsv1alpha1.ClusterServiceVersionPhase{
 		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, LiftRoles: {succeeded}, DeleteSelf: {deleting}, Renew: {pending, replacing},

@@ -12,13 +12,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// progressDeadlineExceeded is the reason by which the Deployment controller
-// says that it has stopped waiting for a rollout.
+// progressDeadlineExceeded is the reason with which the Deployment controller reports that a
+// rollout has failed.
 const progressDeadlineExceeded = "ProgressDeadlineExceeded"
 
-// components compares what is declared with what is live. For each kind of
-// trouble the first Deployment in declared order speaks. invalid says why how the
-// Deployments ought to be is not known; empty when it is.
+// components compares the desired Deployments with the existing ones. For each kind of problem, the
+// first Deployment in declared order counts. invalid states why the desired Deployments are
+// unknown; empty when they are known.
 func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.Deployment,
 	live map[string]*appsv1.Deployment, others csvs, invalid string,
 ) Components {
@@ -53,9 +53,8 @@ func judge(c *Components, d *appsv1.Deployment) {
 	}
 }
 
-// foreignOwner names the owner of a Deployment that csv must not take over;
-// empty when it may: its own, that of a version of its kin, or one whose owner is
-// gone.
+// foreignOwner returns the owner of a Deployment that csv must not take over. It returns "" for its
+// own, for one of a related version, and for one whose owner is gone.
 func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment, others csvs) string {
 	if slices.ContainsFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == csv.UID }) {
 		return ""
@@ -75,8 +74,8 @@ func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deploy
 	return "csv " + owner.Name
 }
 
-// rollout says what a Deployment is waiting for; empty when it is ready.
-// exhausted is true when the Deployment controller has given up.
+// rollout returns what a Deployment waits for; empty when it is ready. exhausted is true when the
+// Deployment controller has given up.
 func rollout(d *appsv1.Deployment) (waiting string, exhausted bool) {
 	if d.Generation > d.Status.ObservedGeneration {
 		return fmt.Sprintf("waiting for spec update of deployment %q to be observed...", d.Name), false

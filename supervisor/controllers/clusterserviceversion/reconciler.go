@@ -24,8 +24,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
-// conflictDelay is the pause after a write that met a newer object, long enough
-// for the cache to have seen it.
+// conflictDelay is the pause after a write that met a newer object. In that time the cache usually
+// receives the object.
 const conflictDelay = 50 * time.Millisecond
 
 // reconciler moves ClusterServiceVersions through their phases.
@@ -66,12 +66,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{}, err
 	}
 	if r.lag.Behind(csv, r.clock.Now()) {
-		// The event of what this process wrote brings the version here again.
+		// The event of this process's own write causes the next reconcile.
 		return ctrl.Result{RequeueAfter: cachelag.Limit}, nil
 	}
 	result, err := r.step(ctx, csv)
 	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
-		// Somebody else wrote first; what they wrote is on its way here.
+		// Another client wrote first; its write causes an event.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return result, err
@@ -104,14 +104,12 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	return ctrl.Result{RequeueAfter: t.After}, r.record(ctx, s, t)
 }
 
-// settlingTime is how long a version that stays in its phase is left alone after its
-// status was written.
+// settlingTime is the pause between two writes of the status in one phase.
 const settlingTime = time.Second
 
-// settling says for how long the status of a version is left as it is though there is
-// something to add: while its plan brings one requirement after the other, or its pods
-// come up one by one, not each is worth a write. What changes the phase or its reason is
-// written at once.
+// settling returns how long the status of a version must not be written although it differs. A plan
+// adds requirements one by one, and pods start one by one: not each needs a write. A change of the
+// phase or its reason is written at once.
 func settling(s *scope, t Transition) time.Duration {
 	before := s.CSV.Status
 	same := before.Phase == t.Phase && before.Reason == t.Reason
@@ -124,9 +122,9 @@ func settling(s *scope, t Transition) time.Duration {
 	return max(0, settlingTime-s.Now.Sub(before.LastUpdateTime.Time))
 }
 
-// perform does a transition's actions and returns the transition to write: the
-// one given, or what follows when the API refused an object. Any other error
-// leaves the phase as it is, and the work is done again.
+// perform performs a transition's actions and returns the transition to write. That is the given
+// one, or its successor when the API refused an object. After any other error the phase stays, and
+// the work is repeated.
 func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
@@ -145,9 +143,8 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Trans
 	return t, nil
 }
 
-// record writes the status that follows from a transition, if it differs. An
-// action that changed or deleted the object itself changes no status: the
-// write would meet a newer object.
+// record writes the status of a transition, if it differs. After an action that changed or deleted
+// the object itself, it does not write: the write would meet a newer object.
 func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
 	want := status(s.CSV.Status, t, s.Observation)
 	r.gauges.record(s.CSV, t)

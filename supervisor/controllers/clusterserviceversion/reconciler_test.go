@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSettling spares writes of what only adds to what was just written.
+// TestSettling checks that small additions to a recent status are not written at once.
 func TestSettling(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o       Observation

@@ -20,11 +20,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// attempt identifies an installation: what was to be applied, and with which rights.
+// attempt identifies an installation: the applied objects, and the rights.
 type attempt struct {
 	deployments string
-	// access identifies the account that the OperatorGroup names and its rights; it is empty
-	// when the supervisor uses its own.
+	// access identifies the account of the OperatorGroup and its rights; empty when the supervisor
+	// uses its own.
 	access string
 	// webhooks is why the OperatorGroup does not allow the webhooks; empty when it does.
 	webhooks string
@@ -34,20 +34,19 @@ type attempt struct {
 type refusal struct {
 	attempt
 
-	// changed is when the access last differed from that of the refusal before; zero when it
-	// never did.
+	// changed is when the access last differed from that of the refusal before; zero when it never
+	// did.
 	changed time.Time
 }
 
-// refusals remembers the last refused attempt to install each version: when the attempt
-// would be another one now, it need not wait. Its methods may be called from any goroutine;
-// the zero value is ready.
+// refusals holds the last refused attempt to install each version. A different attempt need not
+// wait. It is safe for concurrent use; the zero value is ready to use.
 type refusals struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]refusal
 }
 
-// note remembers what was refused.
+// note records a refused attempt.
 func (r *refusals) note(key types.NamespacedName, refused attempt, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,8 +61,8 @@ func (r *refusals) note(key types.NamespacedName, refused attempt, now time.Time
 	r.known[key] = next
 }
 
-// last returns the last refusal of a version. One of which nothing is known, since the
-// process has just started, is remembered as if present had been refused.
+// last returns the last refusal of a version. For an unknown one, after a restart of the process,
+// it records present as refused.
 func (r *refusals) last(key types.NamespacedName, present attempt) refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +76,7 @@ func (r *refusals) last(key types.NamespacedName, present attempt) refusal {
 	return r.known[key]
 }
 
-// forget is for versions that are installed or gone.
+// forget drops the refusal of a version that is installed or deleted.
 func (r *refusals) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +106,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// attempt identifies the installation that s stands for.
+// attempt returns the attempt of a scope.
 func (r *reconciler) attempt(ctx context.Context, s *scope) (attempt, error) {
 	present := attempt{deployments: hashes(s.deployments), webhooks: s.Serving.Refused}
 	if len(s.Groups) != 1 || s.Groups[0].Spec.ServiceAccountName == "" {
@@ -123,7 +122,7 @@ func (r *reconciler) attempt(ctx context.Context, s *scope) (attempt, error) {
 	return present, err
 }
 
-// accessOf identifies an account and the rules that are granted to it, in whatever order.
+// accessOf returns a hash of an account and the rules that are granted to it, in any order.
 func accessOf(namespace, name string, uid types.UID, r rbac) (string, error) {
 	local, global := r.granted(namespace, name)
 	parts := []string{name, string(uid)}
@@ -140,13 +139,12 @@ func accessOf(namespace, name string, uid types.UID, r rbac) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(slices.Compact(parts), "\n")))), nil
 }
 
-// refusedToInstall reports whether the API refused an object of a version, which has failed
-// by that.
+// refusedToInstall reports whether a version has failed because the API refused one of its objects.
 func refusedToInstall(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed && csv.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed
 }
 
-// hashes tells Deployments from others: those of their specs, which nothing else is in.
+// hashes returns a key for Deployments: the hashes of their specs.
 func hashes(deployments []*appsv1.Deployment) string {
 	out := make([]string, 0, len(deployments))
 	for _, d := range deployments {
@@ -155,8 +153,8 @@ func hashes(deployments []*appsv1.Deployment) string {
 	return strings.Join(out, ",")
 }
 
-// withSource names the Subscription that has changed what the API finds fault with: whoever
-// looks for the fault in the version alone does not find it.
+// withSource adds to an error of the API the Subscription whose settings may have caused it. The
+// version alone does not show the fault.
 func withSource(s settings, err error) error {
 	faulty := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 	if s.source == "" || !faulty {

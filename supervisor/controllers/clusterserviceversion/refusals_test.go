@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestWebhooksAreAllowedNow tries again at once when an OperatorGroup no longer refuses the
-// webhooks of a version. The refusal is known though no pass observed the failed version before.
+// webhooks of a version. The refusal is known although no pass observed the failed version before.
 func TestWebhooksAreAllowedNow(t *testing.T) {
 	s := &scope{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
 	s.Serving.Refused = "not allowed"
@@ -144,8 +144,8 @@ func TestAccessOf(t *testing.T) {
 	}
 }
 
-// TestNamesTheSubscriptionBehindARefusal gives what is told of Deployments that the API finds
-// fault with, by what a Subscription says of them.
+// TestNamesTheSubscriptionBehindARefusal checks the error about Deployments that the API refuses,
+// by the settings of a Subscription.
 func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "kettle", nil)
 	set := func(s *operatorsv1alpha1.Subscription) {

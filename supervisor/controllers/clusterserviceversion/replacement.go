@@ -8,7 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// csvs are the ClusterServiceVersions of one namespace, copies left out.
+// csvs is a list of ClusterServiceVersions without copies, in the order of their names.
 type csvs []*operatorsv1alpha1.ClusterServiceVersion
 
 // originals drops copied ClusterServiceVersions and orders the rest by name.
@@ -23,8 +23,8 @@ func originals(items []operatorsv1alpha1.ClusterServiceVersion) csvs {
 	return out
 }
 
-// isCopied goes by the label alone: the annotations that would also tell are
-// rewritten by this package.
+// isCopied reports whether a ClusterServiceVersion has the label of a copy. It ignores the
+// annotations of copies, which this package rewrites.
 func isCopied(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	_, copied := csv.Labels[operatorsv1alpha1.CopiedLabelKey]
 	return copied
@@ -39,9 +39,8 @@ func (c csvs) named(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	return nil
 }
 
-// predecessor returns the one that csv replaces, or nil. A
-// ClusterServiceVersion that says it replaces itself replaces nothing, nor does
-// one replace a younger one that it is replaced by in turn.
+// predecessor returns the version that csv replaces, or nil. A version that names itself replaces
+// nothing. In a cycle, a version does not replace a younger one.
 func (c csvs) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
 	other := c.declared(csv)
 	if other == nil || (isOlder(csv, other) && len(c.circle(csv)) > 0) {
@@ -50,7 +49,7 @@ func (c csvs) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *operato
 	return other
 }
 
-// declared returns the one whose name csv says it replaces, or nil.
+// declared returns the version that spec.replaces of csv names, or nil.
 func (c csvs) declared(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
 	if csv.Spec.Replaces == "" || csv.Spec.Replaces == csv.Name {
 		return nil
@@ -58,10 +57,9 @@ func (c csvs) declared(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv
 	return c.named(csv.Spec.Replaces)
 }
 
-// circle returns those that csv replaces one after the other when the last of
-// them replaces csv; nothing when there is no such circle. One comes about when
-// an older version is installed again in the place of a newer: what an older
-// object says of a younger was said of another one of its name.
+// circle returns the versions that csv replaces, directly or not, when the last of them replaces
+// csv; nil without such a cycle. A cycle arises when an older version is installed in place of a
+// newer one. An older object then names a deleted one with the name of a younger.
 func (c csvs) circle(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	path := walk(csv, c.declared)
 	if len(path) == 0 || c.declared(path[len(path)-1]) == nil || c.declared(path[len(path)-1]).Name != csv.Name {
@@ -70,9 +68,8 @@ func (c csvs) circle(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	return path
 }
 
-// successor returns the one that replaces csv, or nil. One that is on its way out
-// replaces nobody any more. Of several, one that has failed comes last, and then
-// the first by name counts.
+// successor returns the version that replaces csv, or nil. A version that is being deleted does not
+// count. Of several, those that have not failed come first, and then the first by name counts.
 func (c csvs) successor(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
 	var found *operatorsv1alpha1.ClusterServiceVersion
 	for _, other := range c {
@@ -90,8 +87,7 @@ func hasFailed(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
 }
 
-// walk follows step from csv, csv left out, and ends before it would repeat
-// itself, so a cycle of replaces does not trap it.
+// walk follows step from csv, without csv, and ends before a repetition.
 func walk(csv *operatorsv1alpha1.ClusterServiceVersion,
 	step func(*operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion,
 ) csvs {
@@ -104,14 +100,13 @@ func walk(csv *operatorsv1alpha1.ClusterServiceVersion,
 	return path
 }
 
-// chain returns all that csv replaces and all that replace it, directly or not.
+// chain returns all versions that csv replaces and all that replace it, directly or not.
 func (c csvs) chain(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	return append(walk(csv, c.predecessor), walk(csv, c.successor)...)
 }
 
-// kin returns those whose objects csv may take over: its chain, and those on their way
-// out that were to replace one of it. What such a one took over is wanted back before it
-// takes it along.
+// kin returns the versions whose objects csv may take over. These are its chain, and versions being
+// deleted that were to replace one of it. Their objects must be taken back before they are deleted.
 func (c csvs) kin(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	chain := c.chain(csv)
 	kin := slices.Clone(chain)
@@ -128,9 +123,9 @@ func (c csvs) kin(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	return kin
 }
 
-// neighbours returns those that a change of csv concerns: those on its chain, and those
-// that own one of the same CRDs. One that is gone still has the place that it had: who
-// waits for it to go is to hear of it.
+// neighbours returns the versions that a change of csv concerns: those on its chain, and those that
+// own one of the same CRDs. A deleted version still has its place, as other versions may wait for
+// its deletion.
 func (c csvs) neighbours(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	all := c
 	if c.named(csv.Name) == nil {
@@ -148,7 +143,7 @@ func (c csvs) neighbours(csv *operatorsv1alpha1.ClusterServiceVersion) csvs {
 	return out
 }
 
-// replacementOf returns csv's place among the others.
+// replacementOf returns the place of csv among the others.
 func replacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) Replacement {
 	var r Replacement
 	if p := others.predecessor(csv); p != nil {
@@ -177,9 +172,9 @@ func neighbour(csv *operatorsv1alpha1.ClusterServiceVersion) *Neighbour {
 	}
 }
 
-// crdConflict says which other ClusterServiceVersion, not on the same chain,
-// owns one of csv's CRDs; empty when none does. The one that was there first
-// keeps it, so that a newcomer cannot bring an operator that works down.
+// crdConflict returns a message about another ClusterServiceVersion, not on the same chain, that
+// owns one of csv's CRDs; empty when there is none. The older one keeps the CRD, so that a newer
+// operator cannot break it.
 func crdConflict(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) string {
 	chain := others.chain(csv)
 	for _, other := range others {

@@ -20,7 +20,7 @@ func version(name, replaces string, phase operatorsv1alpha1.ClusterServiceVersio
 	return csv
 }
 
-// TestNeighbours gives, for a version that changes or goes, those that hear of it.
+// TestNeighbours checks which versions a changed or deleted version concerns.
 func TestNeighbours(t *testing.T) {
 	a, b, c := version("a", "", replacing), version("b", "a", replacing), version("c", "b", succeeded)
 	stranger := version("stranger", "", succeeded)
@@ -91,9 +91,9 @@ func TestReplacementOf(t *testing.T) {
 	}
 }
 
-// Whatever versions say of whom they replace, in circles too, and whatever phases
-// they are in: where nothing is wrong with any of them, all come to Succeeded or
-// go, at least one stays, and each that goes leaves one that replaces it.
+// TestChainsComeToRest checks versions with random spec.replaces, including cycles, in random
+// phases. Without problems, all reach Succeeded or are deleted, at least one stays, and each
+// deleted one leaves a replacement.
 func TestChainsComeToRest(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,7 +122,7 @@ func TestChainsComeToRest(t *testing.T) {
 	})
 }
 
-// step lets each version make one transition, as seen before any of them did.
+// step makes each version do one transition, from the state before any of them.
 func step(t *rapid.T, versions csvs, now time.Time) csvs {
 	var left csvs
 	for _, v := range versions {

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// cluster is what requirements are checked against. Maps hold only what the
+// cluster holds the state against which requirements are checked. Maps hold only objects that the
 // ClusterServiceVersion names.
 type cluster struct {
 	Version  string // of the API server
@@ -29,8 +29,8 @@ type cluster struct {
 	Others   csvs
 }
 
-// requirements checks everything that csv needs. The order of the evidence is
-// fixed, so that an unchanged cluster gives an unchanged status.
+// requirements checks all requirements of csv. The order of the entries is fixed, so that an
+// unchanged cluster yields an unchanged status.
 func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requirements {
 	statuses := slices.Concat(
 		kubeVersion(csv, c),
@@ -44,7 +44,7 @@ func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requi
 	return Requirements{Met: first == "", Statuses: statuses, Lacking: first + more, CRDConflict: crdConflict(csv, c.Others)}
 }
 
-// unmet names the first requirement that is not met and says how many more there are.
+// unmet returns the first unmet requirement and how many more there are.
 func unmet(statuses []operatorsv1alpha1.RequirementStatus) (first, more string) {
 	n := 0
 	for _, s := range statuses {
@@ -62,8 +62,8 @@ func unmet(statuses []operatorsv1alpha1.RequirementStatus) (first, more string) 
 	return first, more
 }
 
-// title names a requirement: an object by kind and name, an API, which has no other name than
-// its kind, by group and version.
+// title names a requirement: an object by kind and name, and an API, whose name is its kind, by
+// group and version.
 func title(s operatorsv1alpha1.RequirementStatus) string {
 	if s.Name == s.Kind {
 		return schema.GroupVersion{Group: s.Group, Version: s.Version}.String() + " " + s.Kind
@@ -115,12 +115,10 @@ func crds(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1
 	return out
 }
 
-// outdated names the versions that a CustomResourceDefinition which csv owns was
-// applied with while csv is not among them: its InstallPlan, which makes a
-// version before its definitions, has yet to apply it, and an operator that
-// started now would find the older definition. It is empty when there is nothing
-// to wait for: for versions that no InstallPlan made, and for those that have
-// been installed.
+// outdated returns the versions that a CustomResourceDefinition of csv was applied with, while csv
+// is not among them. Its InstallPlan, which creates a version before its definitions, has not
+// applied the definition yet. An operator that starts now would find the older one. It returns ""
+// for versions without an InstallPlan, and for those that have been installed.
 func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
 	planned := csv.Annotations[api.AnnotationCatalog] != ""
 	begun := csv.Status.Phase != operatorsv1alpha1.CSVPhaseNone && csv.Status.Phase != operatorsv1alpha1.CSVPhasePending
@@ -140,8 +138,8 @@ func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1
 	return strings.Join(others, ", ")
 }
 
-// crdStatus says whether a definition is there and serves a version. One that is served as
-// soon as csv has set up its webhook is not what csv has to wait for.
+// crdStatus returns whether a definition exists and serves a version. A version that will be served
+// once csv has set up its webhook counts as served.
 func crdStatus(
 	d operatorsv1alpha1.CRDDescription, crd *apiextensionsv1.CustomResourceDefinition, csv types.NamespacedName,
 ) operatorsv1alpha1.RequirementStatus {
@@ -198,8 +196,7 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return isTrue(apiextensionsv1.Established) && isTrue(apiextensionsv1.NamesAccepted)
 }
 
-// deploymentFound says of an owned API service that a Deployment is declared which
-// is to serve it.
+// deploymentFound is the status of an owned API service for which a Deployment is declared.
 const deploymentFound operatorsv1alpha1.StatusReason = "DeploymentFound"
 
 func ownedAPIServices(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv1alpha1.RequirementStatus {

@@ -75,7 +75,7 @@ func TestOwnedAPIServices(t *testing.T) {
 	}
 }
 
-// TestNamesWhatIsLacking gives the words for the first requirement that is not met.
+// TestNamesWhatIsLacking checks the text about the first unmet requirement.
 func TestNamesWhatIsLacking(t *testing.T) {
 	for name, tc := range map[string]struct {
 		native metav1.GroupVersionKind

@@ -19,12 +19,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// namespaceSystem is where the API server says how callers authenticate.
+// namespaceSystem is the namespace where the API server publishes how callers authenticate.
 const namespaceSystem = "kube-system"
 
-// serve applies what Deployments that serve the API server need to start: first
-// certificates, then the way to the pods and their rights. A certificate that follows
-// another is made known to callers before it is used.
+// serve applies what Deployments that serve the API server need to start: first certificates, then
+// Services and RBAC. Callers trust a new certificate before it is used.
 func (r *reconciler) serve(ctx context.Context, s *scope) error {
 	if s.served == nil {
 		return nil
@@ -50,8 +49,8 @@ func (r *reconciler) serve(ctx context.Context, s *scope) error {
 	return r.remount(ctx, s)
 }
 
-// renew sees to the certificates: one that is due gets a successor, which callers are
-// told of, and which then takes over.
+// renew renews the certificates. A certificate that is due gets a successor. Callers learn to trust
+// the successor, and then it replaces the old one.
 func (r *reconciler) renew(ctx context.Context, s *scope) error {
 	staged := false
 	for _, server := range s.served.servers {
@@ -80,8 +79,8 @@ func (r *reconciler) renew(ctx context.Context, s *scope) error {
 	return r.putSecrets(ctx, s)
 }
 
-// announceSuccessors tells those callers that there are of certificates to come. Others
-// are told of them when they are made.
+// announceSuccessors adds the authorities of new certificates to the existing callers. Callers that
+// are created later get them at their creation.
 func (r *reconciler) announceSuccessors(ctx context.Context, s *scope) error {
 	objects, err := s.desired()
 	if err != nil {
@@ -124,7 +123,7 @@ func (r *reconciler) putSecrets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// bridge is the Service that leads to the pods there are until those to come serve.
+// bridge returns the Service that leads to the existing pods until the new ones serve.
 func (r *reconciler) bridge(ctx context.Context, want *corev1.Service) (*corev1.Service, error) {
 	live := &corev1.Service{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(want), live)
@@ -137,7 +136,7 @@ func (r *reconciler) bridge(ctx context.Context, want *corev1.Service) (*corev1.
 	return webhook.Bridge(live, want), nil
 }
 
-// remount derives the Deployments again, with the certificates that there are now.
+// remount derives the Deployments again, with the current certificates.
 func (r *reconciler) remount(ctx context.Context, s *scope) error {
 	config, _, err := r.readSettings(ctx, s.CSV)
 	if err != nil {
@@ -148,8 +147,8 @@ func (r *reconciler) remount(ctx context.Context, s *scope) error {
 	return err
 }
 
-// switchOver tells the API server to use what the Deployments serve. What it used
-// before goes when it does so no more: former authorities, configurations, bindings.
+// switchOver makes the API server use what the Deployments serve. Then it removes what is no longer
+// used: former authorities, configurations and bindings.
 func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 	if s.served == nil {
 		return nil
@@ -167,7 +166,7 @@ func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	// Past the cache: what lacks its labels is not there, and would be made twice.
+	// Read past the cache: it lacks objects without their labels, and they would be created twice.
 	surplus, err := r.adopt(ctx, r.live, s, objects)
 	if err != nil {
 		return err
@@ -189,8 +188,8 @@ func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 	return r.removeFormer(ctx, s)
 }
 
-// withdraw removes what runs of a version that must not, after what makes the API
-// server call it: calls that nobody answers would be refused.
+// withdraw removes the Deployments of a version that must not run. It first removes the objects
+// that make the API server call it: calls without an answer would be refused.
 func (r *reconciler) withdraw(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	for _, gvk := range []schema.GroupVersionKind{validatingKind(), mutatingKind(), webhook.APIServiceKind()} {
 		list := &unstructured.UnstructuredList{}
@@ -260,8 +259,8 @@ func (r *reconciler) putOver(ctx context.Context, s *scope, want, live *unstruct
 	return err
 }
 
-// removeFormer removes the bindings that another lifecycle manager made under names
-// which say nothing of the namespace, and which the new ones stand for.
+// removeFormer removes the bindings of another lifecycle manager whose names lack the namespace.
+// The new bindings replace them.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope) error {
 	for _, server := range s.served.servers {
 		former := server.Former()

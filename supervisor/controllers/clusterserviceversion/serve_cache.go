@@ -23,7 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// The kinds by which operators are reached.
+// serviceKind returns the kind Service, which leads to operators like the kinds below.
 func serviceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Service") }
 
 func validatingKind() schema.GroupVersionKind {
@@ -34,12 +34,12 @@ func mutatingKind() schema.GroupVersionKind {
 	return admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration")
 }
 
-// fronts is a cache of the Services, webhook configurations and API services of
-// operators: those that are labelled as managed, whole. There are few. It is not the
-// manager's, where others would miss all the rest.
+// fronts is a cache of the Services, webhook configurations and API services of operators. It holds
+// the whole objects with the label of managed objects, which are few. It is separate from the
+// manager's cache, from which others read objects without the label.
 type fronts struct{ cache.Cache }
 
-// GetCache is how the manager recognizes a cache and waits for it.
+// GetCache returns the cache. The manager recognizes a cache by it, and waits for the cache.
 func (f fronts) GetCache() cache.Cache { return f.Cache }
 
 func newFronts(mgr ctrl.Manager) (fronts, error) {
@@ -60,7 +60,7 @@ func newFronts(mgr ctrl.Manager) (fronts, error) {
 	return fronts{c}, nil
 }
 
-// frontEvents brings the events of all these kinds to their owners.
+// frontEvents maps the events of all these kinds to the owners of the objects.
 type frontEvents struct{ sources []source.SyncingSource }
 
 func (f fronts) events(m mapper) frontEvents {
@@ -72,7 +72,7 @@ func (f fronts) events(m mapper) frontEvents {
 	return out
 }
 
-// Start starts all of them.
+// Start starts all sources.
 func (e frontEvents) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	for _, s := range e.sources {
 		if err := s.Start(ctx, queue); err != nil {
@@ -82,7 +82,7 @@ func (e frontEvents) Start(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
-// WaitForSync waits for all of them.
+// WaitForSync waits for all sources.
 func (e frontEvents) WaitForSync(ctx context.Context) error {
 	for _, s := range e.sources {
 		if err := s.WaitForSync(ctx); err != nil {
@@ -98,7 +98,7 @@ func ofKind(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// readAs reads the live counterpart of an object; nil if there is none.
+// readAs returns the live counterpart of an object; nil if there is none.
 func readAs(ctx context.Context, from client.Reader, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := ofKind(want.GroupVersionKind())
 	err := from.Get(ctx, client.ObjectKeyFromObject(want), live)
@@ -111,9 +111,8 @@ func readAs(ctx context.Context, from client.Reader, want *unstructured.Unstruct
 	return live, nil
 }
 
-// readFront reads the live counterpart of an object from the caches, and at the API
-// where they have none or one that differs: after a write they are behind, and what
-// lacks its labels they do not have.
+// readFront returns the live counterpart of an object from the caches. It reads the API where they
+// have none, or one that differs: they lag behind writes, and lack objects without their labels.
 func (r *reconciler) readFront(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	switch want.GetKind() {
 	case "Secret": // is in no cache
@@ -131,7 +130,7 @@ func (r *reconciler) readFront(ctx context.Context, want *unstructured.Unstructu
 	return readAs(ctx, r.live, want)
 }
 
-// readRight reads a role or binding from the cache that there is of them.
+// readRight returns a role or binding from the manager's cache.
 func (r *reconciler) readRight(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	made, err := r.client.Scheme().New(want.GroupVersionKind())
 	if err != nil {

@@ -31,12 +31,12 @@ import (
 const (
 	// handshakeTimeout bounds one call of a conversion webhook.
 	handshakeTimeout = 3 * time.Second
-	// answerSize is the most that is read of an answer to a review of nothing.
+	// answerSize bounds the bytes that are read of an answer to an empty review.
 	answerSize = 64 << 10
 )
 
-// observeConversions says whether definitions have to be told of the version's
-// webhooks, and asks the webhooks that have to answer first.
+// observeConversions reports in SwitchDue whether definitions need a change for the version's
+// webhooks. It first calls the webhooks that have to answer before the change.
 func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 	asks := s.Components.Healthy() && slices.Contains([]operatorsv1alpha1.ClusterServiceVersionPhase{
 		operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed,
@@ -47,7 +47,7 @@ func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 			return err
 		}
 		if crd == nil {
-			continue // a requirement
+			continue // reported as a requirement
 		}
 		if named := namedService(crd); named != nil && *named == serviceOf(c) {
 			s.Serving.Converts = append(s.Serving.Converts, c.CRD)
@@ -67,8 +67,8 @@ func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readConversion reads a definition, nil if there is none, and what a change of its
-// conversion depends on.
+// readConversion returns a definition, nil if there is none, and the circumstances of a change of
+// its conversion.
 func (r *reconciler) readConversion(ctx context.Context, s *scope, c webhook.Conversion,
 ) (*apiextensionsv1.CustomResourceDefinition, webhook.Circumstances, error) {
 	in := webhook.Circumstances{Answers: s.served.answers[c.Deployment]}
@@ -94,7 +94,7 @@ func (r *reconciler) readConversion(ctx context.Context, s *scope, c webhook.Con
 	return crd, in, nil
 }
 
-// namedService is the Service that a definition converts through; nil if none.
+// namedService returns the Service through which a definition converts; nil if there is none.
 func namedService(crd *apiextensionsv1.CustomResourceDefinition) *types.NamespacedName {
 	c := crd.Spec.Conversion
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || c.Webhook.ClientConfig.Service == nil {
@@ -108,7 +108,7 @@ func serviceOf(c webhook.Conversion) types.NamespacedName {
 	return types.NamespacedName{Namespace: to.Namespace, Name: to.Name}
 }
 
-// convertConversions changes the definitions that may be changed now.
+// convertConversions changes the conversions of the definitions that may be changed now.
 func (r *reconciler) convertConversions(ctx context.Context, s *scope) error {
 	for _, c := range webhook.Conversions(s.CSV, s.served.servers, s.served.certs) {
 		crd, in, err := r.readConversion(ctx, s, c)
@@ -145,8 +145,8 @@ func (r *reconciler) change(ctx context.Context, crd *apiextensionsv1.CustomReso
 	return nil
 }
 
-// ask calls the conversion webhooks of a Deployment at each of its pods, and remembers
-// when all have answered.
+// ask calls the conversion webhooks of a Deployment at each of its pods, and records when all have
+// answered.
 func (r *reconciler) ask(ctx context.Context, s *scope, deployment string) error {
 	if s.served.answers[deployment] {
 		return nil
@@ -189,7 +189,7 @@ func (r *reconciler) ask(ctx context.Context, s *scope, deployment string) error
 	return silent
 }
 
-// call sends a review of no objects to one pod, by the name of its Service.
+// call sends a review without objects to one pod, under the name of its Service.
 func call(ctx context.Context, c webhook.Call, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -219,9 +219,8 @@ func call(ctx context.Context, c webhook.Call, address string) error {
 	return nil
 }
 
-// unserve takes back what CustomResourceDefinitions say about how csv converts
-// their objects, and says what cannot be taken back and why; empty when nothing
-// is left.
+// unserve removes the conversions by csv from CustomResourceDefinitions. It returns which ones
+// cannot be removed and why; empty when none is left.
 func (r *reconciler) unserve(ctx context.Context, c *cleanup) (string, error) {
 	servers := webhook.Converters(c.csv)
 	var left []string
@@ -247,7 +246,7 @@ func (r *reconciler) unserve(ctx context.Context, c *cleanup) (string, error) {
 	return strings.Join(left, "; "), nil
 }
 
-// heir says whether another version stays that converts the objects of a definition.
+// heir reports whether a remaining version converts the objects of a definition.
 func heir(c *cleanup, crd string) bool {
 	return slices.ContainsFunc(c.others, func(other *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return other.UID != c.csv.UID && other.Namespace == c.csv.Namespace && other.DeletionTimestamp.IsZero() &&
@@ -257,8 +256,8 @@ func heir(c *cleanup, crd string) bool {
 	})
 }
 
-// forgetPromises takes back what a definition is to become when the version's webhook
-// answers: it never will.
+// forgetPromises removes the annotations of a definition about changes that wait for the version's
+// webhook, which will never answer.
 func (r *reconciler) forgetPromises(ctx context.Context, c *cleanup, name string) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, crd)
@@ -288,7 +287,7 @@ func (r *reconciler) release(ctx context.Context, c *cleanup, servers []webhook.
 	if left != "" {
 		empty, err := r.isEmpty(ctx, crd)
 		if err != nil {
-			// That they cannot be read says that they are there.
+			// Objects that cannot be read count as existing.
 			left += fmt.Sprintf(" (reading its objects: %v)", err)
 		}
 		if empty {
@@ -301,8 +300,7 @@ func (r *reconciler) release(ctx context.Context, c *cleanup, servers []webhook.
 	return "", r.change(ctx, crd, change)
 }
 
-// isEmpty says whether a definition has no objects, by the version in which they are
-// stored.
+// isEmpty reports whether a definition has no objects, read in its storage version.
 func (r *reconciler) isEmpty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage && v.Served })
 	if i < 0 {

@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// converter answers reviews the way operators do.
+// converter answers reviews as operators do.
 func converter(w http.ResponseWriter, r *http.Request) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || r.URL.Path != "/convert" {
@@ -31,7 +31,7 @@ func converter(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"kind":"ConversionReview","response":{"uid":%q,"result":{"status":"Success"}}}`, review.Request.UID)
 }
 
-// TestCall shakes hands with pods.
+// TestCall calls conversion webhooks of pods.
 func TestCall(t *testing.T) {
 	s := hookedScope(t)
 	server := s.served.servers[0]
@@ -85,15 +85,15 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestCallOfNobody is told from a webhook that is not there.
+// TestCallOfNobody checks that a pod that accepts no connection does not count as unreachable.
 func TestCallOfNobody(t *testing.T) {
 	s := hookedScope(t)
 	calls, err := webhook.Calls(s.served.servers[0], "kitchen", s.served.certs["kettle"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A port that listens and never accepts nor answers stands for one that packets do
-	// not reach: both are silence, but only the second is a failure to dial.
+	// A port that listens without accepting stands for one that packets do not reach. Both are
+	// silent, but only the second is a failure to dial.
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestCallOfNobody(t *testing.T) {
 	}
 }
 
-// TestHeir says whether another version goes on converting.
+// TestHeir checks whether another version still converts.
 func TestHeir(t *testing.T) {
 	other := func(change func(*operatorsv1alpha1.ClusterServiceVersion)) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := hooked()

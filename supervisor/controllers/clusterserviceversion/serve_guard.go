@@ -19,12 +19,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// An install plan checks the conversions of a version before it creates the version. A
-// definition that is created or changed later is checked here, before it is written.
+// An install plan checks the conversions of a version before it creates the version. The supervisor
+// checks a definition that is created or changed later here, before it writes the definition.
 
 // observeServingAccess returns why the OperatorGroup of a version does not allow one of its
-// webhooks; empty when it allows all. It reviews only webhooks that are to be written, except for
-// the authority of a new certificate alone.
+// webhooks; empty when it allows all. It reviews only webhooks that have to be written. A new
+// certificate alone does not count.
 func (r *reconciler) observeServingAccess(ctx context.Context, s *scope, found []front) (string, error) {
 	if !s.served.complete() || slices.ContainsFunc(found, func(f front) bool { return f.widened }) {
 		refused, err := r.observeWebhookAccess(ctx, s)
@@ -41,10 +41,9 @@ func isWebhook(object *unstructured.Unstructured) bool {
 	return kind == validatingKind() || kind == mutatingKind()
 }
 
-// observeConversionAccess returns why a version may not convert one of the definitions that it
-// declares conversion webhooks for and that exist; empty when it may convert all. It passes over
-// definitions that are converted through a Service of the version already: each change of them is
-// guarded.
+// observeConversionAccess returns why a version may not convert one of its existing definitions;
+// empty when it may convert all. It skips definitions that already convert through a Service of the
+// version: each change of them is guarded.
 func (r *reconciler) observeConversionAccess(ctx context.Context, s *scope) (string, error) {
 	for i := range s.CSV.Spec.WebhookDefinitions {
 		if s.CSV.Spec.WebhookDefinitions[i].Type != operatorsv1alpha1.ConversionWebhook {
@@ -74,14 +73,14 @@ func (r *reconciler) observeConversionAccess(ctx context.Context, s *scope) (str
 	return "", nil
 }
 
-// converts reports whether a Service is one of the version's.
+// converts reports whether a Service belongs to the version.
 func (s *served) converts(service *types.NamespacedName, namespace string) bool {
 	return service != nil && service.Namespace == namespace &&
 		slices.ContainsFunc(s.servers, func(server webhook.Server) bool { return server.ServiceName() == service.Name })
 }
 
-// guardConversion returns a *crdguard.RefusalError for a definition that a version may not
-// change. The definition comes from the cache.
+// guardConversion returns a *crdguard.RefusalError for a definition that a version may not change.
+// The definition comes from the cache.
 func (r *reconciler) guardConversion(ctx context.Context, s *scope, crd *apiextensionsv1.CustomResourceDefinition) error {
 	request := crdguard.Request{
 		Namespace: s.CSV.Namespace, Version: s.CSV.Name, Unbounded: isUnbounded(s.Groups), Name: crd.Name, Converted: true, Live: crd,
@@ -101,7 +100,7 @@ func (r *reconciler) guardConversion(ctx context.Context, s *scope, crd *apiexte
 
 // withManagers returns a definition with its field managers, which the cache drops.
 //
-// They may be newer than the definition. A change of that is refused then by its resource
+// They may be newer than the definition. The API server then refuses a change by the resource
 // version.
 func (r *reconciler) withManagers(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	live := &metav1.PartialObjectMetadata{}
@@ -134,9 +133,8 @@ func (r *reconciler) installedFor(ctx context.Context, s *scope, crd *apiextensi
 	return own, others, nil
 }
 
-// isOfOperator reports whether another version is one of the same operator: of its package, or
-// on its chain of replacements and of no other package. What a bundle replaces is for its
-// author to say.
+// isOfOperator reports whether another version is of the same operator: of its package, or on its
+// chain of replacements and of no other package. The author of a bundle chooses what it replaces.
 func (s *scope) isOfOperator(other *operatorsv1alpha1.ClusterServiceVersion) bool {
 	pkg, theirs := plan.PackageOf(s.CSV), plan.PackageOf(other)
 	switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestIsOfOperator has versions that a definition was installed with beside one that wants to convert it.
+// TestIsOfOperator has versions with which a definition was installed, beside one that declares to
+// convert it.
 func TestIsOfOperator(t *testing.T) {
 	version := func(namespace, name, pkg string) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// freeTellings is how often in a row the API server is told without a rest. An upgrade
-	// takes a few.
+	// freeTellings is the number of Switch actions in a row without a pause. An upgrade needs a
+	// few.
 	freeTellings = 10
-	// longestRest is the longest rest between two times.
+	// longestRest is the longest pause between two of them.
 	longestRest = 5 * time.Minute
 )
 
-// insistence remembers how often in a row the API server has been told of a version. Where
-// somebody else, a policy for one, changes back what it is told, neither side would ever
-// end. Its methods may be called from any goroutine; the zero value is ready.
+// insistence counts the Switch actions of each version in a row. Another client, for example a
+// policy, may revert each of them, without an end. It is safe for concurrent use; the zero value is
+// ready to use.
 type insistence struct {
 	mu    sync.Mutex
 	known map[wording]tellings
 }
 
-// wording is what is told: another generation of a version may be another thing.
+// wording identifies the version and its generation: another generation may have other content.
 type wording struct {
 	csv        types.UID
 	generation int64
@@ -40,7 +40,7 @@ func wordingOf(csv *operatorsv1alpha1.ClusterServiceVersion) wording {
 	return wording{csv.UID, csv.Generation}
 }
 
-// told notes that the API server has just been told.
+// told records a Switch action.
 func (i *insistence) told(w wording, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -51,7 +51,7 @@ func (i *insistence) told(w wording, now time.Time) {
 	i.known[w] = tellings{count: i.known[w].count + 1, last: now}
 }
 
-// rest says how long to wait before it is told again.
+// rest returns the pause before the next Switch action.
 func (i *insistence) rest(w wording, now time.Time) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,12 +60,12 @@ func (i *insistence) rest(w wording, now time.Time) time.Duration {
 	if t.count < freeTellings {
 		return 0
 	}
-	// Each rest is twice the one before; the limit keeps the shift small.
+	// Each pause is twice the one before; the limit bounds the shift.
 	rest := min(time.Second<<min(t.count-freeTellings, 10), longestRest)
 	return max(0, rest-now.Sub(t.last))
 }
 
-// forget ends the rows of those that have been left in peace.
+// forget drops the counts of versions without recent actions.
 func (i *insistence) forget(now time.Time) {
 	maps.DeleteFunc(i.known, func(_ wording, t tellings) bool { return now.Sub(t.last) > 2*longestRest })
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestInsistsLessAndLess tells the API server again whenever it may, for a day.
+// TestInsistsLessAndLess performs a Switch whenever it is allowed, for a day.
 func TestInsistsLessAndLess(t *testing.T) {
 	var i insistence
 	w, now, times := wording{"uid-1", 1}, noon(), 0
@@ -36,8 +36,7 @@ func TestInsistsLessAndLess(t *testing.T) {
 	}
 }
 
-// TestNextWhileItRests goes on with what else there is to say while the API server is left
-// alone.
+// TestNextWhileItRests checks that other transitions continue during the pause before a Switch.
 func TestNextWhileItRests(t *testing.T) {
 	rests := func(o *Observation) {
 		o.Serving.SwitchDue, o.Serving.Rest = true, 30*time.Second

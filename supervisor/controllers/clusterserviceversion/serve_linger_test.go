@@ -9,7 +9,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestCanLinger asks only where something is converted, and believes only what it can read.
+// TestCanLinger checks that the server version is read only for converting servers, and that an
+// unreadable one does not count.
 func TestCanLinger(t *testing.T) {
 	converts := hookedScope(t).served.servers
 	for name, tt := range map[string]struct {
@@ -35,7 +36,7 @@ func TestCanLinger(t *testing.T) {
 	}
 }
 
-// TestLingers lets the pods go on that convert, and no others.
+// TestLingers checks that only pods that convert keep running for a while.
 func TestLingers(t *testing.T) {
 	s := hookedScope(t)
 	spec := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// memory is a client of objects that are in memory alone.
+// memory returns a client of objects in memory.
 func memory(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -29,8 +29,8 @@ func memory(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(s).WithIndex(csv, indexState, stateKeys).WithIndex(csv, indexCRD, crdKeys).WithObjects(objects...).Build()
 }
 
-// TestADeletedVersionTakesItsPromisesBack deletes a version whose webhook was to convert to
-// a version of storage, while the one before it goes on converting.
+// TestADeletedVersionTakesItsPromisesBack deletes a version whose webhook was to convert to a new
+// storage version, while the version before it continues to convert.
 func TestADeletedVersionTakesItsPromisesBack(t *testing.T) {
 	s := hookedScope(t)
 	next := hooked()

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// observeReach reads what bounds the webhooks of a version with one OperatorGroup.
+// observeReach returns the bounds of the webhooks of a version with one OperatorGroup.
 func (r *reconciler) observeReach(ctx context.Context, s *scope) (webhook.Reach, error) {
 	reach := webhook.Reach{
 		Group: s.Groups[0].Name, AllNamespaces: isGlobal(s.Groups), Account: s.Groups[0].Spec.ServiceAccountName, Excluded: r.namespace,
@@ -42,9 +42,9 @@ func (r *reconciler) observeReach(ctx context.Context, s *scope) (webhook.Reach,
 	return reach, nil
 }
 
-// observeWebhookAccess returns why the account that the OperatorGroup names may not have the
-// admission webhooks of a version; empty when it may. A webhook sees and changes objects with
-// rights that the account need not have, so the account must be allowed to create one itself.
+// observeWebhookAccess returns why the account of the OperatorGroup may not have the admission
+// webhooks of a version; empty when it may. A webhook reads and changes objects with rights that
+// the account may lack. The account must therefore be allowed to create one itself.
 func (r *reconciler) observeWebhookAccess(ctx context.Context, s *scope) (string, error) {
 	name := s.Groups[0].Spec.ServiceAccountName
 	if name == "" {
@@ -86,7 +86,7 @@ func (r *reconciler) observeWebhookAccess(ctx context.Context, s *scope) (string
 		account, s.Groups[0].Name, strings.Join(lacks, " and "), admissionregistrationv1.GroupName), nil
 }
 
-// desired returns the objects that a version needs to serve, as far as it may reach.
+// desired returns the objects that a version needs to serve, within its reach.
 func (s *scope) desired() (webhook.Objects, error) {
 	objects, err := webhook.Desired(s.CSV, &s.Groups[0], s.served.servers, s.served.certs)
 	if err != nil {

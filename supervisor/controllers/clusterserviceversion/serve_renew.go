@@ -20,14 +20,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// waits reports whether a version is in a phase in which it may be for months though its
-// pods serve: nothing is applied of it, and its certificates end all the same.
+// waits reports whether a version is in a phase that may last for months while its pods serve.
+// Nothing of it is applied then, but its certificates expire.
 func waits(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing
 }
 
-// keepServing adds to the transition of a version that goes on waiting what keeps its
-// certificates valid meanwhile.
+// keepServing adds the renewal of certificates to the transition of a version that continues to
+// wait.
 func keepServing(t Transition, o Observation) Transition {
 	if !waits(o.CSV) || t.Phase != o.CSV.Status.Phase || len(t.Actions) > 0 {
 		return t
@@ -42,8 +42,8 @@ func keepServing(t Transition, o Observation) Transition {
 	return t
 }
 
-// observeRotation reads the certificates of a version that is being replaced when they are
-// due. Until then nothing needs to be known of what it serves.
+// observeRotation reads the certificates of a version that is being replaced when they are due.
+// Until then it reads nothing.
 func (r *reconciler) observeRotation(ctx context.Context, s *scope, others csvs) error {
 	at := s.CSV.Status.CertsRotateAt
 	if s.CSV.Status.Phase != operatorsv1alpha1.CSVPhaseReplacing || at == nil || at.After(s.Now) || len(s.Groups) != 1 {
@@ -73,8 +73,8 @@ func (r *reconciler) observeRotation(ctx context.Context, s *scope, others csvs)
 	return s.served.lookup
 }
 
-// observeOwn notes whether a certificate is this version's to renew while it waits: when
-// no other version has taken its Secret over.
+// observeOwn records whether a waiting version has to renew a certificate: no other version has
+// taken over its Secret.
 func (r *reconciler) observeOwn(ctx context.Context, s *scope, server webhook.Server, secret *corev1.Secret, cert *webhook.Certificate) error {
 	if !waits(s.CSV) || cert.Provided || !ownsNow(s.CSV, secret) {
 		return nil
@@ -92,7 +92,7 @@ func (r *reconciler) observeOwn(ctx context.Context, s *scope, server webhook.Se
 	return err
 }
 
-// ownsNow says whether an object is csv's and has not been taken over by another version.
+// ownsNow reports whether csv owns an object that no other version has taken over.
 func ownsNow(csv *operatorsv1alpha1.ClusterServiceVersion, obj metav1.Object) bool {
 	if _, labelled := labelledOwner(obj.GetLabels()); labelled {
 		return isOwnedBy(obj.GetLabels(), csv)
@@ -100,8 +100,8 @@ func ownsNow(csv *operatorsv1alpha1.ClusterServiceVersion, obj metav1.Object) bo
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == csv.UID })
 }
 
-// renewOwn replaces the certificates of a version that waits, and the pods that have them.
-// What another version has taken over is that one's.
+// renewOwn replaces the certificates of a waiting version, and the pods that have them. It skips
+// those that another version has taken over.
 func (r *reconciler) renewOwn(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.CSV); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (r *reconciler) renewOwn(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// unrolled is the Deployment of a server if it is still csv's and its pods have the
-// certificate before this one; nil otherwise.
+// unrolled returns the Deployment of a server if csv still owns it and its pods have the previous
+// certificate; nil otherwise.
 func (r *reconciler) unrolled(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, server webhook.Server,
 	cert *webhook.Certificate,
 ) (*appsv1.Deployment, error) {
@@ -147,8 +147,8 @@ func (r *reconciler) unrolled(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	return d, nil
 }
 
-// rollOut makes new pods, which load the new certificate, and changes nothing else: how the
-// Deployment ought to be is applied when the version is installed again.
+// rollOut replaces the pods, which then load the new certificate, and changes nothing else. The
+// next installation applies the desired Deployment.
 func (r *reconciler) rollOut(ctx context.Context, d *appsv1.Deployment, cert *webhook.Certificate) error {
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{api.AnnotationCAHash: cert.CAHash()}},

@@ -17,8 +17,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestNextKeepsCertificatesOfWhatWaits renews for versions that stay where they are for long,
-// and for no others.
+// TestNextKeepsCertificatesOfWhatWaits checks that certificates are renewed for versions that stay
+// in a phase for long, and for no others.
 func TestNextKeepsCertificatesOfWhatWaits(t *testing.T) {
 	due := func(o *Observation) { o.Serving.CertsDue, o.Serving.RenewDue = true, true }
 	rotates := func(o *Observation) { o.CSV.Status.CertsRotateAt = new(metav1.NewTime(noon().Add(time.Hour))) }
@@ -46,8 +46,8 @@ func TestNextKeepsCertificatesOfWhatWaits(t *testing.T) {
 	}
 }
 
-// TestRenewsWhileBeingReplaced replaces a certificate that ends while the version waits for
-// a replacement that does not get going, and nothing that the replacement has taken over.
+// TestRenewsWhileBeingReplaced replaces a certificate that expires while the version waits for a
+// replacement without progress. It skips what the replacement has taken over.
 func TestRenewsWhileBeingReplaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secretTaken, deploymentTaken bool
@@ -121,8 +121,8 @@ func TestRenewsWhileBeingReplaced(t *testing.T) {
 	}
 }
 
-// TestRenewalKeepsTheReach renews a certificate while the version waits: its webhooks are still
-// called for what its OperatorGroup gives them, and never for the supervisor's namespace.
+// TestRenewalKeepsTheReach renews a certificate while the version waits. Its webhooks keep the
+// limits of its OperatorGroup, and are never called for the supervisor's namespace.
 func TestRenewalKeepsTheReach(t *testing.T) {
 	s := hookedScope(t)
 	s.Groups[0].Status.Namespaces = []string{corev1.NamespaceAll}

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// unreachableTime is how long no way to a webhook is taken for the webhook's
-	// absence. After it, it is taken for a network policy that lets the API server
-	// through and not us.
+	// unreachableTime is how long an unreachable webhook counts as not running. After it, the
+	// supervisor assumes a network policy that admits the API server only.
 	unreachableTime = time.Minute
-	// silenceGap is how long after one attempt another one still belongs to it. What was
-	// tried longer ago says nothing of the pods that there are now.
+	// silenceGap is the longest pause between two attempts of one series. Older attempts do not
+	// concern the present pods.
 	silenceGap = 30 * time.Second
 )
 
-// silences remembers since when there has been no way to which pods. Its methods may be
-// called from any goroutine; the zero value is ready.
+// silences holds which pods have been unreachable, and since when. It is safe for concurrent use;
+// the zero value is ready to use.
 type silences struct {
 	mu    sync.Mutex
 	known map[listener]silence
@@ -33,7 +32,7 @@ type listener struct {
 
 type silence struct{ first, last time.Time }
 
-// lasts notes that there is no way to a pod, and says for how long there has been none.
+// lasts records that a pod is unreachable, and returns how long it has been so.
 func (s *silences) lasts(l listener, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +49,7 @@ func (s *silences) lasts(l listener, now time.Time) time.Duration {
 	return now.Sub(heard.first)
 }
 
-// ends notes that there is a way to a pod.
+// ends records that a pod is reachable.
 func (s *silences) ends(l listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSilencesLast counts from the first attempt of an unbroken row.
+// TestSilencesLast counts from the first attempt of an unbroken series.
 func TestSilencesLast(t *testing.T) {
 	here, there := listener{"uid-1", "kettle", "10.0.0.1:9443"}, listener{"uid-1", "kettle", "10.0.0.2:9443"}
 	for name, tc := range map[string]struct {
@@ -38,14 +38,14 @@ func TestSilencesLast(t *testing.T) {
 	}
 }
 
-// TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt does not go by how long the version has
-// been in its phase.
+// TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt checks that the time of the version in its phase
+// does not count.
 func TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt(t *testing.T) {
 	name, port := "443", int32(9443)
 	cluster := memory(t, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle", Labels: map[string]string{discoveryv1.LabelServiceName: "kettle-service"}},
 		Ports:      []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
-		// It is of one link, and which is not said: there is no way to it.
+		// The link-local address lacks its link and is unreachable.
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"fe80::1"}}},
 	})
 	r := &reconciler{live: cluster}

@@ -31,29 +31,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
-// reconcileTimeout bounds one reconcile, so that a hanging API call cannot
-// hold a worker for ever.
+// reconcileTimeout bounds one reconcile, so that a hanging API call cannot block a worker.
 const reconcileTimeout = 2 * time.Minute
 
 // Options configures the controller. The zero value of each field but CRDs works.
 type Options struct {
-	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	// CRDs is the cache of the CustomResourceDefinitions, from package crdcache.
 	CRDs cache.Cache
-	// Clock decides about time limits and gives the times written to status;
-	// the system clock when nil.
+	// Clock is the source of time for limits and for the status; the system clock when nil.
 	Clock clock.PassiveClock
-	// Lender gives the supervisor rights to the custom resources of operators for a
-	// moment; without one, those that it may not delete are left.
+	// Lender grants the supervisor temporary rights to the custom resources of operators. Without
+	// one, resources that it may not delete stay.
 	Lender *grant.Lender
-	// Namespace is that of the supervisor, for whose objects no webhook is called; empty
-	// when it runs outside the cluster.
+	// Namespace is the namespace of the supervisor. No webhook is called for its objects. It is
+	// empty outside a cluster.
 	Namespace string
-	// Proxies are those of the cluster; none when nil.
+	// Proxies provides the proxies of the cluster; none when nil.
 	Proxies *openshift.Proxies
-	// Workers is the number of objects reconciled at a time; 4 when zero.
+	// Workers is the number of objects that are reconciled at the same time; 4 when zero or
+	// negative.
 	Workers int
-	// Metrics is where the metrics are registered; controller-runtime's
-	// registry when nil.
+	// Metrics is the registry of the metrics; controller-runtime's registry when nil.
 	Metrics prometheus.Registerer
 }
 
@@ -70,9 +68,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Setup adds the controller to a manager whose scheme knows
-// operators.coreos.com/v1alpha1, v1 and v2 and the kinds of Kubernetes itself. It
-// works on the leader alone and fills its caches on standbys too.
+// Setup adds the controller to a manager. The scheme of the manager must have
+// operators.coreos.com/v1alpha1, v1 and v2 and the kinds of Kubernetes. The controller works on the
+// leader only and fills its caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	fronts, err := newFronts(mgr)

@@ -13,12 +13,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// status returns the status after a transition. The history of conditions
-// grows only when phase or reason change, and keeps the newest twenty.
+// status returns the status after a transition. The list of conditions grows only when the phase or
+// the reason changes, and keeps the newest twenty.
 func status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, o Observation) operatorsv1alpha1.ClusterServiceVersionStatus {
 	scratch := operatorsv1alpha1.ClusterServiceVersion{Status: *before.DeepCopy()}
-	// The API keeps whole seconds; finer times would make each comparison with
-	// what was read back a difference.
+	// The API stores whole seconds; finer times would differ from the stored ones in each
+	// comparison.
 	at := metav1.NewTime(o.Now.Truncate(time.Second))
 	if before.Phase != t.Phase || before.Reason != t.Reason || before.Message != t.Message {
 		scratch.SetPhase(t.Phase, t.Reason, t.Message, &at)
@@ -34,8 +34,7 @@ func status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, 
 	return scratch.Status
 }
 
-// secondsOf returns a time as the API keeps it; the one that was there when it
-// is the same.
+// secondsOf returns a time as the API stores it, or the previous pointer when it is equal.
 func secondsOf(t time.Time, before *metav1.Time) *metav1.Time {
 	at := metav1.NewTime(t.Truncate(time.Second))
 	if before.Equal(&at) {
@@ -44,11 +43,10 @@ func secondsOf(t time.Time, before *metav1.Time) *metav1.Time {
 	return &at
 }
 
-// writeStatus stores a status as a patch of the status alone, so that specs
-// with large icons and examples do not travel. The optimistic lock makes the
-// write fail when anybody, another supervisor above all, wrote since csv was
-// read: lists in a merge patch are replaced as a whole, and a phase must follow
-// from the one before it.
+// writeStatus patches only the status, so that specs with large icons and examples are not sent.
+// The optimistic lock makes the write fail if another client, in particular another supervisor, has
+// written since csv was read. A merge patch replaces whole lists, and a phase must follow from the
+// one before it.
 func (r *reconciler) writeStatus(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
 	want operatorsv1alpha1.ClusterServiceVersionStatus,
 ) error {

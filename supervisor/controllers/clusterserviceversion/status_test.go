@@ -93,8 +93,7 @@ func TestUpgradesAreCounted(t *testing.T) {
 	}
 }
 
-// TestGaugesKeepTheirSeries holds on to a series: one that is dropped and made
-// again is another one.
+// TestGaugesKeepTheirSeries checks that series are kept: a recreated series is another one.
 func TestGaugesKeepTheirSeries(t *testing.T) {
 	g, err := newGauges(prometheus.NewPedanticRegistry())
 	if err != nil {

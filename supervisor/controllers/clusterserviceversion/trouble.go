@@ -20,25 +20,23 @@ import (
 )
 
 const (
-	// troublePatience is how long errors that may pass are not worth a word in the
-	// status. After it, it is the pause between two tries, and between two writes.
+	// troublePatience is how long temporary errors do not appear in the status. After it, it is the
+	// pause between two tries, and between two writes.
 	troublePatience = 30 * time.Second
-	// tellingTimeout bounds the write that tells of an error.
+	// tellingTimeout bounds the write of the status with an error.
 	tellingTimeout = 10 * time.Second
-	// messageTrouble parts what a message said before from the error that keeps the
-	// version from going on.
+	// messageTrouble separates the previous message from the error that blocks the version.
 	messageTrouble = "; going on fails and is tried again: "
 )
 
-// failures remembers since when each version has met with nothing but errors. It is
-// not in the status, as most are over before anybody could read of them.
+// failures holds since when each version has met only errors. It is not in the status, as most
+// errors end before a user could read them.
 type failures struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// last returns how long a version has met with errors, and remembers when that began if
-// it is the first.
+// last returns how long a version has met errors, and records the begin of the first.
 func (f *failures) last(key types.NamespacedName, began, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,27 +49,26 @@ func (f *failures) last(key types.NamespacedName, began, now time.Time) time.Dur
 	return now.Sub(f.since[key])
 }
 
-// over forgets the errors of a version.
+// over drops the errors of a version.
 func (f *failures) over(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.since, key)
 }
 
-// unseen is the scope of a version of which not all could be read that its next
-// transition depends on.
+// unseen returns the scope of a version whose observation failed.
 func unseen(csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) *scope {
 	return &scope{Observation: Observation{
 		CSV: csv, Now: now, Requirements: Requirements{Statuses: csv.Status.RequirementStatus},
 	}}
 }
 
-// troubled returns an error to be tried again soon, and when such errors have lasted for
-// some time writes the transition that tells of them.
+// troubled returns an error, so that it is retried soon. When errors have lasted for some time, it
+// writes the transition that shows them.
 func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err error) (reconcile.Result, error) {
-	// Somebody else wrote first, or the supervisor ends.
+	// Another client wrote first, or the supervisor stops.
 	passing := apierrors.IsConflict(err) || errors.Is(err, errStale) || errors.Is(ctx.Err(), context.Canceled)
-	// Proxies that are not known when the supervisor begins seldom become so by themselves.
+	// Proxies that are unknown at the start of the supervisor seldom become known without a change.
 	unproxied := errors.Is(err, openshift.ErrUnknown)
 	if passing || !unproxied && r.failures.last(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < troublePatience {
 		return ctrl.Result{}, err
@@ -80,7 +77,7 @@ func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err e
 	if repeated(s.CSV.Status, t, s.Now) {
 		return ctrl.Result{RequeueAfter: t.After}, nil
 	}
-	// The time of this pass may be what has run out.
+	// The time of this pass may have run out.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellingTimeout)
 	defer cancel()
 	if err := r.record(ctx, s, t); err != nil {
@@ -92,15 +89,15 @@ func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err e
 	return ctrl.Result{RequeueAfter: t.After}, nil
 }
 
-// repeated reports whether a transition tells of an error that the status tells of in
-// other words, which is not worth a write at each try.
+// repeated reports whether the status shows another error in the same phase. A write at each try is
+// not worthwhile.
 func repeated(status operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, now time.Time) bool {
 	return status.Phase == t.Phase && status.Reason == t.Reason && strings.Contains(status.Message, messageTrouble) &&
 		status.LastUpdateTime != nil && now.Sub(status.LastUpdateTime.Time) < troublePatience
 }
 
-// afterTrouble is the transition after something could not be done for long. An
-// installation has failed by that; any other work leaves the phase as it is.
+// afterTrouble returns the transition after a lasting error. An installation fails; any other work
+// keeps the phase.
 func afterTrouble(o Observation, err error) Transition {
 	switch o.CSV.Status.Phase {
 	case operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling:
@@ -110,7 +107,7 @@ func afterTrouble(o Observation, err error) Transition {
 	}
 }
 
-// inTrouble keeps the phase, and says what keeps the version in it.
+// inTrouble returns a transition that keeps the phase and shows the error.
 func inTrouble(o Observation, err error) Transition {
 	t := stay(o)
 	if t.Phase == operatorsv1alpha1.CSVPhaseNone {
@@ -121,8 +118,8 @@ func inTrouble(o Observation, err error) Transition {
 	return t
 }
 
-// withoutTrouble is what a message says besides an error, which is over when anything
-// else is to be written.
+// withoutTrouble returns a message without its error, which is over when another message is
+// written.
 func withoutTrouble(message string) string {
 	before, _, _ := strings.Cut(message, messageTrouble)
 	return before

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestAfterTrouble gives, for each phase, what comes of work that fails for long.
+// TestAfterTrouble checks the transition of each phase after lasting errors.
 func TestAfterTrouble(t *testing.T) {
 	down := errors.New("admission does not answer")
 	told := func(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string) Transition {
@@ -57,7 +57,7 @@ func TestAfterTrouble(t *testing.T) {
 	}
 }
 
-// troubledWorld is a reconciler whose cluster has one version.
+// troubledWorld returns a reconciler whose cluster has one version.
 func troubledWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (*reconciler, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -118,7 +118,8 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 	}
 }
 
-// What has run out of time is told all the same; the end of the supervisor is no news.
+// TestTroubleAtTheEndOfAPass checks that a timeout is reported, and that the end of the supervisor
+// is not.
 func TestTroubleAtTheEndOfAPass(t *testing.T) {
 	csv := good(succeeded, "InstallSucceeded").CSV
 	csv.ResourceVersion = ""

@@ -17,14 +17,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// mapper says which ClusterServiceVersions an event concerns. A failing read of
-// the cache concerns none; it only fails while the cache is being stopped.
+// mapper maps an event to the ClusterServiceVersions that it concerns. A failing read of the cache
+// maps to none; it fails only while the cache stops.
 type mapper struct {
 	reader client.Reader
 }
 
-// selected returns the ClusterServiceVersions, copies left out, that keep says
-// yes to.
+// selected returns requests for the ClusterServiceVersions, without copies, for which keep returns
+// true.
 func (m mapper) selected(ctx context.Context, keep func(*operatorsv1alpha1.ClusterServiceVersion) bool,
 	opts ...client.ListOption,
 ) []reconcile.Request {
@@ -41,9 +41,8 @@ func (m mapper) selected(ctx context.Context, keep func(*operatorsv1alpha1.Clust
 	return requests
 }
 
-// neighbours maps a ClusterServiceVersion to those on its chain, each of which
-// may be waiting for it, and to those that own one of the same CRDs. It is
-// there for deleted ones too, which are no longer in the cache.
+// neighbours maps a ClusterServiceVersion to those on its chain, which may wait for it, and to
+// those that own one of the same CRDs. It also maps deleted ones, which are no longer in the cache.
 func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.Request {
 	csv, ok := obj.(*operatorsv1alpha1.ClusterServiceVersion)
 	if !ok || isCopied(csv) {
@@ -60,8 +59,8 @@ func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.R
 	return requests
 }
 
-// grouped maps an OperatorGroup to all ClusterServiceVersions of its namespace,
-// and to those elsewhere that may not run because of what some group claims.
+// grouped maps an OperatorGroup to all ClusterServiceVersions of its namespace, and to those
+// elsewhere that may not run because of a group's claims.
 func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
 	all := func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true }
 	elsewhere := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return csv.Namespace != obj.GetNamespace() }
@@ -83,16 +82,16 @@ func (m mapper) subscribed(ctx context.Context, obj client.Object) []reconcile.R
 	}, client.InNamespace(sub.Namespace))
 }
 
-// conditioned maps an OperatorCondition to the ClusterServiceVersion that it is
-// named after, and to those that are to replace it.
+// conditioned maps an OperatorCondition to the ClusterServiceVersion of the same name, and to those
+// that replace it.
 func (m mapper) conditioned(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return csv.Name == obj.GetName() || csv.Spec.Replaces == obj.GetName()
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
-// declaring maps a Deployment to the ClusterServiceVersions that declare one of
-// its name: its owner, and any that it stands in the way of.
+// declaring maps a Deployment to the ClusterServiceVersions that declare one of its name: its
+// owner, and any that it blocks.
 func (m mapper) declaring(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
@@ -100,8 +99,8 @@ func (m mapper) declaring(ctx context.Context, obj client.Object) []reconcile.Re
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
-// usingAccount maps a ServiceAccount to the ClusterServiceVersions that ask for
-// permissions for it, and to those that may have been refused with its rights.
+// usingAccount maps a ServiceAccount to the ClusterServiceVersions that require permissions for it,
+// and to those that the API may have refused with its rights.
 func (m mapper) usingAccount(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return refusedToInstall(csv) || accountNeeds(csv)[obj.GetName()] != nil
@@ -124,9 +123,9 @@ func (m mapper) usingCRD(ctx context.Context, crd *apiextensionsv1.CustomResourc
 	return m.selected(ctx, all, client.MatchingFields{indexCRD: crd.Name})
 }
 
-// definitionChanges passes what a ClusterServiceVersion reads of a CustomResourceDefinition. That
-// other versions share it, and whose component it is, changes with each namespace that gets the
-// operator, and concerns none of those that have it.
+// definitionChanges accepts changes of a CustomResourceDefinition that concern a
+// ClusterServiceVersion. The records of versions and the component labels change with each
+// namespace that gets the operator. They do not concern the other versions.
 func definitionChanges() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition] {
 	return predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
@@ -138,7 +137,8 @@ func definitionChanges() predicate.TypedPredicate[*apiextensionsv1.CustomResourc
 	}
 }
 
-// promises are the annotations of a definition that hold back changes of its versions.
+// promises returns the annotations of a definition about changes of its versions that wait for a
+// webhook.
 func promises(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	kept := map[string]string{}
 	for _, key := range []string{api.AnnotationStorageVersion, api.AnnotationConversion, api.AnnotationServedVersions} {

@@ -13,13 +13,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
-// granting maps a role or binding to the ClusterServiceVersion that its labels name, to
-// those that wait for rights of an account which it may give them to, and to those that may
-// have been refused for the lack of rights.
+// granting maps a role or binding to the ClusterServiceVersion that its labels name. It also maps
+// to versions that wait for rights that it may grant, and to those that the API may have refused
+// without rights.
 func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := m.owner(ctx, obj)
 	if obj.GetLabels()[api.LabelGrant] != "" {
-		// The lender makes and deletes it for the supervisor, and for no account.
+		// The lender creates and deletes it for the supervisor only.
 		return out
 	}
 	subjects, bound := rights.Subjects(obj)
@@ -29,9 +29,9 @@ func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Req
 	return append(out, waiting...)
 }
 
-// awaitsRights says whether csv waits for rights of an account that is among the subjects,
-// by itself or by a group; of any account where no subjects are known. Those that run or
-// wait for something else are left in peace: bindings are many, and change often.
+// awaitsRights reports whether csv waits for rights of an account that is among the subjects,
+// directly or through a group. Without known subjects, any account counts. It returns false for
+// other versions: there are many bindings, and they change often.
 func awaitsRights(csv *operatorsv1alpha1.ClusterServiceVersion, subjects []rbacv1.Subject, known bool) bool {
 	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestWakesThoseThatWaitForRights gives, for roles and bindings, how many versions look again:
-// of one that lacks rights of the account cook, one that lacks an account, and one that runs.
+// TestWakesThoseThatWaitForRights checks how many versions a role or binding maps to. One lacks
+// rights of the account cook, one lacks an account, and one runs.
 func TestWakesThoseThatWaitForRights(t *testing.T) {
 	version := func(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase, status operatorsv1alpha1.StatusReason) client.Object {
 		csv := kettle()

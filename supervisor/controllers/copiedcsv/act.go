@@ -19,27 +19,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// errForeign says that somebody else's object is where a copy is to be. It is left alone.
+// errForeign is returned if an object with another owner has the name of a copy. That object stays
+// unchanged.
 var errForeign = errors.New("it has another owner")
 
-// writer takes steps.
+// writer executes steps.
 type writer struct {
 	client client.Client // all writes
-	live   client.Reader // reads past the cache
+	live   client.Reader // reads from the API server
 	clock  clock.PassiveClock
 	pace   pace
 	counts *counts
 }
 
-// model is what the copies of one version are to say.
+// model is the wanted content of the copies of one version.
 type model struct {
 	key   types.NamespacedName
 	image *operatorsv1alpha1.ClusterServiceVersion
 	says  fingerprint
 }
 
-// take takes a step. All of them are idempotent. found is what a copy now says, if it was
-// about a copy and that is there.
+// take executes a step. All steps are idempotent. found describes the copy afterwards; it is nil if
+// the step is not about a copy or the copy is gone.
 func (w writer) take(ctx context.Context, s step, m model) (found *record, err error) {
 	switch s.action {
 	case publish:
@@ -60,7 +61,7 @@ func (w writer) take(ctx context.Context, s step, m model) (found *record, err e
 	return nil, fmt.Errorf("unknown action %q", s.action)
 }
 
-// remove deletes what was decided about and nothing that has come since under its name.
+// remove deletes the object with the UID of the step. A newer object of the same name stays.
 func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
 	if err := w.pace.write(ctx); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
 	return nil
 }
 
-// publish makes a copy where there is none.
+// publish creates a copy.
 func (w writer) publish(ctx context.Context, s step, m model) (*record, error) {
 	u, err := applied(m.image, s.namespace)
 	if err != nil {
@@ -101,8 +102,8 @@ func (w writer) publish(ctx context.Context, s step, m model) (*record, error) {
 	return w.status(ctx, bare, m)
 }
 
-// met deals with what was met where there ought to be nothing: usually a copy that the
-// cache does not have yet.
+// met handles an existing object where publish expected none. Usually, it is a copy that the cache
+// lacks.
 func (w writer) met(ctx context.Context, s step, m model) (*record, error) {
 	live := copyMetadata()
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: m.key.Name}, live); err != nil {
@@ -116,8 +117,7 @@ func (w writer) met(ctx context.Context, s step, m model) (*record, error) {
 	return w.compare(ctx, s, m)
 }
 
-// compare reads a copy and corrects what is not as it is to be. It writes nothing to one
-// that is.
+// compare reads a copy and corrects differences. It writes nothing to a copy that matches.
 func (w writer) compare(ctx context.Context, s step, m model) (*record, error) {
 	if err := w.pace.read(ctx); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (w writer) compare(ctx context.Context, s step, m model) (*record, error) {
 	return w.status(ctx, live, m)
 }
 
-// correct applies a version over one of its copies, which gets the new resource version.
+// correct applies a version to one of its copies and updates the resource version of live.
 func (w writer) correct(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) error {
 	u, err := applied(m.image, live.Namespace)
 	if err != nil {
@@ -164,13 +164,14 @@ func (w writer) correct(ctx context.Context, live *operatorsv1alpha1.ClusterServ
 	return nil
 }
 
-// status writes the status of a copy where it differs. The optimistic lock is there
-// because lists in a merge patch are replaced as a whole.
+// status writes the status of a copy if it differs. It uses an optimistic lock, because a merge
+// patch replaces lists as a whole.
 func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) (*record, error) {
 	if !sameStatus(live, m.image) {
 		meta := metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name, ResourceVersion: live.ResourceVersion}
 		base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: live.Status}
-		// The answer is decoded into what is sent, and the image shares its status with a cache.
+		// The client decodes the response into changed, and the image shares its status with the
+		// cache.
 		changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: *m.image.Status.DeepCopy()}
 		if err := w.pace.write(ctx); err != nil {
 			return nil, err
@@ -186,7 +187,7 @@ func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServi
 	return &record{uid: live.UID, version: live.ResourceVersion, says: m.says, at: w.clock.Now()}, nil
 }
 
-// give makes a copied role or binding, or corrects it.
+// give creates or corrects a copied role or binding.
 func (w writer) give(ctx context.Context, s step, m model, want client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
@@ -211,7 +212,7 @@ func (w writer) give(ctx context.Context, s step, m model, want client.Object) e
 	return nil
 }
 
-// giveOver corrects a role or binding that is there, unless it is somebody else's.
+// giveOver corrects an existing role or binding, unless it has another owner.
 func (w writer) giveOver(ctx context.Context, u *unstructured.Unstructured, m model) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())

@@ -17,27 +17,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// Indexes of what is in caches.
+// Names of cache indexes.
 const (
-	// indexName finds ClusterServiceVersions and copies by their name, wherever they are.
+	// indexName finds ClusterServiceVersions and copies by name in all namespaces.
 	indexName = "copies/name"
-	// indexSpreads finds, by the value true, the ClusterServiceVersions that are copied.
+	// indexSpreads finds the ClusterServiceVersions that are copied. Its only key is "true".
 	indexSpreads = "copies/spreads"
-	// indexOwner finds copied roles and bindings by the version they are copied for.
+	// indexOwner finds copied roles and bindings by the version that they were copied for.
 	indexOwner = "copies/owner"
 )
 
-// copiesCache is a cache that the manager starts with its other caches, before anything
-// that reads from it.
+// copiesCache is a cache that the manager starts together with its own caches, before their
+// readers.
 type copiesCache struct {
 	cache.Cache
 }
 
-// GetCache is how the manager recognizes a cache and waits for it.
+// GetCache makes the manager recognize the cache and wait for its sync.
 func (c copiesCache) GetCache() cache.Cache { return c.Cache }
 
-// newCache makes the cache of copies. It is not the manager's: that is not to know them,
-// so that nobody takes them for versions, nor keeps their specs in memory.
+// newCache returns the cache of copies. It is separate from the manager's cache, which excludes
+// copies: no other controller mistakes them for versions, and their specs take no memory.
 func newCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	copied, err := labels.NewRequirement(api.LabelCopiedFrom, selection.Exists, nil)
 	if err != nil {
@@ -97,8 +97,8 @@ func byOwner(obj client.Object) []string {
 	return []string{owner.String()}
 }
 
-// bare leaves of a copy what says which one it is. Its annotations alone, with examples
-// of every kind that the operator provides, may be larger than all the rest.
+// bare keeps only the identity of a copy. The annotations alone contain examples of every provided
+// kind, and may be larger than everything else.
 func bare(obj any) (any, error) {
 	meta, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -119,7 +119,7 @@ func bare(obj any) (any, error) {
 	return meta, nil
 }
 
-// copyMetadata is the form in which copies are watched.
+// copyMetadata returns an empty object for watching copies as metadata.
 func copyMetadata() *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))

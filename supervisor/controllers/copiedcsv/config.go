@@ -21,15 +21,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// configReconciler tells in the status of the OLMConfig whether there are the copies that
-// it asks for, and no others.
+// configReconciler reports in the status of the OLMConfig whether exactly the requested copies
+// exist.
 type configReconciler struct {
 	reader reader
 	client client.Client
 	clock  clock.PassiveClock
 }
 
-// Reconcile brings the condition of the OLMConfig up to date.
+// Reconcile updates the condition of the OLMConfig.
 func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req.Name != configName {
 		return ctrl.Result{}, nil
@@ -60,7 +60,8 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	return ctrl.Result{}, nil
 }
 
-// asAsked says whether every version that serves all namespaces is copied as the OLMConfig asks.
+// asAsked reports whether every version that serves all namespaces is copied as the OLMConfig
+// requests.
 func (r *configReconciler) asAsked(ctx context.Context) (bool, error) {
 	var versions operatorsv1alpha1.ClusterServiceVersionList
 	if err := r.reader.client.List(ctx, &versions, readOnly); err != nil {
@@ -82,14 +83,14 @@ func (r *configReconciler) asAsked(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// servesAll says whether a version was told to serve all namespaces, or none.
+// servesAll reports whether the OperatorGroup of a version targets all namespaces or none.
 func servesAll(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	targets, told := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	return told && targets == ""
 }
 
-// complete says whether a version that serves all namespaces has the copies that are
-// wanted and no others. Of one whose place is not known, nothing can be said against it.
+// complete reports whether a version that serves all namespaces has exactly the wanted copies. A
+// version with an unknown place counts as complete.
 func complete(o *observation) bool {
 	p := placeOf(o)
 	if p.stand != spread || !p.global {
@@ -103,7 +104,8 @@ func complete(o *observation) bool {
 	return !slices.ContainsFunc(p.wanted.UnsortedList(), func(namespace string) bool { return o.copies[namespace] == nil })
 }
 
-// condition says how copies are. Its texts are those that consoles and scripts know.
+// condition returns the condition of the OLMConfig. Its texts are those of OLM, because consoles
+// and scripts compare them.
 func condition(config *operatorsv1.OLMConfig, asAsked bool, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type:               operatorsv1.DisabledCopiedCSVsConditionType,
@@ -126,7 +128,7 @@ func condition(config *operatorsv1.OLMConfig, asAsked bool, now time.Time) metav
 	return c
 }
 
-// configRequest is the only request that the configReconciler answers.
+// configRequest returns the only request that the configReconciler handles.
 func configRequest() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: configName}}
 }

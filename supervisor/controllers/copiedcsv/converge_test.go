@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecideSettles takes the steps that are decided upon, again and again, in a cluster
-// that does what it is told, and wants it to come to rest with the copies that are wanted.
+// TestDecideSettles repeatedly executes the decided steps on an observation. The result must have
+// the wanted copies and no further steps.
 func TestDecideSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawn(t)
@@ -38,7 +38,7 @@ func TestDecideSettles(t *testing.T) {
 	})
 }
 
-// rested checks what has come of a cluster at rest.
+// rested checks the final state.
 func rested(t *rapid.T, o *observation, w work) {
 	if w.place.stand == keep || w.place.stand == leave {
 		return
@@ -60,7 +60,7 @@ func rested(t *rapid.T, o *observation, w work) {
 	}
 }
 
-// drawn is any state of a version and its copies.
+// drawn draws the state of a version and its copies.
 func drawn(t *rapid.T) *observation {
 	names := []string{"cellar", "garden", "pantry", "attic", home}
 	subset := func(label string) []string {
@@ -103,7 +103,7 @@ func drawn(t *rapid.T) *observation {
 	return o
 }
 
-// takeInMemory does what a step does, to an observation.
+// takeInMemory applies a step to an observation.
 func takeInMemory(o *observation, h *history, s step, says fingerprint, id string) {
 	granted := o.granted[s.namespace]
 	switch s.action {

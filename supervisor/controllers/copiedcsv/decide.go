@@ -10,18 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// action is what a step does.
+// action is the kind of a step.
 type action string
 
-// The actions, in the order in which those of one pass are taken: rights are taken away
-// before the copy that owns them, and given after it is there.
+// Actions in the order of one pass. A pass deletes roles and bindings before the copy that owns
+// them, and creates them after the copy.
 const (
 	unbind   action = "unbind"   // deletes a binding
 	revoke   action = "revoke"   // deletes a role
 	withdraw action = "withdraw" // deletes a copy
-	publish  action = "publish"  // makes a copy
-	grant    action = "grant"    // makes a role, or corrects it
-	bind     action = "bind"     // makes a binding, or corrects it
+	publish  action = "publish"  // creates a copy
+	grant    action = "grant"    // creates or corrects a role
+	bind     action = "bind"     // creates or corrects a binding
 	compare  action = "compare"  // reads a copy and corrects it
 )
 
@@ -29,43 +29,43 @@ func order() []action {
 	return []action{unbind, revoke, withdraw, publish, grant, bind, compare}
 }
 
-// step is one thing to do in one namespace.
+// step is one action in one namespace.
 type step struct {
 	action    action
 	namespace string
-	// name and uid are those of what is there and is to be corrected or deleted.
+	// name and uid identify the existing object to correct or delete.
 	name string
 	uid  types.UID
-	// role or binding is what is wanted.
+	// role or binding is the wanted object.
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
 }
 
-// String names the step.
+// String returns the action and the object of the step.
 func (s step) String() string { return string(s.action) + " " + s.namespace + "/" + s.name }
 
-// cacheLag is for how long a cache may not show what was made.
+// cacheLag is how long a cache may not contain an object that was created.
 const cacheLag = 5 * time.Second
 
-// statusPause is how long copies may show a status that is no longer the version's. One
-// that is installed goes through several in a moment, and to write each of them to
-// hundreds of namespaces helps nobody.
+// statusPause is how long copies may show an outdated status. A version that is being installed
+// passes through several phases quickly. Writing each of them to hundreds of namespaces has no
+// benefit.
 const statusPause = 2 * time.Second
 
-// work is what there is to do for a version.
+// work is the result of decide.
 type work struct {
 	place place
 	steps []step
-	// blocked says of namespaces why they get no copy.
+	// blocked maps namespaces without a copy to the reason.
 	blocked map[string]string
-	// outdated says that there are copies whose status alone is not the version's.
+	// outdated is true if copies exist of which only the status is outdated.
 	outdated bool
-	// wait is when to look again although nothing has happened; zero for never.
+	// wait is when to reconcile again without an event; zero for never.
 	wait time.Duration
 }
 
-// decide says what is to be done for a version so that its copies say what says stands
-// for. Nothing of it depends on the order of what was observed.
+// decide returns the steps that bring the copies of a version to the content of says. The result
+// does not depend on the order of the observed objects.
 func decide(o *observation, h *history, says fingerprint) work {
 	w := work{place: placeOf(o), blocked: map[string]string{}}
 	if w.place.stand == leave {
@@ -88,7 +88,7 @@ func decide(o *observation, h *history, says fingerprint) work {
 	return w
 }
 
-// existing deals with a copy that is there.
+// existing adds the step for an existing copy.
 func (w *work) existing(o *observation, h *history, namespace string, says fingerprint) {
 	copied := o.copies[namespace]
 	if !copied.DeletionTimestamp.IsZero() || !o.namespaces.Has(namespace) {
@@ -109,7 +109,7 @@ func (w *work) existing(o *observation, h *history, namespace string, says finge
 	w.steps = append(w.steps, step{action: compare, namespace: namespace, name: copied.Name, uid: copied.UID})
 }
 
-// statusDue says whether copies whose status alone is outdated are written now.
+// statusDue reports whether copies with an outdated status are written now.
 func (w *work) statusDue(o *observation, h *history) bool {
 	w.outdated = true
 	since := h.outdated
@@ -123,7 +123,7 @@ func (w *work) statusDue(o *observation, h *history) bool {
 	return left <= 0
 }
 
-// missing deals with a namespace that is to have a copy.
+// missing adds the step for a namespace without a wanted copy.
 func (w *work) missing(o *observation, h *history, namespace string) {
 	if o.copies[namespace] != nil {
 		return
@@ -141,18 +141,18 @@ func (w *work) missing(o *observation, h *history, namespace string) {
 	w.steps = append(w.steps, step{action: publish, namespace: namespace, name: o.key.Name})
 }
 
-// after asks for another look.
+// after schedules another reconciliation.
 func (w *work) after(d time.Duration) {
 	if w.wait == 0 || d < w.wait {
 		w.wait = d
 	}
 }
 
-// rights deals with the roles and bindings in the namespaces that the version serves.
+// rights adds the steps for the roles and bindings in the target namespaces.
 func (w *work) rights(o *observation) {
 	named := w.place.wanted
 	if w.place.global {
-		// All namespaces are served by roles of the cluster.
+		// Cluster roles cover a version that serves all namespaces.
 		named = nil
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(o.granted)) {
@@ -176,7 +176,7 @@ func (w *work) rights(o *observation) {
 	}
 }
 
-// takeAway deletes the rights in a namespace that are not wanted.
+// takeAway deletes unwanted roles and bindings in a namespace.
 func (w *work) takeAway(o *observation, namespace string, want rights) {
 	have := o.granted[namespace]
 	for i := range have.bindings {
@@ -196,8 +196,8 @@ func (w *work) takeAway(o *observation, namespace string, want rights) {
 	}
 }
 
-// unsure says whether a right has its like in the version's own namespace, though not as
-// the version declares it: it stays as it was when that was so.
+// unsure reports whether an unwanted role or binding has a counterpart in the version's own
+// namespace that differs from the version's declaration. The copy then stays unchanged.
 func (w *work) unsure(o *observation, right metav1.Object) bool {
 	if w.place.global || !w.place.wanted.Has(right.GetNamespace()) || o.origin == nil {
 		return false
@@ -205,7 +205,7 @@ func (w *work) unsure(o *observation, right metav1.Object) bool {
 	return roleNamed(o.rights.roles, right.GetName()) != nil || bindingNamed(o.rights.bindings, right.GetName()) != nil
 }
 
-// give makes or corrects the rights in a namespace.
+// give creates or corrects the roles and bindings in a namespace.
 func (w *work) give(o *observation, namespace string, want rights) {
 	have := o.granted[namespace]
 	for i := range want.roles {
@@ -223,7 +223,7 @@ func (w *work) give(o *observation, namespace string, want rights) {
 		case live == nil:
 			w.steps = append(w.steps, step{action: bind, namespace: namespace, name: b.Name, binding: b})
 		case !gone(live) && live.RoleRef == b.RoleRef && !sameBinding(live, b):
-			// One of another role cannot be changed; it goes first.
+			// The roleRef of a binding is immutable. A binding to another role is deleted first.
 			w.steps = append(w.steps, step{action: bind, namespace: namespace, name: b.Name, uid: live.UID, binding: b})
 		}
 	}

@@ -184,7 +184,7 @@ func TestDecideAboutRights(t *testing.T) {
 	}
 }
 
-// copied are the rights of a version as they are copied to a namespace.
+// copied returns the copies of a version's roles and bindings in a namespace.
 func copied(o *observation, namespace string) rights {
 	before := o.rights
 	defer func() { o.rights = before }()

@@ -1,17 +1,15 @@
-// Package copiedcsv shows to the users of a namespace which operators serve it: a copy
-// of each ClusterServiceVersion in each namespace that its OperatorGroup targets, and,
-// where the group names its targets, the roles and bindings that the operator needs
-// there.
+// Package copiedcsv shows to the users of a namespace which operators serve it. It copies each
+// ClusterServiceVersion to each namespace that its OperatorGroup targets. If the group lists its
+// targets, it also copies the roles and bindings that the operator needs there.
 //
-// A version is looked at as a whole. What the decision depends on is gathered into an
-// observation (observe.go, the only place that reads caches); placeOf says where copies
-// belong and decide what is to be done about it (both pure); the steps are then taken one
-// by one at a bounded rate (act.go), and those that are left wait for the next pass.
+// One reconciliation handles all copies of a version. observe.go reads the inputs of the decision
+// from caches into an observation. placeOf determines the namespaces of the copies, and decide
+// determines the steps; both are pure. act.go executes the steps at a limited rate. Remaining steps
+// follow in the next pass.
 //
-// Of a copy, nothing is kept in memory but where it is and a digest of what it was found
-// to say: copies are watched as metadata, in a cache of their own, and one is read in
-// full only when it has changed without this process having changed it.
+// For each copy, memory only holds its identity and a digest of its content. A separate cache
+// watches copies as metadata. A copy is read in full only after a change by another process.
 //
-// Another controller tells in the status of the OLMConfig "cluster" whether the copies are as
-// that asks.
+// Another controller reports in the status of the OLMConfig "cluster" whether the copies match its
+// settings.
 package copiedcsv

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// actionCopy is what all Events of this package are about.
+	// actionCopy is the action of all Events of this package.
 	actionCopy = "Copy"
-	// newcomer is how old a version may be of which it is said, without a copy having
-	// been taken away, that it is not copied. An older one was announced before this
-	// process began.
+	// newcomer is the maximum age of a version for an Event that it is not copied, unless a copy
+	// was just withdrawn. Older versions had the Event before this process started.
 	newcomer = 10 * time.Minute
-	// worthTelling is how often a step has to have failed for somebody to be told. An API
-	// server that is away for a moment is not the version's trouble.
+	// worthTelling is the number of failures of a step before an Event reports it. A short outage
+	// of the API server causes no Event.
 	worthTelling = 3
 )
 
-// tell records Events on a version about what has changed for its users.
+// tell emits Events on a version about relevant changes.
 func (r *reconciler) tell(o *observation, h *history, w work) {
 	if o.origin == nil {
 		return
@@ -42,7 +41,7 @@ func (r *reconciler) tell(o *observation, h *history, w work) {
 	}
 }
 
-// announceDisabled says whether it is news that a version is not copied.
+// announceDisabled reports whether to emit the Event that a version is not copied.
 func announceDisabled(o *observation, h *history, w work) bool {
 	if h.announced == o.origin.UID {
 		return false
@@ -51,9 +50,9 @@ func announceDisabled(o *observation, h *history, w work) bool {
 	return withdrawn || o.now.Sub(o.origin.CreationTimestamp.Time) < newcomer
 }
 
-// tellBlocked records what has come into the way since this was told last: an Event for
-// each of the first few namespaces. Each is related to its namespace, because two Events
-// that differ in their notes alone are taken for one that happens again.
+// tellBlocked emits an Event for each of the first few namespaces that are newly blocked. Each
+// Event has its namespace as related object, because Events that differ only in their notes are
+// merged into a series.
 func (r *reconciler) tellBlocked(o *observation, h *history, why map[string]string) {
 	const most = 3
 	news := 0
@@ -79,7 +78,7 @@ func (r *reconciler) tellBlocked(o *observation, h *history, why map[string]stri
 	h.blocked = why
 }
 
-// hindrances says of namespaces that have no copy, or not what belongs to it, why.
+// hindrances maps namespaces without a complete copy to the reason.
 func hindrances(blocked map[string]string, setbacks map[string]setback) map[string]string {
 	why := map[string]string{}
 	for _, step := range slices.Sorted(maps.Keys(setbacks)) {

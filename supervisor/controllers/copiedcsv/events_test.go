@@ -22,7 +22,8 @@ func TestHindrances(t *testing.T) {
 	}
 }
 
-// TestTellBlocked tells of two namespaces, of one more, and of more than there is room for.
+// TestTellBlocked checks the Events for two blocked namespaces, for one more, and for more than the
+// limit.
 func TestTellBlocked(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r, o, h := &reconciler{events: recorder}, seen([]string{""}, nil), knowing(fingerprint{})

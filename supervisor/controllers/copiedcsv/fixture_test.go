@@ -23,8 +23,8 @@ const (
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
-// kettle is an installed version whose OperatorGroup targets the namespaces given; all of
-// them for one empty name.
+// kettle returns an installed version whose OperatorGroup targets the given namespaces. One empty
+// name means all namespaces.
 func kettle(targets ...string) *operatorsv1alpha1.ClusterServiceVersion {
 	labels := map[string]string{"app": "kettle"}
 	return &operatorsv1alpha1.ClusterServiceVersion{
@@ -75,7 +75,7 @@ func rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}
 }
 
-// groupFor is the OperatorGroup of the version's namespace.
+// groupFor returns the OperatorGroup of the version's namespace.
 func groupFor(targets ...string) operatorsv1.OperatorGroup {
 	return operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "group"},
@@ -83,7 +83,7 @@ func groupFor(targets ...string) operatorsv1.OperatorGroup {
 	}
 }
 
-// seen is an observation of a version that targets namespaces, and of copies in some.
+// seen returns an observation of a version with the given targets and copies.
 func seen(targets, copied []string, change ...func(*observation)) *observation {
 	o := &observation{
 		now: noon(), key: types.NamespacedName{Namespace: home, Name: "kettle.v1"},
@@ -111,7 +111,7 @@ func copyIn(namespace string) *metav1.PartialObjectMetadata {
 	return meta
 }
 
-// knowing is a history in which the copies in namespaces were found to say something.
+// knowing returns a history with records of the copies in the given namespaces.
 func knowing(says fingerprint, namespaces ...string) *history {
 	h := &history{records: map[string]record{}, setbacks: map[string]setback{}}
 	for _, namespace := range namespaces {
@@ -120,7 +120,7 @@ func knowing(says fingerprint, namespaces ...string) *history {
 	return h
 }
 
-// owned are the role and the binding that were made for the version at home.
+// owned returns the version's role and binding in its own namespace.
 func owned() rights {
 	meta := func() metav1.ObjectMeta {
 		return metav1.ObjectMeta{
@@ -141,7 +141,7 @@ func owned() rights {
 	}
 }
 
-// outline names steps, in their order.
+// outline lists steps as text.
 func outline(steps []step) []string {
 	var lines []string
 	for _, s := range steps {

@@ -14,8 +14,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// imageOf returns what a copy of a version is to say, wherever it is. It shares spec and
-// status with the version and is only to be read.
+// imageOf returns the wanted content of a version's copies, which is independent of the namespace.
+// It shares spec and status with the version and must not be modified.
 func imageOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
 	image := &operatorsv1alpha1.ClusterServiceVersion{
 		TypeMeta: metav1.TypeMeta{
@@ -45,16 +45,16 @@ func imageOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.Cl
 	return image
 }
 
-// digest stands for a content. It is half of a SHA-256, which is enough to tell contents
-// of one object apart.
+// digest identifies content. It is half of a SHA-256, which suffices to distinguish the contents of
+// one object.
 type digest [sha256.Size / 2]byte
 
-// fingerprint stands for what a copy says, in the two parts that are written apart.
+// fingerprint identifies the content of a copy and its status, which are written separately.
 type fingerprint struct {
 	content, status digest
 }
 
-// fingerprintOf gives the fingerprint of an image.
+// fingerprintOf returns the fingerprint of an image.
 func fingerprintOf(image *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
 	content, err := digestOf([]any{image.Labels, image.Annotations, &image.Spec})
 	if err != nil {
@@ -76,7 +76,7 @@ func digestOf(value any) (digest, error) {
 	return digest(sum[:len(digest{})]), nil
 }
 
-// sameContent says whether a copy says what its image does, but for the status.
+// sameContent reports whether a copy equals its image, ignoring the status.
 func sameContent(have, want *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return equality.Semantic.DeepEqual(have.Labels, want.Labels) &&
 		equality.Semantic.DeepEqual(have.Annotations, want.Annotations) &&
@@ -87,8 +87,8 @@ func sameStatus(have, want *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return equality.Semantic.DeepEqual(have.Status, want.Status)
 }
 
-// applied is an image as it is applied to a namespace: without its status, which the API
-// takes separately.
+// applied returns an image as it is applied to a namespace. It has no status, because the API has a
+// separate subresource for it.
 func applied(image *operatorsv1alpha1.ClusterServiceVersion, namespace string) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(image)
 	if err != nil {

@@ -76,7 +76,7 @@ func TestFingerprintTellsContentFromStatus(t *testing.T) {
 	}
 }
 
-// TestAppliedIsWhatIsReadBack goes the way of a copy to the API server and back.
+// TestAppliedIsWhatIsReadBack encodes and decodes a copy.
 func TestAppliedIsWhatIsReadBack(t *testing.T) {
 	image := imageOf(kettle(""))
 	u, err := applied(image, "pantry")

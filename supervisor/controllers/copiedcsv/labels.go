@@ -12,22 +12,21 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Prefixes of labels and annotations that a copy does not have.
+// Prefixes of labels that copied roles and bindings keep.
 const (
-	// prefixPublic begins the labels that roles of operators have for everybody to
-	// select on.
+	// prefixPublic is the prefix of the labels that users and tools select roles by.
 	prefixPublic = "olm."
 )
 
-// originOf names the version that a copied version, role or binding was made for; ok is
-// false if it was made for none.
+// originOf returns the version that a copied version was made from. ok is false if the object is
+// not a copy.
 func originOf(obj metav1.Object) (origin types.NamespacedName, ok bool) {
 	from := obj.GetLabels()[api.LabelCopiedFrom]
 	return types.NamespacedName{Namespace: from, Name: obj.GetName()}, from != ""
 }
 
-// ownerOf names the version that the owner labels of a role or binding name: the one it
-// was copied for if it is a copy, or else the one that it is a part of.
+// ownerOf returns the version in the owner labels of a role or binding. For a copy, it returns the
+// original version.
 func ownerOf(obj metav1.Object) (owner types.NamespacedName, ok bool) {
 	labels := obj.GetLabels()
 	if labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind {
@@ -45,14 +44,14 @@ func isCopied(obj metav1.Object) bool {
 	return ok
 }
 
-// shownLabel says whether a copy has a label of its origin.
+// shownLabel reports whether a copy keeps a label of its origin.
 func shownLabel(key string) bool {
 	return !strings.HasPrefix(key, api.PrefixComponent) && !strings.HasPrefix(key, api.Prefix)
 }
 
-// shownAnnotation says whether a copy has an annotation of its origin. The targets of a
-// group are nobody's business in but one of them, and what kubectl remembers is as large
-// as the object and about another one.
+// shownAnnotation reports whether a copy keeps an annotation of its origin. Users of one target
+// namespace must not see the other targets. The last-applied annotation of kubectl is as large as
+// the object and belongs to the original.
 func shownAnnotation(key string) bool {
 	return key != operatorsv1.OperatorGroupTargetsAnnotationKey && key != corev1.LastAppliedConfigAnnotation &&
 		!strings.HasPrefix(key, api.Prefix)

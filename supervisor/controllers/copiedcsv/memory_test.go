@@ -15,12 +15,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// perCopy is how much memory a copy may take in this process, with what is remembered of
-// it and the indexes that find it.
+// perCopy is the maximum memory per copy in this process, in bytes. It includes the record and the
+// indexes.
 const perCopy = 2048
 
-// TestMemoryOfACopy fills a store with copies whose annotations are large, as those of real
-// operators are, and wants each to take no more than a copy of nothing would.
+// TestMemoryOfACopy fills a store with copies that have large annotations. Each copy must take at
+// most perCopy bytes.
 func TestMemoryOfACopy(t *testing.T) {
 	const copies = 4500
 	before := heap()
@@ -57,7 +57,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// fill makes copies of fifteen versions and what is remembered of each.
+// fill creates copies of fifteen versions and their histories.
 func fill(tb testing.TB, copies int) (cache.Indexer, map[int]*history) {
 	tb.Helper()
 	const versions = 15
@@ -85,8 +85,8 @@ func fill(tb testing.TB, copies int) (cache.Indexer, map[int]*history) {
 	return store, histories
 }
 
-// fetched is a copy as the API server sends its metadata: with examples of what the
-// operator provides, and who set which field.
+// fetched returns the metadata of a copy as the API server sends it: with large annotations and
+// managed fields.
 func fetched(namespace, version int) *metav1.PartialObjectMetadata {
 	meta := copyMetadata()
 	meta.ObjectMeta = metav1.ObjectMeta{

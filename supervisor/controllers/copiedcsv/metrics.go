@@ -15,18 +15,18 @@ const (
 	labelName      = "name"
 )
 
-// actionStatus counts writes of the status of a copy, which are part of other actions.
+// actionStatus is the action label for writes of a copy's status, which are part of other actions.
 const actionStatus = "status"
 
-// counts are the metrics of this package.
+// counts holds the metrics of this package.
 type counts struct {
 	writes  *prometheus.CounterVec
 	pending *prometheus.GaugeVec
 	blocked *prometheus.GaugeVec
 }
 
-// newCounts registers the metrics, or finds them where an earlier manager of the same
-// process registered them.
+// newCounts registers the metrics. It reuses metrics that an earlier manager of the same process
+// registered.
 func newCounts(registry prometheus.Registerer) (*counts, error) {
 	writes, err := register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_copied_csv_writes_total",
@@ -53,7 +53,7 @@ func newCounts(registry prometheus.Registerer) (*counts, error) {
 	return &counts{writes: writes, pending: pending, blocked: blocked}, nil
 }
 
-// register registers a metric, or finds it where it is registered already.
+// register registers a metric, or returns the one that is already registered.
 func register[C prometheus.Collector](registry prometheus.Registerer, metric C) (C, error) {
 	err := registry.Register(metric)
 	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -11,36 +11,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// observation is what is known of a version and of what was copied of it.
+// observation is the observed state of a version and its copies.
 type observation struct {
 	now time.Time
-	// key names the version, which may be gone.
+	// key identifies the version, which may be gone.
 	key types.NamespacedName
-	// origin is the version; nil when it is gone.
+	// origin is the version; nil if it is gone.
 	origin *operatorsv1alpha1.ClusterServiceVersion
 	// groups are the OperatorGroups of its namespace.
 	groups []operatorsv1.OperatorGroup
-	// allGroups are those of all namespaces.
+	// allGroups are the OperatorGroups of other namespaces that may contend with the version's
+	// group.
 	allGroups []operatorsv1.OperatorGroup
-	// namespaces are those that are there to stay.
+	// namespaces are the namespaces that exist and are not being deleted.
 	namespaces sets.Set[string]
-	// enabled says whether versions that serve all namespaces are copied.
+	// enabled is true if versions that serve all namespaces are copied.
 	enabled bool
-	// protected are the namespaces that get copies even so.
+	// protected are the namespaces that get copies in any case.
 	protected []string
 
 	// copies are the copies of the version, by namespace.
 	copies map[string]*metav1.PartialObjectMetadata
-	// taken says of namespaces what else has the version's name there.
+	// taken maps namespaces to a description of another object with the version's name.
 	taken map[string]string
 
-	// rights are those of the version in its own namespace.
+	// rights are the version's roles and bindings in its own namespace.
 	rights rights
-	// granted are the copies of rights, by namespace.
+	// granted are the copied roles and bindings by namespace.
 	granted map[string]rights
 }
 
-// rights are roles and bindings of one namespace.
+// rights are the roles and bindings of one namespace.
 type rights struct {
 	roles    []rbacv1.Role
 	bindings []rbacv1.RoleBinding

@@ -19,25 +19,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// configName is the name of the only OLMConfig that counts.
+// configName is the name of the only OLMConfig that is used.
 const configName = "cluster"
 
-// readOnly spares copies of what is only looked at.
+// readOnly avoids copies of objects that are only read.
 const readOnly = client.UnsafeDisableDeepCopy
 
-// reader reads what decisions depend on, from caches alone.
+// reader reads the inputs of decisions from caches.
 type reader struct {
-	// client knows no copies.
+	// client reads the manager's cache, which excludes copies.
 	client client.Reader
-	// live reads past all caches.
+	// live reads from the API server.
 	live client.Reader
-	// copies knows copies alone, as metadata.
+	// copies reads the cache of copies, as metadata.
 	copies client.Reader
 	// protected are the namespaces that get copies in any case.
 	protected []string
 }
 
-// observe reads what the decision about a version depends on.
+// observe reads the inputs of the decision about a version.
 func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observation, error) {
 	o := &observation{key: key, protected: r.protected}
 	var err error
@@ -66,7 +66,7 @@ func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observa
 	return o, r.readRights(ctx, o)
 }
 
-// origin returns a version; nil if there is none of that name, or only a copy.
+// origin returns a version; nil if there is none with that name, or only a copy.
 func (r reader) origin(ctx context.Context, key types.NamespacedName) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := r.client.Get(ctx, key, csv, readOnly); err != nil {
@@ -81,7 +81,7 @@ func (r reader) origin(ctx context.Context, key types.NamespacedName) (*operator
 	return csv, nil
 }
 
-// namespaces returns those that exist and are not on their way out.
+// namespaces returns the names of the namespaces that exist and are not being deleted.
 func (r reader) namespaces(ctx context.Context) (sets.Set[string], error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
@@ -97,7 +97,7 @@ func (r reader) namespaces(ctx context.Context) (sets.Set[string], error) {
 	return names, nil
 }
 
-// enabled says whether versions that serve all namespaces are to be copied.
+// enabled reports whether versions that serve all namespaces are copied.
 func (r reader) enabled(ctx context.Context) (bool, error) {
 	config := &operatorsv1.OLMConfig{}
 	switch err := r.client.Get(ctx, types.NamespacedName{Name: configName}, config, readOnly); {
@@ -109,7 +109,7 @@ func (r reader) enabled(ctx context.Context) (bool, error) {
 	return config.CopiedCSVsAreEnabled(), nil
 }
 
-// readCopies finds the copies of a version, and what else has its name.
+// readCopies reads the copies of a version and finds other objects with its name.
 func (r reader) readCopies(ctx context.Context, o *observation) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind + "List"))
@@ -120,7 +120,7 @@ func (r reader) readCopies(ctx context.Context, o *observation) error {
 	for i := range list.Items {
 		found := &list.Items[i]
 		if found.Namespace == o.key.Namespace {
-			// Whatever it is, no copy is made in a version's own namespace.
+			// A version's own namespace gets no copy.
 			continue
 		}
 		if from := found.Labels[api.LabelCopiedFrom]; from != o.key.Namespace {
@@ -174,8 +174,8 @@ func (r reader) readRights(ctx context.Context, o *observation) error {
 	return r.readGranted(ctx, o)
 }
 
-// completeRights reads the roles and bindings of which the cache lacks a part: they are
-// compared with others, and repeated elsewhere.
+// completeRights reads roles and bindings from the API server if the cache lacks a part of them.
+// They are compared and copied as a whole.
 func completeRights(ctx context.Context, live client.Reader, roles []rbacv1.Role, bindings []rbacv1.RoleBinding) error {
 	if err := informer.Complete(ctx, live, roles, func(*rbacv1.Role) bool { return true }); err != nil {
 		return err //nolint:wrapcheck // names the object

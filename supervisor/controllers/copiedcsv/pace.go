@@ -7,11 +7,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// readsPerWrite is how many copies are read in the time that is given to a write. A read
-// costs the API server little, but a write is stored, and sent to all who watch.
+// readsPerWrite is the ratio of reads to writes. A read is cheap for the API server. A write is
+// stored and sent to all watchers.
 const readsPerWrite = 4
 
-// pace bounds what all versions together ask of the API server.
+// pace limits the requests for all versions together.
 type pace struct {
 	writes, reads *rate.Limiter
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// stand is how copies of a version are dealt with.
+// stand is the mode of handling the copies of a version.
 type stand string
 
 const (
-	// spread has copies where they are wanted, and nowhere else.
+	// spread creates wanted copies and deletes all others.
 	spread stand = "Spread"
-	// shrink makes no new copies and deletes those that are not wanted: the version may not
-	// serve the targets of its OperatorGroup, or it is not known yet that it may.
+	// shrink deletes unwanted copies and creates none. The version may not serve the targets of its
+	// OperatorGroup, or that is unknown yet.
 	shrink stand = "Shrink"
-	// keep leaves copies where they are and keeps them up to date: it is not known where
-	// they are wanted.
+	// keep updates the existing copies. It is unknown which copies are wanted.
 	keep stand = "Keep"
-	// leave touches nothing: the version is being deleted, its operator may yet need its
-	// rights, and whoever cleans up after it takes copies away when that is done.
+	// leave changes nothing. The version is being deleted, and its operator may still need its
+	// roles. The cleanup of the version deletes the copies afterwards.
 	leave stand = "Leave"
 )
 
-// place is where copies of a version belong.
+// place describes the namespaces of a version's copies.
 type place struct {
 	stand stand
-	// wanted are the namespaces, without the version's own.
+	// wanted are the namespaces that get a copy, without the version's own.
 	wanted sets.Set[string]
-	// global says that the version serves all namespaces: its rights are the cluster's.
+	// global is true if the version serves all namespaces. Cluster roles then cover its
+	// permissions.
 	global bool
-	// disabled says that copies of such versions are not wanted but in a few namespaces.
+	// disabled is true if such versions are copied to a few namespaces only.
 	disabled bool
 }
 
-// placeOf says where copies of a version belong.
+// placeOf determines the namespaces of a version's copies.
 func placeOf(o *observation) place {
 	switch {
 	case o.origin == nil:
@@ -70,25 +70,24 @@ func placeOf(o *observation) place {
 	return p
 }
 
-// lost reports whether a version failed because another OperatorGroup, or its own fixed
-// one, keeps its APIs from it. Its operator does not run, so its copies would only be in
-// the way of one that is to be installed under the same name.
+// lost reports whether a version failed because it may not provide its APIs: another OperatorGroup
+// has claimed them, or its own group has fixed others. Its operator does not run. Its copies would
+// only block a version of the same name.
 func lost(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed &&
 		(csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
 			csv.Status.Reason == operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
 }
 
-// serves reports whether a version may serve the present targets of its group: it can
-// watch them, and the group has claimed the APIs that it provides. The claims are compared
-// here too, since the phase of the version may be from before they changed.
+// serves reports whether a version may serve the current targets of its group. It must support
+// them, and the group must have claimed its APIs. The check includes the claims, because the
+// version's phase may predate their last change.
 func serves(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup, all []operatorsv1.OperatorGroup) bool {
 	return providedapis.Supported(group, csv) && providedapis.Verdict(group, all, csv).Result == providedapis.Settled
 }
 
-// groupOf returns the OperatorGroup whose targets a version serves: the only one of its
-// namespace, once its status says what it targets and the version has been told. Until
-// then it is not known where the version is to be seen; nil.
+// groupOf returns the OperatorGroup whose targets a version serves: the only one of its namespace.
+// It returns nil until the group's status lists the targets and the version's annotations match.
 func groupOf(csv *operatorsv1alpha1.ClusterServiceVersion, groups []operatorsv1.OperatorGroup) *operatorsv1.OperatorGroup {
 	if len(groups) != 1 || groups[0].Status.LastUpdated == nil {
 		return nil
@@ -103,8 +102,8 @@ func groupOf(csv *operatorsv1alpha1.ClusterServiceVersion, groups []operatorsv1.
 	return group
 }
 
-// excluded reports whether a version is not to be copied by its own status: it has not been
-// judged yet, or has failed for a reason that lies in its OperatorGroup.
+// excluded reports whether the status of a version excludes it from copying: it has no verdict yet,
+// or it failed for a reason in its OperatorGroup.
 func excluded(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseNone || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown {
 		return true

@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	// stepsPerPass is how many steps are taken for a version before others get their turn
-	// and everything is looked at again.
+	// stepsPerPass is the maximum number of steps in one reconciliation of a version. After it,
+	// other versions get their turn, and the state is observed again.
 	stepsPerPass = 50
-	// conflictDelay is the pause after a write that met a newer object, long enough for
-	// the cache to have seen it.
+	// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive
+	// the newer object.
 	conflictDelay = 50 * time.Millisecond
-	// continueDelay is the pause between two passes of which the first left something to
-	// do.
+	// continueDelay is the pause before the next pass if steps are left.
 	continueDelay = time.Millisecond
 )
 
-// reconciler keeps the copies of ClusterServiceVersions.
+// reconciler reconciles the copies of ClusterServiceVersions.
 type reconciler struct {
 	reader reader
 	writer writer
@@ -39,8 +38,8 @@ type reconciler struct {
 	counts *counts
 }
 
-// Reconcile does some of what is to be done about the copies of a ClusterServiceVersion,
-// which may be gone.
+// Reconcile executes some of the steps for the copies of a ClusterServiceVersion, which may be
+// gone.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	o, err := r.reader.observe(ctx, req.NamespacedName)
 	if err != nil {
@@ -72,8 +71,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, nil
 }
 
-// there says whether a version is there of which the cache knows nothing, while it knows
-// copies: these would be taken for leftovers.
+// there reports whether the API server has a version that the cache lacks, although copies exist.
+// Without this check, the copies would be deleted as leftovers.
 func (r *reconciler) there(ctx context.Context, o *observation) (bool, error) {
 	if len(o.copies)+len(o.granted) == 0 {
 		return false, nil
@@ -88,8 +87,8 @@ func (r *reconciler) there(ctx context.Context, o *observation) (bool, error) {
 	return !isCopied(origin), nil
 }
 
-// perform takes steps, as many as there are for a pass. One that fails holds up no other,
-// but that nobody is bound to a role that could not be given.
+// perform executes steps up to the limit of one pass. A failed step does not block others, except
+// bindings to a role that could not be created.
 func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m model, w work) reconcile.Result {
 	wait, left, taken := w.wait, len(w.steps), 0
 	sooner := func(d time.Duration) {
@@ -124,7 +123,7 @@ func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m 
 	return ctrl.Result{RequeueAfter: wait}
 }
 
-// took notes how a step ended, and says when to look again if it has to be repeated.
+// took records the result of a step. It returns when to repeat the step; 0 for never.
 func (r *reconciler) took(ctx context.Context, h *history, s step, found *record, err error) time.Duration {
 	switch {
 	case err == nil:
@@ -134,11 +133,11 @@ func (r *reconciler) took(ctx context.Context, h *history, s step, found *record
 		delete(h.setbacks, s.String())
 		return 0
 	case apierrors.IsConflict(err):
-		// Somebody else wrote first; what they wrote is on its way here.
+		// Another client has written first. The cache will receive the newer object.
 		return conflictDelay
 	case leaving(err):
-		// The namespace is going, or gone; that is on its way here too. Where it was
-		// something else, another look will tell.
+		// The namespace is being deleted or gone, and the cache will receive that. Otherwise, the
+		// next pass finds the cause.
 		return cacheLag
 	}
 	h.fail(s, r.clock.Now(), err)
@@ -148,7 +147,7 @@ func (r *reconciler) took(ctx context.Context, h *history, s step, found *record
 	return rest
 }
 
-// stuck counts the namespaces that lack something and will not get it by waiting.
+// stuck counts the namespaces with problems that waiting does not solve.
 func (h *history) stuck(w work) int {
 	namespaces := sets.KeySet(w.blocked)
 	for _, s := range h.setbacks {
@@ -157,20 +156,20 @@ func (h *history) stuck(w work) int {
 	return namespaces.Len()
 }
 
-// waits says whether a binding is of a role that could not be given.
+// waits reports whether a binding refers to a role that could not be created.
 func (h *history) waits(s step) bool {
 	role := step{action: grant, namespace: s.namespace, name: s.binding.RoleRef.Name}
 	_, failed := h.setbacks[role.String()]
 	return failed
 }
 
-// leaving says whether a write was refused because its namespace is on its way out.
+// leaving reports whether a write failed because its namespace is being deleted.
 func leaving(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
 		(apierrors.IsNotFound(err) && !errors.Is(err, errForeign))
 }
 
-// note remembers since when there are copies with a status that is not the version's.
+// note records since when copies with an outdated status exist.
 func (h *history) note(now time.Time, outdated bool) {
 	switch {
 	case !outdated:

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// record is what a copy was found to say when it was last read or written here.
+// record describes the content of a copy at its last read or write by this process.
 type record struct {
 	uid types.UID
-	// version is the copy's resource version then: while it has that, it still says so.
+	// version is the copy's resource version at that time. The content is known while it matches.
 	version string
-	// says is what it says.
+	// says is the fingerprint of the content.
 	says fingerprint
-	// at is when that was.
+	// at is the time of the read or write.
 	at time.Time
 }
 
-// covers says whether a copy, as a cache shows it, is one that the record is about. A
-// cache may show less than what was written last, and does for a moment.
+// covers reports whether the record describes a copy in the cache. The cache may briefly have an
+// older version than the record.
 func (r record) covers(copied *metav1.PartialObjectMetadata) bool {
 	if r.uid != copied.UID {
 		return false
@@ -43,20 +43,20 @@ type setback struct {
 	problem   string
 }
 
-// history is what this process remembers of a version and its copies. One pass at a time
-// uses it.
+// history is the state that this process remembers of a version and its copies. It is not safe for
+// concurrent use.
 type history struct {
-	// uid and version name the content of the version that says stands for.
+	// uid and version identify the content of the version that says was computed from.
 	uid      types.UID
 	version  string
 	says     fingerprint
 	records  map[string]record  // by namespace
 	setbacks map[string]setback // by step
-	// outdated is since when copies show a status that the version has no longer.
+	// outdated is since when copies have an outdated status.
 	outdated time.Time
-	// announced is the version of which it was said that it is not copied.
+	// announced is the UID of the version that has the Event that it is not copied.
 	announced types.UID
-	// blocked is what was last said of namespaces without a copy.
+	// blocked holds the last reported problem of each namespace without a copy.
 	blocked map[string]string
 }
 
@@ -87,8 +87,8 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.histories, key)
 }
 
-// fingerprint returns that of the image of a version. It is made once for each content,
-// because it takes longer than all the rest of a pass.
+// fingerprint returns the fingerprint of a version's image. It is computed once per content,
+// because that takes longer than the rest of a pass.
 func (h *history) fingerprint(csv, image *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
 	if csv.UID == h.uid && csv.ResourceVersion == h.version && h.version != "" {
 		return h.says, nil
@@ -101,7 +101,7 @@ func (h *history) fingerprint(csv, image *operatorsv1alpha1.ClusterServiceVersio
 	return says, nil
 }
 
-// prune forgets copies that are gone.
+// prune deletes the records of copies that are gone.
 func (h *history) prune(o *observation) {
 	for namespace, r := range h.records {
 		if o.copies[namespace] == nil && o.now.Sub(r.at) > cacheLag {
@@ -110,7 +110,7 @@ func (h *history) prune(o *observation) {
 	}
 }
 
-// resume forgets failures of steps that nobody takes any more.
+// resume deletes the failures of steps that are not needed any more.
 func (h *history) resume(steps []step) {
 	if len(h.setbacks) == 0 {
 		return
@@ -122,13 +122,13 @@ func (h *history) resume(steps []step) {
 	maps.DeleteFunc(h.setbacks, func(name string, _ setback) bool { return !wanted[name] })
 }
 
-// Failed steps are repeated after a pause that doubles.
+// First and last pause before a failed step is repeated. The pause doubles.
 const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
 )
 
-// fail notes that a step has failed, and when to take it again.
+// fail records the failure of a step and when to repeat it.
 func (h *history) fail(s step, now time.Time, err error) {
 	before := h.setbacks[s.String()]
 	pause := lastPause
@@ -138,7 +138,7 @@ func (h *history) fail(s step, now time.Time, err error) {
 	h.setbacks[s.String()] = setback{namespace: s.namespace, times: before.times + 1, due: now.Add(pause), problem: err.Error()}
 }
 
-// rests says for how long yet a step is not taken.
+// rests returns how long a step must still wait.
 func (h *history) rests(s step, now time.Time) time.Duration {
 	return max(0, h.setbacks[s.String()].due.Sub(now))
 }

@@ -14,16 +14,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// wantedRights returns the roles and bindings that a version has in the namespace of one
-// of its copies: those of its own namespace, as far as they are what it declares. Whoever
-// may make roles in its namespace could otherwise label one, and have it copied to where
-// he has no rights.
+// wantedRights returns the roles and bindings for the namespace of a copy. They match those of the
+// version's own namespace that the version declares. Without that restriction, a user who creates
+// roles in the version's namespace could label one and have it copied to other namespaces.
 func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
 	var want rights
 	if o.origin == nil {
 		return want
 	}
-	accounts := map[string][]string{} // by role, those that it is declared for
+	accounts := map[string][]string{} // by role name, the service accounts that declare it
 	for i := range o.rights.roles {
 		r := &o.rights.roles[i]
 		named := plan.DeclaredFor(o.origin, r.Rules)
@@ -52,8 +51,7 @@ func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
 	return want
 }
 
-// rightMeta is the metadata of the copy of a role or binding. It goes with the copy of
-// the version.
+// rightMeta returns the metadata of a copied role or binding. The copy of the version owns it.
 func rightMeta(o *observation, right metav1.Object, copied *metav1.PartialObjectMetadata) metav1.ObjectMeta {
 	labels := map[string]string{}
 	for key, value := range right.GetLabels() {
@@ -84,8 +82,7 @@ func sameBinding(have, want *rbacv1.RoleBinding) bool {
 	return sameMeta(have, want) && have.RoleRef == want.RoleRef && equality.Semantic.DeepEqual(have.Subjects, want.Subjects)
 }
 
-// sameMeta says whether an object has the labels and the owner that are wanted. What
-// others have added is theirs.
+// sameMeta reports whether an object has the wanted labels and owner. Additional ones are ignored.
 func sameMeta(have, want metav1.Object) bool {
 	labels := have.GetLabels()
 	for key, value := range want.GetLabels() {

@@ -24,24 +24,24 @@ import (
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
-// reconcileTimeout bounds one pass. It is long enough for all steps of one to wait for
-// their turns while others work too.
+// reconcileTimeout limits one pass. It leaves time for the rate limit of all steps while other
+// versions are reconciled too.
 const reconcileTimeout = 2 * time.Minute
 
 // Options configures the controllers. The zero value works.
 type Options struct {
-	// ProtectedNamespaces get copies of versions that serve all namespaces even where the
-	// OLMConfig disables these.
+	// ProtectedNamespaces get copies of versions that serve all namespaces even if the OLMConfig
+	// disables them.
 	ProtectedNamespaces []string
-	// Rate and Burst bound the writes to copies: in a second, and at once after a rest. 50
-	// and 100 when zero.
+	// Rate and Burst limit the writes to copies: Rate is per second, Burst is the number of writes
+	// at once. Defaults: 50 and 100.
 	Rate  float64
 	Burst int
-	// Clock says what time it is; the system clock when nil.
+	// Clock provides the current time; the system clock if nil.
 	Clock clock.PassiveClock
-	// Workers is the number of versions worked on at a time; 2 when zero.
+	// Workers is the number of versions reconciled concurrently; 2 if zero.
 	Workers int
-	// Metrics is where the metrics are registered; controller-runtime's registry when nil.
+	// Metrics is where the metrics are registered; controller-runtime's registry if nil.
 	Metrics prometheus.Registerer
 }
 
@@ -64,11 +64,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Setup adds the controllers to a manager whose scheme knows operators.coreos.com/v1alpha1
-// and v1 and the kinds of Kubernetes itself. They work on the leader alone and fill their
-// caches on standbys too. The cache of the manager ought to be kept from holding copies,
-// with the selector !olm.copiedFrom for ClusterServiceVersions; it works without that, in
-// more memory.
+// Setup adds the controllers to a manager. The manager's scheme must contain
+// operators.coreos.com/v1alpha1 and v1 and the built-in kinds. The controllers run on the leader
+// only and fill their caches on standbys too.
+//
+// The manager's cache should exclude copies with the selector !olm.copiedFrom for
+// ClusterServiceVersions. Without it, the controllers work but need more memory.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.

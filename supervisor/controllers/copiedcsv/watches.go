@@ -21,22 +21,22 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// mapper says which versions an event concerns. A failing read of the cache concerns
-// none; it only fails while the cache is being stopped.
+// mapper maps events to the affected versions. It returns none if the cache cannot be read, which
+// only happens while it stops.
 //
-// A version that serves its own namespace alone has no copies, and events concern it only while it has
-// some from before.
+// A version that serves only its own namespace has no copies. Events affect it only while it has
+// copies from before.
 type mapper struct {
 	reader client.Reader
-	// copies knows copies alone.
+	// copies reads the cache of copies.
 	copies client.Reader
 }
 
-// queue is what requests are added to.
+// queue is the queue for requests.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// versions enqueues a version that is copied, and on its creation and deletion those of its name that
-// are copied to its namespace, for which it is in the way.
+// versions enqueues a version that is copied. On its creation and deletion, it also enqueues the
+// versions of the same name that are copied to its namespace, because it blocks their copies.
 func (m mapper) versions() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -54,8 +54,8 @@ func (m mapper) versions() handler.EventHandler {
 	}
 }
 
-// copied enqueues the version that a copy was made from, and on the creation and deletion of the copy
-// those of its name that are copied to its namespace.
+// copied enqueues the version that a copy was made from. On the creation and deletion of the copy,
+// it also enqueues the versions of the same name that are copied to its namespace.
 func (m mapper) copied() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	add := func(q queue, copied *metav1.PartialObjectMetadata) {
 		if origin, ok := originOf(copied); ok {
@@ -86,7 +86,7 @@ func (m mapper) add(ctx context.Context, q queue, o client.Object) {
 	}
 }
 
-// addHindered enqueues the versions of an object's name that are copied to its namespace.
+// addHindered enqueues the versions with an object's name that are copied to its namespace.
 func (m mapper) addHindered(ctx context.Context, q queue, o client.Object) {
 	for _, request := range m.spreading(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return csv.Name == o.GetName() && csv.Namespace != o.GetNamespace() && targets(csv, o.GetNamespace())
@@ -95,7 +95,7 @@ func (m mapper) addHindered(ctx context.Context, q queue, o client.Object) {
 	}
 }
 
-// hasCopies reports whether there are copies of a version.
+// hasCopies reports whether a version has copies.
 func (m mapper) hasCopies(ctx context.Context, key types.NamespacedName) bool {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind + "List"))
@@ -107,19 +107,19 @@ func (m mapper) hasCopies(ctx context.Context, key types.NamespacedName) bool {
 	})
 }
 
-// spreads reports whether a version serves another namespace than its own, as its OperatorGroup told
-// it.
+// spreads reports whether a version serves other namespaces than its own, according to its
+// annotation.
 func spreads(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	namespaces, told := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	return told && namespaces != csv.Namespace
 }
 
-// targets reports whether a version serves a namespace, as its OperatorGroup told it.
+// targets reports whether a version serves a namespace, according to its annotation.
 func targets(csv *operatorsv1alpha1.ClusterServiceVersion, namespace string) bool {
 	return servesAll(csv) || slices.Contains(strings.Split(csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey], ","), namespace)
 }
 
-// grouped maps an OperatorGroup to the versions of its namespace that are copied, and to those of other
+// grouped maps an OperatorGroup to the copied versions of its namespace, and to those of other
 // namespaces that provide an API which it has claimed.
 func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
@@ -145,8 +145,8 @@ func (m mapper) global(ctx context.Context, config client.Object) []reconcile.Re
 	return m.spreading(ctx, servesAll)
 }
 
-// owner maps a role or a binding to the version that its labels name, if that is copied, and that of a
-// copy in any case.
+// owner maps a role or a binding to the version in its labels, if that version is copied. It maps a
+// copied role or binding to its version in any case.
 func (m mapper) owner(ctx context.Context, right client.Object) []reconcile.Request {
 	owner, ok := ownerOf(right)
 	if !ok {
@@ -159,7 +159,7 @@ func (m mapper) owner(ctx context.Context, right client.Object) []reconcile.Requ
 	return []reconcile.Request{{NamespacedName: owner}}
 }
 
-// spreading returns those of the versions that are copied which keep reports true for.
+// spreading returns requests for the copied versions that keep accepts.
 func (m mapper) spreading(ctx context.Context, keep func(*operatorsv1alpha1.ClusterServiceVersion) bool) []reconcile.Request {
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := m.reader.List(ctx, &list, client.MatchingFields{indexSpreads: "true"}, readOnly); err != nil {
@@ -174,19 +174,19 @@ func (m mapper) spreading(ctx context.Context, keep func(*operatorsv1alpha1.Clus
 	return requests
 }
 
-// comings lets pass that a namespace comes, begins to go and is gone. What is written on
-// it in between changes nothing for copies.
+// comings admits the creation, the start of the deletion and the deletion of a namespace. Other
+// updates do not affect copies.
 func comings() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return gone(e.ObjectOld) != gone(e.ObjectNew) },
 	}
 }
 
-// configDelay is how long after an event the copies are counted again. They come and go
-// by the hundred.
+// configDelay is the pause between an event and the update of the OLMConfig's condition. Copies are
+// created and deleted in hundreds.
 const configDelay = 2 * time.Second
 
-// recount lets the condition of the OLMConfig follow, a moment after the event.
+// recount enqueues the update of the OLMConfig's condition after configDelay.
 func recount[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	add := func(q queue) { q.AddAfter(configRequest(), configDelay) }
 	return handler.TypedFuncs[T, reconcile.Request]{

@@ -18,14 +18,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// told is a version that its OperatorGroup told which namespaces it serves.
+// told returns a version with an annotation of its target namespaces.
 func told(namespace, targets string) *operatorsv1alpha1.ClusterServiceVersion {
 	return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "kettle.v1", Annotations: map[string]string{"olm.targetNamespaces": targets},
 	}}
 }
 
-// copyOf is a copy of the version of a namespace in another one.
+// copyOf returns a copy in one namespace of the version in another.
 func copyOf(from, in string) *operatorsv1alpha1.ClusterServiceVersion {
 	return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: in, Name: "kettle.v1", Labels: map[string]string{api.LabelCopiedFrom: from},
@@ -45,8 +45,8 @@ func watchedBy(t *testing.T, originals, copied []client.Object) mapper {
 	}
 }
 
-// TestVersionsThatAreCopiedAreWoken has the same operator in several namespaces, of which one version is
-// copied.
+// TestVersionsThatAreCopiedAreWoken has the same operator in several namespaces. Only some versions
+// are copied.
 func TestVersionsThatAreCopiedAreWoken(t *testing.T) {
 	global, some := told("everywhere", ""), told("some", "some,b")
 	cases := map[string]struct {

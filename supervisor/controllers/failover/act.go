@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// parallel is how many requests are under way at once: when a node is lost that
-// has replicas of many catalogs, each of them waits.
+// parallel is the number of concurrent requests. After the loss of a node, replicas of many
+// catalogs need an action at once.
 const parallel = 8
 
-// actTimeout bounds one request: what hangs must not keep the others waiting.
+// actTimeout limits one request, so that a hanging one does not delay the others.
 const actTimeout = 5 * time.Second
 
-// act does what was decided, and remembers it. It says whether everything was
-// done; what was not is decided on again after a pause of its own.
+// act executes the actions and records them. It returns true if all of them succeeded. Failed
+// actions are decided on again after a back-off.
 func (r *Reconciler) act(ctx context.Context, seen *scope, actions []Action) bool {
 	r.forget(seen)
 	var lock sync.Mutex
@@ -39,7 +39,7 @@ func (r *Reconciler) act(ctx context.Context, seen *scope, actions []Action) boo
 			defer lock.Unlock()
 			switch {
 			case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-				// Somebody was faster; what they did is on its way here.
+				// Another client was faster. The cache will receive its change.
 				log.FromContext(ctx).V(1).Info("Leaving pod alone", "pod", action.Replica.Name, "cause", err.Error())
 				r.remember(action, seen)
 			case err != nil:
@@ -56,12 +56,12 @@ func (r *Reconciler) act(ctx context.Context, seen *scope, actions []Action) boo
 			return nil
 		})
 	}
-	_ = group.Wait() // nothing gives an error
+	_ = group.Wait() // the functions return no error
 	return complete
 }
 
-// do does one action. Each carries the UID of the pod, so that a pod of the same
-// name that came after it is not touched, and a mark the version that was read.
+// do executes one action. The request contains the UID of the pod, so that a newer pod of the same
+// name stays unchanged. A mark also contains the resourceVersion.
 func (r *Reconciler) do(ctx context.Context, action Action, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (r *Reconciler) do(ctx context.Context, action Action, pod *corev1.Pod) err
 	return nil
 }
 
-// setReady writes the pod's condition Ready, and nothing else of its status.
+// setReady writes the pod's Ready condition and no other part of its status.
 func (r *Reconciler) setReady(ctx context.Context, pod *corev1.Pod, status corev1.ConditionStatus, action Action) error {
 	condition := map[string]any{
 		"type": corev1.PodReady, "status": status, "reason": nil, "message": nil,
@@ -100,8 +100,8 @@ func (r *Reconciler) setReady(ctx context.Context, pod *corev1.Pod, status corev
 	return r.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
-// remember notes that an action came to something. A deletion is not repeated
-// soon: a pod may stay for a while though it is deleted.
+// remember records a successful action. It blocks the repetition of a deletion for a while, because
+// a deleted pod can remain for some time.
 func (r *Reconciler) remember(action Action, seen *scope) {
 	delete(r.attempts, action.target())
 	if action.Verb == Delete {
@@ -109,7 +109,7 @@ func (r *Reconciler) remember(action Action, seen *scope) {
 	}
 }
 
-// mark notes a mark, so that it is not repeated without end.
+// mark counts a mark, so that it is not repeated without end.
 func (r *Reconciler) mark(action Action, seen *scope) {
 	if action.Verb != MarkNotReady {
 		return
@@ -123,8 +123,8 @@ func (r *Reconciler) mark(action Action, seen *scope) {
 	r.marks[action.Replica.UID] = mark
 }
 
-// forget drops what was done to pods that are no more; that one was deleted, not
-// before its replacement can be seen.
+// forget deletes the records of pods that are gone. It keeps the record of a deletion until the
+// replacement pod can be visible.
 func (r *Reconciler) forget(seen *scope) {
 	maps.DeleteFunc(r.marks, func(uid types.UID, _ Mark) bool { return seen.pods[uid] == nil })
 	maps.DeleteFunc(r.attempts, func(target Target, attempt Attempt) bool {

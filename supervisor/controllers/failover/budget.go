@@ -2,23 +2,22 @@ package failover
 
 import "time"
 
-// Budget bounds how fast pods are touched. Its zero value is a full one.
+// Budget limits how fast the controller acts on pods. The zero value is full.
 type Budget struct {
-	// Marks holds the tokens for marks, which are urgent and must not wait for
-	// deletions, Deletions those for these, and Slow those for deletions in a zone
-	// most of whose nodes are not ready.
+	// Marks holds the tokens for marks, which are urgent and must not wait for deletions. Deletions
+	// holds the tokens for deletions. Slow holds those for deletions in a zone in which most nodes
+	// are not ready.
 	Marks, Deletions, Slow Bucket
 }
 
-// Bucket holds tokens; it is filled at a rate up to a size. Its zero value is
-// full.
+// Bucket is a token bucket. It is filled at a rate up to a size. The zero value is full.
 type Bucket struct {
 	Tokens float64
-	// Filled is up to when the tokens count.
+	// Filled is when the bucket was last filled.
 	Filled time.Time
 }
 
-// fill puts in what has come since it was filled last.
+// fill adds the tokens since the last fill.
 func (b *Bucket) fill(now time.Time, limits Limits) {
 	size := float64(limits.Burst)
 	switch elapsed := now.Sub(b.Filled); {
@@ -29,7 +28,7 @@ func (b *Bucket) fill(now time.Time, limits Limits) {
 	}
 }
 
-// take takes a token; when there is none, wait is how long until there is.
+// take takes a token. If there is none, wait is the time until the next one.
 func (b *Bucket) take(limits Limits) (wait time.Duration, ok bool) {
 	if b.Tokens >= 1 {
 		b.Tokens--
@@ -38,5 +37,5 @@ func (b *Bucket) take(limits Limits) (wait time.Duration, ok bool) {
 	return time.Duration((1 - b.Tokens) / limits.Rate * float64(time.Second)), false
 }
 
-// slowed are the limits in a zone most of whose nodes are not ready.
+// slowed returns the limits for a zone in which most nodes are not ready.
 func (l Limits) slowed() Limits { return Limits{Rate: l.Rate / slowdown, Burst: 1} }

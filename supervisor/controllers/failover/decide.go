@@ -14,55 +14,50 @@ import (
 )
 
 const (
-	// leaseStale is the age at which a node's Lease speaks against its kubelet:
-	// one and a half of the ten seconds in which it is renewed by default.
+	// leaseStale is the age at which a node's Lease counts as stale: one and a half times the
+	// default renewal interval of ten seconds.
 	leaseStale = 15 * time.Second
-	// maxMarks is how often a silent replica is marked whose kubelet, which is
-	// alive, says each time that it is ready: then it is right.
+	// maxMarks is how often an unreachable replica is marked while its kubelet is alive and resets
+	// the condition each time. After that, the kubelet's state counts.
 	maxMarks = 3
-	// markInterval is the least time between two marks of a replica. The API
-	// shows the last one by then.
+	// markInterval is the minimum time between two marks of a replica. The API shows the previous
+	// mark by then.
 	markInterval = 2 * time.Second
-	// takeBack is how long a marked replica answers before we take the mark
-	// back ourselves: a kubelet compares what it knows with the API every ten
-	// seconds.
+	// takeBack is how long a marked replica must answer before the controller removes the mark
+	// itself. A kubelet compares its state with the API every ten seconds.
 	takeBack = 25 * time.Second
-	// settle is how long a node says that it is not ready before the replicas on
-	// it that answer are deleted: a kubelet that was restarted says so for some
-	// seconds.
+	// settle is how long a node must be not ready before replicas on it that still answer are
+	// deleted. A restarted kubelet reports not ready for some seconds.
 	settle = 10 * time.Second
-	// disrupted is how long somebody who has announced the deletion of a pod has
-	// time for it.
+	// disrupted is how long an announced deletion of a pod may take before the controller deletes
+	// the pod itself.
 	disrupted = 10 * time.Second
-	// unhealthyZone is the part of the nodes of a zone, and fewNodes the number,
-	// that may be not ready before the zone is taken for disrupted. Both are
-	// those of the node controller.
+	// unhealthyZone is the fraction of nodes, and fewNodes the number of nodes, that may be not
+	// ready before a zone counts as disrupted. Both match the node lifecycle controller.
 	unhealthyZone = 0.55
 	fewNodes      = 2
-	// slowdown is how many times slower pods are deleted in such a zone.
+	// slowdown is the factor by which deletions are slower in a disrupted zone.
 	slowdown = 10
-	// asking is how long it takes until a replica that is asked is known to answer
-	// or not.
+	// asking is how long the first probes of a replica take.
 	asking = 5 * time.Second
-	// replacing is the time in which the pod appears that takes the place of one
-	// that was deleted.
+	// replacing is how long the replacement of a deleted pod may take to appear.
 	replacing = 10 * time.Second
-	// firstPause and longestPause bound the time until what the API refused, or
-	// what had no effect, is tried again.
+	// firstPause and longestPause limit the pause before an action is repeated that failed or had
+	// no effect.
 	firstPause   = 2 * time.Second
 	longestPause = 5 * time.Minute
 )
 
-// decider gathers a decision.
+// decider computes a decision.
 type decider struct {
 	Observation
 
 	decision  Decision
-	condemned map[string]bool // UIDs of pods that are, or ought to be, deleted
+	condemned map[string]bool // UIDs of pods that are, or should be, deleted
 }
 
-// Decide says what to do. The same observation always gives the same decision,
-// and what was done is not decided again.
+// Decide returns the actions for an observation. It is deterministic. It does not repeat actions
+// that have been executed.
 func Decide(o Observation) Decision {
 	d := decider{Observation: o, condemned: map[string]bool{}}
 	d.decision = Decision{Held: map[Hold]int{}, Budget: o.Budget}
@@ -82,14 +77,14 @@ func Decide(o Observation) Decision {
 	return d.decision
 }
 
-// candidate is a deletion that may be decided on.
+// candidate is a deletion that can be decided on.
 type candidate struct {
 	Action
 
 	refusals, left int
 }
 
-// candidates are the deletions of pods that will not serve again.
+// candidates returns the deletions of pods that will not serve again.
 func (d *decider) candidates() []candidate {
 	var found []candidate
 	for _, c := range d.Catalogs {
@@ -98,8 +93,8 @@ func (d *decider) candidates() []candidate {
 	return found
 }
 
-// delete deletes pods. Those go first whose catalog has the fewest replicas left,
-// and last those whose deletion was refused before.
+// delete decides on deletions. Pods of catalogs with the fewest remaining replicas come first. Pods
+// whose deletion failed before come last.
 func (d *decider) delete(candidates []candidate) {
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.refusals, b.refusals), cmp.Compare(a.left, b.left), cmp.Compare(a.Replica.UID, b.Replica.UID))
@@ -115,7 +110,7 @@ func (d *decider) delete(candidates []candidate) {
 	}
 }
 
-// candidatesOf are the deletions that a catalog needs and can bear.
+// candidatesOf returns the deletions that a catalog needs and can tolerate.
 func (d *decider) candidatesOf(c Catalog) []candidate {
 	left := 0
 	fatal := map[types.UID]Action{}
@@ -149,12 +144,10 @@ func (d *decider) candidatesOf(c Catalog) []candidate {
 	return found
 }
 
-// kept are the replicas of a catalog that would be deleted but still answer, and
-// have to go on until others do. While nothing that answers is to stay, one of
-// them goes, so that another pod takes its place, and the next when that one
-// answers. The last one goes only when it is of no use to the clients of the
-// Service any more, which leads nobody to a pod that is not ready, and when no
-// other pod is on its way.
+// kept returns the replicas that would be deleted but must stay because they still answer. If no
+// healthy replica answers, one of them is deleted, so that another pod replaces it. The next one
+// follows when the replacement answers. The last one is deleted only if no other pod is starting
+// and it is not ready. Clients of the Service cannot reach it then.
 func (d *decider) kept(c Catalog, fatal map[types.UID]Action) map[types.UID]bool {
 	var useful []Replica
 	coming := d.replaced(c.Key)
@@ -178,8 +171,8 @@ func (d *decider) kept(c Catalog, fatal map[types.UID]Action) map[types.UID]bool
 	return kept
 }
 
-// replaced says whether a replica of a catalog was deleted so recently that what
-// takes its place may not be seen yet.
+// replaced reports whether a replica of a catalog was deleted so recently that its replacement may
+// not be visible yet.
 func (d *decider) replaced(catalog types.NamespacedName) bool {
 	recent := false
 	for target, attempt := range d.Attempts {
@@ -190,7 +183,7 @@ func (d *decider) replaced(catalog types.NamespacedName) bool {
 	return recent
 }
 
-// pausing says whether an action was tried in vain and is not yet tried again.
+// pausing reports whether an action is in back-off.
 func (d *decider) pausing(a Action) bool {
 	attempt, tried := d.Attempts[a.target()]
 	if !tried || d.overdue(attempt.Last, attempt.pause()) {
@@ -200,14 +193,14 @@ func (d *decider) pausing(a Action) bool {
 	return true
 }
 
-// fatal says why a pod will not serve again; empty for one that may.
+// fatal returns why a pod will not serve again; empty if it may.
 func (d *decider) fatal(r Replica) (Reason, string) {
 	if reason, message := d.stranded(r); reason != "" {
 		return reason, message
 	}
 	switch {
 	case r.Terminating:
-		// Whoever deletes it on a node that is well gives it time to end.
+		// On a healthy node, a terminating pod has its grace period.
 		return "", ""
 	case r.Phase == corev1.PodFailed || r.Phase == corev1.PodUnknown:
 		return Failed, fmt.Sprintf("the pod's phase is %s", r.Phase)
@@ -218,8 +211,7 @@ func (d *decider) fatal(r Replica) (Reason, string) {
 	}
 }
 
-// stranded says what is wrong with a pod's node; empty when that is well, or may
-// soon be.
+// stranded returns the problem of a pod's node; empty if the node is healthy or may soon be.
 func (d *decider) stranded(r Replica) (Reason, string) {
 	node, known := d.Nodes[r.Node]
 	switch {
@@ -232,15 +224,15 @@ func (d *decider) stranded(r Replica) (Reason, string) {
 	case node.Ready == corev1.ConditionFalse && r.Health == replicas.Serving && !d.overdue(node.Since, settle):
 		return "", ""
 	case r.Health == replicas.Unknown && r.Phase == corev1.PodRunning && !d.overdue(r.Since, asking):
-		// It may answer; we have only just begun to ask.
+		// The replica may answer. Probing has only just begun.
 		return "", ""
 	default:
 		return NodeNotReady, fmt.Sprintf("node %s is not ready (its condition Ready is %s)", r.Node, node.Ready)
 	}
 }
 
-// overdue says whether a time has passed, and else makes Decide be asked when it
-// has.
+// overdue reports whether the duration after since has passed. Otherwise, it schedules another
+// decision for that time.
 func (d *decider) overdue(since time.Time, after time.Duration) bool {
 	wait := after - d.Now.Sub(since)
 	if wait > 0 {
@@ -249,9 +241,9 @@ func (d *decider) overdue(since time.Time, after time.Duration) bool {
 	return wait <= 0
 }
 
-// zoneStates says of each zone whether so many of its nodes are not ready that
-// this may be trouble of another kind. A zone that is lost as a whole is not
-// meant: nothing of it is left to be careful with.
+// zoneStates reports for each zone whether so many of its nodes are not ready that the cause may
+// not be the nodes themselves. A zone without any ready node does not count, because caution has no
+// benefit there.
 func zoneStates(nodes map[string]Node) map[string]bool {
 	total, away := map[string]int{}, map[string]int{}
 	for _, n := range nodes {
@@ -270,7 +262,7 @@ func zoneStates(nodes map[string]Node) map[string]bool {
 	return states
 }
 
-// mark marks replicas that are silent while others of their catalog answer.
+// mark decides on marks for unreachable replicas of catalogs with other replicas that answer.
 func (d *decider) mark() {
 	blind := d.blind()
 	for _, c := range d.Catalogs {
@@ -293,7 +285,7 @@ func (d *decider) mark() {
 	}
 }
 
-// untilStale is when to look at a node's Lease again.
+// untilStale returns when to check a node's Lease again.
 func (d *decider) untilStale(n Node) time.Duration {
 	if n.Renewed.IsZero() {
 		return leaseStale / 3
@@ -301,8 +293,8 @@ func (d *decider) untilStale(n Node) time.Duration {
 	return max(time.Second, leaseStale-d.Now.Sub(n.Renewed))
 }
 
-// unheard says whether a mark may still tell the kubelet something: one that is
-// alive and says each time that the replica is ready is right.
+// unheard reports whether a mark can still have an effect. It cannot if a live kubelet has reset
+// the condition maxMarks times.
 func (d *decider) unheard(r Replica) bool {
 	mark, marked := d.Marks[r.UID]
 	if !marked || !mark.Silence.Equal(r.Since) {
@@ -321,9 +313,9 @@ func (d *decider) unheard(r Replica) bool {
 	return false
 }
 
-// blind says whether it may be us that are cut off: everything that answers runs
-// on one node, which may be ours, and the replicas of two nodes or more are
-// silent that the API calls ready.
+// blind reports whether this process itself may be disconnected. That is assumed if all answering
+// replicas run on one node, which may be its own, and ready replicas on several other nodes are
+// unreachable.
 func (d *decider) blind() bool {
 	answering, silent := map[string]bool{}, map[string]bool{}
 	for _, c := range d.Catalogs {
@@ -340,7 +332,7 @@ func (d *decider) blind() bool {
 	return len(answering) <= 1 && len(silent) > 1
 }
 
-// silence words why a replica is marked.
+// silence returns the message for a mark.
 func (d *decider) silence(r Replica) string {
 	text := fmt.Sprintf("the replica on node %s does not answer while another one does", r.Node)
 	if renewed := d.Nodes[r.Node].Renewed; !renewed.IsZero() {
@@ -349,8 +341,8 @@ func (d *decider) silence(r Replica) string {
 	return text
 }
 
-// takeBack ends marks on replicas that answer again and whose kubelet has not
-// said so.
+// takeBack decides to remove marks from replicas that answer again if their kubelets have not done
+// so.
 func (d *decider) takeBack() {
 	for _, c := range d.Catalogs {
 		for _, r := range c.Replicas {
@@ -372,7 +364,7 @@ func (d *decider) takeBack() {
 	}
 }
 
-// spend decides on an action if there is a token for it.
+// spend adds an action to the decision if a token is left.
 func (d *decider) spend(action Action, from *Bucket, limits Limits, hold Hold) {
 	if wait, ok := from.take(limits); !ok {
 		d.decision.Held[hold]++
@@ -382,7 +374,7 @@ func (d *decider) spend(action Action, from *Bucket, limits Limits, hold Hold) {
 	d.decision.Actions = append(d.decision.Actions, action)
 }
 
-// wake makes Decide be asked again after a time.
+// wake schedules another decision.
 func (d *decider) wake(after time.Duration) {
 	if d.decision.Wake == 0 || after < d.decision.Wake {
 		d.decision.Wake = after

@@ -17,7 +17,7 @@ var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
 
-// pod is a replica that serves on a node, and is changed from there.
+// pod returns a replica that serves on a node, with changes applied.
 func pod(name, node string, changes ...func(*Replica)) Replica {
 	r := Replica{Name: name, UID: types.UID(name), Node: node, Phase: corev1.PodRunning, Ready: true, Health: replicas.Serving, Since: ago(600), Answered: true, Confirmed: true}
 	for _, change := range changes {
@@ -57,7 +57,7 @@ func leased(n Node, seconds int) Node {
 	return n
 }
 
-// done lists what was decided, a line each.
+// done lists the decided actions, one per line.
 func (d Decision) done() []string {
 	var lines []string
 	for _, a := range d.Actions {
@@ -353,7 +353,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestClocksOfNodes looks at the Lease of a node whose clock is wrong.
+// TestClocksOfNodes checks the Lease of a node whose clock is wrong.
 func TestClocksOfNodes(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, -20 * time.Second, 0, time.Hour} {
 		seen := sightings{}
@@ -361,7 +361,7 @@ func TestClocksOfNodes(t *testing.T) {
 		for second := range 60 {
 			at := now.Add(time.Duration(second) * time.Second)
 			if second%10 == 0 && second <= 30 {
-				renewed = at.Add(skew) // the last time after half a minute
+				renewed = at.Add(skew) // the last renewal is after half a minute
 			}
 			n := Node{Renewed: seen.see("a", renewed, at)}
 			if want := second > 45; n.stale(at) != want {
@@ -371,8 +371,8 @@ func TestClocksOfNodes(t *testing.T) {
 	}
 }
 
-// TestOneRefusedDeletionHoldsUpNoOther has many pods on a node that is lost, of
-// which the API does not let one go.
+// TestOneRefusedDeletionHoldsUpNoOther has many pods on an unreachable node. The API rejects the
+// deletion of one of them.
 func TestOneRefusedDeletionHoldsUpNoOther(t *testing.T) {
 	o := Observation{
 		Now: now, Standing: Leading, Limits: Limits{Rate: 10, Burst: 50}, Attempts: map[Target]Attempt{},

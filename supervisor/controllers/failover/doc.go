@@ -1,12 +1,9 @@
-// Package failover is the controller that keeps catalogs served when nodes are
-// lost.
+// Package failover implements the controller that keeps catalogs available after the loss of nodes.
 //
-// A replica that no longer answers while another one of the same catalog does is
-// marked as not ready, which the node controller would do some fifty seconds
-// later, so that the Service leads everybody elsewhere. Pods on nodes that are not
-// ready are deleted without grace, so that their Deployments replace them and none
-// hangs in Terminating.
+// If a replica stops answering while another one of the same catalog answers, the controller marks
+// its pod as not ready. The Service then routes to the others. The node lifecycle controller would
+// do so some fifty seconds later. Pods on nodes that are not ready are deleted without a grace
+// period. Their Deployments replace them, and none remains in Terminating.
 //
-// Decide is what is done and why, over plain values; docs/decisions/0014 says how
-// it came to be so.
+// Decide makes all decisions over plain values; docs/decisions/0014 gives the reasons.
 package failover

@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// announce tells of an action that was done: in the log, a metric, and Events on
-// the CatalogSource and the pod.
+// announce reports a successful action in the log, a metric, and Events on the CatalogSource and
+// the pod.
 func (r *Reconciler) announce(ctx context.Context, action Action, seen *scope) {
 	failovers.WithLabelValues(string(action.Verb), string(action.Reason)).Inc()
 	log.FromContext(ctx).Info("Acting on replica", "action", action.Verb, "reason", action.Reason,
@@ -31,7 +31,7 @@ func (r *Reconciler) announce(ctx context.Context, action Action, seen *scope) {
 	r.recorder.Eventf(pod, node, kind, string(action.Reason), action.Verb.done(), "%s", note)
 }
 
-// done words what was done.
+// done returns the past form of the verb for messages.
 func (v Verb) done() string {
 	switch v {
 	case MarkNotReady:

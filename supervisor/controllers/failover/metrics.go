@@ -17,8 +17,8 @@ var (
 	}, []string{"hold"})
 )
 
-// count makes every counter appear with zero, without which the first failover
-// would not be seen as an increase.
+// count initializes every counter with zero. Otherwise, the first failover would not be visible as
+// an increase.
 func count() {
 	failovers.WithLabelValues(string(MarkNotReady), string(Silent))
 	failovers.WithLabelValues(string(MarkReady), string(Back))

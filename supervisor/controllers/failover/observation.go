@@ -10,20 +10,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// Observation is everything that Decide goes by.
+// Observation holds the inputs of Decide.
 type Observation struct {
 	Now time.Time
-	// Standing is what this process may do.
+	// Standing determines the permitted actions of this process.
 	Standing Standing
 	Catalogs []Catalog
-	// Nodes are those of the cluster by name. A node that was looked for and does
-	// not exist is Gone; of one that is missing here nothing is known.
+	// Nodes are the nodes of the cluster by name. A node that does not exist on the API server is
+	// Gone. The state of a missing entry is unknown.
 	Nodes map[string]Node
-	// Marks are the marks that this process has set, by the pod's UID.
+	// Marks are the marks that this process has set, by pod UID.
 	Marks map[types.UID]Mark
-	// Attempts are what this process has tried and what is still to be seen.
+	// Attempts are the actions of this process whose effect is not visible yet.
 	Attempts map[Target]Attempt
-	// Budget is what Decide left of it the last time.
+	// Budget is the budget that the last decision returned.
 	Budget Budget
 	Limits Limits
 }
@@ -40,46 +40,45 @@ type Replica struct {
 	UID   types.UID
 	Node  string
 	Phase corev1.PodPhase
-	// Ready is whether the API says that the pod is ready.
+	// Ready is true if the pod is ready according to the API.
 	Ready bool
-	// Marked is since when it is not ready because of our mark; zero when that is
-	// not so.
+	// Marked is since when the pod is not ready because of a mark of this controller; zero if it is
+	// not.
 	Marked time.Time
-	// Terminating is a pod that is being deleted.
+	// Terminating is true if the pod is being deleted.
 	Terminating bool
-	// Disrupted is since when somebody has announced to delete it; zero when
-	// nobody has.
+	// Disrupted is when the pod's deletion was announced by the condition DisruptionTarget; zero if
+	// it was not.
 	Disrupted time.Time
 
-	// Health is what the replica answers us, and Since since when. Health is
-	// Unknown of a pod that is not asked, since this process began to ask.
+	// Health is the health of the replica according to probes, and Since is when it last changed.
+	// If the pod is not probed, Health is Unknown and Since is the start of this process.
 	Health replicas.Health
 	Since  time.Time
-	// Answered is true when it has answered this process since it is asked, and Confirmed
-	// when it has left enough questions unanswered since it became ready.
+	// Answered is true if the replica has answered a probe of this process. Confirmed is true after
+	// enough unanswered probes since it became ready.
 	Answered, Confirmed bool
 }
 
-// answers says whether clients of the Service that are led to the replica get an
-// answer.
+// answers reports whether clients of the Service can reach the replica and get an answer.
 func (r Replica) answers() bool {
 	return r.Health == replicas.Serving && r.Ready && !r.Terminating
 }
 
-// silent reports whether clients of the Service are led to the replica and get no
-// answer. One that is starting is not silent: it has not answered once, or has not been
-// asked often enough since it became ready.
+// silent reports whether the Service routes clients to the replica and it does not answer. A
+// starting replica is not silent: it has never answered, or has too few probes since it became
+// ready.
 func (r Replica) silent() bool {
 	return r.Health == replicas.Unreachable && r.Answered && r.Confirmed && r.Ready && !r.Terminating
 }
 
-// useful says whether the replica answers us, be it or not that clients of the
-// Service are led to it.
+// useful reports whether the replica answers probes, whether or not the Service routes clients to
+// it.
 func (r Replica) useful() bool {
 	return r.Health == replicas.Serving && r.Phase != corev1.PodFailed
 }
 
-// worth orders replicas by what they are to the clients of the Service.
+// worth returns the rank of a replica for the clients of the Service; higher is better.
 func (r Replica) worth() int {
 	switch {
 	case r.Terminating:
@@ -93,51 +92,49 @@ func (r Replica) worth() int {
 
 // Node is a node of the cluster.
 type Node struct {
-	// Zone is its region and zone.
+	// Zone is the region and the zone of the node.
 	Zone string
-	// Ready is its condition, and Since since when.
+	// Ready is the Ready condition, and Since is when it last changed.
 	Ready corev1.ConditionStatus
 	Since time.Time
-	// Renewed is when the Lease of its kubelet was last seen to be another one than
-	// before, or seen first, by our own clock: that of the node may be wrong. Zero
-	// when it is not known.
+	// Renewed is when the kubelet's Lease was last seen to change, or was first seen. It uses the
+	// clock of this process, because the node's clock may be wrong. Zero if unknown.
 	Renewed time.Time
-	// Gone is a node that does not exist.
+	// Gone is true if the node does not exist.
 	Gone bool
 }
 
-// stale says whether the kubelet of a node has missed to renew its Lease.
+// stale reports whether the kubelet of a node has failed to renew its Lease.
 func (n Node) stale(now time.Time) bool {
 	return !n.Renewed.IsZero() && now.Sub(n.Renewed) > leaseStale
 }
 
-// Mark is what this process did to a replica that did not answer.
+// Mark records the marks of an unreachable replica by this process.
 type Mark struct {
-	// Silence is when the replica ceased to answer; another silence is marked
-	// anew.
+	// Silence is when the replica stopped answering. After another silence, counting restarts.
 	Silence time.Time
-	// Count is how often it was marked since, and Last when for the last time.
+	// Count is the number of marks during this silence, and Last is the time of the last one.
 	Count int
 	Last  time.Time
 }
 
-// Target is an action on a pod.
+// Target identifies an action on a pod.
 type Target struct {
 	UID  types.UID
 	Verb Verb
 }
 
-// Attempt is the outcome of an action that is not seen to have had its effect.
+// Attempt is the result of an action whose effect is not visible yet.
 type Attempt struct {
 	Catalog types.NamespacedName
-	// Last is when it was tried last.
+	// Last is the time of the last attempt.
 	Last time.Time
-	// Refusals is how often in a row it failed.
+	// Refusals is the number of consecutive failures.
 	Refusals int
 }
 
-// pause is how long to wait before it is tried again. What the API has accepted is
-// not soon: a pod with a finalizer stays until somebody takes that away.
+// pause returns how long to wait before the next attempt. The pause is long after an accepted
+// request, because a pod with a finalizer remains until the finalizer is removed.
 func (a Attempt) pause() time.Duration {
 	pause := longestPause
 	if a.Refusals > 0 {
@@ -149,88 +146,89 @@ func (a Attempt) pause() time.Duration {
 	return pause
 }
 
-// Limits bound how fast pods are touched.
+// Limits limit how fast the controller acts on pods.
 type Limits struct {
-	// Rate is how many a second, and Burst how many at once after a rest.
+	// Rate is the number of actions per second. Burst is the number of actions at once after an
+	// idle time.
 	Rate  float64
 	Burst int
 }
 
-// Decision is what to do.
+// Decision is the result of Decide.
 type Decision struct {
 	Actions []Action
-	// Held counts what would be done but for what holds it up.
+	// Held counts the actions that are held back, by reason.
 	Held map[Hold]int
-	// Budget is what is left of it.
+	// Budget is the remaining budget.
 	Budget Budget
-	// Wake is when to decide again though nothing else changes; zero for never.
+	// Wake is when to decide again without an event; zero for never.
 	Wake time.Duration
 }
 
 // Verb is a kind of action.
 type Verb string
 
-// The verbs.
+// Values of Verb.
 const (
 	// MarkNotReady sets the pod's condition Ready to False.
 	MarkNotReady Verb = "mark"
-	// MarkReady takes that back.
+	// MarkReady reverts that.
 	MarkReady Verb = "unmark"
 	// Delete deletes the pod without grace.
 	Delete Verb = "delete"
 )
 
-// Reason says why a pod is touched.
+// Reason is the reason for an action.
 type Reason string
 
-// The reasons.
+// Values of Reason.
 const (
-	// Silent is a replica that does not answer while another one does.
+	// Silent means that the replica does not answer while another one does.
 	Silent Reason = api.ReasonReplicaUnreachable
-	// Back is a replica that answers again.
+	// Back means that the replica answers again.
 	Back Reason = "ReplicaAnswers"
-	// NodeNotReady is a pod on a node that is not ready.
+	// NodeNotReady means that the pod's node is not ready.
 	NodeNotReady Reason = "NodeNotReady"
-	// NodeGone is a pod on a node that does not exist any more.
+	// NodeGone means that the pod's node does not exist any more.
 	NodeGone Reason = "NodeGone"
-	// Disrupted is a pod that was to be deleted and was not.
+	// Disrupted means that the pod's deletion was announced but did not happen.
 	Disrupted Reason = "PodDisrupted"
-	// Failed is a pod that has ended and does not run again.
+	// Failed means that the pod has ended and does not run again.
 	Failed Reason = "PodFailed"
 )
 
-// Hold is what keeps an action from being done now.
+// Hold is the reason for holding back an action.
 type Hold string
 
-// The holds.
+// Values of Hold.
 const (
-	// RateLimited waits because much was done just before.
+	// RateLimited means that the rate limit is reached.
 	RateLimited Hold = "RateLimit"
-	// ZoneDisrupted waits because most nodes of a zone are not ready, so that
-	// the trouble may be another one than theirs.
+	// ZoneDisrupted means that most nodes of a zone are not ready. The cause may not be the nodes
+	// themselves.
 	ZoneDisrupted Hold = "ZoneDisrupted"
-	// NoNodeReady waits because a pod could run nowhere.
+	// NoNodeReady means that no node could run a replacement pod.
 	NoNodeReady Hold = "NoNodeReady"
-	// CutOff waits because it may be us that cannot reach the replicas.
+	// CutOff means that this process itself may be disconnected from the replicas.
 	CutOff Hold = "CutOff"
-	// LastAnswering waits because nothing else answers for the catalog yet.
+	// LastAnswering means that no other replica of the catalog answers yet.
 	LastAnswering Hold = "LastAnswering"
-	// Backoff waits because the same was tried in vain a while ago.
+	// Backoff means that the same action recently failed or had no effect.
 	Backoff Hold = "Backoff"
 )
 
-// Holds lists every one.
+// Holds returns all values of Hold.
 func Holds() []Hold {
 	return []Hold{RateLimited, ZoneDisrupted, NoNodeReady, CutOff, LastAnswering, Backoff}
 }
 
-// Action is what is done to one pod.
+// Action is one action on one pod.
 type Action struct {
 	Verb    Verb
 	Reason  Reason
 	Catalog types.NamespacedName
 	Replica Replica
-	// Message says it to a person.
+	// Message explains the action to users.
 	Message string
 }
 

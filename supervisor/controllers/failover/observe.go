@@ -23,7 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// scope is an observation and the objects that it was made of.
+// scope is an observation with the objects that it was built from.
 type scope struct {
 	Observation
 
@@ -31,7 +31,7 @@ type scope struct {
 	pods    map[types.UID]*corev1.Pod
 }
 
-// observe reads what there is.
+// observe reads the state of the cluster.
 func (r *Reconciler) observe(ctx context.Context, standing Standing) (*scope, error) {
 	seen := &scope{
 		Observation: Observation{
@@ -50,8 +50,8 @@ func (r *Reconciler) observe(ctx context.Context, standing Standing) (*scope, er
 	return seen, nil
 }
 
-// silence is when the last of the replicas fell silent that are, whose nodes'
-// Leases are of interest; zero when there is none.
+// silence returns when the most recent unreachable replica stopped answering; zero if all answer.
+// The Leases of the nodes are only needed if it is not zero.
 func (s *scope) silence() time.Time {
 	var last time.Time
 	for _, c := range s.Catalogs {
@@ -64,7 +64,7 @@ func (s *scope) silence() time.Time {
 	return last
 }
 
-// observePods finds the pods of each CatalogSource.
+// observePods reads the pods of each CatalogSource.
 func (r *Reconciler) observePods(ctx context.Context, seen *scope) error {
 	var pods corev1.PodList
 	managed := client.MatchingLabels{api.LabelManaged: catalogs.LabelManagedValue}
@@ -82,7 +82,7 @@ func (r *Reconciler) observePods(ctx context.Context, seen *scope) error {
 		source := catalogs.NewObject()
 		err := r.reader.Get(ctx, key, source)
 		if apierrors.IsNotFound(err) {
-			continue // the pods go with it
+			continue // the pods are garbage-collected with it
 		}
 		if err != nil {
 			return fmt.Errorf("reading CatalogSource %s: %w", key, err)
@@ -94,16 +94,15 @@ func (r *Reconciler) observePods(ctx context.Context, seen *scope) error {
 	return nil
 }
 
-// ours says whether a pod serves a catalog and is replaced when it is gone: that
-// it belongs to a Deployment's ReplicaSet, or, left by another controller, to a
-// CatalogSource.
+// ours reports whether a pod serves a catalog and is replaced after its deletion: a ReplicaSet
+// controls it, or a CatalogSource does, for pods of another controller.
 func ours(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return pod.Labels[api.LabelCatalogSource] != "" && owner != nil &&
 		(owner.Kind == "ReplicaSet" || owner.Kind == operatorsv1alpha1.CatalogSourceKind)
 }
 
-// catalog puts together what the API and the replicas themselves say.
+// catalog combines the state of the pods in the API with the results of their probes.
 func (r *Reconciler) catalog(key types.NamespacedName, pods []*corev1.Pod, seen *scope) Catalog {
 	c := Catalog{Key: key}
 	states := r.replicas.Replicas(key)
@@ -114,7 +113,7 @@ func (r *Reconciler) catalog(key types.NamespacedName, pods []*corev1.Pod, seen 
 		for _, state := range states {
 			if state.UID == pod.UID {
 				replica.Health, replica.Since = state.Health, state.Since
-				// The EndpointSlice may show later than the pod that it has become ready.
+				// The EndpointSlice may become ready later than the pod.
 				replica.Answered, replica.Confirmed = state.Answered, state.Confirmed && state.Ready
 			}
 		}
@@ -124,7 +123,7 @@ func (r *Reconciler) catalog(key types.NamespacedName, pods []*corev1.Pod, seen 
 	return c
 }
 
-// replicaOf reads what the API says of a pod.
+// replicaOf returns the state of a pod in the API.
 func replicaOf(pod *corev1.Pod) Replica {
 	replica := Replica{
 		Name: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName, Phase: pod.Status.Phase,
@@ -144,8 +143,8 @@ func replicaOf(pod *corev1.Pod) Replica {
 	return replica
 }
 
-// observeNodes reads the nodes, and looks once more for those that have pods but
-// are not in the cache, which may be late.
+// observeNodes reads the nodes. It reads nodes with pods from the API server if the cache lacks
+// them, because the cache may lag behind.
 func (r *Reconciler) observeNodes(ctx context.Context, seen *scope) error {
 	var nodes corev1.NodeList
 	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -186,8 +185,8 @@ func nodeOf(node *corev1.Node) Node {
 	return n
 }
 
-// observeLeases reads when the kubelets last gave a sign of life. It goes without
-// when that cannot be read: it is a second witness only.
+// observeLeases reads when the kubelets last renewed their Leases. A failure is only logged,
+// because the Leases are additional evidence.
 func (r *Reconciler) observeLeases(ctx context.Context, seen *scope) {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -207,13 +206,14 @@ func (r *Reconciler) observeLeases(ctx context.Context, seen *scope) {
 	maps.DeleteFunc(r.leases, func(node string, _ sighting) bool { return seen.Nodes[node].Renewed.IsZero() })
 }
 
-// sightings are what the Leases of nodes were when they were looked at last.
+// sightings holds the last observation of each node's Lease.
 type sightings map[string]sighting
 
-// sighting is what a Lease says of its renewal, and since when by our own clock.
+// sighting is the renewal time in a Lease, and since when this process has seen it by its own
+// clock.
 type sighting struct{ renewed, since time.Time }
 
-// see notes what a Lease says, and gives since when it has.
+// see records the renewal time of a Lease and returns since when it has been unchanged.
 func (s sightings) see(node string, renewed, now time.Time) time.Time {
 	last, known := s[node]
 	if !known || !last.renewed.Equal(renewed) {

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// observations draws whatever may be observed.
+// observations draws an observation.
 func observations(t *rapid.T) Observation {
 	past := rapid.Custom(func(t *rapid.T) time.Time { return ago(rapid.IntRange(0, 60).Draw(t, "seconds")) })
 	maybe := rapid.Custom(func(t *rapid.T) time.Time {
@@ -61,7 +61,7 @@ func observations(t *rapid.T) Observation {
 	return o
 }
 
-// apply does what was decided, in the observation.
+// apply applies a decision to an observation.
 func apply(o Observation, d Decision) Observation {
 	done := map[types.UID]Verb{}
 	for _, a := range d.Actions {
@@ -135,7 +135,7 @@ func TestDecideProperties(t *testing.T) {
 				t.Fatalf("marked replicas of %s though none is left that answers", c.Key)
 			}
 		}
-		// What was done is not done again: what is decided next is what was held.
+		// Executed actions are not decided again. Only held actions may follow.
 		for _, a := range Decide(after).Actions {
 			for _, b := range d.Actions {
 				if a.Replica.UID == b.Replica.UID && a.Verb == b.Verb {
@@ -146,7 +146,7 @@ func TestDecideProperties(t *testing.T) {
 	})
 }
 
-// TestDecideComesToAnEnd lets time pass until nothing is left to do.
+// TestDecideComesToAnEnd advances the time until no action is left.
 func TestDecideComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := observations(t)
@@ -158,7 +158,7 @@ func TestDecideComesToAnEnd(t *testing.T) {
 			if d.Wake == 0 && len(d.Actions) == 0 {
 				break
 			}
-			// What was done is seen a moment later.
+			// The effect of the actions is visible a moment later.
 			o.Now = o.Now.Add(max(d.Wake, time.Second))
 		}
 		d := Decide(o)

@@ -17,23 +17,22 @@ import (
 )
 
 const (
-	// sweep is how often everything is looked at though nothing tells of a
-	// change.
+	// sweep is the interval of reconciliations without events.
 	sweep = time.Minute
-	// jitter spreads the moments at which what is held up is tried again.
+	// jitter spreads the retries of actions that are held back.
 	jitter = 0.2
 )
 
-// replicaReader tells what the replicas of a catalog answer.
+// replicaReader returns the probe results for the replicas of a catalog.
 type replicaReader interface {
 	Replicas(catalog types.NamespacedName) []replicas.State
 }
 
-// Reconciler decides on the replicas of all catalogs at once: whether one may be
-// touched depends on the others.
+// Reconciler decides on the replicas of all catalogs at once, because each decision depends on the
+// other replicas.
 type Reconciler struct {
-	reader   client.Reader // the cache
-	live     client.Reader // the API itself
+	reader   client.Reader // reads the cache
+	live     client.Reader // reads the API server
 	client   client.Client
 	replicas replicaReader
 	recorder events.EventRecorder
@@ -41,7 +40,7 @@ type Reconciler struct {
 	limits   Limits
 	standing func() Standing
 
-	// What this process remembers. Reconcile is never run twice at once.
+	// State of this process. Reconcile is never called concurrently.
 	budget   Budget
 	marks    map[types.UID]Mark
 	attempts map[Target]Attempt
@@ -50,7 +49,7 @@ type Reconciler struct {
 	started  time.Time
 }
 
-// Reconcile observes, decides and acts, as far as the process may.
+// Reconcile observes, decides and acts within the standing of the process.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	standing := r.standing()
 	seen, err := r.observe(ctx, standing)
@@ -60,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	silence := seen.silence()
 	silent := !silence.IsZero()
 	if standing != Leading && !silent {
-		return ctrl.Result{}, nil // a replica that ceases to answer is told of
+		return ctrl.Result{}, nil // a replica that stops answering triggers an event
 	}
 	if standing == Waiting {
 		return ctrl.Result{RequeueAfter: watch(seen.Now, silence)}, nil
@@ -84,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: wait.Jitter(next, jitter)}, nil
 }
 
-// tell says what is held up, when that has changed.
+// tell updates the metric of held actions and logs changes.
 func (r *Reconciler) tell(ctx context.Context, now map[Hold]int) {
 	for _, hold := range Holds() {
 		held.WithLabelValues(string(hold)).Set(float64(now[hold]))

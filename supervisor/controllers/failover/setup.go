@@ -22,24 +22,24 @@ import (
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
-// Options are what the controller needs besides the manager.
+// Options configures the controller.
 type Options struct {
 	// Store follows the replicas of the catalogs.
 	Store *catalogs.Store
-	// Limits bound how fast pods are touched.
+	// Limits limit how fast the controller acts on pods.
 	Limits Limits
-	// Standing says what this process may do at the moment; everything when nil.
+	// Standing returns the current standing of this process; Leading if nil.
 	Standing func() Standing
-	// Clock tells the time; the real one when nil.
+	// Clock provides the current time; the real clock if nil.
 	Clock clock.PassiveClock
 }
 
-// reconcileTimeout bounds one reconciliation, so that a call that hangs cannot hold a worker
-// for ever. Each write has a limit of its own, and what is left is done by the next one.
+// reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker. Each
+// write has its own timeout. The next reconciliation does the rest.
 const reconcileTimeout = time.Minute
 
-// Setup adds the controller to a manager. It runs in every process: those that do
-// not lead stand in for a leader that is lost.
+// Setup adds the controller to a manager. It runs in every process, because standbys mark replicas
+// if the leader is lost.
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -83,13 +83,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// everything makes any change a reason to look at everything: it is one decision.
+// everything maps every event to one request, because all replicas are decided on together.
 func everything(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "replicas"}}}
 }
 
-// readiness lets pass what changes whether a node is ready, and not what its
-// kubelet tells besides.
+// readiness admits changes of a node's readiness. It drops other updates of the kubelet.
 func readiness() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -9,36 +9,34 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// Standing is what a process may do about replicas. A leader may be lost together
-// with a replica, and until its Lease has run out nobody would do what has to be
-// done within seconds. So the others do the part of it that is harmless whoever
-// does it, and however often: they mark.
+// Standing determines the permitted actions of a process. A leader may be lost together with a
+// replica. Until its Lease expires, no new leader exists, but marks are needed within seconds.
+// Other processes therefore set marks, which are harmless if several processes set them.
 type Standing int
 
-// The standings.
+// Values of Standing.
 const (
-	// Waiting is beside a leader that gives signs of life: it does nothing.
+	// Waiting is the standing of a standby beside a live leader. It does nothing.
 	Waiting Standing = iota
-	// Deputising is beside a leader that gives none: it marks replicas that do
-	// not answer.
+	// Deputising is the standing of a standby whose leader shows no signs of life. It marks
+	// unreachable replicas.
 	Deputising
-	// Leading does everything.
+	// Leading permits all actions.
 	Leading
 )
 
-// watchful is how often a process that does not lead looks whether it has to
-// deputise, while there is a replica that does not answer.
+// watchful is how often a standby checks its standing while a replica does not answer.
 const watchful = 500 * time.Millisecond
 
-// After a while of the same silence the leader has done what could be done, or
-// deputies have, and looking less often is enough.
+// Once a silence lasts longer than accustomed, all possible marks have been set, and standbys check
+// less often.
 const (
 	accustomed = time.Minute
 	relaxed    = 10 * time.Second
 )
 
-// watch is when a process that does not lead looks again, if the last replica that
-// fell silent did so at a time.
+// watch returns when a standby checks again. silence is when the most recent unreachable replica
+// stopped answering.
 func watch(now, silence time.Time) time.Duration {
 	if now.Sub(silence) > accustomed {
 		return relaxed
@@ -46,10 +44,10 @@ func watch(now, silence time.Time) time.Duration {
 	return watchful
 }
 
-// election tells when the process begins to lead. A manager runs it then.
+// election sends an event when the process becomes the leader.
 type election chan event.GenericEvent
 
-// Start tells it once.
+// Start sends the event. The manager calls it after winning the election.
 func (e election) Start(ctx context.Context) error {
 	select {
 	case e <- event.GenericEvent{Object: catalogs.NewObject()}:
@@ -58,5 +56,5 @@ func (e election) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection is true: that is what it is for.
+// NeedLeaderElection returns true, so that Start runs on the leader only.
 func (election) NeedLeaderElection() bool { return true }

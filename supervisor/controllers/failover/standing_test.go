@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestStandings decides on a lost node with a replica of two catalogs, one of which
-// the API knows to be away and one that just fell silent.
+// TestStandings decides on two catalogs with a failing replica each. One replica is on a node that
+// is not ready. The other one has just stopped answering on a ready node.
 func TestStandings(t *testing.T) {
 	o := Observation{
 		Now: now, Limits: Limits{Rate: 10, Burst: 50},
@@ -39,7 +39,7 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-// TestMarksDoNotWaitForDeletions has more pods to delete than there are tokens.
+// TestMarksDoNotWaitForDeletions has more pods to delete than tokens.
 func TestMarksDoNotWaitForDeletions(t *testing.T) {
 	for _, standing := range []Standing{Deputising, Leading} {
 		o := Observation{Now: now, Standing: standing, Limits: Limits{Rate: 1, Burst: 2}, Nodes: map[string]Node{"a": ready(), "b": ready()}}

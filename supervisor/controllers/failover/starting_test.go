@@ -18,7 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// startServer serves health at an address, any when it is empty, until stop is called.
+// startServer serves health at an address until stop is called. An empty address means any free
+// one.
 func startServer(t *testing.T, address string) (at string, stop func()) {
 	t.Helper()
 	if address == "" {
@@ -42,7 +43,7 @@ func startServer(t *testing.T, address string) (at string, stop func()) {
 	return listener.Addr().String(), stop
 }
 
-// startingBed is a catalog of two replicas, good and late, that are asked for their health.
+// startingBed is a catalog with two probed replicas, good and late.
 type startingBed struct {
 	t    *testing.T
 	set  *replicas.Set
@@ -51,23 +52,23 @@ type startingBed struct {
 	pods map[string]*corev1.Pod
 }
 
-// Replicas is what a Reconciler asks for.
+// Replicas implements replicaReader.
 func (b *startingBed) Replicas(types.NamespacedName) []replicas.State { return b.set.States() }
 
 func (b *startingBed) state() replicas.State { return b.set.States()[1] }
 
-// ready sets what the pod of the late replica says, as its kubelet does.
+// ready sets the Ready condition of the late replica's pod, as its kubelet does.
 func (b *startingBed) ready(status corev1.ConditionStatus) {
 	b.pods["late"].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
 }
 
-// slice sets what the EndpointSlice says, as its controller does a moment later.
+// slice sets the readiness in the EndpointSlice, as its controller does a moment later.
 func (b *startingBed) slice(ready bool) {
 	b.late.Ready = ready
 	b.set.Update([]replicas.Endpoint{b.good, b.late})
 }
 
-// decides returns what is decided for the catalog as it is now.
+// decides returns the actions for the current state of the catalog.
 func (b *startingBed) decides() []string {
 	r := &Reconciler{replicas: b}
 	seen := &scope{pods: map[types.UID]*corev1.Pod{}}
@@ -78,7 +79,7 @@ func (b *startingBed) decides() []string {
 	}).done()
 }
 
-// until waits for a state of the late replica. At no time may anything be decided.
+// until waits for a state of the late replica. It fails on any action before that.
 func (b *startingBed) until(what string, within time.Duration, holds func(replicas.State) bool) {
 	b.t.Helper()
 	begun, tick := time.Now(), time.NewTicker(5*time.Millisecond)
@@ -95,8 +96,8 @@ func (b *startingBed) until(what string, within time.Duration, holds func(replic
 	b.t.Logf("%s after %s", what, time.Since(begun).Round(time.Millisecond))
 }
 
-// TestAReplicaThatStartsIsNoticedAndNeverMarked asks a replica for long while its server is
-// not there, starts that, and does so again as when a container is restarted.
+// TestAReplicaThatStartsIsNoticedAndNeverMarked probes a replica for a long time before its server
+// starts. It then restarts the server like a container.
 func TestAReplicaThatStartsIsNoticedAndNeverMarked(t *testing.T) {
 	network, err := replicas.NewNetwork()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// account is the ServiceAccount whose rights steps are applied with.
+// account is the ServiceAccount with whose rights steps are applied.
 type account struct {
 	name  types.NamespacedName
 	group types.NamespacedName
 	uid   types.UID
 }
 
-// reference is how a plan's status names the account; nil when there is none.
+// reference returns the account as the status of a plan refers to it; nil for no account.
 func (a *account) reference() *corev1.ObjectReference {
 	if a == nil {
 		return nil
@@ -27,9 +27,9 @@ func (a *account) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: a.name.Namespace, Name: a.name.Name, UID: a.uid}
 }
 
-// site is what a namespace says about installing in it.
+// site states whether, and with which account, plans can be executed in a namespace.
 type site struct {
-	// problem says why nothing can be installed now; empty when it can.
+	// problem states why nothing can be installed now; empty when installation is possible.
 	problem string
 	// account is set where the OperatorGroup names one.
 	account *account
@@ -38,12 +38,11 @@ type site struct {
 	unbounded bool
 }
 
-// survey reads whether and with whose rights something can be installed in a
-// namespace. An operator needs exactly one OperatorGroup to tell it which
-// namespaces it serves.
+// survey returns whether, and with which account, plans can be executed in a namespace. A namespace
+// needs exactly one OperatorGroup.
 //
-// OperatorGroups are read with the reader. Before anything is written, that is the API
-// server: a cache may still hold a group that names another account.
+// OperatorGroups are read with the reader. Before a write, the reader is the API server: a cache
+// may still hold a group that names another account.
 func (r *Reconciler) survey(ctx context.Context, reader client.Reader, namespace string) (site, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 	if err := reader.List(ctx, groups, client.InNamespace(namespace), readOnly); err != nil {
@@ -81,14 +80,14 @@ func targetsAll(group *operatorsv1.OperatorGroup) bool {
 	return len(group.Spec.TargetNamespaces) == 0 && (selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0)
 }
 
-// accountMetadata is an empty ServiceAccount of which only the metadata is read.
+// accountMetadata returns an empty ServiceAccount for reads of its metadata only.
 func accountMetadata() *metav1.PartialObjectMetadata {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	return found
 }
 
-// recordAccount writes into a plan whose rights it is executed with.
+// recordAccount sets the account whose rights the plan is executed with in the status of the plan.
 func recordAccount(p *operatorsv1alpha1.InstallPlan, a *account) {
 	want, have := a.reference(), p.Status.AttenuatedServiceAccountRef
 	if want != nil && have != nil && *want == *have {

@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// unaware names a Subscription that the plan serves and that does not show the
-// phase which the plan is in; empty when there is none. Subscriptions that are gone
-// or on their way out need to be told nothing.
+// unaware returns the name of a Subscription of the plan that does not show the current phase of
+// the plan; empty when there is none. Deleted Subscriptions, and those being deleted, do not count.
 func (r *Reconciler) unaware(ctx context.Context, p *operatorsv1alpha1.InstallPlan) (string, error) {
 	for _, ref := range p.OwnerReferences {
 		if ref.Kind != operatorsv1alpha1.SubscriptionKind {
@@ -22,7 +21,7 @@ func (r *Reconciler) unaware(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		}
 		shows, sure, err := r.aware(ctx, r.client, ref, p)
 		if err == nil && shows && !sure {
-			// What tells one time from another may be on its way into the cache.
+			// The cache may lack the latest transition log.
 			shows, _, err = r.aware(ctx, r.live, ref, p)
 		}
 		if err != nil {
@@ -35,8 +34,9 @@ func (r *Reconciler) unaware(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	return "", nil
 }
 
-// aware says whether a Subscription, as a reader has it, shows the phase which the plan
-// is in or need not, and whether that is sure.
+// aware reports whether a Subscription, as the reader returns it, shows the current phase of the
+// plan. It also reports true for a deleted Subscription. sure reports whether the answer is
+// certain.
 func (r *Reconciler) aware(ctx context.Context, from client.Reader, ref metav1.OwnerReference, p *operatorsv1alpha1.InstallPlan) (shows, sure bool, err error) {
 	sub := &operatorsv1alpha1.Subscription{}
 	err = from.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, sub, readOnly)
@@ -53,9 +53,9 @@ func (r *Reconciler) aware(ctx context.Context, from client.Reader, ref metav1.O
 	return shows, sure, nil
 }
 
-// acknowledged says whether a plan may leave the phase that before is in. If not,
-// wait is how long it waits for its Subscriptions at most: one whose status cannot
-// be written must not hold up an installation for ever.
+// acknowledged returns how much longer a plan waits in its current phase for its Subscriptions;
+// zero when it may leave the phase. The wait is limited to acknowledgeTimeout: a Subscription whose
+// status cannot be written must not block an installation.
 func (r *Reconciler) acknowledged(ctx context.Context, before *operatorsv1alpha1.InstallPlan, rec *record) (wait time.Duration, err error) {
 	now := r.clock.Now()
 	if rec.ready.IsZero() {

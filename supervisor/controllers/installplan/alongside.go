@@ -18,13 +18,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// kindOfCRDs is CustomResourceDefinition, with its group and version.
+// kindOfCRDs returns the GroupVersionKind of CustomResourceDefinition.
 func kindOfCRDs() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: groupAPIExtensions, Version: "v1", Kind: kindCRD}
 }
 
-// setAlongside writes the versions that a definition was installed with, in place of those
-// that it names.
+// setAlongside records on a definition the versions that it was installed with. It replaces all
+// earlier records.
 func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 	annotations := map[string]string{}
 	for key, value := range crd.GetAnnotations() {
@@ -38,16 +38,16 @@ func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
 	crd.SetAnnotations(annotations)
 }
 
-// alongsideKey returns the annotation of a definition that names a version which it was installed
-// with. The key has the FNV-1a hash of NAMESPACE/NAME, as in OLM.
+// alongsideKey returns the key of the annotation with which a definition names a version that it
+// was installed with. The key contains the FNV-1a hash of NAMESPACE/NAME, as in OLM.
 func alongsideKey(version types.NamespacedName) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(version.String()))
 	return fmt.Sprintf("%s%x", api.PrefixAlongside, sum.Sum64())
 }
 
-// alongside returns the versions that a definition was installed with and that exist, or that a plan is
-// about to create, and the annotations that name others.
+// alongside returns the versions that a definition was installed with. They exist, or a plan is
+// about to create them. stale are the annotation keys that name other versions.
 func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructured) (versions []types.NamespacedName, stale []string, err error) {
 	annotations := live.GetAnnotations()
 	for _, name := range plan.Alongside(live) {
@@ -75,8 +75,8 @@ func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructur
 	return versions, slices.Compact(stale), nil
 }
 
-// isPlanned reports whether an InstallPlan is installing a version. It writes the definitions of the
-// version before the version itself.
+// isPlanned reports whether an InstallPlan is installing a version. The plan recreates a version
+// that is deleted before the plan is complete.
 func (e *execution) isPlanned(ctx context.Context, version types.NamespacedName) (bool, error) {
 	plans := &operatorsv1alpha1.InstallPlanList{}
 	if err := e.cached.List(ctx, plans, client.InNamespace(version.Namespace), readOnly); err != nil {
@@ -87,15 +87,16 @@ func (e *execution) isPlanned(ctx context.Context, version types.NamespacedName)
 	}), nil
 }
 
-// declaresConversion says whether a version brings the webhook that converts objects
-// of a CustomResourceDefinition.
+// declaresConversion reports whether a version declares a webhook that converts objects of a
+// CustomResourceDefinition.
 func declaresConversion(csv *unstructured.Unstructured, crd string) bool {
 	return slices.Contains(conversionCRDs(csv), crd)
 }
 
-// keepConversion leaves a conversion as it is that works, or that another controller
-// looks after (declared): without it, objects are stored in the form of one version
-// under the name of another.
+// keepConversion copies the conversion of the live definition to the wanted one. It does so if the
+// conversion has a webhook with a CA bundle, or if another controller sets it (declared). Without
+// conversion, the API server would store objects in the form of one version under the name of
+// another.
 func keepConversion(wanted, live *unstructured.Unstructured, declared bool) {
 	conversion, found, _ := unstructured.NestedMap(live.Object, "spec", "conversion")
 	bundle, _, _ := unstructured.NestedString(conversion, "webhook", "clientConfig", "caBundle")

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestRecordsOfPlansInProgressStay has a plan find a definition that was installed with a version of
-// another namespace.
+// TestRecordsOfPlansInProgressStay reads a definition that was installed with a version of another
+// namespace.
 func TestRecordsOfPlansInProgressStay(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {

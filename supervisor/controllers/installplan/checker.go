@@ -16,25 +16,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/grant"
 )
 
-// pageSize bounds how many custom resources are in memory at once.
+// pageSize bounds the number of custom resources in memory.
 const pageSize = 200
 
-// maxComplaint bounds, in bytes, what is told of one custom resource.
+// maxComplaint bounds the message about one custom resource, in bytes.
 const maxComplaint = 1024
 
-// checker says whether a CustomResourceDefinition may take the place of another.
+// checker checks whether a CustomResourceDefinition may replace another.
 type checker struct {
 	// client lists custom resources.
 	client client.Reader
-	// lender gives the supervisor the right to list those of a definition, which it
-	// does not have otherwise.
+	// lender grants the supervisor the right to list the objects of a definition, which it lacks
+	// otherwise.
 	lender *grant.Lender
-	// onInvalid is told of a resource that would not be valid in a new version that
-	// its own webhook converts to.
+	// onInvalid receives the message about an object that is invalid in a new version that has its
+	// own conversion webhook.
 	onInvalid func(complaint string)
 }
 
-// check compares the definition that is there with the one of a bundle.
+// check returns an error if the definition of a bundle must not replace the live one.
 func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured) error {
 	before, err := typedCRD(live)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 			errUnsafe, after.Name, version)
 	}
 	if !established(live) {
-		// Without being served it cannot have any resources.
+		// A definition that is not served cannot have objects.
 		return nil
 	}
 	for _, version := range changedVersions(before, after) {
@@ -67,7 +67,7 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 		}
 		complaint = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", after.Name, complaint)
 		if after.Spec.Conversion != nil && after.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
-			// The webhook of the new version may well fix it.
+			// The webhook of the new version may fix it.
 			c.onInvalid(complaint)
 			continue
 		}
@@ -76,8 +76,8 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 	return nil
 }
 
-// existing looks at every resource of a kind, and tells of the first that would not
-// be valid.
+// existing returns a message about the first object of a kind that the validator rejects; empty
+// when there is none.
 func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (string, error) {
 	var complaint string
 	err := c.lender.With(ctx, crd, grant.Check, func() error {
@@ -88,14 +88,15 @@ func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResou
 	return complaint, err //nolint:wrapcheck // it says which kind
 }
 
-// pages reads a kind page by page.
+// pages validates the objects of a kind page by page, and returns a message about the first invalid
+// one.
 func (c *checker) pages(ctx context.Context, kind schema.GroupVersionKind, v *validator) (complaint string, err error) {
 	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	for first := true; first || page.GetContinue() != ""; first = false {
 		err := c.client.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
 		if apierrors.IsResourceExpired(err) {
-			// It took so long that the list has to be begun again.
+			// The list token has expired: begin the list again.
 			err = c.client.List(ctx, page, client.Limit(pageSize))
 		}
 		if err != nil {
@@ -119,7 +120,7 @@ func typedCRD(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefi
 	return crd, nil
 }
 
-// logged makes a complaint a line of the log.
+// logged returns a function that logs a complaint.
 func logged(logger logr.Logger) func(string) {
 	return func(complaint string) { logger.Info("Custom resource would not be valid", "complaint", complaint) }
 }

@@ -16,16 +16,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// claim is a ClusterServiceVersion that an object says it belongs to.
+// claim names a ClusterServiceVersion as the owner of an object.
 type claim struct {
 	types.NamespacedName
 
-	// uid is empty where the claim is made by labels, which have none.
+	// uid is empty for a claim by labels, which have no UID.
 	uid types.UID
 }
 
-// claims reads which versions an object belongs to, from its owner references and,
-// where it has no namespace, its labels.
+// claims returns the versions that own an object, from its owner references and its labels.
 func claims(live metav1.Object) []claim {
 	var list []claim
 	for _, ref := range live.GetOwnerReferences() {
@@ -45,8 +44,8 @@ func claims(live metav1.Object) []claim {
 	return list
 }
 
-// sameOperator says whether another version is one of the owner's operator: of its
-// package, or the one that it takes over from.
+// sameOperator reports whether another version is of the owner's operator: of its package, or the
+// version that it replaces.
 func sameOperator(owner *owner, other metav1.Object) bool {
 	if other.GetNamespace() == owner.namespace && (other.GetName() == owner.name || other.GetName() == owner.replaces) {
 		return true
@@ -54,19 +53,18 @@ func sameOperator(owner *owner, other metav1.Object) bool {
 	return plan.IsOfPackage(other, owner.pkg)
 }
 
-// ofAnotherPackage reports whether a version says that it is of another package than the owner.
-// What a bundle replaces is for its author to say, and is not enough to change a definition that
-// was installed with another package.
+// ofAnotherPackage reports whether a version states a package other than the owner's. The author of
+// a bundle chooses what it replaces. That choice does not permit changes to a definition of another
+// package.
 func ofAnotherPackage(owner *owner, other metav1.Object) bool {
 	pkg := plan.PackageOf(other)
 	return pkg != "" && pkg != owner.pkg
 }
 
-// admit says whether an object that is there may be changed for a version. ours is
-// true if it belongs to that version's operator in this namespace; false with no
-// error if it belongs to nobody, or to the same operator in another namespace, which
-// shares what has no namespace. A ServiceAccount may have several operators as its
-// owners: each adds to it, and none takes anything away.
+// admit returns an error if an existing object must not be changed for a version. ours reports
+// whether the object belongs to the operator of that version in this namespace. It is false without
+// an error if no operator owns the object, or if the same operator in another namespace owns it. A
+// ServiceAccount may have several operators as owners: each adds to it, and none removes anything.
 func (e *execution) admit(ctx context.Context, live *unstructured.Unstructured, owner *owner) (ours bool, err error) {
 	shared := live.GetKind() == "ServiceAccount"
 	for _, c := range claims(live) {
@@ -94,8 +92,7 @@ func (e *execution) admit(ctx context.Context, live *unstructured.Unstructured, 
 	return ours, nil
 }
 
-// claimant reads the version that an object says it belongs to; nil when there is
-// none any more, so that the claim is void.
+// claimant returns the version that a claim names; nil when it no longer exists.
 func (e *execution) claimant(ctx context.Context, c claim) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(kindOfVersions())
@@ -111,8 +108,8 @@ func (e *execution) claimant(ctx context.Context, c claim) (*metav1.PartialObjec
 	return found, nil
 }
 
-// ownedElsewhere says, before a version is made, that another operator in the
-// namespace has one of its CustomResourceDefinitions for its own.
+// ownedElsewhere returns an error if another operator in the namespace owns a
+// CustomResourceDefinition that a version owns. It is called before the version is created.
 func (e *execution) ownedElsewhere(ctx context.Context, u *unstructured.Unstructured) error {
 	list := &operatorsv1alpha1.ClusterServiceVersionList{}
 	if err := e.cached.List(ctx, list, client.InNamespace(e.namespace), readOnly); err != nil {
@@ -140,8 +137,8 @@ func (e *execution) ownedElsewhere(ctx context.Context, u *unstructured.Unstruct
 	return nil
 }
 
-// replacedBy says whether a version is one that the newcomer takes over from, over
-// however many steps.
+// replacedBy reports whether the newcomer replaces a version, directly or through a chain of
+// versions.
 func replacedBy(name string, newcomer *owner, versions []operatorsv1alpha1.ClusterServiceVersion) bool {
 	seen := map[string]bool{}
 	for at := newcomer.replaces; at != "" && !seen[at]; {

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestAdmit has a plan of lamp.v1 find an object that says it belongs to a version.
+// TestAdmit applies objects of lamp.v1 over objects that name a version as their owner.
 func TestAdmit(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {

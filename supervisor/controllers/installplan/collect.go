@@ -12,13 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// kept is how many plans of a namespace are kept that have reached their end.
+// kept is the number of finished plans that are kept in each namespace.
 const kept = 5
 
-// superfluous gives the plans of a namespace that may go: those that have reached
-// their end, but for the newest, those that a Subscription refers to, and those that it
-// has not come to telling of. A plan that is under way, or waits for its approval, is
-// never among them.
+// superfluous returns the finished plans of a namespace that may be deleted. It keeps the newest
+// ones, those that a Subscription refers to, and those that a Subscription does not show yet. It
+// never returns a plan that is in progress or waits for approval.
 func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operatorsv1alpha1.Subscription, keep int) []*operatorsv1alpha1.InstallPlan {
 	referred := map[types.UID]bool{}
 	named := map[string]bool{}
@@ -51,13 +50,13 @@ func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operator
 	})
 }
 
-// ended says whether a plan has reached its end.
+// ended reports whether a plan is complete or failed.
 func ended(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
 }
 
-// collect deletes the plans of a namespace that may go, now that one more has
-// reached its end. What cannot be deleted now is tried again after the next.
+// collect deletes the superfluous plans of a namespace after another plan has ended. The next call
+// retries failed deletions.
 func (r *Reconciler) collect(ctx context.Context, last *operatorsv1alpha1.InstallPlan) {
 	logger := log.FromContext(ctx)
 	plans, subscriptions := &operatorsv1alpha1.InstallPlanList{}, &operatorsv1alpha1.SubscriptionList{}
@@ -69,12 +68,12 @@ func (r *Reconciler) collect(ctx context.Context, last *operatorsv1alpha1.Instal
 	}
 	for i := range plans.Items {
 		if plans.Items[i].UID == last.UID {
-			// The cache may not know yet that this one has ended.
+			// The cache may not have the end of this plan yet.
 			plans.Items[i] = *last
 		}
 	}
 	for _, p := range superfluous(plans.Items, subscriptions.Items, kept) {
-		// One that somebody has set going again since is another matter.
+		// The resource version excludes a plan that was set to run again.
 		err := r.client.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
 		if ignoreAbsent(err) != nil {
 			logger.Error(err, "Deleting an old plan", "plan", p.Name)

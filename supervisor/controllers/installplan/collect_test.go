@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// finished makes a plan with a generation at a phase; its name and UID follow.
+// finished returns a plan with a generation and a phase; its name and UID contain both.
 func finished(generation int, phase operatorsv1alpha1.InstallPlanPhase) operatorsv1alpha1.InstallPlan {
 	name := fmt.Sprintf("%s-%d", phase, generation)
 	return operatorsv1alpha1.InstallPlan{

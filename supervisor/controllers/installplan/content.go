@@ -24,10 +24,10 @@ type unpacker interface {
 	Content(ctx context.Context, r bundleimage.Request) (bundleimage.Content, error)
 }
 
-// errNoUnpacker says that this process cannot read bundle images.
+// errNoUnpacker is returned where this process cannot read bundle images.
 var errNoUnpacker = errors.New("bundle images are not unpacked here")
 
-// content reads the objects of a plan's steps, wherever they are.
+// content reads the objects of a plan's steps, from the plan, a catalog or a bundle image.
 type content struct {
 	client    client.Reader
 	bundles   bundleReader
@@ -40,8 +40,8 @@ type content struct {
 	versions map[string]*unstructured.Unstructured
 }
 
-// manifest reads a step's object, from the bundle when the plan only refers to it. It
-// is the object that the step names, in its place.
+// manifest returns the object that a step names, from the bundle when the plan only refers to it.
+// The object is placed in the namespace of the plan.
 func (c *content) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
 	u, ref, err := plan.Manifest(s)
 	if err == nil && ref != nil {
@@ -64,8 +64,8 @@ func (c *content) resolve(ctx context.Context, s *operatorsv1alpha1.Step, ref *p
 		c.fetched[ref.Bundle] = bundle
 	}
 	if ref.Image != "" && s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind {
-		// The properties, which only the catalog has, are part of this manifest, and
-		// of no other: those can be had without the catalog.
+		// Only this manifest contains properties, which only the catalog has. Other manifests need
+		// no catalog.
 		served, err := c.bundles.Bundle(ctx, catalogOf(s), ref.Package, ref.Channel, ref.Bundle)
 		if err != nil {
 			return nil, err
@@ -103,8 +103,8 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 	return bundle, nil
 }
 
-// pullSecrets reads which Secrets a catalog's images are pulled with. Without the
-// CatalogSource there are none: the content may be here already.
+// pullSecrets returns the names of the Secrets to pull the images of a catalog with. It returns
+// none without the CatalogSource: the bundle cache may have the content already.
 func (c *content) pullSecrets(ctx context.Context, catalog types.NamespacedName) ([]string, error) {
 	source := &unstructured.Unstructured{}
 	source.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))
@@ -121,8 +121,8 @@ func (c *content) pullSecrets(ctx context.Context, catalog types.NamespacedName)
 	return names, nil
 }
 
-// version reads the ClusterServiceVersion that a plan installs; nil when it has none
-// of that name.
+// version returns the ClusterServiceVersion of that name that the plan installs; nil when there is
+// none.
 func (c *content) version(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	if known, ok := c.versions[name]; ok {
 		return known, nil

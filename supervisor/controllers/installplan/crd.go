@@ -27,26 +27,26 @@ const (
 	groupAPIExtensions = "apiextensions.k8s.io"
 )
 
-// A new kind is served some ten milliseconds after its definition was made, or five
-// seconds where there are several API servers. The first is waited for.
+// The API server serves a new kind some ten milliseconds after its definition was created, or five
+// seconds where there are several API servers. A pass waits only for the shorter time.
 const (
 	patienceForAPI = 500 * time.Millisecond
 	pollForAPI     = 20 * time.Millisecond
 )
 
-// definition is what is known of the CustomResourceDefinition of a step.
+// definition is the state of the CustomResourceDefinition of a step.
 type definition struct {
-	// wanted is what is to be applied, over live if there is one.
+	// wanted is applied over live, or created if live is nil.
 	wanted, live *unstructured.Unstructured
-	// keep reports whether live stays as it is, as it is as wanted and has another owner.
+	// keep reports whether live does not change, as it equals wanted and has another owner.
 	keep bool
-	// joins are the annotations and labels of the version that live lacks, where it is as wanted in
-	// all other respects.
+	// joins are the annotations and labels of the version that live lacks. It is set where live
+	// equals wanted in all other respects.
 	joins *apply.Keys
 }
 
-// prepare reads the CustomResourceDefinition of a step from its bundle and from the
-// cluster, and checks that the one may follow the other.
+// prepare reads the CustomResourceDefinition of a step from its bundle and from the cluster, and
+// checks that the former may replace the latter.
 func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) error {
 	u, err := e.content.manifest(ctx, s)
 	if err != nil {
@@ -92,8 +92,8 @@ func prepareNew(wanted *unstructured.Unstructured, alongside types.NamespacedNam
 	}
 }
 
-// prepareChange checks that the definition of a bundle may follow the one in the cluster,
-// and completes it.
+// prepareChange checks that the definition of a bundle may replace the one in the cluster, and
+// completes it.
 func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstructured.Unstructured, s *operatorsv1alpha1.Step, converted bool) error {
 	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
 	keepComponents(d.wanted, d.live)
@@ -125,9 +125,10 @@ func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstruc
 	return e.joinAlongside(ctx, d, alongside)
 }
 
-// prepareJoin sets what the version adds to a definition that is as its bundle wants it. Many
-// versions of one operator then write keys of their own, instead of the whole in turns. It sets
-// nothing where something else differs, or for an account, which may lack the right to patch.
+// prepareJoin sets joins for a definition that otherwise equals the one of its bundle. Many
+// versions of one operator then write keys of their own, instead of replacing the whole in turns.
+// It sets nothing where something else differs. It sets nothing for an account either, which may
+// lack the right to patch.
 func (e *execution) prepareJoin(ctx context.Context, d *definition, alongside types.NamespacedName) error {
 	if e.crds.asAccount {
 		return nil
@@ -157,9 +158,9 @@ func without(labels, others map[string]string) map[string]string {
 	return left
 }
 
-// convertedBy says whether the version of a step declares the webhook that converts
-// between the versions of its CustomResourceDefinition. The controller of versions
-// sets that up when the webhook runs.
+// convertedBy reports whether the version of a step declares a conversion webhook for its
+// CustomResourceDefinition. The controller of versions sets up the conversion when the webhook
+// runs.
 func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructured, s *operatorsv1alpha1.Step) (bool, error) {
 	csv, err := e.content.version(ctx, s.Resolving)
 	if err != nil {
@@ -168,7 +169,8 @@ func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructu
 	return csv != nil && declaresConversion(csv, crd.GetName()), nil
 }
 
-// joinAlongside records a version on a definition beside those that still have it.
+// joinAlongside records a version on the wanted definition, beside the existing versions that live
+// names.
 func (e *execution) joinAlongside(ctx context.Context, d *definition, version types.NamespacedName) error {
 	versions, _, err := e.alongside(ctx, d.live)
 	if err != nil {
@@ -178,9 +180,8 @@ func (e *execution) joinAlongside(ctx context.Context, d *definition, version ty
 	return nil
 }
 
-// applyCRD applies a CustomResourceDefinition and says whether the API server serves
-// it. One that this plan has been waiting for was not there when the plan began, and
-// is only read.
+// applyCRD applies a CustomResourceDefinition and returns the status of its step: done once the API
+// server serves it. For a step that already waits for its API, it only reads the definition.
 func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
 	if s.Status == operatorsv1alpha1.StepStatusWaitingForAPI {
 		live, err := e.readCRD(ctx, s)
@@ -201,10 +202,10 @@ func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (op
 	return "", errChanged
 }
 
-// outdated reports whether a definition has to be read again now that its turn has come. A key that is
-// added needs no fresh read. Records of versions that are gone are removed from what is the newest: from
-// an older one, the removal would meet a conflict while other plans add theirs, the records would pile up,
-// and each plan would ask for each of their versions.
+// outdated reports whether a definition has to be read again when its turn begins. A key that is
+// added needs no fresh read. Stale records are removed from the newest object only: an older read
+// would conflict with the writes of other plans. The records would then accumulate, and each plan
+// would read each of their versions.
 func (e *execution) outdated(s *operatorsv1alpha1.Step, d *definition) bool {
 	if d.joins != nil {
 		return len(d.joins.Remove) > 0
@@ -212,8 +213,8 @@ func (e *execution) outdated(s *operatorsv1alpha1.Step, d *definition) bool {
 	return e.crds.turns.changed(s.Resource.Name, d.live)
 }
 
-// applyOnce writes the definition of a step, which it reads first unless the plan has just read it.
-// The error wraps errChanged where the definition has changed since it was read.
+// applyOnce writes the definition of a step. It reads the definition first unless the plan has just
+// read it. The error wraps errChanged where the definition has changed since it was read.
 func (e *execution) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, apply.Result, error) {
 	if e.definitions[s] == nil {
 		if err := e.prepare(ctx, s); err != nil {
@@ -229,7 +230,8 @@ func (e *execution) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (*
 	return made, result, err
 }
 
-// define writes a definition. What it was checked against is what it is written over.
+// define writes a definition, unless it is kept. The error wraps errChanged where the live object
+// is not the one that was checked.
 func (e *execution) define(ctx context.Context, d *definition) (*unstructured.Unstructured, apply.Result, error) {
 	if d.keep {
 		return d.live, apply.Unchanged, nil
@@ -252,8 +254,9 @@ func (e *execution) define(ctx context.Context, d *definition) (*unstructured.Un
 	return made, result, err
 }
 
-// setDefaults sets what the API server sets in a definition that lacks it. It counts as set by the plan
-// that created the definition, and would be removed otherwise, to be set again.
+// setDefaults sets the fields that the API server would set in a definition that lacks them. Those
+// fields count as set by the plan that created the definition. A write without them would remove
+// them, and the API server would set them again.
 func setDefaults(crd *unstructured.Unstructured) {
 	spec, is := crd.Object["spec"].(map[string]any)
 	if !is {
@@ -274,14 +277,14 @@ func setDefaults(crd *unstructured.Unstructured) {
 	}
 }
 
-// keepComponents keeps the labels by which a definition is a component of other Operators.
+// keepComponents adds the component labels of the live definition to the wanted one.
 func keepComponents(wanted, live *unstructured.Unstructured) {
 	labels := plan.ComponentLabels(live.GetLabels())
 	maps.Copy(labels, wanted.GetLabels())
 	wanted.SetLabels(labels)
 }
 
-// join adds what the version adds to a definition that is as wanted.
+// join adds the keys of the version to a definition that otherwise equals the wanted one.
 func (e *execution) join(ctx context.Context, d *definition) (apply.Result, error) {
 	if len(d.joins.Annotations)+len(d.joins.Labels) == 0 {
 		return apply.Unchanged, nil
@@ -289,7 +292,7 @@ func (e *execution) join(ctx context.Context, d *definition) (apply.Result, erro
 	keys := *d.joins
 	err := apply.Join(ctx, crdWriter(e), d.live, keys)
 	if apierrors.IsConflict(err) && len(keys.Remove) > 0 {
-		// The next plan removes them.
+		// The next plan removes the stale keys.
 		keys.Remove = nil
 		err = apply.Join(ctx, crdWriter(e), d.live, keys)
 	}
@@ -308,7 +311,7 @@ func (e *execution) readCRD(ctx context.Context, s *operatorsv1alpha1.Step) (*un
 	return e.read(ctx, kindOfCRDs(), client.ObjectKey{Name: s.Resource.Name})
 }
 
-// awaitAPIs waits for a moment for the kinds that this pass has made.
+// awaitAPIs waits up to patienceForAPI for the kinds that this pass has created.
 func (e *execution) awaitAPIs(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	ctx, cancel := context.WithTimeout(ctx, patienceForAPI)
 	defer cancel()
@@ -332,8 +335,8 @@ func (e *execution) awaitAPIs(ctx context.Context, steps []*operatorsv1alpha1.St
 	return nil
 }
 
-// crdStatus is what has become of a CustomResourceDefinition as it was read:
-// done once it is served.
+// crdStatus returns the status of the step of a CustomResourceDefinition: done once the API server
+// serves it.
 func crdStatus(live *unstructured.Unstructured, done operatorsv1alpha1.StepStatus, err error) (operatorsv1alpha1.StepStatus, error) {
 	if err != nil {
 		return "", err
@@ -348,8 +351,8 @@ func crdStatus(live *unstructured.Unstructured, done operatorsv1alpha1.StepStatu
 	return done, nil
 }
 
-// namesRefused says whether another CustomResourceDefinition has the names of
-// this one, and which.
+// namesRefused reports whether another CustomResourceDefinition has the names of this one, and
+// returns the message of the API server.
 func namesRefused(crd *unstructured.Unstructured) (message string, refused bool) {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -362,7 +365,7 @@ func namesRefused(crd *unstructured.Unstructured) (message string, refused bool)
 	return "", false
 }
 
-// established says whether the API server serves a CustomResourceDefinition.
+// established reports whether the API server serves a CustomResourceDefinition.
 func established(crd *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	met := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// crdAccess is what a pass may do with CustomResourceDefinitions.
+// crdAccess states how a pass may write CustomResourceDefinitions.
 type crdAccess struct {
 	// unbounded reports whether the OperatorGroup targets all namespaces and names no
 	// service account.
@@ -25,7 +25,7 @@ type crdAccess struct {
 	// asAccount reports whether they are written with the rights of the OperatorGroup's
 	// service account instead of the supervisor's.
 	asAccount bool
-	// turns are those of the plans of this process.
+	// turns orders the writes of all plans of this process.
 	turns *crdTurns
 }
 
@@ -63,8 +63,8 @@ func guardAllConversions(ctx context.Context, e *execution, steps []*operatorsv1
 	return nil
 }
 
-// guardConversions checks the definitions for which a version declares conversion webhooks
-// and that its bundle does not bring: the controller of versions changes them too.
+// guardConversions checks the definitions for which a version declares conversion webhooks and that
+// its bundle lacks. The controller of versions changes those definitions too.
 func guardConversions(ctx context.Context, e *execution, steps []*operatorsv1alpha1.Step, s *operatorsv1alpha1.Step) error {
 	csv, err := e.content.version(ctx, s.Resource.Name)
 	if err != nil || csv == nil {
@@ -89,7 +89,7 @@ func guardConversions(ctx context.Context, e *execution, steps []*operatorsv1alp
 	return nil
 }
 
-// decide completes a request by what is in the cluster, and decides it.
+// decide completes a request with the live definition and its owners, and returns the decision.
 func decide(ctx context.Context, e *execution, request crdguard.Request, live *unstructured.Unstructured) (crdguard.Decision, error) {
 	if live != nil {
 		var err error
@@ -103,8 +103,8 @@ func decide(ctx context.Context, e *execution, request crdguard.Request, live *u
 	return crdguard.Decide(request) //nolint:wrapcheck // names the definition
 }
 
-// installedWith returns whether a definition was installed with an existing version of the
-// operator of csv, and the existing versions of other operators that it was installed with.
+// installedWith returns the existing versions that a definition was installed with. own reports
+// whether one of them is of the operator of csv; others are versions of other operators.
 func installedWith(ctx context.Context, e *execution, live *apiextensionsv1.CustomResourceDefinition, csv string,
 ) (own bool, others []types.NamespacedName, err error) {
 	u, err := e.content.version(ctx, csv)
@@ -131,8 +131,8 @@ func installedWith(ctx context.Context, e *execution, live *apiextensionsv1.Cust
 	return own, others, nil
 }
 
-// sharer reads a version that a definition was installed with; nil when it does not exist. There may
-// be thousands, so that the API server is asked only for those that the cache lacks.
+// sharer returns a version that a definition was installed with; nil when it does not exist. There
+// may be thousands. It reads only those from the API server that the cache lacks.
 func (e *execution) sharer(ctx context.Context, name types.NamespacedName) (metav1.Object, error) {
 	cached := &operatorsv1alpha1.ClusterServiceVersion{}
 	err := e.cached.Get(ctx, name, cached, readOnly)

@@ -8,13 +8,14 @@ import (
 	"k8s.io/utils/keymutex"
 )
 
-// crdTurns lets one plan of this process at a time write a CustomResourceDefinition. It is safe for
-// concurrent use.
+// crdTurns serializes the writes of each CustomResourceDefinition by the plans of this process. It
+// is safe for concurrent use.
 type crdTurns struct {
 	locks keymutex.KeyMutex
 
 	mu sync.Mutex
-	// written are the versions that the last writes returned, by name.
+	// written holds the resource versions that the last writes returned, by the name of the
+	// definition.
 	written map[string]string
 }
 
@@ -22,23 +23,24 @@ func newCRDTurns() *crdTurns {
 	return &crdTurns{locks: keymutex.NewHashed(0), written: map[string]string{}}
 }
 
-// take waits until no other plan writes a definition, and returns the function that lets the next one.
+// take waits until no other plan writes a definition, and returns the function that ends the turn.
 func (t *crdTurns) take(name string) (release func()) {
 	t.locks.LockKey(name)
 	return func() {
-		// It is an error only for a key that was not locked.
+		// UnlockKey fails only for a key that is not locked.
 		_ = t.locks.UnlockKey(name)
 	}
 }
 
-// wrote records a definition as a write returned it.
+// wrote records the resource version of a definition that a write returned.
 func (t *crdTurns) wrote(crd *unstructured.Unstructured) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.written[crd.GetName()] = crd.GetResourceVersion()
 }
 
-// changed reports whether this process has written a definition since it was read; nil was not there.
+// changed reports whether this process has written a definition since it was read. A nil read means
+// that it was absent.
 func (t *crdTurns) changed(name string, read *unstructured.Unstructured) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// attempt is what a pass over the steps of a plan came to.
+// attempt is the outcome of a pass over the steps of a plan.
 type attempt struct {
 	step int
 	err  error // nil for success of all steps
 }
 
-// replay has a plan fail as tried says, by the time since its first pass, until it leaves
-// Installing or limit has passed. The process is restarted at restart.
+// replay runs passes until a plan leaves Installing or limit has passed. tried returns the outcome
+// of a pass by the time since the first pass. The process restarts at restart.
 func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried func(time.Duration) attempt) (p *operatorsv1alpha1.InstallPlan, at time.Duration) {
 	t.Helper()
 	p = planOf(working, true, make([]operatorsv1alpha1.StepStatus, steps)...)
@@ -58,8 +58,8 @@ func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried
 	return p, now.Sub(p.Status.StartTime.Time)
 }
 
-// TestPlanFailsAtItsDeadline has a step fail until the plan ends, whatever the pauses between
-// its tries are.
+// TestPlanFailsAtItsDeadline lets a step fail until the plan ends, for different pauses between
+// tries.
 func TestPlanFailsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	lasting, away := apierrors.NewBadRequest("odd"), apierrors.NewServiceUnavailable("away")
@@ -101,7 +101,7 @@ func TestPlanFailsAtItsDeadline(t *testing.T) {
 			if tt.tried == nil {
 				tt.tried = func(time.Duration) attempt { return attempt{err: lasting} }
 			}
-			// Pauses differ by chance.
+			// Pauses are random.
 			for range 50 {
 				p, took := replay(t, 1, tt.window, tt.restart, time.Hour, tt.tried)
 				if p.Status.Phase != tt.phase {
@@ -115,7 +115,7 @@ func TestPlanFailsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// TestFailedPlanTellsItsError checks what clients read of a plan that was given up.
+// TestFailedPlanTellsItsError checks what clients read of a failed plan.
 func TestFailedPlanTellsItsError(t *testing.T) {
 	t.Parallel()
 	p, _ := replay(t, 1, time.Second, 0, time.Minute, func(time.Duration) attempt { return attempt{err: apierrors.NewBadRequest("odd")} })
@@ -125,7 +125,7 @@ func TestFailedPlanTellsItsError(t *testing.T) {
 	}
 }
 
-// TestWindowsAreBounded has the steps of a plan fail by turns: each has its window, and the
+// TestWindowsAreBounded lets the steps of a plan fail in turns. Each step has its window, and the
 // plan ends.
 func TestWindowsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestWindowsAreBounded(t *testing.T) {
 	if took := end - begin; p.Status.Phase != lost || took > (steps+1)*window {
 		t.Errorf("phase %q after %s", p.Status.Phase, took)
 	}
-	// One that begins to fail late has all of it.
+	// A step that begins to fail late has its whole window.
 	_, took := replay(t, steps, window, 0, time.Hour, func(at time.Duration) attempt {
 		if at < 50*time.Second {
 			return attempt{err: apierrors.NewBadRequest("odd")}

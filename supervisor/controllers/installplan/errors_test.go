@@ -17,8 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestContentEndsAPlan has manifests, images and catalogs say that they do not have
-// what the plan needs, or nothing of the kind.
+// TestContentEndsAPlan checks which errors of manifests, images and catalogs end a plan, and when.
 func TestContentEndsAPlan(t *testing.T) {
 	const timeout = time.Minute
 	of := func(reason image.Reason) error {
@@ -47,8 +46,8 @@ func TestContentEndsAPlan(t *testing.T) {
 	}
 }
 
-// TestAdviceNamesWhoWasRefused has the account of an OperatorGroup, and the supervisor
-// itself, lack rights.
+// TestAdviceNamesWhoWasRefused refuses rights to the account of an OperatorGroup, and to the
+// supervisor.
 func TestAdviceNamesWhoWasRefused(t *testing.T) {
 	limited := &account{name: types.NamespacedName{Namespace: "ops", Name: "installer"}, group: types.NamespacedName{Namespace: "ops", Name: "group"}}
 	forbidden := apierrors.NewForbidden(configMaps, "settings", errors.New("no"))

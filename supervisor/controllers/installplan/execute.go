@@ -17,50 +17,48 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// readOnly lets a read of the cache give its own objects instead of copies.
+// readOnly makes a read from the cache return shared objects instead of copies.
 const readOnly = client.UnsafeDisableDeepCopy
 
 // execution is one pass over the steps of a plan.
 type execution struct {
 	// cached reads what the controller watches.
 	cached client.Reader
-	// client has the supervisor's own rights: for what is only read, and for
-	// CustomResourceDefinitions unless crds.asAccount is set.
+	// client has the supervisor's own rights. It reads, and writes CustomResourceDefinitions unless
+	// crds.asAccount is set.
 	client client.Client
-	// steps writes everything else: it has the rights of the account that the
-	// OperatorGroup names, else those of client.
+	// steps writes everything else. It has the rights of the account that the OperatorGroup names,
+	// or else the rights of client.
 	steps   client.Client
 	account *account
 	content *content
-	// checker looks at custom resources before their definition changes.
+	// checker checks custom resources before their definition changes.
 	checker   *checker
 	crds      crdAccess
 	namespace string
 	// plan is the name of the InstallPlan.
 	plan string
-	// reverts names the version whose definitions take the place of newer ones; empty
-	// for none.
+	// reverts names the version whose definitions replace newer ones; empty for none.
 	reverts string
-	// owners holds the ClusterServiceVersions that own what is applied, by name.
+	// owners holds the ClusterServiceVersions that own the applied objects, by name.
 	owners map[string]*owner
-	// definitions holds what is known of the CustomResourceDefinitions of steps.
+	// definitions holds the state of the CustomResourceDefinitions of steps.
 	definitions map[*operatorsv1alpha1.Step]*definition
-	// outside holds the steps of this pass that were applied outside the namespace.
+	// outside holds the steps of this pass whose applied objects are cluster-scoped.
 	outside []*operatorsv1alpha1.Step
 	// manifestWarnings holds the warnings about the manifests of steps, by the index of the step.
 	manifestWarnings map[int][]string
-	// onWarnings is told what the API server said while a step was applied.
+	// onWarnings receives the warnings about a step that was applied.
 	onWarnings func(index int, step *operatorsv1alpha1.Step, w stepWarnings)
-	// onTakeOver is told of what belonged to nobody and is a version's from now on.
+	// onTakeOver receives an object that had no owner and that a version owns now.
 	onTakeOver func(object, version string)
 }
 
-// run applies the steps that are not done yet and updates their status. The
-// first step that fails ends the pass; the error is a *stepError.
+// run applies the steps that are not done yet and updates their status. The first step that fails
+// ends the pass; the error is a *stepError.
 //
-// What can be known before anything is applied is looked at first: a plan that
-// would fail at its last step for a kind that nobody may bring, or for a
-// CustomResourceDefinition that would do damage, has then changed nothing.
+// Checks that need no write come first. A plan with a forbidden kind or an unsafe
+// CustomResourceDefinition in its last step therefore changes nothing.
 func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) error {
 	if err := e.examine(ctx, steps); err != nil {
 		return e.explained(err)
@@ -78,19 +76,19 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) er
 	return nil
 }
 
-// explained adds to an error what to do about it.
+// explained adds the remedy to an error.
 func (e *execution) explained(err *stepError) error {
 	refused := e.account
 	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
 	if own || errors.Is(err.err, errOwnRead) {
-		// What is done with the supervisor's own rights is not the account's to do.
+		// The account is not concerned with the supervisor's own rights.
 		refused = nil
 	}
 	err.advice = advise(err.err, refused)
 	return err
 }
 
-// examine looks at the steps before anything is applied.
+// examine checks the steps before the first of them is applied.
 func (e *execution) examine(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
 		if applied(s.Status) {
@@ -114,7 +112,7 @@ func (e *execution) examine(ctx context.Context, steps []*operatorsv1alpha1.Step
 	return guardAllConversions(ctx, e, steps)
 }
 
-// refusal says why a step may not be in a plan at all.
+// refusal returns an error if a plan must not contain a step.
 func (e *execution) refusal(s *operatorsv1alpha1.Step) error {
 	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
 		return fmt.Errorf("%w: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, s.Resolving)
@@ -124,7 +122,7 @@ func (e *execution) refusal(s *operatorsv1alpha1.Step) error {
 	if err == nil && ref == nil {
 		err = plan.Place(u, s, e.namespace)
 	}
-	// A Subscription that the plan itself is to make is none that a bundle brings.
+	// A Subscription that the plan generates does not come from a bundle.
 	generated := u != nil && plan.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource
 	if allowed || generated {
 		return err
@@ -132,7 +130,7 @@ func (e *execution) refusal(s *operatorsv1alpha1.Step) error {
 	return fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
 }
 
-// each applies step after step.
+// each applies the steps in order.
 func (e *execution) each(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for i, s := range steps {
 		if applied(s.Status) {
@@ -157,8 +155,8 @@ func (e *execution) each(ctx context.Context, steps []*operatorsv1alpha1.Step) *
 	return nil
 }
 
-// startOver makes every step of a version one that has to be applied: with the
-// version went what it owned. What a plan may not hold is not tried again.
+// startOver resets every step of a version to be applied again: the objects of a deleted version
+// are deleted too. Steps with unsupported objects stay as they are.
 func startOver(steps []*operatorsv1alpha1.Step, csv string) {
 	for _, s := range steps {
 		if s.Resolving == csv && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource {
@@ -167,7 +165,7 @@ func startOver(steps []*operatorsv1alpha1.Step, csv string) {
 	}
 }
 
-// step applies one step and says what became of it.
+// step applies one step and returns its new status.
 func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
 	if s.Resource.Kind == kindCRD {
 		return e.applyCRD(ctx, s)
@@ -211,8 +209,8 @@ func (e *execution) labelComponent(ctx context.Context, crd *unstructured.Unstru
 	return nil
 }
 
-// setComponent labels an object as a component of the Operator of a package, which the controller
-// of Operators would do otherwise with a write of its own. An empty package sets nothing.
+// setComponent labels an object as a component of the Operator of a package. This saves the
+// controller of Operators a write. An empty package sets nothing.
 func setComponent(u *unstructured.Unstructured, pkg, namespace string) {
 	if pkg == "" {
 		return
@@ -225,8 +223,8 @@ func setComponent(u *unstructured.Unstructured, pkg, namespace string) {
 	u.SetLabels(labels)
 }
 
-// version makes a ClusterServiceVersion. One that is there is never overwritten: it
-// may have gone on.
+// version creates a ClusterServiceVersion. It never overwrites an existing one, which may have
+// changed since.
 func (e *execution) version(ctx context.Context, u *unstructured.Unstructured, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
 	if err := e.ownedElsewhere(ctx, u); err != nil {
 		return "", err
@@ -239,13 +237,13 @@ func (e *execution) version(ctx context.Context, u *unstructured.Unstructured, s
 		e.owners[s.Resolving] = ownerOf(made)
 		return statusOf(result), nil
 	}
-	// One that is on its way out, or a copy, is not there for what follows.
+	// A version that is being deleted, or a copy, does not satisfy the next steps.
 	_, err = e.owner(ctx, s.Resolving)
 	return statusOf(result), err
 }
 
-// subscribe makes the Subscription of a package that an operator needs, unless
-// the namespace has one for it by now, whoever made it.
+// subscribe creates the Subscription of a package that an operator needs, unless the namespace
+// already has one.
 func (e *execution) subscribe(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
 	pkg, _, err := unstructured.NestedString(u.Object, "spec", "name")
 	if err != nil {
@@ -265,9 +263,9 @@ func (e *execution) subscribe(ctx context.Context, u *unstructured.Unstructured)
 	return statusOf(result), err
 }
 
-// pullSecret takes a step that another system planned: a copy of the catalog's
-// credentials. None is made, for who may read the Secrets of a namespace is not for
-// that one who may read those of its catalogs; one that is there will do.
+// pullSecret applies a step of a plan of another system: a copy of the catalog's credentials. It
+// accepts an existing Secret and never creates one. Users who may read the Secrets of a namespace
+// need not have access to those of its catalogs.
 func (e *execution) pullSecret(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
 	key := client.ObjectKey{Namespace: e.namespace, Name: u.GetName()}
 	live, err := e.read(ctx, u.GroupVersionKind(), key)
@@ -280,7 +278,7 @@ func (e *execution) pullSecret(ctx context.Context, u *unstructured.Unstructured
 	return operatorsv1alpha1.StepStatusPresent, nil
 }
 
-// read reads an object from the API server; nil when there is none.
+// read reads an object from the API server; it returns nil when there is none.
 func (e *execution) read(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(kind)

@@ -59,7 +59,7 @@ func TestForeignPhaseStandsForAWhile(t *testing.T) {
 	}
 }
 
-// TestPausesGrowWhileAPlanFailsAtTheSameStep revives a plan again and again.
+// TestPausesGrowWhileAPlanFailsAtTheSameStep retries a failed plan many times.
 func TestPausesGrowWhileAPlanFailsAtTheSameStep(t *testing.T) {
 	rec := &record{}
 	now := at(0).Time

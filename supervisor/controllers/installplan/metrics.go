@@ -26,7 +26,7 @@ var (
 		Help:    "How long InstallPlans waited before their next phase until their Subscriptions showed the present one, by outcome: shown, or late when they did not in time.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"outcome"})
-	// The name is the one that alerts of existing clusters have.
+	// Alerts of existing clusters use this name.
 	warnedSteps = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "installplan_warnings_total",
 		Help: "Number of steps of InstallPlans about which the API server warned while they were applied.",

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// misspelt returns the fields of a manifest whose names differ in case alone from a field of
-// the Go type: the name of that field, by the path of the one in the manifest. Paths are as
-// the API server writes them. It returns nothing for kinds that the scheme does not have.
+// misspelt returns the fields of a manifest whose names differ only in case from a field of the Go
+// type. The keys are the paths in the manifest, in the notation of the API server; the values are
+// the correct names. It returns nil for kinds that the scheme does not have.
 func misspelt(scheme *runtime.Scheme, u *unstructured.Unstructured) map[string]string {
 	typed, err := scheme.New(u.GroupVersionKind())
 	if err != nil {
@@ -58,7 +58,7 @@ func misspeltIn(t reflect.Type, value any, path string, found map[string]string)
 	}
 }
 
-// fieldsOf returns the types of the fields of a struct by their names in JSON.
+// fieldsOf returns the types of the fields of a struct by their JSON names.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {

@@ -16,17 +16,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// A definition is in no namespace, and an operator may be installed in several, in
-// different versions. The newest one's definition is for all of them: the fields that an
-// older one lacks would be dropped from what is stored, under the feet of the newer
-// operator.
+// A definition is cluster-scoped, and an operator may be installed in several namespaces, in
+// different versions. All of them use the definition of the newest version. An older definition
+// would drop the fields that it lacks from stored objects, which the newer operator needs.
 
-// errNewer says that a version cannot do with the definition that a newer one needs.
+// errNewer reports that the definition of a newer version does not serve what an older version
+// needs.
 var errNewer = fmt.Errorf("%w: a newer version of the operator is in another namespace", errForeign)
 
-// keepNewer prepares a definition that a newer version of the operator in another namespace
-// has brought: it stays as it is, and the version that is being installed joins those which
-// it was installed with. kept is false where there is no such version.
+// keepNewer leaves a definition unchanged if a newer version of the operator in another namespace
+// brought it. The version that is being installed is recorded beside the existing ones. kept is
+// false where there is no newer version.
 func (e *execution) keepNewer(ctx context.Context, d *definition, s *operatorsv1alpha1.Step) (kept bool, err error) {
 	newer, err := e.newerElsewhere(ctx, d.live, s.Resolving)
 	if err != nil || newer == nil {
@@ -49,8 +49,8 @@ func (e *execution) keepNewer(ctx context.Context, d *definition, s *operatorsv1
 	return true, nil
 }
 
-// newerElsewhere finds a newer version of an operator in another namespace that a definition
-// was installed with; nil for none.
+// newerElsewhere returns a newer version of an operator in another namespace that a definition was
+// installed with; nil for none.
 func (e *execution) newerElsewhere(ctx context.Context, live *unstructured.Unstructured, name string) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	u, err := e.content.version(ctx, name)
 	if err != nil {

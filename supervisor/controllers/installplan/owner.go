@@ -16,21 +16,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// kindOfVersions is ClusterServiceVersion, with its group and version.
+// kindOfVersions returns the GroupVersionKind of ClusterServiceVersion.
 func kindOfVersions() schema.GroupVersionKind {
 	return operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind)
 }
 
-// owner is the ClusterServiceVersion that objects are applied for.
+// owner is the ClusterServiceVersion that owns the applied objects.
 type owner struct {
 	namespace, name string
-	// pkg is its package, empty where it does not say so, and replaces the version
-	// that it takes over from.
+	// pkg is its package, empty where it states none. replaces is the version that it replaces.
 	pkg, replaces string
 	reference     metav1.OwnerReference
 }
 
-// ownerOf reads a ClusterServiceVersion as the owner of what is applied.
+// ownerOf returns a ClusterServiceVersion as an owner.
 func ownerOf(csv *unstructured.Unstructured) *owner {
 	replaces, _, _ := unstructured.NestedString(csv.Object, "spec", "replaces")
 	gvk := kindOfVersions()
@@ -43,9 +42,9 @@ func ownerOf(csv *unstructured.Unstructured) *owner {
 	}
 }
 
-// owner gives the version by which objects are owned. It is read from the API
-// server once in a pass: a version that was deleted and made again has another UID,
-// and objects tied to the old one would be garbage collected.
+// owner returns the version that owns the objects of csv. It reads the version from the API server
+// once in a pass. A recreated version has another UID, and objects with the old UID would be
+// garbage collected.
 func (e *execution) owner(ctx context.Context, csv string) (*owner, error) {
 	if known, ok := e.owners[csv]; ok {
 		return known, nil
@@ -58,8 +57,8 @@ func (e *execution) owner(ctx context.Context, csv string) (*owner, error) {
 	return e.owners[csv], nil
 }
 
-// readVersion reads a version as it is at this moment. One that is being deleted
-// counts as gone: what it would own from now on could escape its finalizer.
+// readVersion reads a version from the API server. It returns errOwnerGone for a version that is
+// being deleted: its finalizer may miss objects that are created now.
 func (e *execution) readVersion(ctx context.Context, csv string) (*unstructured.Unstructured, error) {
 	live, err := e.read(ctx, kindOfVersions(), client.ObjectKey{Namespace: e.namespace, Name: csv})
 	switch {
@@ -75,25 +74,25 @@ func (e *execution) readVersion(ctx context.Context, csv string) (*unstructured.
 	return live, nil
 }
 
-// standInError says that a copy has the name of the version that a plan installs. A copy
-// owns nothing and goes with its original, yet it is not the plan's to replace: with it go
-// the rights in this namespace of an operator that runs elsewhere.
+// standInError reports that a copied version has the name of the version that a plan installs. A
+// copy owns nothing and is deleted with its original. The plan must not replace it: the rights of
+// an operator elsewhere depend on it.
 type standInError struct{ namespace, csv, from string }
 
-// Error says who has the name and how the plan goes on.
+// Error states which namespace has the original, and how the plan continues.
 func (e *standInError) Error() string {
 	return fmt.Sprintf("ClusterServiceVersion %s/%s is only a copy: the operator is installed in namespace %s and serves this one; uninstall it there, or take this namespace out of the targets of its OperatorGroup, or delete the Subscription here",
 		e.namespace, e.csv, e.from)
 }
 
-// Is says what the error amounts to: the version is not there, and what has its name is
-// somebody else's.
+// Is reports true for errOwnerGone, as the version does not exist, and for errForeign, as another
+// operator uses its name.
 func (e *standInError) Is(target error) bool { return target == errOwnerGone || target == errForeign }
 
-// confirmOwners looks again whether the versions are there for which this pass
-// applied objects outside the namespace. No garbage collection reaches those, only
-// the finalizer of their owner, which may have looked for such objects already: what
-// was applied for one that went is taken back.
+// confirmOwners checks that the versions still exist for which this pass applied cluster-scoped
+// objects. Garbage collection does not reach such objects. Only the finalizer of their owner
+// deletes them, and it may have searched already. Objects of a deleted version are therefore
+// deleted here.
 func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	asked := map[string]error{}
 	var failure *stepError
@@ -106,7 +105,7 @@ func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha
 		if err == nil {
 			continue
 		}
-		// Whatever is wrong, it is not known that the object is somebody's.
+		// After any error, the owner of the object is unknown.
 		s.Status = operatorsv1alpha1.StepStatusUnknown
 		if errors.Is(err, errOwnerGone) {
 			if left := e.takeBack(ctx, s); left != nil {
@@ -121,7 +120,7 @@ func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha
 	return failure
 }
 
-// still says whether the version that was the owner in this pass is there.
+// still returns an error if the version that was the owner in this pass is gone or recreated.
 func (e *execution) still(ctx context.Context, csv string) error {
 	live, err := e.readVersion(ctx, csv)
 	if err != nil {
@@ -133,7 +132,7 @@ func (e *execution) still(ctx context.Context, csv string) error {
 	return nil
 }
 
-// takeBack deletes the cluster-scoped object of a step if it belongs to its version.
+// takeBack deletes the cluster-scoped object of a step if the object belongs to its version.
 func (e *execution) takeBack(ctx context.Context, s *operatorsv1alpha1.Step) error {
 	for range attempts {
 		if err := e.takeBackAsRead(ctx, s); !apierrors.IsConflict(err) {
@@ -143,8 +142,8 @@ func (e *execution) takeBack(ctx context.Context, s *operatorsv1alpha1.Step) err
 	return nil
 }
 
-// takeBackAsRead does that once. It gives a conflict when the object is another one by now, or
-// has been changed, maybe by a version that has taken it over.
+// takeBackAsRead reads the object and deletes it, once. It returns a conflict when the object was
+// replaced or changed since the read, for example by another version.
 func (e *execution) takeBackAsRead(ctx context.Context, s *operatorsv1alpha1.Step) error {
 	kind := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 	live, err := e.read(ctx, kind, client.ObjectKey{Name: s.Resource.Name})
@@ -163,8 +162,7 @@ func (e *execution) takeBackAsRead(ctx context.Context, s *operatorsv1alpha1.Ste
 	return fmt.Errorf("taking back %s: %w", describe(live), err)
 }
 
-// ignoreAbsent drops an error that says that there is no such object, or
-// another one by now.
+// ignoreAbsent drops an error that reports that the object does not exist or is another one.
 func ignoreAbsent(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apimeta.IsNoMatchError(err) {
 		return nil

@@ -19,8 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestTakesBackOnlyWhatItRead has another object in the place of the one whose labels were
-// read, at the moment when it is deleted.
+// TestTakesBackOnlyWhatItRead replaces the object whose labels were read, just before its deletion.
 func TestTakesBackOnlyWhatItRead(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := schedulingv1.AddToScheme(scheme); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// passages remembers since which version each plan is at its stage: a plan may come to
-// a stage a second time, and a Subscription that tells of the first does not tell of
-// that. Its methods may be called from any goroutine; the zero value is ready.
+// passages holds the resource version with which each plan entered its stage. A plan may enter a
+// stage twice, and a Subscription that shows the first time does not show the second. The methods
+// are safe for concurrent use; the zero value is ready to use.
 type passages struct {
 	mu    sync.Mutex
 	plans map[types.UID]passage
@@ -24,7 +24,7 @@ type passage struct {
 	since uint64
 }
 
-// noting gives a predicate that lets every event of plans pass, and notes it.
+// noting returns a predicate that accepts every event of a plan and records the plan.
 func (s *passages) noting() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -48,8 +48,7 @@ func (s *passages) noting() predicate.Predicate {
 	}
 }
 
-// note notes a version of a plan. Of one that was there before the process began it is
-// not known since when it is where it is.
+// note records a plan. A plan of the initial list (before) has an unknown start of its stage.
 func (s *passages) note(p *operatorsv1alpha1.InstallPlan, before bool) {
 	now := passage{stage: history.StageOf(p), since: history.Version(p.ResourceVersion)}
 	if before {
@@ -66,8 +65,8 @@ func (s *passages) note(p *operatorsv1alpha1.InstallPlan, before bool) {
 	s.plans[p.UID] = now
 }
 
-// since gives the version with which a plan came to the stage that it is at, zero when
-// that is not known. A plan that was read before its event came is there since now.
+// since returns the resource version with which a plan entered its stage; zero when it is unknown.
+// For a plan whose event has not arrived yet, it returns the resource version of that plan.
 func (s *passages) since(p *operatorsv1alpha1.InstallPlan) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,16 +77,17 @@ func (s *passages) since(p *operatorsv1alpha1.InstallPlan) uint64 {
 	return last.since
 }
 
-// shows says whether a Subscription tells the stage that a plan is at, and means this
-// time. Sure is whether that is known: of a plan that was there before the process began
-// the Subscription may tell an earlier time, unless its ledger has more to tell.
+// shows reports whether a Subscription shows the stage of a plan, and this entry into it.
+//
+// sure is false where the start of the stage is unknown. Then shows is true unless the transition
+// log of the Subscription is ahead of its status.
 func (s *passages) shows(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) (shows, sure bool) {
 	if !history.Shows(&sub.Status, p) {
 		return false, true
 	}
 	since := s.since(p)
 	if since == 0 {
-		// A ledger that cannot be read says nothing, and is begun anew.
+		// An unreadable log counts as empty.
 		ledger, _ := history.Read(sub)
 		return !ledger.Ahead(&sub.Status), false
 	}

@@ -46,8 +46,8 @@ func TestPassageThatIsMeant(t *testing.T) {
 	}
 }
 
-// TestPassageOfThePast has a plan that was there before the process began: what its
-// Subscription tells counts, unless the ledger says that it has more to tell.
+// TestPassageOfThePast has a plan that existed before the process began. Its Subscription counts,
+// unless the transition log is ahead of the status.
 func TestPassageOfThePast(t *testing.T) {
 	t.Parallel()
 	p := &operatorsv1alpha1.InstallPlan{

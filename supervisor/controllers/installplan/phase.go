@@ -4,12 +4,12 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// nextPhase says which phase a plan moves to before anything is applied. ok is
-// false when it stays where it is.
+// nextPhase returns the phase that a plan enters before its steps are applied. ok is false when the
+// phase stays.
 func nextPhase(p *operatorsv1alpha1.InstallPlan) (phase operatorsv1alpha1.InstallPlanPhase, ok bool) {
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseNone, operatorsv1alpha1.InstallPlanPhasePlanning:
-		// Without steps the plan's maker is not done with it yet.
+		// A plan without steps is not complete yet.
 		if len(p.Status.Plan) == 0 {
 			return "", false
 		}
@@ -24,7 +24,7 @@ func nextPhase(p *operatorsv1alpha1.InstallPlan) (phase operatorsv1alpha1.Instal
 	}
 }
 
-// applied says whether a step is done.
+// applied reports whether a step is done.
 func applied(s operatorsv1alpha1.StepStatus) bool {
 	return s == operatorsv1alpha1.StepStatusCreated || s == operatorsv1alpha1.StepStatusPresent
 }

@@ -261,7 +261,7 @@ func TestConclude(t *testing.T) {
 			if status.Phase != tt.phase || !strings.HasPrefix(status.Message, tt.message) || (tt.message == "" && status.Message != "") {
 				t.Errorf("phase %q, message %q; want %q, %q", status.Phase, status.Message, tt.phase, tt.message)
 			}
-			// Done plans keep it: only a step that fails anew moves it.
+			// Complete plans keep StartTime: only a step that begins to fail changes it.
 			if want := at(tt.started); tt.err != nil && tt.phase == working && !status.StartTime.Equal(&want) {
 				t.Errorf("started at %s, want %s", status.StartTime, want)
 			}

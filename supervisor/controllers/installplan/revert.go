@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
-// revert checks that the definition of an older version may take the place of the one
-// that is there without that an object loses anything.
+// revert returns an error if an object would lose data when the definition of an older version
+// replaces the live one.
 func (e *execution) revert(ctx context.Context, live, u *unstructured.Unstructured) error {
 	before, err := typedCRD(live)
 	if err != nil {
@@ -42,7 +42,7 @@ func (e *execution) revert(ctx context.Context, live, u *unstructured.Unstructur
 	return nil
 }
 
-// olderBundle is what matters of the version that is gone back to.
+// olderBundle returns the older version that the plan reverts to.
 func (e *execution) olderBundle(ctx context.Context) (rollback.Bundle, error) {
 	csv, err := e.content.version(ctx, e.reverts)
 	if err != nil {

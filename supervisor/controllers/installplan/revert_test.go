@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lamps are the objects of every kind.
+// lamps is a client that returns the same objects for every kind.
 type lamps struct {
 	client.Reader
 
@@ -23,8 +23,8 @@ func (l *lamps) List(_ context.Context, into client.ObjectList, _ ...client.List
 	return nil
 }
 
-// TestRevert shows that a plan which goes back looks at what is stored before it changes
-// a definition: much may have been stored since it was made.
+// TestRevert checks that a plan that reverts a definition examines the stored objects first: many
+// may have been stored since the plan was created.
 func TestRevert(t *testing.T) {
 	const (
 		served = `"status":{"storedVersions":["v1"],"conditions":[{"type":"Established","status":"True"},{"type":"NamesAccepted","status":"True"}]}`

@@ -14,8 +14,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// droppedVersion names a version that objects are stored in and that a new
-// definition no longer has; empty when there is none.
+// droppedVersion returns a version in which objects are stored and that a new definition lacks;
+// empty when there is none.
 func droppedVersion(before, after *apiextensionsv1.CustomResourceDefinition) string {
 	for _, stored := range before.Status.StoredVersions {
 		if !slices.ContainsFunc(after.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }) {
@@ -25,8 +25,8 @@ func droppedVersion(before, after *apiextensionsv1.CustomResourceDefinition) str
 	return ""
 }
 
-// changedVersions gives the versions of a new definition that the old one serves too,
-// with another schema. What is valid by a schema stays so by the same one.
+// changedVersions returns the versions that both definitions serve and whose schemas differ.
+// Objects stay valid by an equal schema.
 func changedVersions(before, after *apiextensionsv1.CustomResourceDefinition) []apiextensionsv1.CustomResourceDefinitionVersion {
 	var list []apiextensionsv1.CustomResourceDefinitionVersion
 	for _, now := range after.Spec.Versions {
@@ -45,8 +45,8 @@ type validator struct {
 	objects *validate.SchemaValidator
 }
 
-// newValidator reads a schema. The rules in it that are expressions are left out: the
-// API server does not hold them against what an update leaves as it was.
+// newValidator returns a validator for the schema of a version. It does not evaluate CEL rules: the
+// API server does not apply them to unchanged values in an update.
 func newValidator(version apiextensionsv1.CustomResourceDefinitionVersion) (*validator, error) {
 	s := &spec.Schema{}
 	if version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
@@ -66,8 +66,8 @@ func newValidator(version apiextensionsv1.CustomResourceDefinitionVersion) (*val
 	return &validator{schema: s, objects: validate.NewSchemaValidator(s, nil, "", strfmt.Default)}, nil
 }
 
-// problem says what is wrong with an object; empty when nothing is. What the new
-// schema has a default for is not missing.
+// problem returns the validation errors of an object; empty when it is valid. It first sets the
+// defaults of the schema in the object.
 func (v *validator) problem(object map[string]any) string {
 	fill(object, v.schema)
 	result := v.objects.Validate(object)
@@ -82,7 +82,7 @@ func (v *validator) problem(object map[string]any) string {
 	return strings.Join(slices.Compact(texts), ", ")
 }
 
-// visit calls a function for a schema and all below it.
+// visit calls a function for a schema and all its subschemas.
 func visit(s *spec.Schema, do func(*spec.Schema)) {
 	if s == nil {
 		return
@@ -106,8 +106,7 @@ func visit(s *spec.Schema, do func(*spec.Schema)) {
 	visit(s.Not, do)
 }
 
-// fill sets what is missing in a value and has a default, as the API server does when
-// it reads the value.
+// fill sets defaults in a value, as the API server does on reads.
 func fill(value any, s *spec.Schema) {
 	if s == nil {
 		return
@@ -138,8 +137,8 @@ func fill(value any, s *spec.Schema) {
 	}
 }
 
-// whole makes numbers without a fraction whole, as they are in objects that were
-// read from the API server.
+// whole returns a value with numbers without a fraction as int64, as in objects that the API server
+// returns.
 func whole(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

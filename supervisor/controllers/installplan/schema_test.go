@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// definitionOf makes a definition from versions as JSON and stored versions.
+// definitionOf returns a definition with versions from JSON and with stored versions.
 func definitionOf(t *testing.T, versions string, stored ...string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd, err := typedCRD(parsed(t, `{"kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"},"spec":{"versions":[`+versions+`]}}`))

@@ -27,49 +27,47 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultAcknowledgeTimeout is how long a phase waits for the Subscriptions.
+	// DefaultAcknowledgeTimeout bounds how long a phase waits for the Subscriptions.
 	DefaultAcknowledgeTimeout = 5 * time.Second
-	// DefaultForeignPhaseDwell is how long a phase stands that somebody else wrote.
+	// DefaultForeignPhaseDwell is how long a phase stays that another client wrote.
 	DefaultForeignPhaseDwell = 3 * time.Second
 )
 
-// reconcileTimeout bounds one pass, so that a call that hangs cannot hold a worker
-// for ever. Looking at the custom resources of a large cluster takes its time.
+// reconcileTimeout bounds one pass, so that a hanging call cannot block a worker. It allows time to
+// check the custom resources of a large cluster.
 const reconcileTimeout = 5 * time.Minute
 
 // Options are what the controller needs besides the manager.
 type Options struct {
-	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	// CRDs is the cache of the CustomResourceDefinitions, from package crdcache.
 	CRDs cache.Cache
-	// Bundles reads manifests that plans only refer to.
+	// Bundles reads manifests to which plans refer.
 	Bundles bundleReader
-	// Unpacker reads those that are in a bundle image; without one, plans that refer
-	// to such images fail.
+	// Unpacker reads the manifests in bundle images. Without one, plans that refer to such images
+	// fail.
 	Unpacker unpacker
-	// Clock tells the time; the real one when nil.
+	// Clock is the source of time; the real clock when nil.
 	Clock clock.PassiveClock
-	// RetryTimeout is how long a step may fail with an error that does not look
-	// passing before the plan is given up.
+	// RetryTimeout is how long a step may fail with a lasting error before the plan fails.
 	RetryTimeout time.Duration
-	// AcknowledgeTimeout is how long the next phase of a plan waits at most for the
-	// Subscriptions that do not show the present one; DefaultAcknowledgeTimeout when
-	// zero, not at all when negative.
+	// AcknowledgeTimeout bounds how long the next phase of a plan waits for Subscriptions that do
+	// not show the current one. Zero means DefaultAcknowledgeTimeout; a negative value means no
+	// wait.
 	AcknowledgeTimeout time.Duration
-	// ForeignPhaseDwell is how long a phase is left standing that somebody else
-	// wrote; DefaultForeignPhaseDwell when zero, not at all when negative.
+	// ForeignPhaseDwell is how long a phase stays that another client wrote. Zero means
+	// DefaultForeignPhaseDwell; a negative value means no wait.
 	ForeignPhaseDwell time.Duration
-	// Concurrency is the number of plans that are worked on at once.
+	// Concurrency is the number of plans that are reconciled at the same time.
 	Concurrency int
-	// CRDAsServiceAccount has CustomResourceDefinitions written with the rights of the
-	// OperatorGroup's service account, where it names one, instead of the supervisor's.
+	// CRDAsServiceAccount selects the rights of the OperatorGroup's service account to write
+	// CustomResourceDefinitions, where the group names one, instead of the supervisor's.
 	CRDAsServiceAccount bool
-	// Config is how the API server is reached for what steps are about; the
-	// manager's when nil.
+	// Config is the client configuration for the objects of steps; the manager's when nil.
 	Config *rest.Config
-	// Lender gives the supervisor rights to look at custom resources for a moment; without
-	// one, definitions whose objects it may not list do not change.
+	// Lender grants the supervisor temporary rights to read custom resources. Without one,
+	// definitions whose objects it may not list do not change.
 	Lender *grant.Lender
-	// NewClient makes the clients for that; client.New when nil.
+	// NewClient creates the clients from Config; client.New when nil.
 	NewClient client.NewClientFunc
 }
 
@@ -115,7 +113,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](r.plansAwaitingKind), served())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
-			// After the API server was away, plans go on soon, however long it was.
+			// The limit lets plans continue soon after an outage of the API server, however long it
+			// was.
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, maxPauseUnanswered),
 		}).
 		Complete(r)

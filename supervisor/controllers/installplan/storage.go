@@ -11,11 +11,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// holdStorage leaves objects of a CustomResourceDefinition stored in the version that
-// they are stored in now, where the version that is being installed brings the webhook
-// that converts to another: until that runs, nobody could read what is stored in the new
-// form. In which version they are to be stored, and for whose webhook, is noted for the
-// controller that waits for it.
+// holdStorage leaves the storage version of a CustomResourceDefinition unchanged, where the version
+// that is being installed brings a conversion webhook. Until the webhook runs, no client could read
+// objects of the new storage version. An annotation records the wanted storage version and the
+// webhook's version for the controller of versions.
 func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
 	from, to := storageOf(live), storageOf(wanted)
 	versions, _, err := unstructured.NestedSlice(wanted.Object, "spec", "versions")
@@ -32,10 +31,10 @@ func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedNa
 	note(wanted, api.AnnotationStorageVersion, webhook.HoldStorage(csv, to))
 }
 
-// holdConversion lets objects of a CustomResourceDefinition go on without conversion,
-// where the version that is being installed brings a webhook for them and all versions
-// that are to be served are served without now. It is noted for the controller that waits
-// for the webhook. A version that is new is not to be used without.
+// holdConversion allows a CustomResourceDefinition to stay without conversion until its new webhook
+// runs. It does so only if all versions that are to be served are served without conversion now. An
+// annotation records this for the controller of versions. A new version must not be used without
+// conversion.
 func holdConversion(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
 	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
 	if strategy == string(apiextensionsv1.WebhookConverter) {
@@ -48,10 +47,10 @@ func holdConversion(wanted, live *unstructured.Unstructured, csv types.Namespace
 	note(wanted, api.AnnotationConversion, csv.String())
 }
 
-// holdServed leaves versions of a CustomResourceDefinition unserved that nobody could use
-// without the webhook which the version that is being installed brings, until that is set
-// up: those that are not served without conversion now. live is nil where the definition
-// is new; then the version in which objects are stored can be used.
+// holdServed stops serving versions of a CustomResourceDefinition that need the webhook of the
+// version that is being installed, until the webhook is set up. These are the versions that are not
+// served without conversion now. live is nil for a new definition, of which only the storage
+// version is served.
 func holdServed(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
 	before := []string{storageOf(wanted)}
 	if live != nil {
@@ -79,7 +78,7 @@ func holdServed(wanted, live *unstructured.Unstructured, csv types.NamespacedNam
 	note(wanted, api.AnnotationServedVersions, webhook.HoldServed(csv, held))
 }
 
-// servedIn are the names of the versions that a CustomResourceDefinition serves.
+// servedIn returns the names of the versions that a CustomResourceDefinition serves.
 func servedIn(crd *unstructured.Unstructured) []string {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	var names []string
@@ -101,7 +100,7 @@ func note(crd *unstructured.Unstructured, key, value string) {
 	crd.SetAnnotations(annotations)
 }
 
-// storageOf is the version in which objects of a CustomResourceDefinition are stored.
+// storageOf returns the storage version of a CustomResourceDefinition; empty for none.
 func storageOf(crd *unstructured.Unstructured) string {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, o := range versions {
@@ -113,7 +112,7 @@ func storageOf(crd *unstructured.Unstructured) string {
 	return ""
 }
 
-// versionNamed gives a version of a CustomResourceDefinition if it has that name.
+// versionNamed returns a version of a CustomResourceDefinition if it has that name, else nil.
 func versionNamed(o any, name string) map[string]any {
 	if v, ok := o.(map[string]any); ok && v["name"] == name {
 		return v

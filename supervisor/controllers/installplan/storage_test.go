@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestHoldStorage upgrades a definition to one that is to be stored in another version.
+// TestHoldStorage upgrades a definition to one with another storage version.
 func TestHoldStorage(t *testing.T) {
 	define := func(storage string, versions ...string) *unstructured.Unstructured {
 		var list []any
@@ -40,7 +40,7 @@ func TestHoldStorage(t *testing.T) {
 	}
 }
 
-// TestHoldServed installs definitions with versions that nobody can use without a webhook.
+// TestHoldServed installs definitions with versions that need a webhook.
 func TestHoldServed(t *testing.T) {
 	const first, second = `{"name":"v1","served":true,"storage":true}`, `{"name":"v2","served":true}`
 	for name, tt := range map[string]struct {

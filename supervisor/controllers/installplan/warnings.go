@@ -17,8 +17,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 )
 
-// The API server gives at most a hundred warnings about the fields of one object, and cuts
-// them where they have more than four thousand characters together.
+// The API server returns at most a hundred warnings about the fields of one object. It truncates
+// them where they have more than 4096 characters together.
 const (
 	maxStrict     = 100
 	maxCharacters = 4 << 10
@@ -26,16 +26,16 @@ const (
 
 // stepWarnings are the warnings about one step.
 type stepWarnings struct {
-	// texts are those that the API server gave, and those about the manifest.
+	// texts are the warnings of the API server, and those about the manifest.
 	texts []string
-	// more is the number of those that it left out.
+	// more is the number of warnings that the API server left out.
 	more int
 }
 
 func (w stepWarnings) count() int { return len(w.texts) + w.more }
 
-// dropped is the number of fields that were not stored. The API server's words for them are
-// the only place where it names them.
+// dropped returns the number of fields that were not stored. The API server names such fields only
+// in the texts of its warnings.
 func (w stepWarnings) dropped() int {
 	n := w.more
 	for _, text := range w.texts {
@@ -56,14 +56,14 @@ func cut(texts []string) bool {
 	return len(texts) >= maxStrict || characters > maxCharacters-largest
 }
 
-// recordWarnings passes on the warnings that the API server gave about a step, with those about
-// the step's manifest.
+// recordWarnings passes the warnings of the API server about a step to onWarnings, with those about
+// the manifest of the step.
 func (e *execution) recordWarnings(ctx context.Context, index int, s *operatorsv1alpha1.Step, texts []string) {
 	w := stepWarnings{}
 	if len(texts) > 0 {
 		w = e.warned(ctx, s, texts)
 	}
-	// The pass that began to wait has recorded those about the manifest.
+	// A step that waits for its API has recorded the warnings about its manifest before.
 	if s.Status != operatorsv1alpha1.StepStatusWaitingForAPI {
 		w.texts = append(w.texts, e.manifestWarnings[index]...)
 	}
@@ -83,7 +83,7 @@ func (e *execution) warned(ctx context.Context, s *operatorsv1alpha1.Step, texts
 	if !cut(texts) {
 		return w
 	}
-	// How many fields there are in all is seen by what is stored.
+	// Compare with the stored object to count all dropped fields.
 	live := u.DeepCopy()
 	if e.client.Get(ctx, client.ObjectKeyFromObject(u), live) == nil {
 		w.more = max(0, notStored(u.Object, live.Object)-w.dropped())
@@ -91,7 +91,7 @@ func (e *execution) warned(ctx context.Context, s *operatorsv1alpha1.Step, texts
 	return w
 }
 
-// withMeant adds to the warnings about unknown fields the names of those that were meant.
+// withMeant adds the correct names to the warnings about unknown fields.
 func withMeant(texts []string, meant map[string]string) []string {
 	out := slices.Clone(texts)
 	for path, name := range meant {
@@ -106,8 +106,8 @@ func withMeant(texts []string, meant map[string]string) []string {
 // that were not applied.
 const rehearsalTimeout = 5 * time.Second
 
-// rehearseWarnings asks the API server what it would warn about in the steps of a plan that has
-// failed before they were applied. Nothing is stored. It ends after rehearsalTimeout.
+// rehearseWarnings applies the remaining steps of a failed plan as a dry run, to record their
+// warnings. It ends after rehearsalTimeout.
 func (e *execution) rehearseWarnings(ctx context.Context, steps []*operatorsv1alpha1.Step) {
 	ctx, cancel := context.WithTimeout(ctx, rehearsalTimeout)
 	defer cancel()
@@ -135,8 +135,8 @@ func (e *execution) rehearseWarnings(ctx context.Context, steps []*operatorsv1al
 	}
 }
 
-// notStored counts the fields of a manifest that the stored object does not have. A field within
-// one that is lost does not count.
+// notStored counts the fields of a manifest that the stored object lacks. It counts a lost field
+// once, without the fields within it.
 func notStored(manifest, stored any) int {
 	n := 0
 	switch m := manifest.(type) {
@@ -164,7 +164,8 @@ func notStored(manifest, stored any) int {
 	return n
 }
 
-// tellWarnings makes an Event of the warnings about a step, once for each plan and step.
+// tellWarnings returns a function that creates an Event from the warnings about a step, once for
+// each plan and step.
 func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan, rec *record) func(int, *operatorsv1alpha1.Step, stepWarnings) {
 	return func(index int, s *operatorsv1alpha1.Step, w stepWarnings) {
 		note := warnings.Note(s.Resolving, s.Resource.Kind, s.Resource.Name, w.texts, w.count())

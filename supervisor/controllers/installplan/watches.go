@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
-// indexUnfinished finds, by the value true, the plans that may go on.
+// indexUnfinished is the field index of plans that may continue; its value is true.
 const indexUnfinished = "installplan/unfinished"
 
 // addIndex adds the index by which events find the plans that they concern.
@@ -40,8 +40,8 @@ func unfinished(o client.Object) []string {
 	return nil
 }
 
-// served lets pass that a definition is created or deleted, or changes in what decides whether its kind
-// is served.
+// served accepts the creation and deletion of a definition, and changes of its specification or
+// status.
 func served() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition] {
 	return predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
@@ -51,8 +51,8 @@ func served() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-// planOfSubscription gives the plan that a Subscription refers to: it may wait until
-// the Subscription shows its phase.
+// planOfSubscription returns the plan that a Subscription refers to. The plan may wait until the
+// Subscription shows its phase.
 func planOfSubscription(_ context.Context, o client.Object) []reconcile.Request {
 	sub, ok := o.(*operatorsv1alpha1.Subscription)
 	if !ok || sub.Status.InstallPlanRef == nil {
@@ -61,14 +61,14 @@ func planOfSubscription(_ context.Context, o client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: sub.Namespace, Name: sub.Status.InstallPlanRef.Name}}}
 }
 
-// plansBeside gives the plans that may have waited for a change among the
-// OperatorGroups of their namespace.
+// plansBeside returns the plans that may wait for a change of the OperatorGroups of their
+// namespace.
 func (r *Reconciler) plansBeside(ctx context.Context, group client.Object) []reconcile.Request {
 	return r.waken(ctx, group.GetNamespace(), func(*operatorsv1alpha1.InstallPlan) bool { return true })
 }
 
-// plansWithAccount gives the plans that are executed with the rights of a
-// ServiceAccount, or wait for it to be there.
+// plansWithAccount returns the plans that are executed with the rights of a ServiceAccount, or wait
+// for its creation.
 func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
@@ -76,11 +76,11 @@ func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []re
 	})
 }
 
-// plansWithRights gives the plans that are executed with the rights of an account
-// which a role or binding may have changed.
+// plansWithRights returns the plans that are executed with the rights of an account which a role or
+// binding may have changed.
 func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[api.LabelGrant] != "" {
-		// The lender makes and deletes it for the supervisor, and for no account.
+		// The lender creates and deletes it for the supervisor only.
 		return nil
 	}
 	subjects, bound := rights.Subjects(o)
@@ -90,9 +90,9 @@ func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []rec
 	})
 }
 
-// plansAwaitingKind gives the plans with a step left of the API group of a
-// CustomResourceDefinition: they may wait until its kind is served, or its names are
-// free.
+// plansAwaitingKind returns the plans with a remaining step that a CustomResourceDefinition may
+// unblock. Such a step is of its API group, or defines another kind of that group whose names may
+// be free now.
 func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
 	plural, group, ok := strings.Cut(crd.GetName(), ".")
 	if !ok {
@@ -106,8 +106,8 @@ func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd *apiextensionsv1
 	})
 }
 
-// waken gives the plans of a namespace, or of all, that go on trying and of which
-// something is so, and has them tried at once.
+// waken returns the unfinished plans of a namespace, or of all, that the function selects. It also
+// removes their pause.
 func (r *Reconciler) waken(ctx context.Context, namespace string, concerned func(*operatorsv1alpha1.InstallPlan) bool) []reconcile.Request {
 	plans := &operatorsv1alpha1.InstallPlanList{}
 	if err := r.client.List(ctx, plans, client.InNamespace(namespace), client.MatchingFields{indexUnfinished: "true"}, readOnly); err != nil {

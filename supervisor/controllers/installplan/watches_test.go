@@ -10,12 +10,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestBorrowedRightsWakeNoPlan has the supervisor lend itself a right, of which a plan's
-// account gets nothing.
+// TestBorrowedRightsWakeNoPlan has a temporary grant of the supervisor, which grants the account of
+// a plan nothing.
 func TestBorrowedRightsWakeNoPlan(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "chandlery-check-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 	for _, o := range []client.Object{&rbacv1.ClusterRole{ObjectMeta: meta}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta}} {
-		// Without a client it cannot even look for plans.
+		// Without a client it cannot list plans.
 		if got := (&Reconciler{}).plansWithRights(t.Context(), o); got != nil {
 			t.Errorf("%T wakes %v", o, got)
 		}

@@ -13,15 +13,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// relabel sets labels on an object, or takes them away. A merge patch that names single
-// keys is used instead of a server-side apply, since an apply takes away only what the
-// same manager has put there; and it undoes nobody's work.
+// relabel sets or removes labels of an object. It uses a merge patch with single keys instead of
+// server-side apply. An apply removes only labels of the same manager. The patch leaves the labels
+// of other managers unchanged.
 func relabel(ctx context.Context, c client.Client, k kind, o client.Object, labels map[string]*string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 	if err != nil {
 		return fmt.Errorf("encoding labels of %s %s: %w", k.gvk.Kind, o.GetName(), err)
 	}
-	// The answer is the metadata as well: definitions are large.
+	// The response is also metadata only, because CustomResourceDefinitions are large.
 	target := k.metadata()
 	target.SetNamespace(o.GetNamespace())
 	target.SetName(o.GetName())
@@ -32,7 +32,7 @@ func relabel(ctx context.Context, c client.Client, k kind, o client.Object, labe
 	return nil
 }
 
-// all gives each of the keys of labels the same value; nil takes them away.
+// all returns the same value for each key; nil means removal.
 func all(keys []string, value *string) map[string]*string {
 	labels := map[string]*string{}
 	for _, key := range keys {
@@ -50,8 +50,8 @@ func (r *operatorReconciler) make(ctx context.Context, name string) (*operatorsv
 	return o, nil
 }
 
-// show writes the status. The optimistic lock is there because a merge patch replaces the
-// list of components as a whole.
+// show writes the status. It uses an optimistic lock, because a merge patch replaces the list of
+// components as a whole.
 func (r *operatorReconciler) show(ctx context.Context, have *operatorsv1.Operator, want operatorsv1.OperatorStatus) error {
 	changed := have.DeepCopy()
 	changed.Status = want
@@ -62,7 +62,7 @@ func (r *operatorReconciler) show(ctx context.Context, have *operatorsv1.Operato
 	return nil
 }
 
-// remove deletes the very Operator that was seen, as it was seen.
+// remove deletes an Operator if it still has the UID and the resourceVersion of have.
 func (r *operatorReconciler) remove(ctx context.Context, have *operatorsv1.Operator) error {
 	err := r.client.Delete(ctx, have, client.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {

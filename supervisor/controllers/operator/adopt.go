@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// adoptionReconciler gives versions, and what they own, the labels of components.
+// adoptionReconciler sets component labels on versions and on the objects that they own.
 type adoptionReconciler struct {
 	memory
 
 	client client.Client
 }
 
-// Reconcile adopts one version and what it owns.
+// Reconcile labels one version and its objects.
 func (r *adoptionReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := r.client.Get(ctx, req.NamespacedName, csv, readOnly); err != nil {
@@ -46,7 +46,7 @@ func (r *adoptionReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	return ctrl.Result{}, r.adoptOwned(ctx, csv, keys)
 }
 
-// release takes the labels from a copy.
+// release removes the component labels from a copy.
 func (r *adoptionReconciler) release(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	keys := componentKeys(csv.Labels)
 	if len(keys) == 0 {
@@ -59,8 +59,8 @@ func (r *adoptionReconciler) release(ctx context.Context, csv *operatorsv1alpha1
 	return nil
 }
 
-// adoptOwned adopts what a version owns, and the definitions that it provides, which
-// nobody owns. One that cannot be adopted keeps none of the others from it.
+// adoptOwned labels the objects that a version owns and the CustomResourceDefinitions that it
+// provides, which have no owner. An error does not block the other objects.
 func (r *adoptionReconciler) adoptOwned(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, keys []string) error {
 	var errs []error
 	for _, k := range kinds() {
@@ -91,7 +91,7 @@ func (r *adoptionReconciler) adoptDefinition(ctx context.Context, name string, k
 	return r.adopt(ctx, crdKind(), definition, keys)
 }
 
-// owned lists the objects of a kind that a version owns.
+// owned returns the objects of a kind that a version owns.
 func (r *adoptionReconciler) owned(ctx context.Context, k kind, csv *operatorsv1alpha1.ClusterServiceVersion) ([]client.Object, error) {
 	var where client.ListOption = client.InNamespace(csv.Namespace)
 	if k.cluster {
@@ -127,7 +127,7 @@ func (r *adoptionReconciler) adopt(ctx context.Context, k kind, o client.Object,
 	return nil
 }
 
-// installed maps a Subscription to the version that it has installed.
+// installed returns a request for the version that a Subscription has installed.
 func installed(_ context.Context, o client.Object) []reconcile.Request {
 	sub, is := o.(*operatorsv1alpha1.Subscription)
 	if !is || sub.Status.InstalledCSV == "" {
@@ -136,7 +136,8 @@ func installed(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: sub.Namespace, Name: sub.Status.InstalledCSV}}}
 }
 
-// byOwner maps an object to the versions that it says it belongs to.
+// byOwner returns requests for the versions that own an object according to its references and
+// labels.
 func byOwner(_ context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, key := range owners(o) {
@@ -145,8 +146,9 @@ func byOwner(_ context.Context, o client.Object) []reconcile.Request {
 	return requests
 }
 
-// providers maps a definition to the versions that provide it and whose label it lacks. A definition
-// may have thousands of providers, and gets the label of each by a change of its own.
+// providers returns requests for the versions that provide a CustomResourceDefinition and whose
+// label it lacks. A definition may have thousands of providers, and each label is a separate
+// change.
 func (r *adoptionReconciler) providers(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	err := r.each(ctx, versionKind(), func(item client.Object) {
@@ -156,7 +158,7 @@ func (r *adoptionReconciler) providers(ctx context.Context, o client.Object) []r
 		}
 	}, client.MatchingFields{indexDefinition: o.GetName()})
 	if err != nil {
-		// Reading the cache fails only while it is being stopped.
+		// Reading the cache only fails while it stops.
 		return nil
 	}
 	return requests

@@ -12,13 +12,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// isCopied says whether a version is a copy, which is a component of nothing.
+// isCopied reports whether a version is a copy. Copies are not components.
 func isCopied(o client.Object) bool {
 	_, copied := o.GetLabels()[operatorsv1alpha1.CopiedLabelKey]
 	return copied
 }
 
-// keysOf are the labels that a version is to have: those it has, and that of each
+// keysOf returns the component labels that a version should have: its current ones and that of each
 // Subscription of its namespace that has installed it.
 func keysOf(csv *operatorsv1alpha1.ClusterServiceVersion, subscriptions []operatorsv1alpha1.Subscription) []string {
 	keys := componentKeys(csv.Labels)
@@ -33,15 +33,15 @@ func keysOf(csv *operatorsv1alpha1.ClusterServiceVersion, subscriptions []operat
 	return slices.Compact(keys)
 }
 
-// owns says whether a version owns an object: by a reference, or by labels where
-// references do not reach.
+// owns reports whether a version owns an object: by a reference, or by labels where a reference is
+// not possible.
 func owns(csv *operatorsv1alpha1.ClusterServiceVersion, o client.Object) bool {
 	named, is := labelledOwner(o)
 	return is && named == client.ObjectKeyFromObject(csv) ||
 		slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == csv.UID })
 }
 
-// owners are the versions that an object says it belongs to.
+// owners returns the versions that own an object according to its references and labels.
 func owners(o client.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if named, is := labelledOwner(o); is {
@@ -62,10 +62,9 @@ func labelledOwner(o client.Object) (owner types.NamespacedName, is bool) {
 	return owner, labels[api.LabelOwnerKind] == operatorsv1alpha1.ClusterServiceVersionKind && owner.Name != "" && owner.Namespace != ""
 }
 
-// superseded are the plans of a Subscription's package that bear its label though they
-// are over and a newer one has taken their place. One that a Subscription for the package
-// refers to keeps it, and so does one that is under way: it is told by the label whose
-// it is.
+// superseded returns the finished InstallPlans with the label of a Subscription's package that a
+// newer plan has replaced. It omits plans that a Subscription of the package refers to, and plans
+// in progress, because the label identifies their Subscription.
 func superseded(
 	sub *operatorsv1alpha1.Subscription, beside []operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan,
 ) []*operatorsv1alpha1.InstallPlan {
@@ -88,7 +87,7 @@ func superseded(
 	return out
 }
 
-// referred says whether one of the Subscriptions of a label has a plan as its latest.
+// referred reports whether a plan is the latest one of a Subscription with the label.
 func referred(p *operatorsv1alpha1.InstallPlan, key string, subscriptions []operatorsv1alpha1.Subscription) bool {
 	return slices.ContainsFunc(subscriptions, func(s operatorsv1alpha1.Subscription) bool {
 		ref := s.Status.InstallPlanRef
@@ -96,7 +95,7 @@ func referred(p *operatorsv1alpha1.InstallPlan, key string, subscriptions []oper
 	})
 }
 
-// ended says whether a plan is over.
+// ended reports whether a plan is complete or failed.
 func ended(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
 }

@@ -137,7 +137,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestReleaseIsNoQuarrel has a plan that is released given its label back.
+// TestReleaseIsNoQuarrel checks that the label of a plan is removed only once.
 func TestReleaseIsNoQuarrel(t *testing.T) {
 	r := &planReconciler{released: map[types.NamespacedName]map[types.UID]bool{}}
 	key := types.NamespacedName{Namespace: "kitchen", Name: "kettle"}

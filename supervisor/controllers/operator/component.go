@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reference names a component. It says nothing that changes while the object lives.
+// reference returns a reference to a component. Apart from conditions, it contains nothing that
+// changes during the object's lifetime.
 func reference(gvk schema.GroupVersionKind, o client.Object, conditions []operatorsv1.Condition) operatorsv1.RichReference {
 	return operatorsv1.RichReference{
 		ObjectReference: &corev1.ObjectReference{
@@ -27,8 +28,8 @@ func reference(gvk schema.GroupVersionKind, o client.Object, conditions []operat
 	}
 }
 
-// components is what the status of an Operator says: how components are found, and which
-// were, in order.
+// components returns the components for the status of an Operator: the label selector and the
+// sorted references.
 func components(key string, refs []operatorsv1.RichReference) *operatorsv1.Components {
 	sorted := slices.SortedFunc(slices.Values(refs), func(a, b operatorsv1.RichReference) int {
 		return cmp.Or(
@@ -44,7 +45,7 @@ func components(key string, refs []operatorsv1.RichReference) *operatorsv1.Compo
 	}
 }
 
-// conditionsOf are the conditions of an object that has been read as a whole.
+// conditionsOf returns the conditions of a complete object.
 func conditionsOf(o client.Object) []operatorsv1.Condition {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -75,8 +76,8 @@ func conditionsOf(o client.Object) []operatorsv1.Condition {
 	return nil
 }
 
-// phase is the one condition of a version: that it is in the phase that it is in. What
-// its status calls conditions is a history.
+// phase returns the phase of a version as a single condition. The conditions in the version's
+// status are a history.
 func phase(s operatorsv1alpha1.ClusterServiceVersionStatus) []operatorsv1.Condition {
 	if s.Phase == operatorsv1alpha1.CSVPhaseNone {
 		return nil
@@ -85,8 +86,7 @@ func phase(s operatorsv1alpha1.ClusterServiceVersionStatus) []operatorsv1.Condit
 	return []operatorsv1.Condition{at(c, s.LastUpdateTime, s.LastTransitionTime)}
 }
 
-// conditionsIn are the conditions of an object of a kind that is known by its content
-// only.
+// conditionsIn returns the conditions of an unstructured object.
 func conditionsIn(u *unstructured.Unstructured) []operatorsv1.Condition {
 	var read struct {
 		Status struct {
@@ -94,7 +94,7 @@ func conditionsIn(u *unstructured.Unstructured) []operatorsv1.Condition {
 		} `json:"status"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &read); err != nil {
-		// Somebody else's conditions in another form are none that could be told.
+		// Conditions in another form cannot be shown.
 		return nil
 	}
 	return converted(read.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
@@ -102,8 +102,8 @@ func conditionsIn(u *unstructured.Unstructured) []operatorsv1.Condition {
 	})
 }
 
-// converted are conditions in the form of the API of Operators; those without a type or a
-// status, which it would refuse, are left out.
+// converted converts conditions to those of the Operator API. It omits conditions without a type or
+// a status, which the API rejects.
 func converted[T any](conditions []T, convert func(T) operatorsv1.Condition) []operatorsv1.Condition {
 	var out []operatorsv1.Condition
 	for _, c := range conditions {
@@ -118,7 +118,7 @@ func condition(kind string, status corev1.ConditionStatus, reason, message strin
 	return operatorsv1.Condition{Type: operatorsv1.ConditionType(kind), Status: status, Reason: reason, Message: message}
 }
 
-// at gives a condition its times, those that are known.
+// at sets the known times of a condition.
 func at(c operatorsv1.Condition, updated, changed *metav1.Time) operatorsv1.Condition {
 	if !updated.IsZero() {
 		c.LastUpdateTime = updated

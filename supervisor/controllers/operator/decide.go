@@ -5,25 +5,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// action is what is to be done about an Operator.
+// action is the action for an Operator.
 type action string
 
 const (
-	// rest is to do nothing.
+	// rest does nothing.
 	rest action = "rest"
-	// create is to make an Operator and give it its status.
+	// create creates the Operator and writes its status.
 	create action = "create"
-	// show is to write the status.
+	// show writes the status.
 	show action = "show"
-	// remove is to delete an Operator that has lost its last component.
+	// remove deletes an Operator that has lost its last component.
 	remove action = "remove"
 )
 
-// decide says what is to be done about the Operator of a label, nil where there is none,
-// when these are its components.
+// decide returns the action for an Operator and its wanted status. have is nil if there is no
+// Operator.
 //
-// One that is deleted comes back while components remain, since it is only a view of
-// them. One that never had any was made by a person, and stays.
+// An Operator that is deleted while components remain is recreated, because it is only a view of
+// them. An Operator that never had components was created by a user and stays.
 func decide(have *operatorsv1.Operator, key string, refs []operatorsv1.RichReference) (action, operatorsv1.OperatorStatus) {
 	want := operatorsv1.OperatorStatus{Components: components(key, refs)}
 	switch {

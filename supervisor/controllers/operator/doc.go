@@ -1,13 +1,13 @@
-// Package operator gathers what belongs to an operator. All that bears the label
-// operators.coreos.com/<package>.<namespace> is listed, with its conditions, in the status
-// of the cluster's Operator <package>.<namespace>.
+// Package operator collects the components of an operator. The status of the cluster-scoped
+// Operator <package>.<namespace> lists all objects with the label
+// operators.coreos.com/<package>.<namespace> and their conditions.
 //
-// Three small reconcilers share the package. One is keyed by Operator and writes its
-// status; an Operator appears with its first component and goes with its last. One is
-// keyed by ClusterServiceVersion and adopts: the label goes from a Subscription to the
-// version that it has installed, and from that to whatever the version owns. One is keyed
-// by Subscription and takes the label from InstallPlans that newer ones have followed.
+// Three reconcilers share the package. The first is keyed by Operator and writes its status. An
+// Operator is created with its first component and deleted with its last. The second is keyed by
+// ClusterServiceVersion and adds the label: from a Subscription to the installed version, and from
+// the version to the objects that it owns. The third is keyed by Subscription and removes the label
+// from InstallPlans that newer ones have replaced.
 //
-// Of what other controllers do not keep in memory anyway only the metadata is kept, and
-// only of objects made for operators.
+// For objects that no other controller caches, the package only caches metadata, and only of
+// objects that were created for operators.
 package operator

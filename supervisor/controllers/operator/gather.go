@@ -14,23 +14,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// gatherer finds the components of Operators.
+// gatherer collects the components of Operators.
 type gatherer struct {
 	memory
 
 	mu sync.Mutex
-	// known are, for each Operator and each of its components of which only the metadata
-	// is kept, the conditions that it had when it was looked at.
+	// known holds the last conditions of components that are cached as metadata, by Operator and
+	// UID.
 	known map[string]map[types.UID]looked
 }
 
-// looked is what was seen of an object in one of its versions.
+// looked holds the conditions of one version of an object.
 type looked struct {
 	version    string
 	conditions []operatorsv1.Condition
 }
 
-// gather lists what bears the label of an Operator.
+// gather returns references to all objects with the label of an Operator.
 func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichReference, error) {
 	var refs []operatorsv1.RichReference
 	before, after := g.recall(name), map[types.UID]looked{}
@@ -71,8 +71,8 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 	return refs, nil
 }
 
-// look reads an object, unless it has been read in the version that it is in. Definitions
-// are too large to be kept for the few lines of their conditions.
+// look returns the conditions of an object. It reads the object only if its resourceVersion has
+// changed. CustomResourceDefinitions are too large to cache for their conditions.
 func (g *gatherer) look(ctx context.Context, k kind, o client.Object, before, after map[types.UID]looked) ([]operatorsv1.Condition, error) {
 	seen, is := before[o.GetUID()]
 	if !is || seen.version != o.GetResourceVersion() {
@@ -82,7 +82,7 @@ func (g *gatherer) look(ctx context.Context, k kind, o client.Object, before, af
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("reading the conditions of %s %s: %w", k.gvk.Kind, o.GetName(), err)
 		}
-		// One that has changed since is looked at again when that comes here.
+		// If the object has changed since, its event triggers another read.
 		seen = looked{version: o.GetResourceVersion(), conditions: conditionsIn(u)}
 	}
 	after[o.GetUID()] = seen

@@ -11,13 +11,13 @@ import (
 const (
 	// indexComponent finds the components of an Operator by its name.
 	indexComponent = "operator/component"
-	// indexOwner finds objects without a namespace by the version that their labels name.
+	// indexOwner finds cluster-scoped objects by the version in their labels.
 	indexOwner = "operator/owner"
-	// indexDefinition finds versions by the definitions that they provide.
+	// indexDefinition finds versions by the CustomResourceDefinitions that they provide.
 	indexDefinition = "operator/definition"
 )
 
-// addIndexes adds the indexes by which objects are found without a look at all others.
+// addIndexes adds the indexes that avoid listing all objects.
 func addIndexes(c caches) error {
 	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.
 	for _, k := range kinds() {

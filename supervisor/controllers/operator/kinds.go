@@ -17,35 +17,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is a kind of component, and how it is read.
+// kind is a kind of component and how it is read.
 type kind struct {
 	gvk schema.GroupVersionKind
-	// whole makes an object and a list of the kind where other controllers keep whole
-	// objects in memory; the rest is known by its metadata.
+	// whole returns an empty object and an empty list if other controllers cache complete objects
+	// of the kind. Other kinds are read as metadata.
 	whole func() (client.Object, client.ObjectList)
-	// managed says that only what is made for operators is kept.
+	// managed is true if only objects that were created for operators are cached.
 	managed bool
-	// definitions says that objects of the kind are in the cache of definitions.
+	// definitions is true if objects of the kind are in the cache of CustomResourceDefinitions.
 	definitions bool
-	// named says that objects of the kind are in no cache, and are read by their names.
+	// named is true if objects of the kind are not cached but read by name.
 	named bool
-	// cluster says that objects of the kind have no namespace.
+	// cluster is true if the kind is cluster-scoped.
 	cluster bool
-	// ownable says that a version may own objects of the kind.
+	// ownable is true if a version can own objects of the kind.
 	ownable bool
-	// conditions says that objects of the kind have conditions.
+	// conditions is true if objects of the kind have conditions.
 	conditions bool
 }
 
-// kinds are the kinds that components are of.
+// kinds returns the kinds of components.
 func kinds() []kind {
 	return append(workloads(), apis()...)
 }
 
-// workloads are the kinds that Kubernetes brings and that are made for an operator.
+// workloads returns the built-in kinds of an operator's objects.
 func workloads() []kind {
 	return []kind{
-		// Nothing tells that one of these was labelled: labels that come after do.
+		// Secrets come first: labelling them causes no event, but labelling the later kinds does.
 		secretKind(),
 		{gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), ownable: true, conditions: true, whole: func() (client.Object, client.ObjectList) {
 			return &appsv1.Deployment{}, &appsv1.DeploymentList{}
@@ -69,7 +69,7 @@ func workloads() []kind {
 	}
 }
 
-// apis are the kinds that define APIs, and those of operators.coreos.com.
+// apis returns the kinds that define APIs and those of operators.coreos.com.
 func apis() []kind {
 	return []kind{
 		crdKind(),
@@ -113,7 +113,7 @@ func crdKind() kind {
 	}
 }
 
-// object is a new object of a kind, in the form in which the kind is read.
+// object returns an empty object of the kind, in the form in which it is read.
 func (k kind) object() client.Object {
 	if k.whole != nil {
 		object, _ := k.whole()
@@ -122,7 +122,7 @@ func (k kind) object() client.Object {
 	return k.metadata()
 }
 
-// metadata is a new object of a kind that has nothing else.
+// metadata returns an empty metadata object of the kind.
 func (k kind) metadata() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(k.gvk)
@@ -139,16 +139,17 @@ func (k kind) list() client.ObjectList {
 	return list
 }
 
-// memory is what is read: what the controllers share, the metadata of what is made
-// for operators, of kinds that no other cache keeps, and definitions; live reads past all.
+// memory holds the readers. shared is the cache of all controllers. managed is the metadata of
+// objects that were created for operators, for kinds without another cache. definitions is the
+// cache of CustomResourceDefinitions. live reads from the API server.
 type memory struct {
 	shared, managed, definitions, live client.Reader
 }
 
-// readOnly spares copies of what is only looked at.
+// readOnly avoids copies of objects that are only read.
 const readOnly = client.UnsafeDisableDeepCopy
 
-// each visits the objects of a kind that the options select.
+// each calls visit for the objects of a kind that the options select.
 func (m memory) each(ctx context.Context, k kind, visit func(client.Object), opts ...client.ListOption) error {
 	list := k.list()
 	if err := m.of(k).List(ctx, list, append(opts, readOnly)...); err != nil {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// TestKinds compares what is read with what it is called.
+// TestKinds compares the Go types of all kinds with their GroupVersionKinds.
 func TestKinds(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme, apiextensionsv1.AddToScheme} {

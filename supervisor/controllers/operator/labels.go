@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// operators are the names of the Operators that an object is a component of, by its
-// labels. A name that no object can have is none.
+// operators returns the names of the Operators that an object belongs to according to its labels.
+// It omits names that are not valid.
 func operators(labels map[string]string) []string {
 	var names []string
 	for _, key := range componentKeys(labels) {
@@ -20,7 +20,7 @@ func operators(labels map[string]string) []string {
 	return names
 }
 
-// componentKeys are those of an object's labels that make it a component, in order.
+// componentKeys returns the sorted component labels of an object.
 func componentKeys(labels map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool {
 		name, is := strings.CutPrefix(key, api.PrefixComponent)
@@ -28,7 +28,7 @@ func componentKeys(labels map[string]string) []string {
 	})
 }
 
-// without gives the keys that labels lack.
+// without returns the keys that labels lack.
 func without(labels map[string]string, keys []string) []string {
 	var missing []string
 	for _, key := range keys {

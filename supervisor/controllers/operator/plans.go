@@ -16,19 +16,19 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// planReconciler takes the label of a Subscription's package from InstallPlans that a
-// newer one has followed.
+// planReconciler removes the label of a Subscription's package from InstallPlans that a newer one
+// has replaced.
 type planReconciler struct {
 	client client.Client
-	// cache has all that is read of Subscriptions, also where it lacks a part of one.
+	// cache reads Subscriptions even if it lacks a part of them.
 	cache client.Reader
-	// released are, for each Subscription, the plans that it has been taken from. Whoever
-	// gives it back wants it there; taking it again would begin a quarrel.
+	// released holds the plans whose label was removed, by Subscription. If another client restores
+	// the label, the controller does not remove it again. Otherwise, both would write without end.
 	mu       sync.Mutex
 	released map[types.NamespacedName]map[types.UID]bool
 }
 
-// Reconcile looks through the plans of one Subscription.
+// Reconcile handles the plans of one Subscription.
 func (r *planReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	sub := &operatorsv1alpha1.Subscription{}
 	err := r.cache.Get(ctx, req.NamespacedName, sub, readOnly)
@@ -68,7 +68,7 @@ func (r *planReconciler) release(ctx context.Context, key types.NamespacedName, 
 	return nil
 }
 
-// first notes that a plan is released for a Subscription, and says whether that is new.
+// first records the release of a plan for a Subscription and reports whether it is the first one.
 func (r *planReconciler) first(key types.NamespacedName, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,14 +82,14 @@ func (r *planReconciler) first(key types.NamespacedName, uid types.UID) bool {
 	return true
 }
 
-// again takes back that a plan has been released.
+// again deletes the record of a release.
 func (r *planReconciler) again(key types.NamespacedName, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.released[key], uid)
 }
 
-// forget drops what is remembered of plans that are gone.
+// forget deletes the records of plans that are gone.
 func (r *planReconciler) forget(key types.NamespacedName, present []operatorsv1alpha1.InstallPlan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,14 +106,14 @@ func (r *planReconciler) forget(key types.NamespacedName, present []operatorsv1a
 	r.released[key] = kept
 }
 
-// subscribers maps a plan to the Subscriptions whose label it bears.
+// subscribers returns requests for the Subscriptions whose label a plan has.
 func (r *planReconciler) subscribers(ctx context.Context, o client.Object) []reconcile.Request {
 	if len(componentKeys(o.GetLabels())) == 0 {
 		return nil
 	}
 	var list operatorsv1alpha1.SubscriptionList
 	if err := r.client.List(ctx, &list, client.InNamespace(o.GetNamespace()), readOnly); err != nil {
-		// Reading the cache fails only while it is being stopped.
+		// Reading the cache only fails while it stops.
 		return nil
 	}
 	var requests []reconcile.Request

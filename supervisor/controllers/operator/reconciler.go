@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// conflictDelay is the pause after a write that met a newer object, long enough for
-	// the cache to have seen it.
+	// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive
+	// the newer object.
 	conflictDelay = 50 * time.Millisecond
-	// gatheringTime is how long after an event an Operator is read, and settlingTime for how long it
-	// is left alone after it was written: an installation makes and changes dozens of components, one
-	// after the other, and not each is worth a write.
+	// gatheringTime is the pause between an event and the reconciliation of an Operator.
+	// settlingTime is the minimum pause between two writes of its status. An installation changes
+	// dozens of components one after the other, and a write per change would be wasteful.
 	gatheringTime = time.Second
 	settlingTime  = 5 * time.Second
 )
 
-// operatorReconciler keeps the Operators.
+// operatorReconciler reconciles Operators.
 type operatorReconciler struct {
 	*gatherer
 
 	client client.Client
 	clock  clock.PassiveClock
-	wrote  sync.Map // by name, when an Operator was written last
+	wrote  sync.Map // last write of each Operator, by name
 }
 
-// Reconcile brings one Operator up to date with its components.
+// Reconcile updates one Operator from its components.
 func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if len(validation.IsQualifiedName(api.PrefixComponent+req.Name)) > 0 {
-		// Somebody has made an Operator whose label nothing can bear.
+		// The label of this Operator would not be valid, so no object can have it.
 		return ctrl.Result{}, nil
 	}
 	if wait := r.settling(req.Name); wait > 0 {
@@ -62,14 +62,14 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	do, want := decide(have, api.PrefixComponent+req.Name, refs)
 	err = r.act(ctx, req.Name, have, do, want)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		// What somebody else wrote is on its way here.
+		// The cache will receive the change of the other client.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// settling says for how long an Operator is left as it is. That it was written is
-// forgotten when it no longer counts.
+// settling returns how long to wait before the next write of an Operator. It deletes expired
+// records.
 func (r *operatorReconciler) settling(name string) time.Duration {
 	at, written := r.wrote.Load(name)
 	if !written {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestLabelThatNothingBears has Operators of names which no label can have: selecting by
-// it would select everything.
+// TestLabelThatNothingBears has Operators whose labels are not valid. A selector for such a label
+// would select everything.
 func TestLabelThatNothingBears(t *testing.T) {
 	r := &operatorReconciler{}
 	for _, name := range []string{strings.Repeat("a", 64), "a/b", ""} {
@@ -23,7 +23,7 @@ func TestLabelThatNothingBears(t *testing.T) {
 	}
 }
 
-// TestSettling writes an Operator and looks when it may be written again.
+// TestSettling checks when an Operator may be written again.
 func TestSettling(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(noon().Time)
 	r := &operatorReconciler{clock: clock}

@@ -13,18 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mentions are the Secrets of which other objects speak. Whoever may list or watch Secrets
-// may read all that are there, and that right is not asked for; those of an operator are
-// mounted by its Deployments or were brought by its plans, and so known by name.
+// mentions is the set of Secrets that other objects refer to. Listing or watching Secrets requires
+// permission to read all of them, which the supervisor does not request. An operator's Secrets are
+// known by name, because its Deployments mount them or its InstallPlans contain them.
 type mentions map[client.ObjectKey]bool
 
-// note adds those of which an object speaks.
+// note adds the Secrets that an object refers to.
 func (m mentions) note(o client.Object) {
 	var names []string
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		// One that is too large for the cache names none. It is not read for them: a user
-		// who may create Deployments in one namespace could cause hundreds of reads.
+		// A Deployment that is too large for the cache has no volumes here. It is not read for
+		// them: a user with permission to create Deployments in one namespace could otherwise cause
+		// hundreds of reads.
 		names = mounted(o.Spec.Template.Spec.Volumes)
 	case *operatorsv1alpha1.InstallPlan:
 		names = brought(o)
@@ -34,7 +35,7 @@ func (m mentions) note(o client.Object) {
 	}
 }
 
-// mounted names the Secrets among some volumes.
+// mounted returns the names of the Secrets in volumes.
 func mounted(volumes []corev1.Volume) []string {
 	var names []string
 	for i := range volumes {
@@ -53,7 +54,7 @@ func mounted(volumes []corev1.Volume) []string {
 	return names
 }
 
-// brought names the Secrets among the steps of a plan.
+// brought returns the names of the Secrets in the steps of a plan.
 func brought(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for _, step := range p.Status.Plan {
@@ -64,7 +65,7 @@ func brought(p *operatorsv1alpha1.InstallPlan) []string {
 	return names
 }
 
-// secrets reads the metadata of those that are there.
+// secrets reads the metadata of the Secrets that exist.
 func (m memory) secrets(ctx context.Context, mentioned mentions) ([]*metav1.PartialObjectMetadata, error) {
 	var found []*metav1.PartialObjectMetadata
 	for key := range mentioned {
@@ -81,7 +82,8 @@ func (m memory) secrets(ctx context.Context, mentioned mentions) ([]*metav1.Part
 	return found, nil
 }
 
-// secretsBeside reads the Secrets that the Deployments and plans of a version speak of.
+// secretsBeside reads the metadata of the Secrets that the Deployments and plans of a version refer
+// to.
 func (m memory) secretsBeside(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) ([]*metav1.PartialObjectMetadata, error) {
 	mentioned := mentions{}
 	for _, k := range kinds() {

@@ -26,17 +26,16 @@ import (
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
-// reconcileTimeout bounds one reconcile, so that a hanging API call cannot hold a worker
-// for ever.
+// reconcileTimeout limits one reconciliation, so that a hanging API call cannot block a worker.
 const reconcileTimeout = time.Minute
 
 // Options configures the controllers of this package. The zero value of each field but CRDs works.
 type Options struct {
-	// CRDs has the CustomResourceDefinitions, as package crdcache keeps them.
+	// CRDs is the cache of CustomResourceDefinitions of package crdcache.
 	CRDs cache.Cache
-	// Clock paces writes; the system clock when nil.
+	// Clock provides the times for pacing writes; the system clock if nil.
 	Clock clock.PassiveClock
-	// Workers is the number of objects of a kind reconciled at a time; 2 when zero.
+	// Workers is the number of objects that each controller reconciles concurrently; 2 if zero.
 	Workers int
 }
 
@@ -50,9 +49,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Setup adds the controllers to a manager whose scheme knows operators.coreos.com/v1,
-// v1alpha1 and v2 and the kinds of Kubernetes itself. They work on the leader alone and
-// fill their caches on standbys too.
+// Setup adds the controllers to a manager. The manager's scheme must contain
+// operators.coreos.com/v1, v1alpha1 and v2 and the built-in kinds. The controllers run on the
+// leader only and fill their caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	managed, err := newManagedCache(mgr)
@@ -123,7 +122,7 @@ func options(o Options) controller.Options {
 	}
 }
 
-// adoptable lets pass what may make an object one to adopt.
+// adoptable admits events after which an object may need a label.
 func adoptable() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -134,7 +133,8 @@ func adoptable() predicate.Predicate {
 	}
 }
 
-// unlabelled lets pass that a definition is created or loses a label.
+// unlabelled admits creations of CustomResourceDefinitions and updates that remove a component
+// label.
 func unlabelled() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -144,8 +144,8 @@ func unlabelled() predicate.Predicate {
 	}
 }
 
-// caches are where kinds are watched: the one that the controllers share, our own, and that of
-// definitions. What is in none is read at the API server.
+// caches holds the caches of the kinds: that of all controllers, that of this package, and that of
+// CustomResourceDefinitions. Kinds without a cache are read from the API server.
 type caches struct {
 	shared, managed, definitions cache.Cache
 	live                         client.Reader
@@ -167,21 +167,21 @@ func (c caches) of(k kind) cache.Cache {
 	}
 }
 
-// source gives the events of a kind.
+// source returns the event source of a kind.
 func (c caches) source(k kind, where handler.MapFunc, when predicate.Predicate) source.Source {
 	return source.Kind(c.of(k), k.object(), gathered(where), when)
 }
 
-// managedCache is a cache that the manager starts with its other caches, before anything
-// that reads from it.
+// managedCache is a cache that the manager starts together with its own caches, before their
+// readers.
 type managedCache struct{ cache.Cache }
 
-// GetCache is how the manager recognizes a cache and waits for it.
+// GetCache makes the manager recognize the cache and wait for its sync.
 func (c managedCache) GetCache() cache.Cache { return c.Cache }
 
-// newManagedCache makes a cache of what is made for operators, and of nothing else: there
-// are many ConfigMaps and Services in a cluster, and few are components. It is
-// not the manager's, where others would miss all the rest.
+// newManagedCache returns a cache of objects that were created for operators. A cluster has many
+// ConfigMaps and Services, of which few are components. It is separate from the manager's cache,
+// because other controllers need objects that its selector excludes.
 func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:           mgr.GetHTTPClient(),
@@ -200,7 +200,7 @@ func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 	return c, nil
 }
 
-// lean leaves of an object what tells whose component it is.
+// lean drops the metadata of an object that is not needed to identify its Operator.
 func lean(o any) (any, error) {
 	if object, is := o.(*metav1.PartialObjectMetadata); is {
 		object.ManagedFields, object.Annotations, object.Finalizers = nil, nil, nil

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is what requests are added to.
+// queue is the queue for requests.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// componentEvents are the events of a kind whose objects may be components of Operators.
+// componentEvents handles events of a kind whose objects may be components of Operators.
 type componentEvents struct{ kind kind }
 
-// handler enqueues the Operators whose status an event may change, a moment later: an installation
-// creates and changes dozens of components, which are one pass then.
+// handler enqueues the Operators whose status an event may change, after gatheringTime. An
+// installation changes dozens of components, which then need one reconciliation.
 func (c componentEvents) handler() handler.EventHandler {
 	add := func(q queue, names []string) {
 		for _, name := range names {
@@ -37,8 +37,8 @@ func (c componentEvents) handler() handler.EventHandler {
 	}
 }
 
-// affected returns the Operators whose status changes when a component does. A definition may be a
-// component of thousands, and a label that another one adds to it concerns that one alone.
+// affected returns the Operators whose status changes with a component. A CustomResourceDefinition
+// may belong to thousands of Operators. An additional label on it only affects the new Operator.
 func (c componentEvents) affected(before, after client.Object) []string {
 	was, is := componentOf(before), componentOf(after)
 	if before.GetUID() != after.GetUID() || c.shows(before, after) {
@@ -50,8 +50,9 @@ func (c componentEvents) affected(before, after client.Object) []string {
 	return append(changed, slices.DeleteFunc(was, func(name string) bool { return slices.Contains(is, name) })...)
 }
 
-// shows reports whether the status of an Operator shows the difference between two versions of a
-// component. Conditions of an object of which only the metadata is known may have changed.
+// shows reports whether the difference between two versions of a component can change the status of
+// an Operator. For a component that is cached as metadata, every update counts, because its
+// conditions may have changed.
 func (c componentEvents) shows(before, after client.Object) bool {
 	switch {
 	case !c.kind.conditions:
@@ -71,8 +72,8 @@ func componentOf(o client.Object) []string {
 	return operators(o.GetLabels())
 }
 
-// gathered enqueues what a function maps objects to, a moment later: an installation creates a dozen
-// objects of a version, which are one pass then, and bear their labels by that time.
+// gathered enqueues the requests of where after gatheringTime. An installation creates a dozen
+// objects of a version, which then need one reconciliation and have their labels.
 func gathered(where handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, o client.Object) {
 		for _, request := range where(ctx, o) {
@@ -89,12 +90,13 @@ func gathered(where handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// itself maps an object to its own name.
+// itself returns a request for the object.
 func itself(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
-// installsAnother lets pass that a Subscription comes to have another version or package installed.
+// installsAnother admits updates after which a Subscription has another installed version or
+// another spec.
 func installsAnother() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*operatorsv1alpha1.Subscription)
@@ -104,7 +106,8 @@ func installsAnother() predicate.Predicate {
 	}}
 }
 
-// refersToAnother lets pass that a Subscription comes to refer to another plan or package.
+// refersToAnother admits updates after which a Subscription has another InstallPlan or another
+// spec.
 func refersToAnother() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*operatorsv1alpha1.Subscription)
@@ -114,7 +117,7 @@ func refersToAnother() predicate.Predicate {
 	}}
 }
 
-// endsOrLabelled lets pass that a plan comes to another phase or gets other labels.
+// endsOrLabelled admits updates after which an InstallPlan has another phase or other labels.
 func endsOrLabelled() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*operatorsv1alpha1.InstallPlan)

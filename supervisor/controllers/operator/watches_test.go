@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAffected changes a component that many Operators share.
+// TestAffected changes a component of many Operators.
 func TestAffected(t *testing.T) {
 	shared := func(change func(*apiextensionsv1.CustomResourceDefinition)) client.Object {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
@@ -46,8 +46,8 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestAffectedByMetadata changes a component of which only the metadata is known, so that its
-// conditions may have changed.
+// TestAffectedByMetadata changes a component that is cached as metadata. Its conditions may have
+// changed.
 func TestAffectedByMetadata(t *testing.T) {
 	before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1", Labels: map[string]string{"operators.coreos.com/kettle.a": ""}}}
 	after := before.DeepCopy()

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// write applies one of the objects of a version.
+// write applies an object of a version.
 func write(ctx context.Context, c client.Client, obj client.Object) error {
 	u, err := applied(obj)
 	if err != nil {
@@ -27,8 +27,8 @@ func write(ctx context.Context, c client.Client, obj client.Object) error {
 	return nil
 }
 
-// applied is what is sent of an object. Lists of an OperatorCondition are sent though
-// they are empty: left out, what another lifecycle manager wrote would stay.
+// applied returns the form of an object that is applied. It includes empty lists of an
+// OperatorCondition, because the values of another lifecycle manager would otherwise remain.
 func applied(obj client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -48,7 +48,7 @@ func applied(obj client.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// remove deletes the very binding that was seen.
+// remove deletes a binding if it still has the UID of b.
 func remove(ctx context.Context, c client.Client, b *rbacv1.RoleBinding) error {
 	err := c.Delete(ctx, b, client.Preconditions{UID: &b.UID})
 	if client.IgnoreNotFound(err) != nil {
@@ -57,8 +57,8 @@ func remove(ctx context.Context, c client.Client, b *rbacv1.RoleBinding) error {
 	return nil
 }
 
-// writeStatus stores the conditions that hold. The optimistic lock is there because a
-// merge patch replaces the list as a whole.
+// writeStatus writes conditions to the status. It uses an optimistic lock, because a merge patch
+// replaces the list as a whole.
 func writeStatus(ctx context.Context, c client.Client, have *operatorsv2.OperatorCondition, conditions []metav1.Condition) error {
 	changed := have.DeepCopy()
 	changed.Status.Conditions = conditions

@@ -18,33 +18,33 @@ import (
 	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
-// observation is a version and what there is for it; nil is what is not there.
+// observation is a version with its objects; nil for a missing object.
 type observation struct {
 	csv       *operatorsv1alpha1.ClusterServiceVersion
 	condition *operatorsv2.OperatorCondition
 	role      *rbacv1.Role
 	binding   *rbacv1.RoleBinding
 	now       time.Time
-	// replaced reports whether another version is there to take the place of this one.
+	// replaced is true if a version exists that replaces this one.
 	replaced bool
 }
 
-// decision is what is to be done.
+// decision lists the necessary changes.
 type decision struct {
-	// apply are the objects to write.
+	// apply lists the objects to write.
 	apply []client.Object
-	// remake is a binding of ours whose role cannot be changed: it is deleted, and made
-	// anew when that is seen.
+	// remake is an owned binding to another role. Its roleRef is immutable, so it is deleted. The
+	// deletion event then triggers its recreation.
 	remake *rbacv1.RoleBinding
-	// conditions is what the status is to show, and show reports whether to write it now.
+	// conditions are the wanted conditions in the status. show is true if they must be written now.
 	conditions []metav1.Condition
 	show       bool
-	// foreign says what is in the way; empty when nothing is.
+	// foreign describes objects of other owners with the needed names; empty if there are none.
 	foreign string
 }
 
-// decide compares what there is for a version with what there is to be. The role and its
-// binding come after the object by which they are owned.
+// decide compares the objects of a version with the wanted ones. The role and its binding follow
+// after their owner exists.
 func decide(o observation) decision {
 	if !wanted(o.csv) || (o.condition != nil && !o.condition.DeletionTimestamp.IsZero()) {
 		return decision{}
@@ -55,8 +55,8 @@ func decide(o observation) decision {
 	}
 	accounts := want.Spec.ServiceAccounts
 	if o.replaced {
-		// Another spec would move the generation and make the operator's reports outdated, by
-		// which the upgrade is held.
+		// A changed spec would increase the generation and make the operator's reports outdated.
+		// The upgrade is blocked by these reports.
 		want.Spec.Deployments, want.Spec.ServiceAccounts = o.condition.Spec.Deployments, o.condition.Spec.ServiceAccounts
 	}
 	var d decision
@@ -67,13 +67,14 @@ func decide(o observation) decision {
 	d.decideRole(o)
 	d.decideBinding(o, desiredBinding(o.condition, accounts))
 	d.conditions = opcondition.Conditions(o.condition, o.now)
-	// What is applied may move the generation, and has to name a type before it is shown.
+	// The apply may increase the generation, and the annotation must name a condition type before
+	// the status has it.
 	d.show = !changed && !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
 	return d
 }
 
-// wanted says whether a version is to have an OperatorCondition. A copy has none: the
-// operator knows that of the original.
+// wanted reports whether a version needs an OperatorCondition. A copy needs none, because the
+// operator uses that of the original.
 func wanted(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	if csv == nil || !csv.DeletionTimestamp.IsZero() {
 		return false
@@ -82,7 +83,7 @@ func wanted(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return !copied
 }
 
-// replaces reports whether a version is to take the place of another one of its namespace.
+// replaces reports whether a version replaces the one with the given name in its namespace.
 func replaces(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
 	return csv.Name != name && csv.Spec.Replaces == name && wanted(csv)
 }
@@ -112,7 +113,7 @@ func (d *decision) decideBinding(o observation, want *rbacv1.RoleBinding) {
 	}
 }
 
-// meet notes an object of somebody else under a name that is needed.
+// meet records an object of another owner that has a needed name.
 func (d *decision) meet(kind string, o client.Object) {
 	if d.foreign != "" {
 		d.foreign += "; "
@@ -121,8 +122,8 @@ func (d *decision) meet(kind string, o client.Object) {
 		"until it is deleted or renamed the operator may not be able to report conditions", kind, o.GetNamespace(), o.GetName())
 }
 
-// ours says whether an object was made for an OperatorCondition of this name, by
-// whatever lifecycle manager. One that nobody owns belongs to the bundle or to a person.
+// ours reports whether an OperatorCondition with this name owns an object, no matter which
+// lifecycle manager created it. An object without an owner belongs to the bundle or to a user.
 func ours(o client.Object, c *operatorsv2.OperatorCondition) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return ref.Kind == kindCondition && ref.Name == c.Name && strings.HasPrefix(ref.APIVersion, operatorsv2.GroupVersion.Group+"/")
@@ -136,15 +137,14 @@ func sameCondition(have, want *operatorsv2.OperatorCondition) bool {
 		slices.Equal(have.Spec.ServiceAccounts, want.Spec.ServiceAccounts)
 }
 
-// sameMeta says whether an object has the owner and the label that it is to have.
+// sameMeta reports whether an object has the wanted owner and label.
 func sameMeta(have, want client.Object) bool {
 	owner := want.GetOwnerReferences()[0].UID
 	owned := slices.ContainsFunc(have.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
 	return owned && have.GetLabels()[api.LabelManaged] == "true"
 }
 
-// sameSubjects compares service accounts as sets. Their group is left out: a client may or
-// may not have written it.
+// sameSubjects compares service accounts as sets. It ignores the API group, which clients may omit.
 func sameSubjects(have, want []rbacv1.Subject) bool {
 	return accounts(have).Equal(accounts(want))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// version is a version with two Deployments, one of which runs as the default account.
+// version returns a version with three Deployments, one of which runs as the default account.
 func version() *operatorsv1alpha1.ClusterServiceVersion {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "csv"}}
 	specs := []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "kettle"}, {Name: "lid"}, {Name: "spout"}}
@@ -26,7 +26,7 @@ func version() *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// settled is a version for which all is as it is to be.
+// settled returns a version with all wanted objects.
 func settled() observation {
 	csv := version()
 	c := desiredCondition(csv, nil)
@@ -160,7 +160,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestApplied compares what is sent of a version without Deployments.
+// TestApplied checks the applied form for a version without Deployments.
 func TestApplied(t *testing.T) {
 	csv := version()
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil

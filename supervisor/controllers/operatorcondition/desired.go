@@ -16,15 +16,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// kindCondition is what owns the role and its binding.
+// kindCondition is the kind of the owner of the role and its binding.
 const kindCondition = "OperatorCondition"
 
-// defaultAccount is what pods run as that do not name another account.
+// defaultAccount is the service account of pods that name none.
 const defaultAccount = "default"
 
-// desiredCondition is the OperatorCondition of a version, as far as it is not the
-// operator's or an administrator's to write. have is the present one, nil when there is
-// none.
+// desiredCondition returns the wanted OperatorCondition of a version, without the fields that the
+// operator or an administrator writes. have is the current one; nil if there is none.
 func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operatorsv2.OperatorCondition) *operatorsv2.OperatorCondition {
 	c := &operatorsv2.OperatorCondition{
 		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv2.GroupVersion.String(), Kind: kindCondition},
@@ -35,7 +34,7 @@ func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operat
 				operatorsv1alpha1.SchemeGroupVersion.String(), operatorsv1alpha1.ClusterServiceVersionKind, &csv.ObjectMeta)},
 		},
 	}
-	// The controller of Operators would set them otherwise, with a write of its own.
+	// Without these labels, the controller of Operators would add them with another write.
 	maps.Copy(c.Labels, plan.ComponentLabels(csv.Labels))
 	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range deployments {
@@ -57,8 +56,8 @@ func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operat
 	return c
 }
 
-// inOrder returns have when it has the elements of want, else want. Another order would
-// move the generation, and make the operator's reports outdated.
+// inOrder returns have if it has the same elements as want, otherwise want. A different order would
+// increase the generation and make the operator's reports outdated.
 func inOrder(have, want []string) []string {
 	if sets.New(have...).Equal(sets.New(want...)) {
 		return have
@@ -66,16 +65,16 @@ func inOrder(have, want []string) []string {
 	return want
 }
 
-// desiredRole lets an operator write to its own OperatorCondition and to no other. It
-// does not bear the labels of what belongs to a ClusterServiceVersion: roles that do are
-// repeated for all namespaces where the operator is to work in all.
+// desiredRole allows an operator to write its own OperatorCondition only. The role lacks the owner
+// labels of a ClusterServiceVersion. Roles with these labels are copied to cluster scope for an
+// operator of all namespaces.
 func desiredRole(c *operatorsv2.OperatorCondition) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: ownedBy(c),
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{operatorsv2.GroupVersion.Group},
-			// Operators of the time of v1 write to the status.
+			// Operators that use API version v1 write to the status.
 			Resources:     []string{"operatorconditions", "operatorconditions/status"},
 			ResourceNames: []string{c.Name},
 			Verbs:         []string{"get", "update", "patch"},
@@ -83,7 +82,7 @@ func desiredRole(c *operatorsv2.OperatorCondition) *rbacv1.Role {
 	}
 }
 
-// desiredBinding gives the role to the service accounts of a version's Deployments.
+// desiredBinding grants the role to the service accounts of a version's Deployments.
 func desiredBinding(c *operatorsv2.OperatorCondition, accounts []string) *rbacv1.RoleBinding {
 	b := &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
@@ -104,7 +103,7 @@ func ownedBy(c *operatorsv2.OperatorCondition) metav1.ObjectMeta {
 	}
 }
 
-// reference refers to an owner without blocking its deletion.
+// reference returns an owner reference that does not block the owner's deletion.
 func reference(apiVersion, kind string, owner *metav1.ObjectMeta) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: apiVersion, Kind: kind, Name: owner.Name, UID: owner.UID,

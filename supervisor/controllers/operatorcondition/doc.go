@@ -1,9 +1,9 @@
-// Package operatorcondition gives every ClusterServiceVersion an OperatorCondition: the
-// object in which the operator says how it is, above all whether it may be upgraded, and
-// in which an administrator may say otherwise.
+// Package operatorcondition creates an OperatorCondition for every ClusterServiceVersion. In this
+// object, the operator reports its state, mainly whether it may be upgraded. An administrator can
+// override the report.
 //
-// The object, and the Role and RoleBinding by which the operator's service accounts may
-// write to it, have the name of the version; garbage collection takes them away with it.
-// What spec.conditions and spec.overrides come to is shown in the status. The package
-// verdict has the rules for that, which whoever upgrades the operator goes by as well.
+// The object has the name of the version, and so do the Role and the RoleBinding that allow the
+// operator's service accounts to write it. Garbage collection deletes them with the version. The
+// status shows the result of spec.conditions and spec.overrides. Package opcondition contains the
+// rules, which the upgrade controller uses as well.
 package operatorcondition

@@ -22,23 +22,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// conflictDelay is the pause after a write that met a newer object, long enough for the
-// cache to have seen it.
+// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive the
+// newer object.
 const conflictDelay = 50 * time.Millisecond
 
-// readOnly spares a copy of what is only looked at.
+// readOnly avoids copies of objects that are only read.
 const readOnly = client.UnsafeDisableDeepCopy
 
-// reconciler keeps the OperatorCondition of each version, with its role and binding.
+// reconciler reconciles the OperatorCondition of each version with its role and binding.
 type reconciler struct {
 	client client.Client
 	clock  clock.PassiveClock
 	events events.EventRecorder
-	told   sync.Map // by version, what was said last of objects in the way
+	told   sync.Map // by version, the last reported problem with objects of other owners
 }
 
-// Reconcile brings what there is for one version up to date. All of it has the name of
-// the version.
+// Reconcile creates and updates the objects of one version. All of them have the name of the
+// version.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		// The version goes with its namespace, and nobody misses the rest.
+		// The version is deleted with its namespace and needs no other objects.
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, err
@@ -76,7 +76,7 @@ func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (observa
 	return o, err
 }
 
-// replaced reports whether a version is there that replaces another one.
+// replaced reports whether a version exists that replaces the given one.
 func (r *reconciler) replaced(ctx context.Context, key client.ObjectKey) (bool, error) {
 	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
 	if err := r.client.List(ctx, versions, client.InNamespace(key.Namespace), readOnly); err != nil {
@@ -87,7 +87,7 @@ func (r *reconciler) replaced(ctx context.Context, key client.ObjectKey) (bool, 
 	}), nil
 }
 
-// found reads an object; it is nil when there is none of its name.
+// found reads an object; the result is nil if it does not exist.
 func found[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
 	var none T
 	err := c.Get(ctx, key, into, readOnly)
@@ -124,7 +124,7 @@ func (r *reconciler) act(ctx context.Context, o observation, d decision) error {
 	return nil
 }
 
-// tell says once what is in the way of a version's objects.
+// tell reports objects of other owners once, in the log and as an Event.
 func (r *reconciler) tell(ctx context.Context, req reconcile.Request, o observation, foreign string) {
 	if foreign == "" {
 		r.told.Delete(req.NamespacedName)

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestRefusedWrites shows that a namespace which is going is no error, and a right that
-// is missing is one.
+// TestRefusedWrites checks that a write to a terminating namespace is not an error, and that a
+// missing permission is one.
 func TestRefusedWrites(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Group: "operators.coreos.com", Resource: "operatorconditions"}, "kettle.v1", errors.New("because it is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}

@@ -20,15 +20,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
-// reconcileTimeout bounds one reconcile, so that a hanging API call cannot hold a worker
-// for ever.
+// reconcileTimeout limits one reconciliation, so that a hanging API call cannot block a worker.
 const reconcileTimeout = time.Minute
 
 // Options configures the controller. The zero value works.
 type Options struct {
-	// Clock gives the times written to status; the system clock when nil.
+	// Clock provides the times in the status; the system clock if nil.
 	Clock clock.PassiveClock
-	// Workers is the number of versions reconciled at a time; 2 when zero.
+	// Workers is the number of versions reconciled concurrently; 2 if zero.
 	Workers int
 }
 
@@ -42,15 +41,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Setup adds the controller to a manager whose scheme knows operators.coreos.com/v2 and
-// v1alpha1 and the kinds of Kubernetes itself. It works on the leader alone and fills its
-// caches on standbys too.
+// Setup adds the controller to a manager. The manager's scheme must contain operators.coreos.com/v2
+// and v1alpha1 and the built-in kinds. The controller runs on the leader only and fills its caches
+// on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	r := &reconciler{client: mgr.GetClient(), clock: o.Clock, events: mgr.GetEventRecorder("chandlery-operatorcondition")}
-	// What belongs together has one name.
+	// All objects of a version have the same name.
 	same := &handler.EnqueueRequestForObject{}
-	// The status of a version has nothing that counts here.
+	// The controller does not use the status of a version.
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("operatorcondition").
@@ -72,7 +71,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// predecessor returns the version that another one replaces.
+// predecessor returns a request for the version that another one replaces.
 func predecessor(_ context.Context, o client.Object) []reconcile.Request {
 	csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion)
 	if !is || csv.Spec.Replaces == "" {

@@ -10,11 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// setAccount says which ServiceAccount the group's operators are installed with.
-// There is a reference only while the account is there: whoever sees a name in
-// the spec and none in the status has to wait. A reference that differs in
-// nothing but what does not identify an object is left as another lifecycle
-// manager wrote it.
+// setAccount sets the ServiceAccount that the group's operators are installed with. The status has
+// a reference only while the account exists. If spec has a name and status has no reference,
+// installations must wait. A reference of another lifecycle manager stays if it identifies the same
+// object.
 func setAccount(want *operatorsv1.OperatorGroupStatus, o observation, now time.Time) {
 	name := o.Group.Spec.ServiceAccountName
 	if name == "" || o.Account != nil {
@@ -48,8 +47,7 @@ func refersTo(ref *corev1.ObjectReference, account *metav1.PartialObjectMetadata
 		ref.Namespace == account.Namespace && ref.Name == account.Name && ref.UID == account.UID
 }
 
-// accountMetadata is the form in which this package reads and watches
-// ServiceAccounts: that they are there is all it needs of them.
+// accountMetadata returns an empty object for reading and watching ServiceAccounts as metadata.
 func accountMetadata() *metav1.PartialObjectMetadata {
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))

@@ -12,11 +12,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// writeLabels sets and removes group labels on a namespace. A merge patch that
-// names single keys is used instead of a server-side apply, since an apply
-// removes only what the same manager put there, and labels left behind by
-// another lifecycle manager must go too. It names no other label, so it cannot
-// undo anybody's work.
+// writeLabels sets and removes group labels on a namespace. It uses a merge patch with single keys
+// instead of server-side apply. An apply removes only labels of the same manager, but labels of
+// another lifecycle manager must go too. The patch leaves all other labels unchanged.
 func writeLabels(ctx context.Context, c client.Client, name string, changes map[string]bool) error {
 	labels := map[string]*string{}
 	for key, set := range changes {
@@ -37,8 +35,8 @@ func writeLabels(ctx context.Context, c client.Client, name string, changes map[
 	return nil
 }
 
-// writeStatus stores the group's status. The optimistic lock is there because
-// the patch carries two lists, which a merge patch replaces as a whole.
+// writeStatus writes the group's status. It uses an optimistic lock, because a merge patch replaces
+// lists as a whole.
 func writeStatus(ctx context.Context, c client.Client, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) error {
 	changed := group.DeepCopy()
 	changed.Status = want

@@ -16,25 +16,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// The kinds of what serves an API, which owns its roles.
+// Kinds of the objects that serve an API. They own the roles of the API.
 const (
 	kindCRD        = "CustomResourceDefinition"
 	kindAPIService = "APIService"
 )
 
-// surface is one API that a ClusterServiceVersion provides, with what serves it.
+// surface is one API that a ClusterServiceVersion provides, with the object that serves it.
 type surface struct {
 	API schema.GroupVersionKind
-	// Resource is what the API is called in rules.
+	// Resource is the resource name of the API in rules.
 	Resource string
-	// Prefix begins the names of its roles.
+	// Prefix is the prefix of the names of its roles.
 	Prefix string
-	// ServerKind and Server name the object that the roles go with.
+	// ServerKind and Server identify the object that owns the roles.
 	ServerKind, Server string
 }
 
-// surfaces returns the APIs that a ClusterServiceVersion provides. Of two that give their
-// roles the same names, as two groups with a resource of one name do, the first has them.
+// surfaces returns the APIs that a ClusterServiceVersion provides. If two APIs have the same role
+// names, only the first one is returned. That happens for resources of the same name in two groups.
 func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
 	var out []surface
 	for i := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -50,7 +50,7 @@ func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
 	}
 	for i := range csv.Spec.APIServiceDefinitions.Owned {
 		d := &csv.Spec.APIServiceDefinitions.Owned[i]
-		// With dots it would be the name of somebody's definition.
+		// A name with dots would be that of a CustomResourceDefinition.
 		if len(validation.IsDNS1035Label(d.Name)) > 0 {
 			continue
 		}
@@ -67,9 +67,8 @@ func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
 	})
 }
 
-// roles returns the cluster roles for an API: one for each level, which also
-// Kubernetes' own roles of that level gather, and for a custom resource one to
-// read its definition.
+// roles returns the cluster roles for an API, one for each level. The built-in role of the level
+// aggregates it as well. For a custom resource, there is another role to read its definition.
 func (s surface) roles() []*rbacv1.ClusterRole {
 	roles := make([]*rbacv1.ClusterRole, 0, len(levels())+1)
 	for _, l := range levels() {
@@ -101,9 +100,8 @@ func (s surface) role(suffix string, l level, rule rbacv1.PolicyRule) *rbacv1.Cl
 	}
 }
 
-// sameAPIRole reports whether a live role is as wanted and goes with what serves
-// the API. Whether the owner of that name is still the same object need not be
-// asked: with one that is gone the role goes too.
+// sameAPIRole reports whether a live role matches want and is owned by the object that serves the
+// API. The owner's UID need not be compared, because the role is deleted with its owner.
 func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 	return hasLabels(have, want.Labels) && equality.Semantic.DeepEqual(have.Rules, want.Rules) &&
 		slices.ContainsFunc(have.OwnerReferences, func(ref metav1.OwnerReference) bool {
@@ -111,10 +109,10 @@ func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 		})
 }
 
-// foreign reports whether a live role of a name that is needed is somebody
-// else's, for one that goes with what serves another API too. Those made for an API, by
-// this or another lifecycle manager, say so; some versions of OLM wrote the kind of the
-// owner in small letters, by which the garbage collector does not find it.
+// foreign reports whether a live role with a needed name does not belong to this API. A role
+// belongs to it if the object that serves the API owns it. A role without such an owner belongs to
+// it if it has an aggregation label. Some versions of OLM wrote the owner's kind in lower case,
+// which the garbage collector does not resolve.
 func (s surface) foreign(have *rbacv1.ClusterRole) bool {
 	another := false
 	for _, ref := range have.OwnerReferences {
@@ -134,9 +132,8 @@ func (s surface) foreign(have *rbacv1.ClusterRole) bool {
 	return true
 }
 
-// misfit says how a definition differs from what a ClusterServiceVersion says of
-// it; empty when it does not. Rights on an API are not handed out on the word of
-// somebody who got it wrong.
+// misfit returns how a definition differs from the ClusterServiceVersion; empty if it does not. No
+// permissions are granted for an API that is declared incorrectly.
 func (s surface) misfit(crd *apiextensionsv1.CustomResourceDefinition) string {
 	switch {
 	case crd.Spec.Names.Kind != s.API.Kind:

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// ForeignRoleReason is the reason of the Event that names a cluster role in the
-// way of one for an API.
+// ForeignRoleReason is the reason of the Event for a cluster role of another owner that has the
+// name of a role for an API.
 const ForeignRoleReason = "ForeignClusterRole"
 
-// apiRolesReconciler makes the cluster roles for the APIs that
-// ClusterServiceVersions provide. They are owned by what serves the API and go
-// with it; as long as there are custom resources, their users may reach them.
+// apiRolesReconciler creates the cluster roles for the APIs that ClusterServiceVersions provide.
+// The object that serves an API owns its roles. Users therefore have access to custom resources as
+// long as these exist.
 type apiRolesReconciler struct {
 	client client.Client
 	live   client.Reader
@@ -32,7 +32,7 @@ type apiRolesReconciler struct {
 	events events.EventRecorder
 }
 
-// Reconcile brings the roles for the APIs of one ClusterServiceVersion up to date.
+// Reconcile creates and updates the roles for the APIs of one ClusterServiceVersion.
 func (r *apiRolesReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := r.client.Get(ctx, req.NamespacedName, csv, readOnly); err != nil {
@@ -48,8 +48,8 @@ func (r *apiRolesReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	return unlessConflict(errors.Join(problems...))
 }
 
-// installs reports whether a ClusterServiceVersion has got so far that what it
-// says of its APIs has been found true.
+// installs reports whether the phase of a ClusterServiceVersion implies that its APIs have been
+// verified.
 func installs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	switch csv.Status.Phase {
 	case operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling,
@@ -60,8 +60,8 @@ func installs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	}
 }
 
-// ensure makes and changes the roles for one API. Who serves it is only read when
-// there is something to write.
+// ensure creates and updates the roles for one API. It reads the owner only if a write is
+// necessary.
 func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s surface) error {
 	var owner *metav1.OwnerReference
 	for _, want := range s.roles() {
@@ -101,9 +101,9 @@ func (r *apiRolesReconciler) tellForeign(ctx context.Context, csv *operatorsv1al
 	r.events.Eventf(csv.DeepCopy(), nil, corev1.EventTypeWarning, ForeignRoleReason, "ProvideRoles", "%s", message)
 }
 
-// server returns the reference to what serves an API; nil when that is not there
-// or is not what the ClusterServiceVersion takes it for. Such an operator is held
-// up for that, and comes here again when it goes on.
+// server returns the owner reference to the object that serves an API. It returns nil if the object
+// does not exist or does not match the ClusterServiceVersion. In that case, the operator's
+// installation waits, and its next phase triggers another reconciliation.
 func (r *apiRolesReconciler) server(ctx context.Context, s surface) (*metav1.OwnerReference, error) {
 	if s.ServerKind == kindCRD {
 		return r.definition(ctx, s)
@@ -137,7 +137,7 @@ func (r *apiRolesReconciler) definition(ctx context.Context, s surface) (*metav1
 	return reference(apiextensionsv1.SchemeGroupVersion.WithKind(kindCRD), crd), nil
 }
 
-// reference refers to an owner without blocking its deletion.
+// reference returns an owner reference that does not block the owner's deletion.
 func reference(gvk schema.GroupVersionKind, owner metav1.Object) *metav1.OwnerReference {
 	return &metav1.OwnerReference{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: owner.GetName(), UID: owner.GetUID(),

@@ -20,22 +20,22 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// readOnly spares copies of what is only looked at.
+// readOnly avoids copies of objects that are only read.
 const readOnly = client.UnsafeDisableDeepCopy
 
-// claimReconciler writes the annotation olm.providedAPIs of OperatorGroups: which
-// APIs a group has claimed for the operators in its namespace.
+// claimReconciler writes the annotation olm.providedAPIs of OperatorGroups. It lists the APIs that
+// a group has claimed for the operators in its namespace.
 type claimReconciler struct {
 	client client.Client
 
-	// turn makes new claims one after the other, each on the claims that were made before: of two
-	// groups that want the same API the first has it, and the second sees that.
+	// turn serializes new claims, so that each one takes earlier ones into account. If two groups
+	// want the same API, the first one gets it, and the second one sees that claim.
 	turn sync.Mutex
-	// granted are the claims that this process wrote last.
+	// granted holds the last claims that this process wrote.
 	granted granted
 }
 
-// Reconcile brings the claims of one group up to date.
+// Reconcile updates the claims of one group.
 func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var group operatorsv1.OperatorGroup
 	if err := r.client.Get(ctx, req.NamespacedName, &group); err != nil {
@@ -63,7 +63,7 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	}
 }
 
-// around returns the groups of a group's namespace, and those that could contend with it, from the
+// around returns the groups of a group's namespace and its contenders in other namespaces, from the
 // cache.
 func (r *claimReconciler) around(ctx context.Context, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
 	var own operatorsv1.OperatorGroupList
@@ -77,8 +77,8 @@ func (r *claimReconciler) around(ctx context.Context, group *operatorsv1.Operato
 	return append(own.Items, contenders...), nil
 }
 
-// grow claims what is still to be had once it is this group's turn. The cache may lack claims of this
-// process; those are remembered until it has them.
+// grow claims the available APIs. It holds turn. The cache may lack claims of this process; granted
+// supplies them.
 func (r *claimReconciler) grow(ctx context.Context, group *operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion) error {
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -97,8 +97,8 @@ func (r *claimReconciler) grow(ctx context.Context, group *operatorsv1.OperatorG
 	return r.write(ctx, group, want)
 }
 
-// claims returns what a group ought to have claimed. Only a group that is alone
-// in its namespace, and of which the targets are known, takes on more.
+// claims returns the APIs that a group should have claimed. Only a group that is alone in its
+// namespace and has known targets gets new claims.
 func claims(group *operatorsv1.OperatorGroup, groups []operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion) providedapis.Set {
 	alone := !slices.ContainsFunc(groups, func(other operatorsv1.OperatorGroup) bool {
 		return other.Namespace == group.Namespace && other.Name != group.Name
@@ -106,7 +106,7 @@ func claims(group *operatorsv1.OperatorGroup, groups []operatorsv1.OperatorGroup
 	return providedapis.Desired(group, groups, members, alone && group.Status.LastUpdated != nil)
 }
 
-// members returns the ClusterServiceVersions of a namespace that are no copies.
+// members returns the ClusterServiceVersions of a namespace, without copies.
 func (r *claimReconciler) members(ctx context.Context, namespace string) ([]operatorsv1alpha1.ClusterServiceVersion, error) {
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := r.client.List(ctx, &list, client.InNamespace(namespace), readOnly); err != nil {
@@ -120,8 +120,8 @@ func isCopied(obj client.Object) bool {
 	return copied
 }
 
-// write stores the claims of a group as it was read. A group that has lost its
-// last claim keeps an empty annotation, as OLM leaves it.
+// write writes the claims of a group with its resourceVersion. A group without claims has an empty
+// annotation, as in OLM.
 func (r *claimReconciler) write(ctx context.Context, group *operatorsv1.OperatorGroup, want providedapis.Set) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": group.ResourceVersion,

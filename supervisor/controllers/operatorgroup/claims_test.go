@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lamps is a ClusterServiceVersion that provides lamps.
+// lamps returns a ClusterServiceVersion that provides lamps.
 func lamps() *operatorsv1alpha1.ClusterServiceVersion {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "lamps.v1"}}
 	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "lamps.shop.example", Version: "v1", Kind: "Lamp"}}

@@ -12,11 +12,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// conflictDelay is the pause after a conflicting write, long enough for the
-// cache to have seen the other writer.
+// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive the
+// newer object.
 const conflictDelay = 50 * time.Millisecond
 
-// announce tells the user of a group what has changed for the worse.
+// announce emits Events for new problems and for changed targets of a group.
 func announce(recorder events.EventRecorder, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) {
 	for _, kind := range []string{
 		operatorsv1.MutlipleOperatorGroupCondition, operatorsv1.OperatorGroupServiceAccountCondition, api.ConditionTargetsResolved,

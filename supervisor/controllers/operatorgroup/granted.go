@@ -10,20 +10,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// granted remembers the claims that this process wrote and that the cache may lack. It is safe for
-// concurrent use; the zero value is ready.
+// granted holds the claims that this process wrote and that the cache may lack. It is safe for
+// concurrent use. The zero value is ready to use.
 type granted struct {
 	mu   sync.Mutex
 	last map[types.UID]grant
 }
 
-// grant is what an OperatorGroup has claimed since a version of it.
+// grant holds the claims of an OperatorGroup at a resourceVersion.
 type grant struct {
 	version string
 	claims  string
 }
 
-// note records the claims that were written, and the version that the API server returned.
+// note records written claims with the resourceVersion that the API server returned.
 func (g *granted) note(group *operatorsv1.OperatorGroup, claims providedapis.Set) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -33,8 +33,7 @@ func (g *granted) note(group *operatorsv1.OperatorGroup, claims providedapis.Set
 	g.last[group.UID] = grant{version: group.ResourceVersion, claims: claims.String()}
 }
 
-// complete returns a group with the claims that it has by now. What the cache has as well is
-// forgotten.
+// complete returns a group with its current claims. It deletes the record once the cache has them.
 func (g *granted) complete(group *operatorsv1.OperatorGroup) *operatorsv1.OperatorGroup {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// TestGrantedCompletesALateCache has a cache that lacks a claim of this process, and has it later.
+// TestGrantedCompletesALateCache has a cache that lacks a claim of this process and later receives
+// it.
 func TestGrantedCompletesALateCache(t *testing.T) {
 	const key, lamp = "olm.providedAPIs", "Lamp.v1.shop.example"
 	at := func(version, claims string) *operatorsv1.OperatorGroup {

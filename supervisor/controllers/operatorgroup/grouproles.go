@@ -16,16 +16,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// The longest name that an object may have.
+// maxName is the maximum length of an object's name.
 const maxName = validation.DNS1123SubdomainMaxLength
 
-// groupRoles returns the cluster roles of a group, one for each level. Each
-// gathers the rules of that level for the APIs that the group has claimed, so
-// that a user of the group's operators can be given them by one binding.
+// groupRoles returns the cluster roles of a group, one for each level. Each role aggregates the
+// rules of its level for the APIs that the group has claimed. One binding can then grant access to
+// all of the group's operators.
 //
-// A role for a group without claims gathers nothing, and says that it has no
-// rules: without a rule of aggregation Kubernetes would leave those it once
-// gathered where they are.
+// The role of a group without claims has an explicitly empty list of rules. Without an aggregation
+// rule, Kubernetes would keep the rules that it aggregated before.
 func groupRoles(group *operatorsv1.OperatorGroup) []*rbacv1.ClusterRole {
 	apis := providedapis.Claimed(group).Sorted()
 	roles := make([]*rbacv1.ClusterRole, 0, len(levels()))
@@ -48,9 +47,9 @@ func groupRoles(group *operatorsv1.OperatorGroup) []*rbacv1.ClusterRole {
 	return roles
 }
 
-// groupRoleName is the name that existing clusters have for the role: with a
-// digest of whose it is and of the level, since groups of several namespaces may
-// be called alike. What is too long is cut.
+// groupRoleName returns the name of the role, which is the same as in existing clusters. It
+// contains a digest of the group's namespace, its name and the level, because groups in several
+// namespaces can have the same name. A long group name is truncated.
 func groupRoleName(group *operatorsv1.OperatorGroup, l level) string {
 	sum := sha256.Sum224([]byte(group.Namespace + "/" + group.Name + "/" + string(l)))
 	var n big.Int
@@ -65,8 +64,8 @@ func cut(s string, length int) string {
 	return s[:min(len(s), length)]
 }
 
-// groupLabels say whose a role is. A label holds less than a name may have; of a
-// longer one it has the beginning.
+// groupLabels returns the labels that identify the owner of a role. A label value is shorter than a
+// name, so a long name is truncated.
 func groupLabels(group *operatorsv1.OperatorGroup) map[string]string {
 	return map[string]string{
 		api.LabelManaged:        "true",
@@ -80,8 +79,8 @@ func ownerLabel(name string) string {
 	return strings.TrimRight(cut(name, validation.LabelValueMaxLength), "-.")
 }
 
-// sameGroupRole reports whether a live role is as wanted. The order of what is
-// gathered means nothing, and other labels are others' business.
+// sameGroupRole reports whether a live role matches want. It ignores the order of the selectors and
+// additional labels.
 func sameGroupRole(want, have *rbacv1.ClusterRole) bool {
 	if !hasLabels(have, want.Labels) || (want.AggregationRule == nil) != (have.AggregationRule == nil) {
 		return false
@@ -111,11 +110,11 @@ func hasLabels(have metav1.Object, want map[string]string) bool {
 	return true
 }
 
-// leftovers returns, of the roles that say they are of groups of one namespace,
-// those whose group is gone. A role counts only if it is also called as roles of
-// groups are, by this or an earlier way: a label alone is no reason to delete a
-// cluster role. Roles with other names that OLM once made for a group that is
-// still there stay: they gather the same, and somebody may have bound them.
+// leftovers returns the roles of deleted groups among the roles with the owner label of a
+// namespace. A role only counts if its name has a current or former form of group role names. A
+// label alone does not justify the deletion of a cluster role. Roles with other names that OLM
+// created for an existing group stay: they aggregate the same rules, and bindings may refer to
+// them.
 func leftovers(groups []operatorsv1.OperatorGroup, labelled []rbacv1.ClusterRole) []*rbacv1.ClusterRole {
 	alive := map[string]bool{}
 	for i := range groups {
@@ -138,8 +137,8 @@ func calledAfter(role, owner string) bool {
 	return slices.ContainsFunc(levels(), func(l level) bool { return role == owner+"-"+string(l) })
 }
 
-// ofGroupIn reports whether a role says that it is of an OperatorGroup, and of
-// which namespace.
+// ofGroupIn returns the namespace in the owner labels of an OperatorGroup's role. ok is false for
+// other roles.
 func ofGroupIn(role metav1.Object) (namespace string, ok bool) {
 	labels := role.GetLabels()
 	if labels[api.LabelOwnerKind] != operatorsv1.OperatorGroupKind {

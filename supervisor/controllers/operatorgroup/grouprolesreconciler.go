@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// groupRolesReconciler makes, changes and deletes the cluster roles of the
-// OperatorGroups of a namespace. It is keyed by namespace, as a role outlives its
-// group and nothing in cluster scope can be owned by something that is not: what a
-// group left behind while no supervisor ran is seen when one starts.
+// groupRolesReconciler creates, updates and deletes the cluster roles of the OperatorGroups in a
+// namespace. It is keyed by namespace, because a namespaced group cannot own a cluster-scoped role,
+// and the role outlives the group. At every start, it finds the roles of groups that were deleted
+// while no supervisor ran.
 type groupRolesReconciler struct {
 	client client.Client
 	roles  roleWriter
 }
 
-// Reconcile brings the cluster roles of the groups of one namespace up to date.
+// Reconcile creates, updates and deletes the cluster roles of the groups in one namespace.
 func (r *groupRolesReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	namespace := req.Name
 	var groups operatorsv1.OperatorGroupList

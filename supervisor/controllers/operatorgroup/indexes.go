@@ -15,18 +15,18 @@ import (
 const (
 	// indexProvided finds ClusterServiceVersions by the hash of an API that they provide.
 	indexProvided = "operatorgroup/provided"
-	// indexSelecting finds the OperatorGroups that choose namespaces by a selector.
+	// indexSelecting finds the OperatorGroups that select namespaces by labels.
 	indexSelecting = "operatorgroup/selecting"
-	// indexLabelled finds namespaces by the labels of OperatorGroups.
+	// indexLabelled finds namespaces by the group labels on them.
 	indexLabelled = "operatorgroup/labelled"
-	// indexGroupsIn finds ClusterRoles of OperatorGroups by the namespace of these.
+	// indexGroupsIn finds ClusterRoles of OperatorGroups by the namespace of the group.
 	indexGroupsIn = "operatorgroup/namespace"
 
-	// selecting is the one value of indexSelecting.
+	// selecting is the only key of indexSelecting.
 	selecting = "true"
 )
 
-// addIndexes adds the indexes by which events find what they concern.
+// addIndexes adds the indexes that map events to the affected objects.
 func addIndexes(to client.FieldIndexer) error {
 	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.
 	for _, index := range []struct {

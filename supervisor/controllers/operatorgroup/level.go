@@ -7,8 +7,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// level is how much a role allows: the three that Kubernetes has roles for users
-// of namespaces for.
+// level is the level of access that a role grants. Kubernetes has built-in user roles for the same
+// three levels.
 type level string
 
 const (
@@ -19,7 +19,7 @@ const (
 
 func levels() []level { return []level{admin, edit, view} }
 
-// verbs are what a role of the level allows on an API.
+// verbs returns the verbs that a role of the level allows on an API.
 func (l level) verbs() []string {
 	switch l {
 	case admin:
@@ -32,13 +32,12 @@ func (l level) verbs() []string {
 }
 
 const (
-	// kubernetesPrefix, followed by a level, is the label by which Kubernetes
-	// gathers rules in its own roles admin, edit and view.
+	// kubernetesPrefix with a level appended is the label by which the built-in roles admin, edit
+	// and view aggregate rules.
 	kubernetesPrefix = "rbac.authorization.k8s.io/aggregate-to-"
 )
 
-// aggregationLabel is the label of the roles for an API that the role of a group
-// with that API gathers.
+// aggregationLabel returns the label by which the role of a group aggregates the roles for an API.
 func aggregationLabel(gvk schema.GroupVersionKind, l level) string {
 	return api.PrefixAggregate + providedapis.Hash(gvk) + "-" + string(l)
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observe reads what the status of group depends on.
+// observe reads the inputs of the group's status.
 func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.OperatorGroup) (observation, error) {
 	o := observation{Group: group}
 	var siblings operatorsv1.OperatorGroupList
@@ -37,8 +37,8 @@ func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.Operat
 	return o, nil
 }
 
-// account reads the ServiceAccount that a group names; nil when it names none or
-// there is none of that name.
+// account returns the ServiceAccount in the spec of a group; nil if the spec has none or it does
+// not exist.
 func (r *groupReconciler) account(ctx context.Context, group *operatorsv1.OperatorGroup) (*metav1.PartialObjectMetadata, error) {
 	if group.Spec.ServiceAccountName == "" {
 		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
@@ -55,8 +55,7 @@ func (r *groupReconciler) account(ctx context.Context, group *operatorsv1.Operat
 	return account, nil
 }
 
-// namespaceMetadata is the form in which this package reads and watches
-// namespaces: labels are all it needs of them.
+// namespaceMetadata returns an empty object for reading and watching namespaces as metadata.
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -23,9 +23,8 @@ type groupReconciler struct {
 	events events.EventRecorder
 }
 
-// Reconcile brings one group's status up to date. A conflicting write is
-// retried without noise: somebody else moved the object, and its event is on
-// the way.
+// Reconcile updates one group's status. It retries after a write conflict without an error, because
+// the cache will receive the newer object.
 func (r *groupReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var group operatorsv1.OperatorGroup
 	if err := r.client.Get(ctx, req.NamespacedName, &group); err != nil {
@@ -55,7 +54,7 @@ type namespaceReconciler struct {
 	client client.Client
 }
 
-// Reconcile brings the group labels of one namespace up to date.
+// Reconcile updates the group labels of one namespace.
 func (r *namespaceReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ns := namespaceMetadata()
 	if err := r.client.Get(ctx, req.NamespacedName, ns); err != nil {
@@ -75,7 +74,8 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	return ctrl.Result{}, nil
 }
 
-// unlessConflict returns an error, but where somebody else wrote first: that is looked at again soon.
+// unlessConflict returns err, unless it is a write conflict. A conflict leads to a retry after
+// conflictDelay.
 func unlessConflict(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

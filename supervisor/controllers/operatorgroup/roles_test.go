@@ -24,7 +24,7 @@ func claiming(namespace, name, apis string) *operatorsv1.OperatorGroup {
 }
 
 func TestGroupRoleNames(t *testing.T) {
-	// Found on clusters that OLM ran.
+	// OLM created these names on real clusters.
 	for want, group := range map[string]*operatorsv1.OperatorGroup{
 		"olm.og.olm-operators.admin-4ZLCGAP5QcGCG77n5nsv27O9w2VWNfAzuGGQ43":    claiming("olm", "olm-operators", ""),
 		"olm.og.global-operators.admin-5UD4U2IfBGbw51Qy2Jaefk1uawvkj2OJILlc3w": claiming("operators", "global-operators", ""),

@@ -22,17 +22,16 @@ import (
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 )
 
-// roleWriter writes cluster roles that were found to differ in the cache.
+// roleWriter writes cluster roles that differ from the wanted ones in the cache.
 type roleWriter struct {
 	client client.Client
 	clock  clock.PassiveClock
 	lag    *cachelag.Tracker
 }
 
-// put brings a cluster role from what it is in the cache, nil for not there, to
-// what is wanted. What another lifecycle manager set on it is taken over. A role
-// that is another one by now, or is there by now, is a conflict: what was decided
-// by looking at the cache need not hold for it.
+// put creates or updates a cluster role. have is the role in the cache; nil if there is none. put
+// also takes over fields of another lifecycle manager. It returns a conflict if the role has
+// changed or appeared since it was cached, because the decision is then outdated.
 func (w roleWriter) put(ctx context.Context, want, have *rbacv1.ClusterRole) (apply.Result, error) {
 	u, err := encode(want)
 	if err != nil {
@@ -59,9 +58,9 @@ func (w roleWriter) put(ctx context.Context, want, have *rbacv1.ClusterRole) (ap
 	return apply.Updated, nil
 }
 
-// over returns a role with what is wanted of it. Labels and owners of others stay; a reference to the
-// same owner that another lifecycle manager wrote is replaced. The rules of a role that gathers them are
-// Kubernetes' to set. The version is that of have, so that a role that has changed since is not written.
+// over returns have with the wanted fields. It keeps labels and owners of others, but replaces a
+// reference to the same owner by another lifecycle manager. Kubernetes sets the rules of an
+// aggregated role. The resourceVersion of have prevents the update of a newer role.
 func over(want, have *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	next := have.DeepCopy()
 	if next.Labels == nil {
@@ -87,8 +86,8 @@ func outdated(name string) error {
 
 var errOutdated = errors.New("it has come, or become another one, since it was looked at")
 
-// encode turns a role into what is sent to apply. Rules that are not there are
-// another manager's to set; those that are there and none are to be none.
+// encode returns the form of a role that is applied. It omits nil rules, which another manager
+// sets. It keeps empty rules, which remove all existing ones.
 func encode(role *rbacv1.ClusterRole) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
 	if err != nil {
@@ -101,7 +100,7 @@ func encode(role *rbacv1.ClusterRole) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// get returns a cluster role as the cache has it; nil for one that is not there.
+// get returns a cluster role from the cache; nil if it does not exist.
 func (w roleWriter) get(ctx context.Context, name string) (*rbacv1.ClusterRole, error) {
 	have := &rbacv1.ClusterRole{}
 	err := w.client.Get(ctx, client.ObjectKey{Name: name}, have, readOnly)
@@ -114,16 +113,16 @@ func (w roleWriter) get(ctx context.Context, name string) (*rbacv1.ClusterRole, 
 	return have, nil
 }
 
-// behind reports whether the cache lacks what was written of a role; its event is on its way.
+// behind reports whether the cache lacks the last write of a role.
 func (w roleWriter) behind(role *rbacv1.ClusterRole) bool { return w.lag.Behind(role, w.clock.Now()) }
 
-// remove deletes the very role that was seen, not a later one of its name.
+// remove deletes a role if it still has the UID of role.
 func (w roleWriter) remove(ctx context.Context, role *rbacv1.ClusterRole) error {
 	target := &metav1.PartialObjectMetadata{}
 	target.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 	target.SetName(role.Name)
 	err := w.client.Delete(ctx, target, client.Preconditions{UID: new(role.UID)})
-	// A conflict is a role that is another one by now.
+	// A conflict means that a newer role has the name.
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting ClusterRole %s: %w", role.Name, err)
 	}

@@ -20,16 +20,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
-// reconcileTimeout bounds one reconcile, so that a hanging API call cannot
-// hold a worker for ever.
+// reconcileTimeout limits one reconciliation, so that a hanging API call cannot block a worker.
 const reconcileTimeout = time.Minute
 
 // Options configures the controllers of this package. The zero value works.
 type Options struct {
-	// Clock gives the times written to status; the system clock when nil.
+	// Clock provides the times in the status; the system clock if nil.
 	Clock clock.PassiveClock
-	// Workers is the number of objects of a kind reconciled at a time; 2 when
-	// zero.
+	// Workers is the number of objects that each controller reconciles concurrently; 2 if zero.
 	Workers int
 }
 
@@ -43,9 +41,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Setup adds the controllers to a manager whose scheme knows
-// operators.coreos.com/v1. They work on the leader alone and fill their caches
-// on standbys too.
+// Setup adds the controllers to a manager. The manager's scheme must contain
+// operators.coreos.com/v1 and v1alpha1 and the built-in kinds. The controllers run on the leader
+// only and fill their caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {

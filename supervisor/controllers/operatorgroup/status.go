@@ -14,23 +14,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TargetsInvalidReason is the reason of the condition TargetsCondition.
+// TargetsInvalidReason is the reason of the condition api.ConditionTargetsResolved for invalid
+// targets.
 const TargetsInvalidReason = "InvalidTargets"
 
-// observation is all that the status of a group depends on.
+// observation holds the inputs of a group's status.
 type observation struct {
 	Group      *operatorsv1.OperatorGroup
 	Siblings   []string    // names of the other groups in the namespace
 	Namespaces []namespace // all namespaces; filled for groups with a selector
 
-	// Account is the ServiceAccount that the spec names; nil when it is not there.
+	// Account is the ServiceAccount in the spec; nil if it does not exist.
 	Account *metav1.PartialObjectMetadata
 }
 
-// status returns the status that the group ought to have. LastUpdated moves
-// only when something else in the status does, so an unchanged group is never
-// written. Targets that cannot be worked out leave the last good ones in
-// place and say why.
+// status returns the wanted status of a group. LastUpdated changes only together with another
+// field, so an unchanged group is never written. Invalid targets leave the last valid ones in the
+// status and set a condition.
 func status(o observation, now time.Time) operatorsv1.OperatorGroupStatus {
 	want := o.Group.Status.DeepCopy()
 	namespaces, err := targets(o.Group.Spec, o.Namespaces)

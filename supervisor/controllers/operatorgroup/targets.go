@@ -12,16 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// namespace is what target selection needs to know of a Namespace.
+// namespace holds the fields of a Namespace that target selection needs.
 type namespace struct {
 	Name   string
 	Labels map[string]string
 }
 
-// targets returns the sorted namespaces that a group selects. A group without
-// list and selector targets all namespaces, written as one empty name. The
-// list wins over the selector and is taken as it is: a namespace that does not
-// exist yet is still a target.
+// targets returns the sorted target namespaces of a group. A group without a list and a selector
+// targets all namespaces, which is returned as one empty name. The list takes precedence over the
+// selector. It may contain namespaces that do not exist yet.
 func targets(spec operatorsv1.OperatorGroupSpec, namespaces []namespace) ([]string, error) {
 	if len(spec.TargetNamespaces) > 0 {
 		return listed(spec.TargetNamespaces)
@@ -56,15 +55,14 @@ func isEmptySelector(s *metav1.LabelSelector) bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-// isGlobal reports whether target namespaces mean all namespaces.
+// isGlobal reports whether the target namespaces include all namespaces.
 func isGlobal(namespaces []string) bool {
 	return slices.Contains(namespaces, corev1.NamespaceAll)
 }
 
-// labelChanges returns the group labels to set on (true) and to remove from
-// (false) a namespace so that it carries exactly one label for each group that
-// targets it by name. Groups that target everything label nothing: a selector
-// for them would be a selector for all.
+// labelChanges returns the group labels to set on (true) and to remove from (false) a namespace.
+// The result is one label for each group that targets the namespace by name. Groups that target all
+// namespaces set no labels, because such a label would select every namespace.
 func labelChanges(ns namespace, groups []operatorsv1.OperatorGroup) map[string]bool {
 	changes := map[string]bool{}
 	for key := range ns.Labels {

@@ -19,13 +19,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// mapper says which objects an event concerns. A failing read of the cache
-// concerns none; it only fails while the cache is being stopped.
+// mapper maps events to the affected objects. It returns none if the cache cannot be read, which
+// only happens while it stops.
 type mapper struct {
 	reader client.Reader
 }
 
-// selecting maps a namespace to the groups that choose by selector.
+// selecting maps a namespace to the groups with a selector.
 func (m mapper) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
 	return m.groups(ctx, func(*operatorsv1.OperatorGroup) bool { return true }, client.MatchingFields{indexSelecting: selecting})
 }
@@ -44,8 +44,8 @@ func (m mapper) groups(ctx context.Context, keep func(*operatorsv1.OperatorGroup
 	return requests
 }
 
-// labelled maps a group, present or just gone, to the namespaces that it
-// targets and to those that still carry its label.
+// labelled maps a group, existing or deleted, to the namespaces that it targets and to those with
+// its label.
 func (m mapper) labelled(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
 	if !ok {
@@ -67,8 +67,8 @@ func (m mapper) labelled(ctx context.Context, obj client.Object) []reconcile.Req
 	return requests
 }
 
-// beside maps an object to the groups of its namespace. Of a group they are those
-// that say how many they are.
+// beside maps an object to the groups of its namespace. For a group, the condition
+// MultipleOperatorGroup of these groups may change.
 func (m mapper) beside(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.in(ctx, obj.GetNamespace())
 }
@@ -77,15 +77,15 @@ func (m mapper) in(ctx context.Context, namespace string) []reconcile.Request {
 	return m.groups(ctx, func(*operatorsv1.OperatorGroup) bool { return true }, client.InNamespace(namespace))
 }
 
-// installedBy maps a ServiceAccount to the groups that name it.
+// installedBy maps a ServiceAccount to the groups that refer to it.
 func (m mapper) installedBy(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.groups(ctx, func(g *operatorsv1.OperatorGroup) bool { return g.Spec.ServiceAccountName == obj.GetName() },
 		client.InNamespace(obj.GetNamespace()))
 }
 
-// contenders maps a group, as it is and as it was, to the groups beside it and to those that reach a
-// namespace which it reaches, if it has claims: each of them may now have to give something back, or
-// may have it.
+// contenders maps a group to the groups of its namespace. If it has claims, it also maps to the
+// groups that reach a common namespace, because they may lose or gain an API. The caller passes the
+// old and the new state of the group.
 func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
 	if !ok {
@@ -105,7 +105,7 @@ func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.R
 	return requests
 }
 
-// providers returns the ClusterServiceVersions that provide an API.
+// providers returns requests for the ClusterServiceVersions that provide an API.
 func (m mapper) providers(ctx context.Context, hash string) []reconcile.Request {
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := m.reader.List(ctx, &list, client.MatchingFields{indexProvided: hash}, readOnly); err != nil {
@@ -132,7 +132,7 @@ func (m mapper) providing(ctx context.Context, obj client.Object) []reconcile.Re
 	return requests
 }
 
-// ownNamespace maps an object to the namespace that it is in.
+// ownNamespace maps an object to its namespace.
 func ownNamespace(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{request(obj.GetNamespace())}
 }
@@ -146,13 +146,13 @@ func groupsNamespace(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{request(namespace)}
 }
 
-// originals leaves copies of ClusterServiceVersions out.
+// originals drops events of copied ClusterServiceVersions.
 func originals() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return !isCopied(obj) })
 }
 
-// roleChanged lets through that a role is created, deleted or changed in what the roles for an API
-// are compared by.
+// roleChanged admits creations, deletions, and updates of the fields that the roles for an API are
+// compared by.
 func roleChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*rbacv1.ClusterRole)
@@ -162,8 +162,7 @@ func roleChanged() predicate.Predicate {
 	}}
 }
 
-// phaseChanged lets changes of a ClusterServiceVersion through that make a
-// difference to what may be done with its APIs.
+// phaseChanged admits updates of a ClusterServiceVersion that change its spec or its phase.
 func phaseChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*operatorsv1alpha1.ClusterServiceVersion)

@@ -22,19 +22,19 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// maxAttempts bounds how often one and the same version can be installed anew
-// after it was removed, before the old plans have to be deleted.
+// maxAttempts bounds how often the same version can be reinstalled after its removal, before its
+// old plans must be deleted.
 const maxAttempts = 100
 
-// assignment is what one plan is to do: the versions that it installs, and the
-// Subscriptions that it serves.
+// assignment is the content of one plan: the versions that it installs, and the Subscriptions that
+// it serves.
 type assignment struct {
 	versions []plan.Identity
 	choices  []*resolver.Choice // in the order of versions
 	served   []*decision
 }
 
-// names are those of the versions.
+// names returns the names of the versions.
 func (a *assignment) names() []string {
 	names := make([]string, 0, len(a.versions))
 	for _, v := range a.versions {
@@ -43,10 +43,10 @@ func (a *assignment) names() []string {
 	return names
 }
 
-// assign divides what was decided among plans: decisions that have a version in
-// common, or one of which needs what the other brings, share one: it is approved as
-// a whole. A plan's versions are those that Subscriptions ask for, in
-// the order of the Subscriptions, and then what these need.
+// assign divides decisions among plans. Decisions share a plan if they have a version in common, or
+// if one needs a version of the other. A plan is approved as a whole. A plan lists first the
+// versions that Subscriptions ask for, in the order of the Subscriptions, and then their
+// dependencies.
 func assign(decisions []*decision) []*assignment {
 	var assignments []*assignment
 	for _, d := range decisions {
@@ -70,8 +70,8 @@ func assign(decisions []*decision) []*assignment {
 	return assignments
 }
 
-// meets says whether a decision has a version in common with an assignment, or one
-// needs what the other brings.
+// meets reports whether a decision and an assignment have a version in common, or one needs a
+// version of the other.
 func (a *assignment) meets(d *decision) bool {
 	for _, other := range a.served {
 		if slices.Contains(d.with, other.subscription.Name) || slices.Contains(other.with, d.subscription.Name) {
@@ -81,8 +81,8 @@ func (a *assignment) meets(d *decision) bool {
 	return slices.ContainsFunc(d.identities, func(v plan.Identity) bool { return a.index(v) >= 0 })
 }
 
-// index is where a version is, whoever asks for it; negative when it is not
-// there.
+// index returns the position of a version, whether a Subscription asks for it or not; negative when
+// it is absent.
 func (a *assignment) index(v plan.Identity) int {
 	v.Generated = false
 	return slices.IndexFunc(a.versions, func(other plan.Identity) bool {
@@ -91,7 +91,7 @@ func (a *assignment) index(v plan.Identity) int {
 	})
 }
 
-// collect brings together what the decisions want.
+// collect sets the versions and choices from the served decisions.
 func (a *assignment) collect() {
 	add := func(v plan.Identity, c *resolver.Choice) {
 		if a.index(v) < 0 {
@@ -111,9 +111,9 @@ func (a *assignment) collect() {
 	}
 }
 
-// ensurePlans makes sure that every decision to install has its plan, and gives
-// the plans by the name of the Subscription. A failure is recorded in the
-// decisions that it concerns; the others go on.
+// ensurePlans ensures that every decision to install has its plan, and returns the plans by the
+// name of the Subscription. It records a failure in the decisions that it concerns and continues
+// with the others.
 func (r *Reconciler) ensurePlans(ctx context.Context, o *observation, decisions []*decision) map[string]*operatorsv1alpha1.InstallPlan {
 	plans := map[string]*operatorsv1alpha1.InstallPlan{}
 	for _, a := range assign(decisions) {
@@ -130,9 +130,8 @@ func (r *Reconciler) ensurePlans(ctx context.Context, o *observation, decisions 
 	return plans
 }
 
-// ensurePlan finds or makes the plan of an assignment and brings its owners,
-// approval and content to what they should be. With an error there may be a plan too:
-// one that was begun.
+// ensurePlan finds or creates the plan of an assignment and updates its owners, approval and
+// content. It may return an error together with a plan that was begun.
 func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
 	p, err := r.findOrCreate(ctx, o, a)
 	if err != nil {
@@ -162,8 +161,8 @@ func (r *Reconciler) ensurePlan(ctx context.Context, o *observation, a *assignme
 	return p, r.make(ctx, o, p, a)
 }
 
-// make writes what a new plan installs, once its Subscriptions have told how it stands
-// until now; the same for one whose maker died before it could.
+// make writes the steps of a new plan, once its Subscriptions show its phase. It also completes a
+// plan whose creator died before it wrote the steps.
 func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
 	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
 	status, warnings, err := r.begun(ctx, o, p, a, now)
@@ -178,7 +177,7 @@ func (r *Reconciler) make(ctx context.Context, o *observation, p *operatorsv1alp
 		return err
 	}
 	if err == nil && warnings != p.Annotations[api.AnnotationManifestWarnings] {
-		// The steps are written last: what carries them out finds the warnings.
+		// The steps are written last, so that their executor finds the warnings.
 		if err := r.ensureManifestWarnings(ctx, p, warnings); err != nil {
 			return err
 		}
@@ -205,11 +204,10 @@ func (r *Reconciler) ensureManifestWarnings(ctx context.Context, p *operatorsv1a
 	return nil
 }
 
-// acknowledgeTimeout is how long a plan waits for a Subscription to tell how it stands
-// before it goes on nevertheless.
+// acknowledgeTimeout is how long a plan waits for its Subscriptions to show its phase.
 const acknowledgeTimeout = 5 * time.Second
 
-// told says whether all whom a plan serves tell how it stands, or had the time to.
+// told reports whether all Subscriptions of a plan show its stage, or had the time to.
 func (r *Reconciler) told(o *observation, p *operatorsv1alpha1.InstallPlan, served []*decision) bool {
 	all := true
 	for _, d := range served {
@@ -227,9 +225,8 @@ func (r *Reconciler) told(o *observation, p *operatorsv1alpha1.InstallPlan, serv
 	return !r.clock.Now().Before(limit)
 }
 
-// findOrCreate gives the plan of the current attempt. An attempt is over when
-// its plan is complete and yet a version it installed is gone, so that it has
-// to be installed again.
+// findOrCreate returns the plan of the current attempt. An attempt is over when its plan is
+// complete and one of its versions is gone. The version then has to be installed again.
 func (r *Reconciler) findOrCreate(ctx context.Context, o *observation, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
 	for attempt := o.attempts(a); attempt <= maxAttempts; attempt++ {
 		p, err := r.get(ctx, o, plan.Name(a.versions, attempt))
@@ -250,8 +247,8 @@ func (r *Reconciler) findOrCreate(ctx context.Context, o *observation, a *assign
 	return nil, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", strings.Join(a.names(), ", "), maxAttempts)
 }
 
-// attempts is the number of the latest attempt that is there, else 1: those before it
-// may have been collected.
+// attempts returns the number of the latest existing attempt, or else 1: earlier plans may have
+// been collected.
 func (o *observation) attempts(a *assignment) int {
 	latest := 1
 	first := plan.Name(a.versions, 1)
@@ -263,8 +260,8 @@ func (o *observation) attempts(a *assignment) int {
 	return latest
 }
 
-// get reads a plan. The cache may lag behind what this process wrote a moment
-// ago, so its word is taken for what exists but not for what does not.
+// get reads a plan. The cache may lag behind the writes of this process. A plan that the cache
+// lacks is therefore read from the API server.
 func (r *Reconciler) get(ctx context.Context, o *observation, name string) (*operatorsv1alpha1.InstallPlan, error) {
 	if p := o.plans[name]; p != nil {
 		return p.DeepCopy(), nil
@@ -276,7 +273,7 @@ func (r *Reconciler) get(ctx context.Context, o *observation, name string) (*ope
 	return p, nil
 }
 
-// removedSince says whether a version of a complete plan is no longer there.
+// removedSince reports whether a version of a complete plan no longer exists.
 func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) (bool, error) {
 	if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
 		return false, nil
@@ -293,8 +290,8 @@ func (r *Reconciler) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 	return false, nil
 }
 
-// create makes a plan, with its owners from the first moment on. What it installs is
-// written when its Subscriptions tell of it.
+// create creates a plan with its owners. Its steps are written after its Subscriptions show its
+// phase.
 func (r *Reconciler) create(ctx context.Context, o *observation, name string, a *assignment) (*operatorsv1alpha1.InstallPlan, error) {
 	if err := r.upToDate(ctx, o); err != nil {
 		return nil, err
@@ -311,14 +308,13 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
 			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", p.Spec.Approval)
 	}
-	// A plan made later in this pass has to count this one, and nothing can have
-	// become of it before this moment.
+	// Later plans of this pass need its generation. The journal records its first stage.
 	o.plans[name] = p
 	r.journal.see(p, r.clock.Now())
 	return p.DeepCopy(), nil
 }
 
-// blank is a plan as it is created.
+// blank returns a plan as it is created, without steps.
 func blank(o *observation, name string, a *assignment) *operatorsv1alpha1.InstallPlan {
 	approval := approvalOf(a.served)
 	meta := record(o.namespace, a.versions, approval)

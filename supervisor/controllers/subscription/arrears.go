@@ -15,17 +15,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// arrear is a namespace with Subscriptions, and the version from which on something was
-// not told yet; zero where everything was.
+// arrear is a namespace with Subscriptions, and the resource version after which transitions are
+// not shown yet; zero where all are shown.
 type arrear struct {
 	namespace string
 	from      uint64
 }
 
-// arrears gives the namespaces with Subscriptions, those in which something may not have
-// been told first, and of these those that wait the longest: of a Subscription from the
-// version of its plan that it tells or, where it tells of none, its own, which is older
-// than any plan made for it.
+// arrears returns the namespaces with Subscriptions. Namespaces with transitions that are not shown
+// yet come first, and the longest waits first. A wait begins at the version of the plan that a
+// Subscription shows. For a Subscription that shows none, it begins at its own version, which is
+// older than any plan for it.
 func arrears(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan) []arrear {
 	byNamespace := map[string][]*operatorsv1alpha1.InstallPlan{}
 	for i := range plans {
@@ -53,8 +53,8 @@ func arrears(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1
 	})
 }
 
-// untoldFrom gives the version up to which a Subscription tells of its plans, and
-// whether there is anything after it.
+// untoldFrom returns the version up to which a Subscription shows its plans, and whether there is a
+// later one.
 func untoldFrom(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1.InstallPlan) (version uint64, untold bool) {
 	ref := sub.Status.InstallPlanRef
 	from, gone := history.Version(sub.ResourceVersion), false
@@ -71,10 +71,10 @@ func untoldFrom(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1
 	return from, from > 0 && (newer || gone)
 }
 
-// inTurn asks, when the past was looked up, for the namespaces in which something was
-// not told yet before all others: where supervisors come and go quickly, the last ones of
-// the queue would never have their turn, until the API server has forgotten. The rest has
-// its turn with whatever happens, not after it.
+// inTurn enqueues the namespaces with transitions that are not shown yet before all others, after
+// the look-up of past events. Where leaders change often, the end of the queue would otherwise wait
+// until the API server forgets the events. All other namespaces get the priority of ordinary
+// events.
 func (r *Reconciler) inTurn(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	ranked, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {

@@ -16,9 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rollback"
 )
 
-// goBack prepares what brings Subscriptions back to older versions: it looks whether
-// they may go, withdraws what never worked, and lets nothing stand in the way of a
-// version that comes a second time.
+// goBack prepares the return of Subscriptions to older versions. It checks whether they may return,
+// withdraws versions that never worked, and removes each spec.replaces that contradicts the return.
 func (r *Reconciler) goBack(ctx context.Context, o *observation, decisions []*decision) {
 	for _, d := range decisions {
 		obstacles, again, err := r.look(ctx, o, d)
@@ -41,8 +40,8 @@ func (r *Reconciler) goBack(ctx context.Context, o *observation, decisions []*de
 	r.keepVersions(ctx, o, decisions)
 }
 
-// obstacles says why a Subscription must not get the version that it is pinned to; none
-// for those that may.
+// obstacles returns why a Subscription must not get the version that it is pinned to; nil when it
+// may.
 func (r *Reconciler) obstacles(ctx context.Context, o *observation, d *decision) ([]string, error) {
 	var list []string
 	if d.withdraw != nil {
@@ -60,7 +59,7 @@ func (r *Reconciler) obstacles(ctx context.Context, o *observation, d *decision)
 	}
 	bundle, err := r.bundleOf(ctx, o, d, older)
 	if _, waits := errors.AsType[lookups](err); waits && !older.Back {
-		// Its plan says how far its image is, and is not made before that is here.
+		// The plan shows the progress of its bundle image, and gets its steps only afterwards.
 		return list, nil
 	}
 	if err != nil {
@@ -70,7 +69,8 @@ func (r *Reconciler) obstacles(ctx context.Context, o *observation, d *decision)
 	return append(list, more...), err
 }
 
-// bundleOf reads what matters of a version that may be installed.
+// bundleOf returns the ClusterServiceVersion and the definitions of a version that may be
+// installed.
 func (r *Reconciler) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolver.Choice) (rollback.Bundle, error) {
 	alone := &decision{subscription: d.subscription, present: d.present, install: choice}
 	r.learn(ctx, o, []*decision{alone})
@@ -89,8 +89,8 @@ func (r *Reconciler) bundleOf(ctx context.Context, o *observation, d *decision, 
 	return bundle, nil
 }
 
-// obstaclesToReturn is for a version that comes into its own again beside the
-// definitions that its successor brought.
+// obstaclesToReturn returns the obstacles for an existing version that becomes current again, with
+// the definitions that its successor brought.
 func (r *Reconciler) obstaclesToReturn(ctx context.Context, withdrawn, back *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
 	if back == nil {
 		return nil, nil
@@ -106,7 +106,7 @@ func (r *Reconciler) obstaclesToReturn(ctx context.Context, withdrawn, back *ope
 	return append(rollback.Missing(back, live), rollback.Unconverted(withdrawn, back, live)...), nil
 }
 
-// obstaclesTo is for a version that brings its own definitions.
+// obstaclesTo returns the obstacles for a version that brings its own definitions.
 func (r *Reconciler) obstaclesTo(ctx context.Context, o *observation, d *decision, older rollback.Bundle, name string) ([]string, error) {
 	var list []string
 	for _, crd := range older.Definitions {
@@ -144,8 +144,8 @@ func (r *Reconciler) definition(ctx context.Context, name string) (*apiextension
 	return crd, nil
 }
 
-// relying says which versions elsewhere, or of other packages, an older definition does
-// not serve.
+// relying returns the versions of the API that an older definition does not serve, and on which
+// other operators rely.
 func (r *Reconciler) relying(ctx context.Context, o *observation, d *decision, older *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
 	all := &operatorsv1alpha1.ClusterServiceVersionList{}
 	if err := r.client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
@@ -162,7 +162,7 @@ func (r *Reconciler) relying(ctx context.Context, o *observation, d *decision, o
 	return list, nil
 }
 
-// cut takes from a version the record that it took over from another one.
+// cut removes spec.replaces from a version that the replaced version will replace.
 func (r *Reconciler) cut(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, from string) error {
 	after := csv.DeepCopy()
 	after.Spec.Replaces = ""

@@ -11,18 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errBehind says that the API server has objects that have not come here yet. Each kind
-// is watched by itself: after the API server was away, versions may come half a minute
-// later than the plans that made them, and would seem to be missing meanwhile.
+// errBehind reports that the API server has objects that the caches lack. Each kind has its own
+// watch. After an outage of the API server, versions may arrive half a minute later than their
+// plans. They would then seem to be missing.
 var errBehind = errors.New("not everything in the namespace has come here yet")
 
-// stale says whether what was decided rests on a state of the namespace that is over:
-// somebody has written an object meanwhile, or not all has come here yet. That is no
-// failure, and nobody is told.
+// stale reports whether a decision depends on an outdated state of the namespace: another client
+// has written an object, or the caches lack one. That is no failure, and the status does not show
+// it.
 func stale(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errBehind) }
 
-// upToDate makes sure, before the first plan of a pass is made, that nothing that was
-// there before is unknown here: what seems to be missing would be installed twice.
+// upToDate returns errBehind if the caches lack an existing version or plan. It runs before a pass
+// creates its first plan: a version that seems to be missing would be installed twice.
 func (r *Reconciler) upToDate(ctx context.Context, o *observation) error {
 	if o.upToDate {
 		return nil

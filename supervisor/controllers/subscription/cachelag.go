@@ -15,23 +15,23 @@ const (
 	maxCacheLag = 30 * time.Second
 )
 
-// cacheLag remembers which Subscriptions the cache shows in an older version than the API server
-// has. An API server under load sends events late, and each write from an old version costs it
-// more time. It is safe for concurrent use; the zero value is ready.
+// cacheLag records the Subscriptions of which the cache has an older version than the API server.
+// An API server under load sends events late, and each write from an old version costs it more
+// time. It is safe for concurrent use; the zero value is ready to use.
 type cacheLag struct {
 	mu sync.Mutex
-	// last is what happened to writes, by namespace and name.
+	// last holds the outcome of the last writes, by namespace and name.
 	last map[string]map[string]lastWrite
 }
 
-// lastWrite is what happened to the last writes of a Subscription.
+// lastWrite is the outcome of the last writes of a Subscription.
 type lastWrite struct {
-	// version is the resourceVersion that the API server returned, and at when; empty if it
-	// refused the write.
+	// version is the resourceVersion that the API server returned at that time; empty if it refused
+	// the write.
 	version string
 	at      time.Time
-	// refused is the resourceVersion that the API server no longer had, conflicts how many writes
-	// it refused in a row, and next when to write again.
+	// refused is the outdated resourceVersion of a refused write. conflicts is the number of
+	// refused writes in a row, and next the time of the next write.
 	refused   string
 	conflicts int
 	next      time.Time
@@ -65,7 +65,7 @@ func (c *cacheLag) set(sub *operatorsv1alpha1.Subscription, change func(lastWrit
 	return changed
 }
 
-// until returns when a Subscription is to be written next unless the cache changes before; ok is
+// until returns when a Subscription is to be written next unless the cache changes before. ok is
 // false when it may be written now.
 func (c *cacheLag) until(sub *operatorsv1alpha1.Subscription, now time.Time) (next time.Time, ok bool) {
 	c.mu.Lock()
@@ -75,14 +75,14 @@ func (c *cacheLag) until(sub *operatorsv1alpha1.Subscription, now time.Time) (ne
 	case last.version != "" && older(sub.ResourceVersion, last.version):
 		next = last.at.Add(maxCacheLag)
 	case last.conflicts == 1 && last.refused != sub.ResourceVersion:
-		// The event that was missing has come.
+		// The missing event has arrived.
 	case last.conflicts > 0:
 		next = last.next
 	}
 	return next, now.Before(next)
 }
 
-// keep forgets all Subscriptions of a namespace but the given ones.
+// keep drops the records of a namespace except those of the given Subscriptions.
 func (c *cacheLag) keep(namespace string, subs []*operatorsv1alpha1.Subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +99,8 @@ func (c *cacheLag) keep(namespace string, subs []*operatorsv1alpha1.Subscription
 	c.last[namespace] = kept
 }
 
-// older reports whether a resourceVersion is older than another one of the same kind. Those that
-// cannot be compared are not.
+// older reports whether a resourceVersion is older than another one of the same kind. It returns
+// false for versions that cannot be compared.
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

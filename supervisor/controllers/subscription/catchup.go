@@ -19,35 +19,36 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// Bounds of looking up what happened while nobody was there.
+// Bounds of the look-up of events from before this process.
 const (
-	// catchUpTimeout is how long it may take; what has not been found by then is
-	// told as it is now.
+	// catchUpTimeout bounds the look-up. Transitions that are not found by then are recorded as
+	// they are now.
 	catchUpTimeout = 45 * time.Second
-	// quiet is how long nothing may come before it is taken for all: where only a
-	// deletion is looked for, nothing tells that there is none.
+	// quiet is the pause after which no more events are expected. Where only a deletion is sought,
+	// nothing else shows that there is none.
 	quiet = 500 * time.Millisecond
 )
 
-// past looks up, when the process begins, what InstallPlans went through since their
-// Subscriptions told of them last: the API server can repeat the events of the last
-// minutes. It runs on standbys too, which may lead before they have seen anything.
+// past looks up, when the process begins, the transitions of InstallPlans that their Subscriptions
+// do not show yet. The API server can repeat the events of the last minutes. It runs on standbys
+// too, which may lead before they have seen an event.
 type past struct {
 	reader  client.Reader
 	watcher client.WithWatch
 	journal *journal
 	synced  func(context.Context) bool
 	now     func() time.Time
-	// arrears is where it leaves what was not told yet, and done is closed after that.
+	// arrears receives the transitions that are not shown yet, by namespace. done is closed after
+	// that.
 	arrears *[]arrear
 	done    chan struct{}
 }
 
-// NeedLeaderElection says that it runs whoever leads.
+// NeedLeaderElection returns false: the look-up also runs on standbys.
 func (p *past) NeedLeaderElection() bool { return false }
 
-// Start looks up what happened. What cannot be had is left out: it is told as it is
-// now, marked as seen afterwards.
+// Start looks up past events. Transitions that it does not find are recorded as they are now, and
+// marked as seen afterwards.
 func (p *past) Start(ctx context.Context) error {
 	defer close(p.done)
 	defer p.journal.order()
@@ -86,7 +87,7 @@ func (p *past) look(ctx context.Context) error {
 	return p.repeat(ctx, (*p.arrears)[0].from, now, plans)
 }
 
-// present gives the version that the API server is at.
+// present returns the current resource version of the API server.
 func (p *past) present(ctx context.Context) (uint64, error) {
 	var list operatorsv1alpha1.InstallPlanList
 	if err := p.watcher.List(ctx, &list, client.Limit(1)); err != nil {
@@ -95,11 +96,10 @@ func (p *past) present(ctx context.Context) (uint64, error) {
 	return history.Version(list.ResourceVersion), nil
 }
 
-// errForgotten says that the API server does not remember what came after a version.
+// errForgotten reports that the API server does not have the events after a version.
 var errForgotten = errors.New("the API server does not remember that far")
 
-// replay is what the API server repeats of what happened after a version. first is what
-// came already.
+// replay is a watch of the events after a version. first is the event that arrived already.
 type replay struct {
 	version uint64
 	first   *watch.Event
@@ -107,10 +107,9 @@ type replay struct {
 	stop    func()
 }
 
-// oldest begins to repeat what happened after a version or, where the API server has
-// forgotten that, after the oldest one that it remembers. It remembers so far and no
-// further, so that this is found by halving. What is remembered becomes less all the
-// time: what was begun is kept, since it could be too late to begin it anew.
+// oldest begins a replay after a version. Where the API server has forgotten that version, it
+// begins after the oldest one that the API server has. A binary search finds it. The API server
+// forgets more versions all the time. A replay is therefore kept until a better one begins.
 func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
 	found, refusal := p.after(ctx, version)
 	if !errors.Is(refusal, errForgotten) {
@@ -129,7 +128,7 @@ func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
 		next, err := p.after(ctx, middle)
 		switch {
 		case err == nil && middle-forgotten <= slack:
-			// Little is won by going further, and meanwhile this is forgotten too.
+			// An older version would gain little, and the API server forgets this one in the time.
 			found.end()
 			return next, nil
 		case err == nil:
@@ -143,21 +142,21 @@ func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
 		}
 	}
 	if found == nil {
-		// So much has happened meanwhile.
+		// The API server has forgotten all versions until now.
 		return p.oldest(ctx, now)
 	}
 	return found, nil
 }
 
-// slack is how many versions may be missing of those that the API server remembers.
+// slack is the number of available versions that the search may miss.
 const slack = 16
 
-// tooOld is how API servers refuse a version, and say which is the oldest that they
-// remember.
+// tooOld matches the message with which API servers refuse a version and name the oldest one that
+// they have.
 var tooOld = regexp.MustCompile(`too old resource version: \d+ \((\d+)\)`)
 
-// admitted is the newest version that an API server says it has forgotten, which is that
-// which it was asked for at least.
+// admitted returns the newest version that the API server reports as forgotten; at least the
+// version that was asked for.
 func admitted(refusal error, asked uint64) uint64 {
 	said := tooOld.FindStringSubmatch(refusal.Error())
 	if said == nil {
@@ -166,15 +165,15 @@ func admitted(refusal error, asked uint64) uint64 {
 	return max(asked, history.Version(said[1]))
 }
 
-// end ends a replay, if there is one.
+// end stops a replay. A nil replay is allowed.
 func (r *replay) end() {
 	if r != nil {
 		r.stop()
 	}
 }
 
-// after begins to repeat what happened to InstallPlans after a version. That the API
-// server does not remember it, it says at once.
+// after begins a replay of the events of InstallPlans after a version. It returns errForgotten if
+// the API server refuses the version at once.
 func (p *past) after(ctx context.Context, version uint64) (*replay, error) {
 	watching, cancel := context.WithCancel(ctx)
 	watcher, err := p.watcher.Watch(watching, &operatorsv1alpha1.InstallPlanList{},
@@ -206,8 +205,8 @@ func (p *past) after(ctx context.Context, version uint64) (*replay, error) {
 	return r, nil
 }
 
-// repeat lets the API server repeat the events after a version, up to the one that it
-// is at now; plans are those that there were then.
+// repeat replays the events after a version, up to the current one. plans holds the resource
+// versions of the existing plans.
 func (p *past) repeat(ctx context.Context, version, now uint64, plans map[types.UID]uint64) error {
 	for {
 		r, err := p.oldest(ctx, version)
@@ -222,12 +221,12 @@ func (p *past) repeat(ctx context.Context, version, now uint64, plans map[types.
 		if done || (err != nil && !errors.Is(err, errForgotten)) {
 			return err
 		}
-		// The API server ends the watch of whoever does not read fast enough.
+		// The API server ends the watch of a slow client.
 		version = reached
 	}
 }
 
-// newer are the plans that have a newer version than one.
+// newer returns the plans whose resource version is newer than version.
 func newer(plans map[types.UID]uint64, version uint64) map[types.UID]uint64 {
 	wanted := map[types.UID]uint64{}
 	for uid, at := range plans {
@@ -238,8 +237,8 @@ func newer(plans map[types.UID]uint64, version uint64) map[types.UID]uint64 {
 	return wanted
 }
 
-// follow notes events until there are no more, which it says with done, or the replay
-// ends; reached is the version of the last one.
+// follow records events until there are no more, or the replay ends. done reports the former;
+// reached is the version of the last event.
 func (p *past) follow(ctx context.Context, r *replay, now uint64, wanted map[types.UID]uint64) (reached uint64, done bool, err error) {
 	reached = r.version
 	if r.first != nil {
@@ -258,7 +257,7 @@ func (p *past) follow(ctx context.Context, r *replay, now uint64, wanted map[typ
 			}
 			reached = max(reached, p.take(event, wanted))
 		case <-idle.C:
-			// Where nothing else happens, nothing comes after what was looked for.
+			// Without other events, no event follows the last wanted one.
 			if len(wanted) == 0 {
 				return reached, true, nil
 			}
@@ -269,8 +268,8 @@ func (p *past) follow(ctx context.Context, r *replay, now uint64, wanted map[typ
 	return reached, true, nil
 }
 
-// take notes an event, and that what was wanted of a plan is there. It gives the version
-// of the event.
+// take records an event, and removes its plan from wanted when the wanted version has arrived. It
+// returns the version of the event.
 func (p *past) take(event watch.Event, wanted map[types.UID]uint64) uint64 {
 	installPlan, ok := event.Object.(*operatorsv1alpha1.InstallPlan)
 	if !ok {
@@ -289,7 +288,8 @@ func (p *past) take(event watch.Event, wanted map[types.UID]uint64) uint64 {
 	return version
 }
 
-// written is when the status of a plan was written last, as far as it says so.
+// written returns when the status of a plan was last written, from its managed fields; the current
+// time if they lack it.
 func (p *past) written(installPlan *operatorsv1alpha1.InstallPlan) time.Time {
 	var newest time.Time
 	for _, m := range installPlan.ManagedFields {
@@ -303,7 +303,8 @@ func (p *past) written(installPlan *operatorsv1alpha1.InstallPlan) time.Time {
 	return newest
 }
 
-// forgotten tells an answer that says that a version is too old from other errors.
+// forgotten wraps errForgotten around an answer that a version is too old. It returns other errors
+// unchanged.
 func forgotten(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return fmt.Errorf("%w: %w", errForgotten, err)

@@ -20,40 +20,40 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// frame is what a Subscription is to tell of its plan at one moment.
+// frame is the state of a plan at one moment that a Subscription has to show.
 type frame struct {
-	// plan is as it was then; nil for none.
+	// plan is the plan at that time; nil for none.
 	plan *operatorsv1alpha1.InstallPlan
 	at   time.Time
-	// recorded says that the ledger has it already: who wrote that died before the
-	// status told it.
+	// recorded reports that the log has the transition already: its writer died before the status
+	// showed it.
 	recorded bool
-	// missing says that the plan that is referred to was gone.
+	// missing reports that the plan in the status was gone.
 	missing bool
 }
 
-// chronicle is all that is to be written on a Subscription, in order.
+// chronicle holds everything that is to be written on a Subscription, in order.
 type chronicle struct {
 	ledger history.Ledger
-	// statuses are those to be written; since says when what each tells was seen,
-	// zero for what is no transition.
+	// statuses are to be written one after the other. since holds when the transition of each was
+	// seen; zero for no transition.
 	statuses []operatorsv1alpha1.SubscriptionStatus
 	since    []time.Time
-	// fresh are the transitions that the ledger did not have.
+	// fresh holds the transitions that the log did not have.
 	fresh []history.Transition
-	// more says that there is more to be told after all this.
+	// more reports that further transitions follow these.
 	more bool
 }
 
-// batch is how many transitions are written at once: a ledger has room for them.
+// batch is the number of transitions that are written together, within the size of the log.
 const batch = history.MaxTransitions / 2
 
-// pages gives the stages that a plan went through after a version, and the newest
-// version of it that is known; nil when none is.
+// pages returns the stages of a plan after a version, and its newest known version; nil when none
+// is known.
 type pages func(plan types.UID, version uint64) ([]sighting, *sighting)
 
-// frames gives what a Subscription has yet to tell, in order. The last frame is what
-// is so now, of plan p; nil for no plan. False when nothing is known of p yet.
+// frames returns what a Subscription has yet to show, in order. The last frame is the current state
+// of plan p; nil for no plan. The second result is false when nothing is known of p yet.
 func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pages, p *operatorsv1alpha1.InstallPlan, at time.Time) ([]frame, bool) {
 	told, ahead := divide(&sub.Status, ledger, p)
 	s := &sequel{sub: sub, find: find, reached: map[types.UID]uint64{}}
@@ -78,26 +78,26 @@ func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pag
 	}
 	now := frame{plan: latest.plan, at: latest.at}
 	if n := len(s.frames); n > 0 && !s.frames[n-1].recorded && s.frames[n-1].shares(now) {
-		// It came to this stage earlier, and has another message at most.
+		// The plan entered this stage earlier; at most its message differs.
 		now.at, s.frames = s.frames[n-1].at, s.frames[:n-1]
 	}
 	return append(s.frames, now), true
 }
 
-// shares says whether two frames are of the same plan at the same stage.
+// shares reports whether two frames show the same plan at the same stage.
 func (f frame) shares(other frame) bool {
 	return f.plan != nil && f.plan.UID == other.plan.UID && history.StageOf(f.plan) == history.StageOf(other.plan)
 }
 
-// sequel collects what comes after what a Subscription and its ledger tell.
+// sequel collects the frames that follow the status of a Subscription and its log.
 type sequel struct {
 	sub     *operatorsv1alpha1.Subscription
 	find    pages
-	reached map[types.UID]uint64 // the version up to which a plan is told
+	reached map[types.UID]uint64 // the version up to which a plan is shown
 	frames  []frame
 }
 
-// recall adds what the ledger says ahead of the status.
+// recall adds the transitions that the log has ahead of the status.
 func (s *sequel) recall(ahead history.Ledger) {
 	for _, t := range ahead {
 		f := frame{at: t.Time.Time, recorded: true, missing: t.Phase == history.PhaseMissing}
@@ -113,9 +113,8 @@ func (s *sequel) reach(of types.UID, version string) {
 	s.reached[of] = max(s.reached[of], history.Version(version))
 }
 
-// untold adds the stages of a plan that come after what is told of it, and gives the
-// newest version. What a plan went through before it served the Subscription is none
-// of its business.
+// untold adds the stages of a plan that the Subscription does not show yet, and returns the newest
+// version of the plan. Stages before the plan served the Subscription do not count.
 func (s *sequel) untold(of types.UID) *sighting {
 	version, known := s.reached[of]
 	stages, latest := s.find(of, version)
@@ -130,9 +129,9 @@ func (s *sequel) untold(of types.UID) *sighting {
 	return latest
 }
 
-// fromTheBeginning adds the stage that every plan begins at, where the API server has
-// forgotten it: a plan is created without a status. A plan that is older than the
-// Subscription has begun without it.
+// fromTheBeginning adds the first stage of a plan where the API server has forgotten it: a plan is
+// created without a status. A plan that is older than the Subscription began without the
+// Subscription.
 func fromTheBeginning(stages []sighting, sub *operatorsv1alpha1.Subscription) []sighting {
 	if len(stages) == 0 {
 		return nil
@@ -148,13 +147,12 @@ func fromTheBeginning(stages []sighting, sub *operatorsv1alpha1.Subscription) []
 	return append([]sighting{begun}, stages...)
 }
 
-// divide parts a ledger into what the status of a Subscription has told and what was
-// written ahead of it.
+// divide splits a log into the transitions that the status of a Subscription shows and those ahead
+// of it.
 func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger, p *operatorsv1alpha1.InstallPlan) (told, ahead history.Ledger) {
 	ref := status.InstallPlanRef
 	if ref == nil {
-		// Either the first transitions were written and their statuses were not, or
-		// the status was lost, which told all there was.
+		// Either only the log was written so far, or a status that showed everything was lost.
 		others := slices.ContainsFunc(ledger, func(t history.Transition) bool { return p == nil || t.UID != p.UID })
 		if others {
 			return ledger, nil
@@ -175,7 +173,7 @@ func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger,
 	return ledger[:first], ledger[first:]
 }
 
-// recall gives the plan of a transition as it was then, as far as that is known.
+// recall returns the plan of a transition as it was then, as far as that is known.
 func recall(t history.Transition, namespace string, find pages) *operatorsv1alpha1.InstallPlan {
 	version := history.Version(t.Version)
 	stages, latest := find(t.UID, max(version, 1)-1)
@@ -197,15 +195,13 @@ func recall(t history.Transition, namespace string, find pages) *operatorsv1alph
 	return p
 }
 
-// serves says whether a plan is a Subscription's, by its owner references or by what
-// is noted beside them.
+// serves reports whether a plan serves a Subscription, by its owner references or its annotations.
 func serves(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
 	return noted || isOwner(p, sub)
 }
 
-// chronicle works out, frame by frame, what the Subscription of a decision is to tell
-// and what its ledger is to say.
+// chronicle returns the statuses and log entries of the Subscription of a decision, frame by frame.
 func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame, now metav1.Time) chronicle {
 	c := chronicle{ledger: ledger}
 	sub := d.subscription.DeepCopy()
@@ -238,21 +234,21 @@ func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame
 	return c
 }
 
-// enter adds a transition to the ledger. The last one of all is seen live.
+// enter adds a transition to the log. The last transition is marked as seen live.
 func (c *chronicle) enter(t history.Transition, last bool) {
 	t.Observed = history.Afterwards
 	if last {
 		t.Observed = history.Live
 	}
 	if newest := c.ledger.Last(); newest != nil && t.Time.Before(&newest.Time) {
-		// Clocks differ, and the API server rounds down.
+		// Clocks differ, and the API server truncates times.
 		t.Time = newest.Time
 	}
 	c.ledger = c.ledger.Append(t)
 	c.fresh = append(c.fresh, *c.ledger.Last())
 }
 
-// missed is what a Subscription tells when the plan that it refers to is gone.
+// missed returns the status of a Subscription whose plan is gone.
 func missed(before *operatorsv1alpha1.SubscriptionStatus, now metav1.Time) operatorsv1alpha1.SubscriptionStatus {
 	status := *before.DeepCopy()
 	if status.InstallPlanRef == nil {
@@ -265,8 +261,8 @@ func missed(before *operatorsv1alpha1.SubscriptionStatus, now metav1.Time) opera
 	return status
 }
 
-// transition says whether a Subscription that tells one status and then another has
-// told of a transition, and which.
+// transition returns the transition that a Subscription shows when its status changes from before
+// to after. The second result is false for no transition.
 func transition(before, after *operatorsv1alpha1.SubscriptionStatus, f frame, now metav1.Time) (history.Transition, bool) {
 	stage, refers := history.Shown(after)
 	if !refers {
@@ -283,15 +279,15 @@ func transition(before, after *operatorsv1alpha1.SubscriptionStatus, f frame, no
 	return t, true
 }
 
-// written says whether a transition is the last that a ledger has.
+// written reports whether a transition is the last entry of a log.
 func written(ledger history.Ledger, t history.Transition) bool {
 	last := ledger.Last()
 	return last != nil && last.UID == t.UID && last.Stage() == t.Stage()
 }
 
-// label writes the component label of a Subscription without a ledger. The label follows from the
-// spec, so that it is written to the version of the API server where the cache is late. What else
-// there is to write waits for the cache then.
+// label writes the component label of a Subscription without a log. The label depends on the spec
+// only. Where the cache lags, it is therefore written to the version of the API server, and other
+// writes wait for the cache.
 func (r *Reconciler) label(ctx context.Context, sub *operatorsv1alpha1.Subscription) error {
 	err := r.record(ctx, sub, nil)
 	if !apierrors.IsConflict(err) {
@@ -313,19 +309,17 @@ func (r *Reconciler) label(ctx context.Context, sub *operatorsv1alpha1.Subscript
 	return fmt.Errorf("%w: Subscription %s/%s", errBehind, sub.Namespace, sub.Name)
 }
 
-// record writes the component label and the ledger of a Subscription, which is what it
-// is by then.
+// record writes the component label and the log of a Subscription, and updates sub with the result.
 func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Ledger) error {
 	u := metadataOf(sub)
-	// Neither one that was recreated nor one that another client has
-	// written is meant.
+	// The UID and the version exclude a recreated object and one that another client has written.
 	u.SetUID(sub.UID)
 	u.SetResourceVersion(sub.ResourceVersion)
 	u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
 	if ledger != nil {
 		u.SetAnnotations(map[string]string{api.AnnotationTransitions: ledger.Text()})
 	}
-	// client.Apply would be answered with the whole object.
+	// The API server would answer client.Apply with the whole object.
 	content, err := json.Marshal(u)
 	if err != nil {
 		return fmt.Errorf("encoding the ledger of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
@@ -338,7 +332,7 @@ func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscrip
 	return nil
 }
 
-// labelled says whether a Subscription has the component label.
+// labelled reports whether a Subscription has the component label.
 func labelled(sub *operatorsv1alpha1.Subscription) bool {
 	_, is := sub.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
 	return is

@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// story is a Subscription, its plan, and a controller that is killed now and then.
+// story is a Subscription, its plan, and a controller that dies now and then.
 type story struct {
 	t       *testing.T
 	dice    *rand.Rand
@@ -25,10 +25,10 @@ type story struct {
 	d       *decision
 	plan    *operatorsv1alpha1.InstallPlan
 	journal *journal
-	// past are all versions of the plan.
+	// past holds all versions of the plan.
 	past []*operatorsv1alpha1.InstallPlan
-	// truth is what the plan went through, shown what the Subscription told, and
-	// written what the ledger ever had.
+	// truth holds the phases of the plan, shown those in the status of the Subscription, and
+	// written those in its log.
 	truth, shown, written []string
 	version               int
 }
@@ -44,7 +44,7 @@ func newStory(t *testing.T, dice *rand.Rand) *story {
 	return s
 }
 
-// moves brings the plan to a phase, or writes it as it is.
+// moves updates the plan, with a phase.
 func (s *story) moves(phase operatorsv1alpha1.InstallPlanPhase) {
 	s.version++
 	s.plan = s.plan.DeepCopy()
@@ -62,7 +62,7 @@ func then(list []string, next string) []string {
 	return append(list, next)
 }
 
-// tells lets the controller write, up to so many writes; after that it is killed.
+// tells runs the controller until it has done a number of writes, and then kills it.
 func (s *story) tells(writes int) (all bool) {
 	for {
 		more, all := s.tellsSome(&writes)
@@ -117,7 +117,7 @@ func (s *story) tellsSome(left *int) (more, all bool) {
 	return c.more, writes >= 0
 }
 
-// restarts gives the controller a new memory, with what the server can repeat.
+// restarts gives the controller a new journal, with the events that the server can repeat.
 func (s *story) restarts() {
 	s.journal = &journal{}
 	told := uint64(0)
@@ -132,8 +132,8 @@ func (s *story) restarts() {
 	s.journal.order()
 }
 
-// TestNothingIsLostAndNothingInvented lets plans go through random phases while those
-// who tell of them die between any two writes.
+// TestNothingIsLostAndNothingInvented runs plans through random phases while the controllers die
+// between any two writes.
 func TestNothingIsLostAndNothingInvented(t *testing.T) {
 	all := []operatorsv1alpha1.InstallPlanPhase{"", "Planning", "RequiresApproval", "Installing", "Complete", "Failed"}
 	for seed := range uint64(100) {
@@ -161,7 +161,7 @@ func TestNothingIsLostAndNothingInvented(t *testing.T) {
 	}
 }
 
-// TestLive shows which transitions are told while the plan is still where they lead.
+// TestLive checks which transitions count as live: the plan is still in their phase.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, rand.New(rand.NewPCG(1, 6)))
@@ -217,8 +217,8 @@ func TestUntoldFrom(t *testing.T) {
 	}
 }
 
-// TestAnotherPlanOfTheSameName shows that a plan which has the name of one that is gone,
-// and serves somebody else, changes nothing of what is told.
+// TestAnotherPlanOfTheSameName has a new plan with the name of a deleted one. It must not change
+// the transitions of a Subscription that it does not serve.
 func TestAnotherPlanOfTheSameName(t *testing.T) {
 	lamp := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"))
 	lamp.UID = "lamp-uid"
@@ -246,8 +246,8 @@ func TestAnotherPlanOfTheSameName(t *testing.T) {
 	}
 }
 
-// TestMissingIsToldToo lets the process die after the ledger has it that a plan is gone;
-// by the time of the next there is another plan.
+// TestMissingIsToldToo stops the process after the log has recorded a missing plan. The next
+// process finds another plan.
 func TestMissingIsToldToo(t *testing.T) {
 	s := newStory(t, nil)
 	s.moves("Complete")
@@ -269,8 +269,8 @@ func TestMissingIsToldToo(t *testing.T) {
 	t.Errorf("the ledger says Missing, no status ever does: %d statuses, ledger %s", len(c.statuses), c.ledger.Text())
 }
 
-// TestMoreThanALedgerHolds lets a plan go through more stages than a ledger has room for
-// before any is told.
+// TestMoreThanALedgerHolds has a plan with more stages than a log holds, before the first of them
+// is shown.
 func TestMoreThanALedgerHolds(t *testing.T) {
 	for _, writes := range []int{1000, 1} {
 		s := newStory(t, rand.New(rand.NewPCG(1, 1)))

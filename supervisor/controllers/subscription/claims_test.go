@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// from records where a version came from.
+// from records the origin of a version.
 func from(catalog, channel, digest string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Annotations = map[string]string{api.AnnotationCatalog: catalog, api.AnnotationChannel: channel, api.AnnotationBundleDigest: digest}
@@ -69,8 +69,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestUnclaimedVersions shows what a Subscription says of versions that it cannot
-// take over, and that one which has its operator says nothing.
+// TestUnclaimedVersions checks the message of a Subscription about versions that it cannot adopt. A
+// Subscription with an operator has no such message.
 func TestUnclaimedVersions(t *testing.T) {
 	one, two := version("lamp.v1", "", succeeded), version("lamp.v2", "", succeeded)
 	d := decided(t, observed(read(t), subscription("my", "lamp")).with([]*operatorsv1alpha1.ClusterServiceVersion{two, one}))[0]
@@ -145,8 +145,8 @@ func TestReadFacts(t *testing.T) {
 	}
 }
 
-// TestLibrary shows that what a version says is read again when it changes, and
-// forgotten with it.
+// TestLibrary checks that the facts of a version are read again when it changes, and dropped with
+// it.
 func TestLibrary(t *testing.T) {
 	l := &library{}
 	csv := version("lamp.v1", "lamp", succeeded)
@@ -164,8 +164,8 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestRefused shows that without exactly one OperatorGroup nothing is decided,
-// and that what is there stays with whom it came from.
+// TestRefused checks that nothing is decided without exactly one OperatorGroup, and that existing
+// versions stay with their Subscriptions.
 func TestRefused(t *testing.T) {
 	first, second := subscription("first", "lamp"), subscription("second", "lamp")
 	v1 := version("lamp.v1", "lamp", succeeded)
@@ -189,7 +189,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestFailForward shows when a version that failed may be replaced.
+// TestFailForward checks when a failed version may be replaced.
 func TestFailForward(t *testing.T) {
 	sub := subscription("my", "lamp")
 	for _, forward := range []bool{false, true} {
@@ -207,8 +207,8 @@ func TestFailForward(t *testing.T) {
 	}
 }
 
-// TestPendingSaysNothingNew shows that while a catalog is read for the first time
-// what was said of catalogs stands, and the rest goes on.
+// TestPendingSaysNothingNew checks that the health of catalogs does not change while a catalog is
+// read for the first time. Other fields do.
 func TestPendingSaysNothingNew(t *testing.T) {
 	sub := subscription("my", "lamp", knows("lamp.v2", ""))
 	o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)})

@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// TestStatusRests has errors of servers become conditions, of which an API server
-// keeps valid text only: what it keeps is not to be written again.
+// TestStatusRests turns errors of servers into conditions. An API server stores valid text only;
+// the stored text must not be written again.
 func TestStatusRests(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("ä", maxMessage)[:1023] + "…",
@@ -39,7 +39,7 @@ func TestStatusRests(t *testing.T) {
 	}
 }
 
-// throughServer gives a status as an API server keeps it.
+// throughServer returns a status as an API server stores it.
 func throughServer(t *testing.T, status operatorsv1alpha1.SubscriptionStatus) (stored operatorsv1alpha1.SubscriptionStatus) {
 	t.Helper()
 	text, err := json.Marshal(status)
@@ -52,8 +52,7 @@ func throughServer(t *testing.T, status operatorsv1alpha1.SubscriptionStatus) (s
 	return stored
 }
 
-// TestConfigCondition shows that whoever writes an annotation that cannot be read is
-// told so where it was written.
+// TestConfigCondition checks that a Subscription reports an unreadable annotation.
 func TestConfigCondition(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"replicas": 2`:    "unexpected EOF",
@@ -80,8 +79,8 @@ func TestConfigCondition(t *testing.T) {
 	}
 }
 
-// TestPlanOfOthersGone shows that a Subscription which was made for a dependency does not
-// miss the plan that went with those who needed it.
+// TestPlanOfOthersGone checks that a generated Subscription reports no missing plan when the plan
+// was deleted with its owners.
 func TestPlanOfOthersGone(t *testing.T) {
 	told := func(phase operatorsv1alpha1.InstallPlanPhase) string {
 		return history.Ledger{}.Append(history.Transition{Plan: "p", UID: "uid-p", Phase: string(phase)}).Text()

@@ -11,38 +11,37 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// decision is what is to be done for one Subscription.
+// decision is the decision for one Subscription.
 type decision struct {
 	subscription *operatorsv1alpha1.Subscription
 	present      installation
-	// underWay is the plan that is being carried out for it; nil for none.
+	// underWay is the plan that is in progress for it; nil for none.
 	underWay *operatorsv1alpha1.InstallPlan
-	// install is the version to be installed next; nil for none.
+	// install is the version to install next; nil for none.
 	install *resolver.Choice
-	// along are the versions of other packages that it needs and that nobody
-	// asks for; without install those that it has lost.
+	// along are the versions of other packages that it needs and that no Subscription asks for.
+	// Without install, they are the lost dependencies of the installed version.
 	along []*resolver.Choice
 	// with names the Subscriptions whose versions it needs.
 	with []string
-	// withdraw is the newest version, when it is to go without a successor.
+	// withdraw is the newest version, when it has to be deleted without a successor.
 	withdraw *operatorsv1alpha1.ClusterServiceVersion
-	// then is the older version that is installed when withdraw has gone; nil when one
-	// that is there comes into its own again.
+	// then is the older version to install after the deletion of withdraw. It is nil when an
+	// existing version becomes current again.
 	then *resolver.Choice
-	// next is the version that could be installed, were nothing under way.
+	// next is the version that could be installed if nothing were in progress.
 	next *resolver.Choice
-	// identities are those of install and of along, in that order.
+	// identities are the identities of install and of along, in that order.
 	identities []plan.Identity
-	// adopts says that the Subscription takes over a version that it did not know
-	// of before.
+	// adopts reports that the Subscription adopts a version that its status did not name before.
 	adopts bool
-	// held is why nothing newer can be had.
+	// held is why no newer version can be installed.
 	held error
-	// err is why there is no answer for the Subscription.
+	// err is why there is no decision for the Subscription.
 	err error
 }
 
-// choices are all the versions that are to be installed.
+// choices returns all versions that are to be installed.
 func (d *decision) choices() []*resolver.Choice {
 	if d.install == nil {
 		return d.along
@@ -50,13 +49,13 @@ func (d *decision) choices() []*resolver.Choice {
 	return append([]*resolver.Choice{d.install}, d.along...)
 }
 
-// fail turns a decision to install into the failure to do so.
+// fail replaces a decision to install by an error.
 func (d *decision) fail(err error) {
 	d.install, d.along, d.with, d.identities, d.err = nil, nil, nil, nil, err
 }
 
-// unmake records that a plan could not be made. One that was begun is what is decided
-// on still.
+// unmake records that a plan could not be created or completed. If the plan was begun, the decision
+// stays.
 func (d *decision) unmake(err error, begun bool) {
 	if begun {
 		d.err = err
@@ -65,20 +64,20 @@ func (d *decision) unmake(err error, begun bool) {
 	d.fail(err)
 }
 
-// planError is a failure to make a plan for a version that was chosen.
+// planError is a failure to create a plan for a chosen version.
 type planError struct{ err error }
 
-// Error says what failed.
+// Error returns the message of the cause.
 func (e *planError) Error() string { return e.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *planError) Unwrap() error { return e.err }
 
-// solver solves the problem of a namespace.
+// solver resolves the problem of a namespace.
 type solver func(context.Context, resolver.Problem) resolver.Solution
 
-// begin finds out what every Subscription of a namespace has, in their order, and
-// which ones cannot be answered.
+// begin returns a decision for every Subscription of a namespace, in their order. The decisions
+// have the present versions, and the errors that need no resolution.
 func (o *observation) begin() []*decision {
 	o.claims = o.claim()
 	decisions := make([]*decision, 0, len(o.subscriptions))
@@ -94,7 +93,7 @@ func (o *observation) begin() []*decision {
 	return decisions
 }
 
-// decide answers every Subscription of a namespace, in their order.
+// decide returns a decision for every Subscription of a namespace, in their order.
 func decide(ctx context.Context, o *observation, solve solver) []*decision {
 	decisions := o.begin()
 	if err := o.groups.problem(o.namespace); err != nil {
@@ -111,8 +110,8 @@ func decide(ctx context.Context, o *observation, solve solver) []*decision {
 	return decisions
 }
 
-// adopts says whether a Subscription that has no memory of a version, because it
-// is new or its status was lost, takes over one that is there.
+// adopts reports whether a Subscription adopts an existing version. Its status names no version,
+// because it is new or its status was lost.
 func (o *observation) adopts(d *decision) bool {
 	status := d.subscription.Status
 	if status.CurrentCSV != "" || status.InstalledCSV != "" || d.present.current == nil {
@@ -122,8 +121,8 @@ func (o *observation) adopts(d *decision) bool {
 	return made == nil || (isOwner(made, d.subscription) && made.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete)
 }
 
-// refuse answers every Subscription with the same error. What is there of a
-// package stays with those that it came from.
+// refuse sets the same error for every Subscription. An existing version stays with the
+// Subscriptions that it came from.
 func (o *observation) refuse(decisions []*decision, err error) {
 	held := map[string]bool{}
 	for _, d := range decisions {
@@ -137,12 +136,12 @@ func (o *observation) refuse(decisions []*decision, err error) {
 	}
 }
 
-// settle makes an outcome a decision.
+// settle turns the outcome of a resolution into a decision.
 func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.Outcome) {
 	then, withdraws := o.withdraws(d, outcome)
 	switch {
 	case refusedForRival(outcome.Err):
-		// What is there is another Subscription's.
+		// The existing version belongs to another Subscription.
 		d.present = installation{}
 	case withdraws:
 		d.withdraw, d.then = d.present.current, then
@@ -158,24 +157,23 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 		resumed := o.resume(ctx, d)
 		d.install, d.along = resumed.Install, resumed.Along
 	}
-	// What is wrong with a Subscription is said while a version is under way
-	// too: it may be another's.
+	// A resolution error is reported also while a version is in progress, which may be another
+	// Subscription's.
 	if len(d.choices()) == 0 {
 		d.err = o.groups.explain(outcome.Err, o.excluded(d.subscription), o.global)
 	}
 	d.held = outcome.Held
 }
 
-// refusedForRival says whether another Subscription keeps the package.
+// refusedForRival reports whether another Subscription holds the package.
 func refusedForRival(err error) bool {
 	refused, ok := errors.AsType[*resolver.UnsatisfiableError](err)
 	return ok && refused.Rival != ""
 }
 
-// free says whether nothing is under way for a Subscription, so that the next
-// version may be begun. Where an OperatorGroup lets operators fail forward, or the
-// Subscription is pinned to another version, that is so too once the newest version has
-// failed.
+// free reports whether nothing is in progress for a Subscription, and the next version may begin. A
+// failed newest version also counts where the OperatorGroup allows upgrades to fail forward, or
+// where the Subscription is pinned to another version.
 func (o *observation) free(d *decision) bool {
 	if o.lacking(d) {
 		return false
@@ -184,17 +182,16 @@ func (o *observation) free(d *decision) bool {
 	return (d.present.settled() || (d.present.failed() && forward)) && d.underWay == nil
 }
 
-// resume gives the version that is under way again when no plan is there for
-// it: somebody deleted the plan before it was done, and without it the version
-// would wait for its parts for ever, or be without them. Nothing when there is a plan, or the catalog
-// no longer has the version.
+// resume returns the version in progress once more, when its plan is gone or has no steps. Without
+// a plan, the version would wait for its parts for ever. It returns nothing when the plan has
+// steps, or the catalog lacks the version.
 func (o *observation) resume(ctx context.Context, d *decision) resolver.Outcome {
 	csv := d.present.current
 	if !o.lacking(d) {
 		return resolver.Outcome{}
 	}
-	// As if nothing of the package were there, for all who want it: those which
-	// want the same still do, and those which do not are still told so.
+	// Resolve as if the package were absent, for all Subscriptions to it. Each Subscription gets
+	// the same outcome as before.
 	pkg := d.subscription.Spec.Package
 	problem := resolver.Problem{Namespace: o.namespace, Catalogs: map[resolver.CatalogKey]resolver.Catalog{}}
 	for key, c := range o.catalogs {
@@ -222,7 +219,7 @@ func (o *observation) resume(ctx context.Context, d *decision) resolver.Outcome 
 	return outcome
 }
 
-// planFor finds the newest plan of a Subscription that installs a version.
+// planFor returns the newest plan of a Subscription that installs a version.
 func (o *observation) planFor(sub *operatorsv1alpha1.Subscription, csv string) *operatorsv1alpha1.InstallPlan {
 	var found *operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
@@ -240,13 +237,12 @@ func installs(p *operatorsv1alpha1.InstallPlan, csv string) bool {
 	return slices.Contains(p.Spec.ClusterServiceVersionNames, csv)
 }
 
-// servesSubscription says whether a Subscription is among a plan's owners, or was
-// made by it.
+// servesSubscription reports whether a Subscription owns a plan, or was created by it.
 func servesSubscription(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	return generatedBy(sub) == p.Name || isOwner(p, sub)
 }
 
-// isOwner says whether a Subscription is among a plan's owners.
+// isOwner reports whether a Subscription is an owner of a plan.
 func isOwner(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	for _, ref := range p.OwnerReferences {
 		if ref.UID == sub.UID {
@@ -256,9 +252,8 @@ func isOwner(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscripti
 	return false
 }
 
-// approvalOf is the approval of a plan that serves some Subscriptions: Manual
-// when one of these wants that. Subscriptions that the plan does not serve have
-// no say.
+// approvalOf returns the approval of a plan for the Subscriptions that it serves: Manual when one
+// of them asks for it.
 func approvalOf(served []*decision) operatorsv1alpha1.Approval {
 	for _, d := range served {
 		if d.subscription.GetInstallPlanApproval() == operatorsv1alpha1.ApprovalManual {
@@ -268,8 +263,7 @@ func approvalOf(served []*decision) operatorsv1alpha1.Approval {
 	return operatorsv1alpha1.ApprovalAutomatic
 }
 
-// nextGeneration is the generation of a plan that is made now: one more than
-// any so far.
+// nextGeneration returns the generation of a new plan: one more than any existing one.
 func (o *observation) nextGeneration() int {
 	highest := 0
 	for _, p := range o.plans {

@@ -22,8 +22,8 @@ import (
 
 var shop = types.NamespacedName{Namespace: "olm", Name: "shop"}
 
-// read reads the catalog of the tests: lamp with a chain of two versions, fan
-// whose manifests are in an image, husk without any.
+// read returns the catalog of the tests: lamp with a chain of two versions, fan with manifests in
+// an image, husk without manifests.
 func read(t *testing.T) catalogs.State {
 	t.Helper()
 	return readFrom(
@@ -38,7 +38,7 @@ func read(t *testing.T) catalogs.State {
 	)
 }
 
-// readFrom reads a catalog with packages.
+// readFrom returns a catalog with packages.
 func readFrom(t *testing.T, packages ...fakecatalog.Package) catalogs.State {
 	t.Helper()
 	server := fakecatalog.Start(t, packages...)
@@ -56,7 +56,7 @@ func readFrom(t *testing.T, packages ...fakecatalog.Package) catalogs.State {
 	return state
 }
 
-// observed is a namespace in which the catalog is well.
+// observed returns a namespace with a healthy catalog.
 func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *observation {
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name, UID: "uid-shop"}}
 	source.Spec.SourceType, source.Spec.Address = operatorsv1alpha1.SourceTypeGrpc, "shop:50051"
@@ -69,7 +69,7 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 	}
 }
 
-// decided are the decisions about a namespace, ready to be planned.
+// decided returns the decisions for a namespace, with their identities.
 func decided(t *testing.T, o *observation) []*decision {
 	t.Helper()
 	decisions := decide(t.Context(), o, resolver.Resolve)
@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 		plans    []*operatorsv1alpha1.InstallPlan
 		install  string
 		replaces string
-		says     string // what describe gives
+		says     string // what describe returns
 		err      string
 	}{
 		{reason: "nothing is there", sub: lamp, install: "lamp.v2", replaces: "lamp.v1", says: "install lamp.v2"},
@@ -188,8 +188,7 @@ func identified(t *testing.T, state catalogs.State, d *decision, install, takesO
 	}
 }
 
-// TestDecideEachOnItsOwn shows that the troubles of some change nothing for
-// another.
+// TestDecideEachOnItsOwn checks that the problems of some Subscriptions do not affect another.
 func TestDecideEachOnItsOwn(t *testing.T) {
 	away := subscription("away", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.CatalogSource = "gone" })
 	channel := subscription("channel", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "gone" })
@@ -285,8 +284,8 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-// TestDecideWhileAVersionIsUnderWay has a Subscription whose version waits for
-// a plan that was deleted, and others for the same package beside it.
+// TestDecideWhileAVersionIsUnderWay has a Subscription whose version waits for a deleted plan, and
+// other Subscriptions for the same package.
 func TestDecideWhileAVersionIsUnderWay(t *testing.T) {
 	first, same := subscription("first", "lamp"), subscription("same", "lamp")
 	alike := subscription("alike", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "" })
@@ -308,9 +307,9 @@ func TestDecideWhileAVersionIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestDecideKeepsTheClaim has a mistaken Subscription that is older than the one
-// whose version was installed. Nothing may go over to it then, neither when the
-// mistake loses its meaning nor when it is fixed.
+// TestDecideKeepsTheClaim has an invalid Subscription that is older than the one whose version was
+// installed. It must not get the version, neither when the error becomes irrelevant nor when it is
+// fixed.
 func TestDecideKeepsTheClaim(t *testing.T) {
 	good := subscription("good", "lamp", func(sub *operatorsv1alpha1.Subscription) {
 		sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
@@ -342,8 +341,8 @@ func TestDecideKeepsTheClaim(t *testing.T) {
 	}
 }
 
-// TestDecideAfterTheVersionWasDeleted shows that what is installed again is the
-// version that was there, not the one that the Subscription once began with.
+// TestDecideAfterTheVersionWasDeleted checks that the deleted version is installed again, and not
+// the startingCSV.
 func TestDecideAfterTheVersionWasDeleted(t *testing.T) {
 	sub := subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.StartingCSV = "lamp.v1" })
 	o := observed(read(t), sub).with(nil,

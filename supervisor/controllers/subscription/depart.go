@@ -17,9 +17,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// attend sees to the finalizers of Subscriptions: it sets them on those whose operator
-// is to go with them, takes them from those that have changed their mind, and works on
-// what departs. What goes wrong with one concerns no other.
+// attend updates the finalizers of Subscriptions and continues uninstallations. It sets the
+// finalizer where the operator has to be uninstalled with the Subscription, and removes it
+// elsewhere. An error of one Subscription does not affect the others.
 func (r *Reconciler) attend(ctx context.Context, o *observation) error {
 	var errs []error
 	for i, sub := range o.subscriptions {
@@ -37,9 +37,8 @@ func (r *Reconciler) attend(ctx context.Context, o *observation) error {
 	return errors.Join(errs...)
 }
 
-// setFinalizer adds or removes the finalizer, and gives the Subscription as it is by
-// then. The list is replaced as a whole, so the write must not pass when somebody else
-// has changed it.
+// setFinalizer adds or removes the finalizer, and returns the updated Subscription. The write
+// replaces the whole list. It must therefore fail if another client has changed the object.
 func (r *Reconciler) setFinalizer(
 	ctx context.Context, sub *operatorsv1alpha1.Subscription, change func(client.Object, string) bool,
 ) (*operatorsv1alpha1.Subscription, error) {
@@ -53,14 +52,14 @@ func (r *Reconciler) setFinalizer(
 	return after, nil
 }
 
-// patch writes what has changed of an object, if it still is as it was read.
+// patch writes the changes of an object, and fails if the object has changed since it was read.
 func (r *Reconciler) patch(ctx context.Context, before, after client.Object) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	return r.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager)) //nolint:wrapcheck // wrapped by those who know what it was for
 }
 
-// depart does the next step for a Subscription that departs, and tells what it waits
-// for.
+// depart does the next step of the uninstallation of a Subscription, and writes into the status
+// what it waits for.
 func (r *Reconciler) depart(ctx context.Context, o *observation, sub *operatorsv1alpha1.Subscription) error {
 	now := r.clock.Now()
 	d := o.departure(sub, now)
@@ -77,7 +76,7 @@ func (r *Reconciler) depart(ctx context.Context, o *observation, sub *operatorsv
 	if len(d.plans) == 0 && d.reason == "" {
 		return r.letGo(ctx, o, sub, d.why)
 	}
-	// What is waited for is told before anything is done: doing it may take long.
+	// Write the status before the deletions, which may take long.
 	status := *sub.Status.DeepCopy()
 	if d.reason != "" {
 		status.Conditions = d.conditions(sub, metav1.NewTime(now).Rfc3339Copy())
@@ -92,8 +91,8 @@ func (r *Reconciler) depart(ctx context.Context, o *observation, sub *operatorsv
 	return r.dismiss(ctx, d)
 }
 
-// conditions are those that a Subscription had, and what its departure waits for. What
-// newer versions there are is of no interest any more.
+// conditions returns the conditions of a Subscription with the state of its uninstallation. It
+// drops the condition about newer versions.
 func (d *departure) conditions(sub *operatorsv1alpha1.Subscription, now metav1.Time) []operatorsv1alpha1.SubscriptionCondition {
 	before := sub.Status.Conditions
 	kept := slices.DeleteFunc(retained(before, owned), func(c operatorsv1alpha1.SubscriptionCondition) bool {
@@ -102,7 +101,7 @@ func (d *departure) conditions(sub *operatorsv1alpha1.Subscription, now metav1.T
 	return mergeConditions(before, append(kept, isTrue(api.ConditionUninstalling, d.reason, d.waits)), now)
 }
 
-// dismiss deletes what is to go, each as it was seen.
+// dismiss deletes the objects of a step, if they are those that were read.
 func (r *Reconciler) dismiss(ctx context.Context, d departure) error {
 	for _, p := range d.plans {
 		if err := r.remove(ctx, p, "InstallPlan"); err != nil {
@@ -132,7 +131,7 @@ func (r *Reconciler) dismiss(ctx context.Context, d departure) error {
 	return nil
 }
 
-// remove deletes an object, and no other of its name.
+// remove deletes an object, unless another object has its name now.
 func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) error {
 	uid := object.GetUID()
 	err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid})
@@ -146,8 +145,8 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 	return nil
 }
 
-// letGo ends the departure of a Subscription, when nothing of its operator is left that
-// has not come here yet.
+// letGo ends the uninstallation of a Subscription. It first checks that the caches lack no object
+// of its operator.
 func (r *Reconciler) letGo(ctx context.Context, o *observation, sub *operatorsv1alpha1.Subscription, why string) error {
 	if why == "" {
 		if err := r.upToDate(ctx, o); err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
-// deprecations gives the conditions that say what the catalog advises against: the
-// package, the channel that the Subscription names, and the version that is
-// installed. One more sums them up.
+// deprecations returns the conditions about deprecations in the catalog: of the package, of the
+// channel of the Subscription, and of the installed version. One more condition summarizes them.
 func deprecations(o *observation, sub *operatorsv1alpha1.Subscription, installed string) []operatorsv1alpha1.SubscriptionCondition {
 	pkg := o.offers(sub, installed)
 	if pkg == nil {
@@ -43,9 +42,9 @@ func deprecations(o *observation, sub *operatorsv1alpha1.Subscription, installed
 	return append(list, isTrue(operatorsv1alpha1.SubscriptionDeprecated, api.ReasonDeprecated, strings.Join(messages, "; ")))
 }
 
-// offers gives the package of a Subscription as its catalog has it, if it still
-// has the version that is installed, in the channel that the Subscription names
-// or, when it names none, in any. Nil otherwise.
+// offers returns the package of a Subscription in its catalog, if the package has the installed
+// version. The version must be in the channel of the Subscription or, when that is empty, in any
+// channel. It returns nil otherwise.
 func (o *observation) offers(sub *operatorsv1alpha1.Subscription, installed string) *content.Package {
 	snapshot := o.catalogs[types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}].State.Snapshot
 	if snapshot == nil || installed == "" {

@@ -1,9 +1,8 @@
-// Package subscription keeps packages installed and up to date: it resolves the
-// Subscriptions of a namespace against the catalogs, makes the InstallPlans that
-// the answers call for, and tells the truth about it in each Subscription's
-// status.
+// Package subscription installs packages and keeps them up to date. It resolves the Subscriptions
+// of a namespace against the catalogs, creates the InstallPlans, and reports the result in the
+// status of each Subscription.
 //
-// The unit of work is a namespace, because what one Subscription may install
-// depends on what the others have installed. The unit of failure is a single
-// Subscription: a problem is written where it lies and nowhere else.
+// The unit of work is a namespace: what one Subscription may install depends on the installed
+// versions of the others. The unit of failure is a single Subscription: its status alone shows its
+// problem.
 package subscription

@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// Decided is what the controller would do with objects: the bundles of each plan,
-// and the errors of the Subscriptions without one.
+// Decided returns the decisions of the controller for objects: the bundles of each plan, and the
+// errors of the Subscriptions without one.
 func Decided(ctx context.Context, objects Objects) (plans []string, failed map[string]error) {
 	decisions := decide(ctx, objects.observe(&library{}), resolver.Resolve)
 	failed = map[string]error{}
@@ -20,7 +20,7 @@ func Decided(ctx context.Context, objects Objects) (plans []string, failed map[s
 		if d.err != nil {
 			failed[d.subscription.Name] = d.err
 		}
-		// As identify does, but for the manifests.
+		// The same as identify, without the manifests.
 		for _, c := range d.choices() {
 			d.identities = append(d.identities, plan.Identity{
 				Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel, Bundle: c.Bundle, Replaces: c.Replaces, Generated: c != d.install,
@@ -31,7 +31,7 @@ func Decided(ctx context.Context, objects Objects) (plans []string, failed map[s
 		var text []string
 		for i, c := range a.choices {
 			what := c.Catalog.String() + " " + c.Channel + " " + c.Bundle
-			// No Subscription is made for a package that has one.
+			// A package that has a Subscription gets no other.
 			asked := slices.ContainsFunc(objects.Subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
 				return counts(sub) && sub.Spec.Package == c.Package
 			})

@@ -16,21 +16,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// facts are what a version says of itself.
+// facts are the properties and constraints of a version.
 type facts struct {
 	subject  constraint.Subject
 	requires []constraint.Constraint
 }
 
-// library remembers what versions say of themselves: a namespace's are looked at
-// each time something happens in it, and hardly ever change. Its methods may be
-// called from any goroutine; the zero value is ready.
+// library caches the facts of versions. Each event in a namespace needs the facts of its versions,
+// which hardly ever change. It is safe for concurrent use; the zero value is ready to use.
 type library struct {
 	mu         sync.Mutex
 	namespaces map[string]map[string]page
 }
 
-// page is what is remembered of one version, and what it was read from.
+// page holds the facts of one version, and what they were read from.
 type page struct {
 	uid        types.UID
 	generation int64
@@ -38,7 +37,7 @@ type page struct {
 	facts      facts
 }
 
-// read gives what a version says.
+// read returns the facts of a version.
 func (l *library) read(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
 	text := csv.Annotations[api.AnnotationProperties]
 	l.mu.Lock()
@@ -60,7 +59,7 @@ func (l *library) read(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
 	return next.facts
 }
 
-// keep forgets the versions of a namespace that are not there any more.
+// keep drops the versions of a namespace that no longer exist.
 func (l *library) keep(namespace string, csvs []*operatorsv1alpha1.ClusterServiceVersion) {
 	present := map[string]bool{}
 	for _, csv := range csvs {
@@ -78,8 +77,8 @@ func (l *library) keep(namespace string, csvs []*operatorsv1alpha1.ClusterServic
 	}
 }
 
-// readFacts takes a version at its word where it gives one, and goes by what it
-// owns where it does not.
+// readFacts returns the facts of a version from its annotation or, where it has none, from the APIs
+// that it owns.
 func readFacts(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
 	properties, ok := propertiesOf(csv)
 	if !ok {
@@ -92,8 +91,8 @@ func readFacts(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
 	return f
 }
 
-// parse reads properties. Those that cannot be read are left out: the version is
-// there, whatever is wrong with its record.
+// parse returns the facts in properties. It leaves out unreadable properties: the version exists,
+// even if its record is damaged.
 func parse(properties []constraint.Property) facts {
 	parser := constraint.NewParser()
 	subject, requires, err := parser.Parse(properties)
@@ -110,16 +109,16 @@ func parse(properties []constraint.Property) facts {
 		if !ok {
 			return facts{subject: subject, requires: requires}
 		}
-		// Each can be read, only not beside the others. The first of a type counts;
-		// going on without the others of it, this comes to its end soon.
+		// Each property is readable, but not beside the others. The first of a type counts. Each
+		// round drops the others, so that the loop ends.
 		first := contradiction.Index
 		rest := slices.DeleteFunc(readable[first:], func(p constraint.Property) bool { return p.Type == contradiction.Type })
 		readable = readable[:first+len(rest)]
 	}
 }
 
-// propertiesOf reads the properties that a version carries. False when it carries
-// none, or they cannot be read.
+// propertiesOf returns the properties in the annotation of a version. The second result is false
+// when there are none, or they cannot be read.
 func propertiesOf(csv *operatorsv1alpha1.ClusterServiceVersion) ([]constraint.Property, bool) {
 	var list struct {
 		Properties []property.Property `json:"properties"`
@@ -135,7 +134,7 @@ func propertiesOf(csv *operatorsv1alpha1.ClusterServiceVersion) ([]constraint.Pr
 	return properties, true
 }
 
-// ownedAPIs puts the APIs that a version says it owns into the terms of properties.
+// ownedAPIs returns the APIs that a version owns as properties.
 func ownedAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) []constraint.Property {
 	var properties []constraint.Property
 	add := func(group, version, kind string) {

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// TestFactsOfFaultyRecords keeps what can be read of what a version says of itself.
+// TestFactsOfFaultyRecords reads records with unreadable properties.
 func TestFactsOfFaultyRecords(t *testing.T) {
 	const (
 		gvk   = `{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}}`
@@ -51,8 +51,8 @@ func TestFactsOfFaultyRecords(t *testing.T) {
 	}
 }
 
-// TestContentIsForgotten has the OperatorGroups of a namespace go wrong and a catalog
-// go after that, whose content nobody is to hold any more.
+// TestContentIsForgotten breaks the OperatorGroups of a namespace and then removes a catalog. Its
+// content must be released.
 func TestContentIsForgotten(t *testing.T) {
 	r, sub := &Reconciler{}, subscription("my", "lamp")
 	held := func() weak.Pointer[content.Catalog] {

@@ -11,19 +11,19 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// reinstalled gives a version as many phases as its history holds, success none of them.
+// reinstalled fills the conditions of a version with phases other than success.
 func reinstalled(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	for _, phase := range slices.Repeat([]operatorsv1alpha1.ClusterServiceVersionPhase{pending, installing, failed, pending}, operatorsv1alpha1.ConditionsLengthLimit/4) {
 		once(phase)(csv)
 	}
 }
 
-// TestLongHistory shows that a version which worked counts as such though its history has
-// no room for that any more.
+// TestLongHistory checks that a version counts as installed although its conditions have lost the
+// success.
 func TestLongHistory(t *testing.T) {
 	for _, tt := range []struct {
 		reason    string
-		installed string // what the Subscription noted
+		installed string // status.installedCSV of the Subscription
 		csv       *operatorsv1alpha1.ClusterServiceVersion
 		want      bool
 	}{
@@ -40,8 +40,8 @@ func TestLongHistory(t *testing.T) {
 	}
 }
 
-// TestWithdrawnAfterChecks shows what is looked at before a version goes that never
-// worked, or that nobody knows to have worked.
+// TestWithdrawnAfterChecks checks which conditions allow the withdrawal of a version that never
+// worked, as far as is known.
 func TestWithdrawnAfterChecks(t *testing.T) {
 	bundle := func(name, version, replaces string) fakecatalog.Entry {
 		return fakecatalog.Entry{Name: name, Version: version, Replaces: replaces, Objects: []string{"{" + version + "}"}}

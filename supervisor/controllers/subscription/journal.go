@@ -16,52 +16,50 @@ import (
 
 // Bounds of the journal.
 const (
-	// maxSightings is how many stages of one plan are remembered that its
-	// Subscriptions have not told yet.
+	// maxSightings bounds the stages of one plan that the journal holds for its Subscriptions.
 	maxSightings = 1024
-	// keepGone is how long a plan is remembered that was deleted, so that what it
-	// went through at last can still be told.
+	// keepGone is how long the journal holds a deleted plan, so that its last stages can still be
+	// shown.
 	keepGone = 10 * time.Minute
 )
 
-// sighting is an InstallPlan at the moment when it came to a stage.
+// sighting is an InstallPlan at the moment when it entered a stage.
 type sighting struct {
 	version uint64 // its resource version
 	at      time.Time
-	// plan is without its steps, which tell nothing of the stage.
+	// plan lacks its steps, which the stage does not depend on.
 	plan *operatorsv1alpha1.InstallPlan
 }
 
-// journal remembers, in the order of their versions, the stages that InstallPlans
-// went through: a plan may be far ahead of what its Subscriptions tell. Standbys keep
-// it too, so that whoever leads next can go on telling. Its methods may be called from
-// any goroutine.
+// journal holds the stages that InstallPlans went through, in the order of their versions. A plan
+// may be far ahead of what its Subscriptions show. Standbys hold it too, so that the next leader
+// can continue. It is safe for concurrent use.
 type journal struct {
 	mu    sync.Mutex
 	plans map[types.UID]*chapter
-	// follows is, by the UID of the Subscription, the plan that it tells of.
+	// follows holds the plan that each Subscription shows, by the UID of the Subscription.
 	follows map[types.UID]types.UID
-	// ordered says that versions of a plan come in their order from now on. Before,
-	// what is watched comes beside what is looked up, and every version is kept.
+	// ordered reports that the versions of a plan arrive in order from now on. Before, watched
+	// events and looked-up events arrive side by side, and the journal holds every version.
 	ordered bool
 }
 
-// chapter is what is known of one plan.
+// chapter holds the stages of one plan.
 type chapter struct {
-	// sightings are the stages that were not told by everybody yet, and the newest
-	// one. No two neighbours are at the same stage, once versions come in order.
+	// sightings are the stages that some Subscriptions do not show yet, and the newest one. Once
+	// versions arrive in order, no two neighbours have the same stage.
 	sightings []sighting
 	// latest is the newest version.
 	latest sighting
-	// gone is when the plan was seen to be deleted.
+	// gone is when the deletion of the plan was seen.
 	gone time.Time
-	// told is, by the UID of the Subscription, the version that its status tells.
+	// told holds the version that the status of each Subscription shows, by the UID of the
+	// Subscription.
 	told map[types.UID]uint64
 }
 
-// audience are the Subscriptions that a plan is told by: its owners, those that it
-// says it serves though somebody has stripped the reference, and those that refer to
-// it because it made them.
+// audience returns the Subscriptions that show a plan: its owners, those in its annotations, even
+// if the reference was removed, and those whose status refers to it.
 func (c *chapter) audience() []types.UID {
 	var list []types.UID
 	for _, ref := range c.latest.plan.OwnerReferences {
@@ -77,8 +75,7 @@ func (c *chapter) audience() []types.UID {
 	return slices.AppendSeq(list, maps.Keys(c.told))
 }
 
-// withoutSteps is a plan as the journal keeps it: with what a Subscription tells of it,
-// and no more.
+// withoutSteps returns a copy of a plan with only the fields that Subscriptions show.
 func withoutSteps(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPlan {
 	light := *p
 	light.ManagedFields, light.Status.Plan, light.Annotations = nil, nil, map[string]string{}
@@ -90,7 +87,7 @@ func withoutSteps(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPl
 	return light.DeepCopy()
 }
 
-// see notes a version of a plan, in whatever order versions come.
+// see records a version of a plan. Versions may arrive in any order.
 func (j *journal) see(p *operatorsv1alpha1.InstallPlan, now time.Time) {
 	s := sighting{version: history.Version(p.ResourceVersion), at: now, plan: withoutSteps(p)}
 	j.mu.Lock()
@@ -116,7 +113,7 @@ func (j *journal) see(p *operatorsv1alpha1.InstallPlan, now time.Time) {
 	c.prune()
 }
 
-// order says that versions come in their order from now on.
+// order records that versions arrive in order from now on.
 func (j *journal) order() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -126,13 +123,13 @@ func (j *journal) order() {
 	}
 }
 
-// sameStage says whether a plan did not move on between two sightings.
+// sameStage reports whether a plan had the same stage at two sightings.
 func sameStage(a, b sighting) bool { return history.StageOf(a.plan) == history.StageOf(b.plan) }
 
-// end notes that a plan was deleted, and forgets those that were long ago.
+// end records the deletion of a plan, and drops plans that were deleted long ago.
 func (j *journal) end(p *operatorsv1alpha1.InstallPlan, now time.Time) {
 	if _, latest := j.since(p.UID, 0); latest == nil || history.StageOf(latest.plan) != history.StageOf(p) {
-		// The version of a deletion is none that the plan had.
+		// The resource version of a deletion is not a version of the plan.
 		j.see(p, now)
 	}
 	j.mu.Lock()
@@ -146,7 +143,7 @@ func (j *journal) end(p *operatorsv1alpha1.InstallPlan, now time.Time) {
 	maps.DeleteFunc(j.follows, func(_, uid types.UID) bool { return j.plans[uid] == nil })
 }
 
-// tell notes which version of a plan the status of a Subscription tells.
+// tell records which version of a plan the status of a Subscription shows.
 func (j *journal) tell(sub *operatorsv1alpha1.Subscription) {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil {
@@ -155,7 +152,7 @@ func (j *journal) tell(sub *operatorsv1alpha1.Subscription) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if before := j.follows[sub.UID]; before != ref.UID {
-		// It waits for nothing more of the plan before.
+		// It needs nothing more of the plan before.
 		if c := j.plans[before]; c != nil {
 			delete(c.told, sub.UID)
 		}
@@ -175,8 +172,8 @@ func (j *journal) tell(sub *operatorsv1alpha1.Subscription) {
 	c.prune()
 }
 
-// since gives the stages of a plan after a version, and the newest version of it;
-// latest is nil when nothing is known of the plan.
+// since returns the stages of a plan after a version, and its newest version; latest is nil for an
+// unknown plan.
 func (j *journal) since(of types.UID, version uint64) (stages []sighting, latest *sighting) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -203,8 +200,7 @@ func (j *journal) chapter(of types.UID) *chapter {
 	return j.plans[of]
 }
 
-// prune forgets the stages that every Subscription which the plan serves has told,
-// except for the newest.
+// prune drops the stages that every Subscription of the plan shows, except for the newest.
 func (c *chapter) prune() {
 	told := c.latest.version
 	for _, uid := range c.audience() {

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// planAt is an InstallPlan of a version and phase, with a Subscription as owner.
+// planAt returns an InstallPlan of a version and phase, with a Subscription as owner.
 func planAt(v int, phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
 	return &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{
@@ -26,14 +26,14 @@ func planAt(v int, phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.
 	}
 }
 
-// teller is a Subscription whose status tells a version of that plan.
+// teller returns a Subscription whose status shows a version of that plan.
 func teller(v int) *operatorsv1alpha1.Subscription {
 	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{UID: "sub"}}
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{UID: "plan", ResourceVersion: strconv.Itoa(v)}
 	return sub
 }
 
-// phases lists versions with their phases.
+// phases returns versions with their phases.
 func phases(stages []sighting) []string {
 	var list []string
 	for _, s := range stages {
@@ -71,7 +71,7 @@ func TestJournalKeepsStagesInTheirOrder(t *testing.T) {
 func TestJournalForgetsWhatWasTold(t *testing.T) {
 	t.Parallel()
 	j := &journal{ordered: true}
-	j.tell(teller(3)) // of a plan that nobody has seen
+	j.tell(teller(3)) // of an unknown plan
 	for i, phase := range []operatorsv1alpha1.InstallPlanPhase{"", "Installing", "Failed", "Installing", "Complete"} {
 		j.see(planAt(i+1, phase), time.Unix(1, 0))
 	}
@@ -116,8 +116,7 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
-// TestJournalKeepsWhatStrippedOwnersHaveNotTold strips the owners of a plan in the middle
-// of quick phases.
+// TestJournalKeepsWhatStrippedOwnersHaveNotTold strips the owners of a plan between quick phases.
 func TestJournalKeepsWhatStrippedOwnersHaveNotTold(t *testing.T) {
 	j := &journal{ordered: true}
 	mk := func(v int, ph operatorsv1alpha1.InstallPlanPhase, stripped bool) *operatorsv1alpha1.InstallPlan {
@@ -132,7 +131,7 @@ func TestJournalKeepsWhatStrippedOwnersHaveNotTold(t *testing.T) {
 	j.tell(teller(1))
 	j.see(mk(2, "Installing", false), time.Unix(1, 0))
 	j.see(mk(3, "Failed", false), time.Unix(1, 0))
-	j.see(mk(4, "Failed", true), time.Unix(1, 0)) // somebody strips the owners
+	j.see(mk(4, "Failed", true), time.Unix(1, 0)) // another client strips the owners
 	j.see(mk(5, "Installing", true), time.Unix(1, 0))
 	j.see(mk(6, "Complete", true), time.Unix(1, 0))
 	stages, _ := j.since("plan", 1)
@@ -141,8 +140,8 @@ func TestJournalKeepsWhatStrippedOwnersHaveNotTold(t *testing.T) {
 	}
 }
 
-// TestJournalWaitsForGeneratedSubscriptions shows that one which refers to a plan, and
-// is none of its owners, is waited for too.
+// TestJournalWaitsForGeneratedSubscriptions checks that the journal also waits for a Subscription
+// that refers to a plan without owning it.
 func TestJournalWaitsForGeneratedSubscriptions(t *testing.T) {
 	j := &journal{ordered: true}
 	for i, ph := range []operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed", "Installing", "Complete"} {
@@ -151,7 +150,7 @@ func TestJournalWaitsForGeneratedSubscriptions(t *testing.T) {
 	g := teller(1)
 	g.UID = "generated"
 	j.tell(g)
-	j.tell(teller(4)) // the owner is told of all first, in the same pass
+	j.tell(teller(4)) // the owner shows all first, in the same pass
 	stages, _ := j.since("plan", 1)
 	if diff := cmp.Diff([]string{"2 Failed", "3 Installing", "4 Complete"}, phases(stages)); diff != "" {
 		t.Error(diff)

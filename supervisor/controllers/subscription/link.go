@@ -9,32 +9,30 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// installation is what is present of one Subscription's package.
+// installation holds the existing versions of the package of one Subscription.
 type installation struct {
-	// current is the newest version present: no other one takes over from it.
-	// Nil when nothing is present.
+	// current is the newest existing version: no other version replaces it. It is nil when no
+	// version exists.
 	current *operatorsv1alpha1.ClusterServiceVersion
-	// installed is the newest version that has been installed with success, be
-	// it well now or not; on an update that is under way it is the one that
-	// current takes over from.
+	// installed is the newest version that was installed with success, whatever its phase is now.
+	// During an update, it is the version that current replaces.
 	installed *operatorsv1alpha1.ClusterServiceVersion
 }
 
-// settled says that nothing is under way: there is nothing, or the newest
-// version is installed and well.
+// settled reports whether nothing is in progress: no version exists, or the newest one has
+// succeeded.
 func (i installation) settled() bool {
 	return i.current == nil || i.current.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 }
 
-// failed says that the newest version has failed.
+// failed reports whether the newest version has failed.
 func (i installation) failed() bool {
 	return i.current != nil && i.current.Status.Phase == operatorsv1alpha1.CSVPhaseFailed
 }
 
-// installationOf finds what is present for a Subscription among the versions of
-// its package. The link is the package, which versions record themselves, so that
-// a status that was lost, or a Subscription that was recreated, finds its operator
-// again.
+// installationOf returns the existing versions for a Subscription among the versions of its
+// package. The versions themselves record their package. A Subscription with a lost status, or a
+// recreated one, therefore finds its operator again.
 func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
 	mine := map[string]*operatorsv1alpha1.ClusterServiceVersion{}
 	for _, csv := range csvs {
@@ -44,8 +42,8 @@ func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alph
 	if len(tips) == 0 {
 		return installation{}
 	}
-	// More than one tip means that somebody created versions by hand: the one
-	// that the Subscription was working on counts, then the newest.
+	// More than one tip means that a user created versions. The one in the status of the
+	// Subscription counts, or else the newest.
 	current := slices.MaxFunc(tips, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
 		return cmp.Or(
 			boolCompare(a.Name == sub.Status.CurrentCSV, b.Name == sub.Status.CurrentCSV),
@@ -55,7 +53,7 @@ func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alph
 	return installation{current: current, installed: lastInstalled(sub, current, mine)}
 }
 
-// tips gives the versions that none of the others takes over from.
+// tips returns the versions that no other version replaces.
 func tips(csvs []*operatorsv1alpha1.ClusterServiceVersion) []*operatorsv1alpha1.ClusterServiceVersion {
 	replaced := map[string]bool{}
 	for _, csv := range csvs {
@@ -72,8 +70,8 @@ func tips(csvs []*operatorsv1alpha1.ClusterServiceVersion) []*operatorsv1alpha1.
 	return found
 }
 
-// holds says whether what is present of a package came from a Subscription: from
-// a plan of its own or, where that plan is gone, by its own record.
+// holds reports whether the existing version of a package came from a Subscription: from its own
+// plan or, where that plan is gone, by its status.
 func (o *observation) holds(sub *operatorsv1alpha1.Subscription, present installation) bool {
 	if present.current == nil {
 		return false
@@ -86,8 +84,8 @@ func (o *observation) holds(sub *operatorsv1alpha1.Subscription, present install
 	return false
 }
 
-// before names the version that a Subscription had, when nothing of its package
-// is present any more; empty when it never had one.
+// before returns the name of the version that a Subscription had, when no version of its package
+// exists now; empty when it never had one.
 func (o *observation) before(sub *operatorsv1alpha1.Subscription, present installation) string {
 	if present.current != nil {
 		return ""
@@ -105,8 +103,8 @@ func (o *observation) before(sub *operatorsv1alpha1.Subscription, present instal
 	return plan.VersionOf(newest, sub.Spec.Package)
 }
 
-// lastInstalled walks from a version back along what it takes over from, to the
-// first one that is or was installed with success.
+// lastInstalled follows spec.replaces from a version to the first one that was installed with
+// success.
 func lastInstalled(
 	sub *operatorsv1alpha1.Subscription, csv *operatorsv1alpha1.ClusterServiceVersion, mine map[string]*operatorsv1alpha1.ClusterServiceVersion,
 ) *operatorsv1alpha1.ClusterServiceVersion {
@@ -119,10 +117,9 @@ func lastInstalled(
 	return nil
 }
 
-// wasInstalled says whether a version of a Subscription's package has ever been
-// installed with success: it has now, it is being replaced, which only such versions
-// are, or its history says so. A history is cut after so many phases, and success may be
-// among what was dropped: then what the Subscription noted at the time counts.
+// wasInstalled reports whether a version has ever been installed with success. The phases
+// Succeeded, Replacing and Deleting show that, and so do its conditions. The list of conditions is
+// limited and may have lost the success. Then the status of the Subscription counts.
 func wasInstalled(sub *operatorsv1alpha1.Subscription, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	reached := []operatorsv1alpha1.ClusterServiceVersionPhase{
 		operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting,

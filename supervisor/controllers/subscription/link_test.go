@@ -19,7 +19,7 @@ const (
 	failed     = operatorsv1alpha1.CSVPhaseFailed
 )
 
-// start is when the objects of the tests begin to be made.
+// start is the creation time of the first objects.
 var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func at(minutes int) metav1.Time {
@@ -105,7 +105,7 @@ func TestInstallationOf(t *testing.T) {
 	}
 }
 
-// present is what a Subscription has of the versions of its namespace.
+// present returns the versions that a Subscription has.
 func present(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
 	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}, csvs: csvs, library: &library{}}
 	return installationOf(sub, o.of(o.claim(), sub.Spec.Package))
@@ -118,7 +118,7 @@ func nameOf(csv *operatorsv1alpha1.ClusterServiceVersion) string {
 	return csv.Name
 }
 
-// FuzzReadFacts reads an annotation that anybody may write.
+// FuzzReadFacts reads an annotation that any client may write.
 func FuzzReadFacts(f *testing.F) {
 	for _, text := range []string{"", "null", "[]", `{"properties":null}`, `{"properties":[{"type":"olm.package","value":7}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":"lamp"}}]}`} {
 		f.Add(text)

@@ -30,27 +30,26 @@ func manifestsOf(c *resolver.Choice) manifests {
 	}
 }
 
-// digest is that of manifests, or why it is not known.
+// digest is the digest of manifests, or the error of reading them.
 type digest struct {
 	text string
 	err  error
 }
 
-// errContentUnknown says that a catalog has no manifests for a bundle that was
-// chosen from it, which only one that contradicts itself can bring about.
+// errContentUnknown reports that a catalog has no manifests for a bundle that was chosen from it.
+// Only an inconsistent catalog causes this.
 var errContentUnknown = errors.New("the catalog holds no manifests for it")
 
-// errUnanswered says that a catalog does not give its bundles in time.
+// errUnanswered reports that a catalog does not return its bundles in time.
 var errUnanswered = errors.New("the catalog does not answer in time")
 
-// learnTimeout is how long a catalog may take in one pass to give the manifests that
-// are asked for: the others, and the status of every Subscription, wait for it. It
-// is longer than one replica may take, so that one which hangs is found out.
+// learnTimeout bounds how long a catalog may take in one pass to return the requested manifests.
+// Other catalogs, and the status of every Subscription, wait for it. It exceeds the time of one
+// replica, so that a hanging replica is detected.
 const learnTimeout = 15 * time.Second
 
-// learn asks the catalogs for the manifests of the chosen bundles whose digest is
-// not known yet: a catalog that is read in pages does not send them. What goes
-// wrong concerns the Subscriptions with that bundle alone.
+// learn reads the manifests of the chosen bundles whose digest is unknown: a catalog that is read
+// in pages does not send them. An error concerns only the Subscriptions with that bundle.
 func (r *Reconciler) learn(ctx context.Context, o *observation, decisions []*decision) {
 	unknown := map[types.NamespacedName][]manifests{}
 	for _, d := range decisions {
@@ -75,10 +74,10 @@ func (r *Reconciler) learn(ctx context.Context, o *observation, decisions []*dec
 			return nil
 		})
 	}
-	_ = group.Wait() // every failure has its place
+	_ = group.Wait() // each failure is in its digest
 }
 
-// ask asks one catalog for manifests, as long as there is time.
+// ask reads manifests from one catalog, within learnTimeout.
 func (r *Reconciler) ask(ctx context.Context, wanted []manifests) map[manifests]digest {
 	const atOnce = 8
 	asking, cancel := context.WithTimeout(ctx, learnTimeout)
@@ -98,12 +97,12 @@ func (r *Reconciler) ask(ctx context.Context, wanted []manifests) map[manifests]
 			return nil
 		})
 	}
-	_ = group.Wait() // every failure has its place
+	_ = group.Wait() // each failure is in its digest
 	return found
 }
 
-// digestOf asks a catalog for manifests, unless the time for that is over. What is
-// told of a catalog that does not answer is the same each time.
+// digestOf reads manifests from a catalog, unless the time is over. It returns the same message for
+// every timeout.
 func (r *Reconciler) digestOf(ctx context.Context, m manifests) digest {
 	err := ctx.Err()
 	if err == nil {
@@ -120,8 +119,7 @@ func (r *Reconciler) digestOf(ctx context.Context, m manifests) digest {
 	return digest{err: err}
 }
 
-// known gives the digest of manifests as the snapshot tells it; empty when it
-// does not.
+// known returns the digest of manifests in the snapshot; empty when the snapshot lacks it.
 func (o *observation) known(m manifests) string {
 	snapshot := o.catalogs[m.catalog].State.Snapshot
 	if snapshot == nil {
@@ -130,7 +128,7 @@ func (o *observation) known(m manifests) string {
 	return snapshot.Manifests(m.pkg, m.name)
 }
 
-// identify works out which plan installs what was decided on.
+// identify sets the identities of the chosen versions, which determine the plan.
 func (o *observation) identify(d *decision) {
 	for _, c := range d.choices() {
 		m := manifestsOf(c)

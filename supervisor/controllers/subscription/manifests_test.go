@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// shelf is a catalog that is asked for bundles.
+// shelf is a catalog of bundles.
 type shelf map[string]plan.Bundle
 
 func (s shelf) State(types.NamespacedName) (catalogs.State, bool) { return catalogs.State{}, false }
@@ -34,7 +34,7 @@ func (s shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name stri
 	return b, nil
 }
 
-// hanging is a catalog that never gives certain packages.
+// hanging is a catalog that never returns certain packages.
 type hanging struct {
 	shelf
 
@@ -49,8 +49,8 @@ func (h hanging) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, 
 	return plan.Bundle{}, status.FromContextError(ctx.Err()).Err()
 }
 
-// TestLearnFromCatalogThatHangs has more bundles of such a catalog than are asked
-// for at once, and one of another catalog.
+// TestLearnFromCatalogThatHangs asks such a catalog for more bundles than fit into one batch, and
+// another catalog for one.
 func TestLearnFromCatalogThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		choose := func(catalog, pkg string) *decision {
@@ -93,8 +93,8 @@ func TestLearnFromCatalogThatHangs(t *testing.T) {
 	})
 }
 
-// TestLearn has a catalog whose snapshot tells no digests, and which then gives
-// one bundle, an empty one, and none.
+// TestLearn has a catalog whose snapshot has no digests. It returns one bundle, an empty one, and
+// none.
 func TestLearn(t *testing.T) {
 	state := read(t)
 	lamp, fan, husk := subscription("lamp", "lamp"), subscription("fan", "fan"), subscription("husk", "husk")

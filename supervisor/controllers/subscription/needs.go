@@ -6,9 +6,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// required finds a version among those that stay which would lack something without
-// those that go, and what. Operators that depart together and need each other, be it by
-// way of others, do not wait for each other: they go as if they were one.
+// required returns a version in stays that would lack something without the versions in goes, and
+// what it would lack. Operators that are uninstalled together and need each other, even indirectly,
+// do not block each other.
 func (o *observation) required(goes, stays []*operatorsv1alpha1.ClusterServiceVersion) (by *operatorsv1alpha1.ClusterServiceVersion, what string) {
 	ring := slices.Clone(goes)
 	for more := true; more; {
@@ -27,8 +27,8 @@ func (o *observation) required(goes, stays []*operatorsv1alpha1.ClusterServiceVe
 	return nil, ""
 }
 
-// neededBy says whether some versions need another one, or need what needs it, among
-// those that depart.
+// neededBy reports whether some versions need another one, directly or through versions that are
+// uninstalled too.
 func (o *observation) neededBy(csv *operatorsv1alpha1.ClusterServiceVersion, some []*operatorsv1alpha1.ClusterServiceVersion) bool {
 	reached := slices.Clone(some)
 	for more := true; more; {
@@ -42,8 +42,8 @@ func (o *observation) neededBy(csv *operatorsv1alpha1.ClusterServiceVersion, som
 	return slices.Contains(reached, csv)
 }
 
-// begunFor gives the plans of a Subscription that have not come to their end and serve
-// nobody else but the Subscriptions that they made.
+// begunFor returns the incomplete plans of a Subscription that serve no other Subscriptions, except
+// those that they created.
 func (o *observation) begunFor(sub *operatorsv1alpha1.Subscription) []*operatorsv1alpha1.InstallPlan {
 	var list []*operatorsv1alpha1.InstallPlan
 	for _, p := range o.plans {
@@ -60,9 +60,9 @@ func (o *observation) begunFor(sub *operatorsv1alpha1.Subscription) []*operators
 	return list
 }
 
-// unneeded names the Subscriptions that were made for what some versions need, or for
-// what that needs, or by plans that were to install more of it, and that nothing else
-// which is there needs.
+// unneeded returns the names of the generated Subscriptions that no remaining version needs. Their
+// packages were needed by the given versions, directly or indirectly, or the given plans created
+// them.
 func (o *observation) unneeded(goes []*operatorsv1alpha1.ClusterServiceVersion, plans []*operatorsv1alpha1.InstallPlan) []string {
 	candidates := o.candidates(goes, plans)
 	for {
@@ -70,13 +70,13 @@ func (o *observation) unneeded(goes []*operatorsv1alpha1.ClusterServiceVersion, 
 		for _, sub := range candidates {
 			gone = append(gone, o.versionsOf(sub)...)
 		}
-		// Those that depart themselves do not stay either.
+		// Versions that are uninstalled too do not remain.
 		stays := slices.DeleteFunc(without(o.csvs, gone), o.departing)
 		left := slices.DeleteFunc(slices.Clone(candidates), func(sub *operatorsv1alpha1.Subscription) bool { return o.anyLacks(stays, o.versionsOf(sub)) })
 		if len(left) == len(candidates) {
 			break
 		}
-		// What is needed needs more, perhaps.
+		// A needed version may need others.
 		candidates = left
 	}
 	names := make([]string, 0, len(candidates))
@@ -87,7 +87,7 @@ func (o *observation) unneeded(goes []*operatorsv1alpha1.ClusterServiceVersion, 
 	return names
 }
 
-// candidates are the Subscriptions that may be unneeded, no matter what else needs them.
+// candidates returns the Subscriptions that may be unneeded, whatever else needs them.
 func (o *observation) candidates(goes []*operatorsv1alpha1.ClusterServiceVersion, plans []*operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
 	var found []*operatorsv1alpha1.Subscription
 	for gone, more := slices.Clone(goes), true; more; {

@@ -16,41 +16,40 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// observation is everything that decisions about a namespace are based on.
+// observation holds everything that decisions about a namespace depend on.
 type observation struct {
 	namespace string
 	// global is the namespace whose catalogs serve every namespace.
 	global string
-	// subscriptions are the ones that are not being deleted, oldest first.
+	// subscriptions are those that are not being deleted, oldest first.
 	subscriptions []*operatorsv1alpha1.Subscription
-	// departures are those that are being deleted and wait for their operators to go.
+	// departures are those that are being deleted and wait for the removal of their operators.
 	departures []*operatorsv1alpha1.Subscription
-	// csvs are the versions of the namespace's own.
+	// csvs are the versions of the namespace, without copies.
 	csvs []*operatorsv1alpha1.ClusterServiceVersion
 	// plans are the InstallPlans by name.
 	plans map[string]*operatorsv1alpha1.InstallPlan
-	// catalogs are the ones in scope.
+	// catalogs are the catalogs in scope.
 	catalogs map[types.NamespacedName]Catalog
 	// groups are the OperatorGroups.
 	groups groups
-	// library knows what the versions say of themselves.
+	// library caches the facts of the versions.
 	library *library
-	// claims say which package each version belongs to.
+	// claims assign each version to a package.
 	claims claims
-	// untold has, by UID, the phases of plans that ledgers may lack.
+	// untold holds the phases of plans that transition logs may lack, by UID.
 	untold map[types.UID][]operatorsv1alpha1.InstallPlanPhase
-	// arrivals are the versions that plans are bringing.
+	// arrivals are the versions that plans in progress bring.
 	arrivals []arrival
-	// digests are those of manifests that the snapshots do not tell.
+	// digests are the digests of manifests that the snapshots lack.
 	digests map[manifests]digest
-	// upToDate says that the API server has nothing that is unknown here.
+	// upToDate reports that the caches lack no object of the API server.
 	upToDate bool
-	// again is when the namespace has to be looked at again; zero for not before
-	// something happens.
+	// again is when to reconcile the namespace again; zero for the next event.
 	again time.Time
 }
 
-// observe reads what there is to know about a namespace.
+// observe reads the objects of a namespace.
 func (r *Reconciler) observe(ctx context.Context, namespace string) (*observation, error) {
 	objects := Objects{Namespace: namespace, Global: r.global}
 	var (
@@ -107,8 +106,7 @@ func (r *Reconciler) observeCatalogs(ctx context.Context, objects *Objects) erro
 		for i := range list.Items {
 			source, err := catalogs.Decode(&list.Items[i])
 			if err != nil {
-				// One that cannot be read is as good as missing; the others are not
-				// to suffer.
+				// An unreadable catalog counts as missing, and does not affect the others.
 				log.FromContext(ctx).Error(err, "Leaving out a catalog")
 				continue
 			}

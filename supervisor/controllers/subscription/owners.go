@@ -17,9 +17,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// ensureOwners makes each Subscription that a plan serves an owner of it, and notes
-// that. Every Subscription has a field manager of its own, so that adding one
-// reference cannot drop another, and what somebody strips can be given back.
+// ensureOwners makes each Subscription that a plan serves an owner of it, and records that in an
+// annotation. Every Subscription has its own field manager. Adding one reference therefore cannot
+// drop another, and a removed one can be restored.
 func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, served ...*operatorsv1alpha1.Subscription) error {
 	for _, sub := range served {
 		_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
@@ -48,8 +48,8 @@ func (r *Reconciler) ensureOwners(ctx context.Context, p *operatorsv1alpha1.Inst
 	return nil
 }
 
-// restoreOwners gives plans back the owners that somebody has stripped from them, and
-// takes away Subscriptions that they do not serve or, as parted says, serve no more.
+// restoreOwners restores removed owners of plans, and removes Subscriptions that the plans do not
+// serve. parted holds, by plan, the Subscriptions that it no longer serves.
 func (r *Reconciler) restoreOwners(ctx context.Context, o *observation, parted map[string][]types.UID) error {
 	for _, p := range o.plans {
 		surplus := append(o.surplusOwners(p), parted[p.Name]...)
@@ -74,8 +74,8 @@ func (r *Reconciler) restoreOwners(ctx context.Context, o *observation, parted m
 	return nil
 }
 
-// restore gives a plan the owners that it has lost, and then the rest of its record, if
-// that was wiped and its steps still tell it.
+// restore restores the owners of a plan, and then the rest of its record, if that was stripped and
+// the steps contain it.
 func (r *Reconciler) restore(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, lost []*operatorsv1alpha1.Subscription) error {
 	var versions []plan.Identity
 	if wiped(p) {
@@ -87,9 +87,9 @@ func (r *Reconciler) restore(ctx context.Context, o *observation, p *operatorsv1
 	return r.rewrite(ctx, p, versions)
 }
 
-// lostOwners gives the Subscriptions that a plan serves but does not have as owners:
-// it says itself that it serves them or, where that was stripped too, their status
-// refers to it or they must have asked for it.
+// lostOwners returns the Subscriptions that a plan serves but does not have as owners. The
+// annotations of the plan name them. Where those are stripped too, the status or the specification
+// of the Subscriptions identifies the plan.
 func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
 	var lost []*operatorsv1alpha1.Subscription
 	for _, sub := range o.subscriptions {
@@ -100,15 +100,15 @@ func (o *observation) lostOwners(p *operatorsv1alpha1.InstallPlan) []*operatorsv
 	return lost
 }
 
-// hasLost says whether a plan serves a Subscription and does not have it as an owner, the
-// note of that, or its label. That of a plan which another has followed is taken on
-// purpose.
+// hasLost reports whether a plan serves a Subscription and lacks its owner reference, annotation or
+// label. A label counts only while the plan is in progress or the status refers to it. Older plans
+// lose it on purpose.
 func (o *observation) hasLost(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	_, noted := p.Annotations[api.PrefixServes+string(sub.UID)]
 	refers := refersTo(sub, p)
 	switch {
 	case refers && isOwner(p, sub) && !recordsAudience(p) && !wiped(p):
-		// It was made by another lifecycle manager.
+		// Another lifecycle manager created it.
 		return false
 	case !noted && !refers && !o.askedFor(p, sub):
 		return false
@@ -118,14 +118,14 @@ func (o *observation) hasLost(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1
 	return (refers || running(p)) && !bearsLabel(p, sub)
 }
 
-// refersTo says whether the status of a Subscription refers to a plan that was not what
-// made the Subscription.
+// refersTo reports whether the status of a Subscription refers to a plan that did not create the
+// Subscription.
 func refersTo(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) bool {
 	ref := sub.Status.InstallPlanRef
 	return ref != nil && ref.UID == p.UID && generatedBy(sub) != p.Name
 }
 
-// recordsAudience says whether it is written on a plan whom it serves.
+// recordsAudience reports whether the annotations of a plan name the Subscriptions that it serves.
 func recordsAudience(p *operatorsv1alpha1.InstallPlan) bool {
 	for key := range p.Annotations {
 		if strings.HasPrefix(key, api.PrefixServes) {
@@ -135,16 +135,16 @@ func recordsAudience(p *operatorsv1alpha1.InstallPlan) bool {
 	return false
 }
 
-// bearsLabel says whether a plan has the component label of the package that a
-// Subscription asks for, if it brings a version of it.
+// bearsLabel reports whether a plan has the component label of the package of a Subscription. It
+// returns true if the plan brings no version of that package.
 func bearsLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	_, bears := p.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
 	return bears || plan.VersionOf(p, sub.Spec.Package) == ""
 }
 
-// surplusOwners gives the Subscriptions that somebody else has made owners of a plan
-// that does not serve them. A plan that says of none whom it serves was made by
-// another lifecycle manager, and is left as it is.
+// surplusOwners returns the Subscriptions that another client has made owners of a plan that does
+// not serve them. A plan without annotations about the Subscriptions it serves is of another
+// lifecycle manager. It returns none for such a plan.
 func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UID {
 	serving := recordsAudience(p) && !wiped(p)
 	var surplus []types.UID
@@ -163,7 +163,8 @@ func (o *observation) surplusOwners(p *operatorsv1alpha1.InstallPlan) []types.UI
 	return surplus
 }
 
-// dropOwners takes owner references from a plan, if it still is as it was read.
+// dropOwners removes owner references from a plan, and fails if the plan has changed since it was
+// read.
 func (r *Reconciler) dropOwners(ctx context.Context, p *operatorsv1alpha1.InstallPlan, surplus []types.UID) error {
 	after := p.DeepCopy()
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return slices.Contains(surplus, ref.UID) })
@@ -177,9 +178,8 @@ func (r *Reconciler) dropOwners(ctx context.Context, p *operatorsv1alpha1.Instal
 	return nil
 }
 
-// ensureApproval makes a plan that waits for approval follow a change of what its
-// Subscriptions want. What somebody set on the plan himself stays, and an approval
-// that was given is never taken back.
+// ensureApproval updates the approval of a waiting plan after a change of its Subscriptions. It
+// does not change a value that a user set on the plan, and never revokes an approval.
 func (r *Reconciler) ensureApproval(ctx context.Context, p *operatorsv1alpha1.InstallPlan, approval operatorsv1alpha1.Approval) error {
 	if p.Spec.Approved || p.Annotations[api.AnnotationApproval] == string(approval) {
 		return nil

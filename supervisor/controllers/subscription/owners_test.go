@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestOwnersOfPlansOfOthers shows that a plan which another lifecycle manager made, with
-// every Subscription as an owner, is left as it is.
+// TestOwnersOfPlansOfOthers checks that a plan of another lifecycle manager, with every
+// Subscription as an owner, does not change.
 func TestOwnersOfPlansOfOthers(t *testing.T) {
 	a, b := subscription("a", "lamp"), subscription("b", "tray")
 	a.UID, b.UID = "a", "b"
@@ -35,7 +35,7 @@ func TestOwnersOfPlansOfOthers(t *testing.T) {
 	}
 }
 
-// TestWipedPlanIsNotSuperseded wipes the status of the plan that brought what is there.
+// TestWipedPlanIsNotSuperseded clears the status of the plan that brought the existing version.
 func TestWipedPlanIsNotSuperseded(t *testing.T) {
 	lamp := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"))
 	p := installPlan("p", "lamp.v2", "", 1, lamp)
@@ -48,7 +48,7 @@ func TestWipedPlanIsNotSuperseded(t *testing.T) {
 	}
 }
 
-// TestWipedPlanIsMadeAgain wipes the status of a plan while its version waits for parts.
+// TestWipedPlanIsMadeAgain clears the status of a plan while its version waits for parts.
 func TestWipedPlanIsMadeAgain(t *testing.T) {
 	lamp := subscription("my", "lamp", knows("lamp.v2", ""))
 	p := installPlan("p", "lamp.v2", "", 1, lamp)
@@ -60,8 +60,8 @@ func TestWipedPlanIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestVersionThatAPlanBrought has a Subscription for a version that another's plan has brought
-// and that has yet to become ready. It needs no plan of its own.
+// TestVersionThatAPlanBrought has a Subscription for a version that the plan of another brought and
+// that is not ready yet. It needs no plan of its own.
 func TestVersionThatAPlanBrought(t *testing.T) {
 	const complete, installing = operatorsv1alpha1.InstallPlanPhaseComplete, operatorsv1alpha1.InstallPlanPhaseInstalling
 	because := func(reason operatorsv1alpha1.ConditionReason) func(*operatorsv1alpha1.ClusterServiceVersion) {
@@ -92,9 +92,9 @@ func TestVersionThatAPlanBrought(t *testing.T) {
 	}
 }
 
-// TestPlanOfAFormerPackage has a Subscription that asks for another package now, while its status
-// still refers to the plan of the former one. The plan must not get the label of that package:
-// it would count as a plan for it.
+// TestPlanOfAFormerPackage has a Subscription that asks for another package now. Its status still
+// refers to the plan of the former one. That plan must not get the label of the new package: it
+// would count as a plan for it.
 func TestPlanOfAFormerPackage(t *testing.T) {
 	sub := subscription("my", "lamp")
 	p := installPlan("install-abcdefghij", "tray.v1", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, 1, sub)
@@ -108,13 +108,13 @@ func TestPlanOfAFormerPackage(t *testing.T) {
 	}
 }
 
-// TestInterrupted has a Subscription whose status refers to a plan that is gone. What the plan
-// was to bring lacks parts only if it had begun and was not done.
+// TestInterrupted has a Subscription whose status refers to a deleted plan. Parts are missing only
+// if the plan had begun and was not complete.
 func TestInterrupted(t *testing.T) {
 	const missing = history.PhaseMissing
 	for name, tc := range map[string]struct {
 		phases []string
-		// untold are phases that the plan came to while no supervisor ran.
+		// untold are phases that the plan entered while no supervisor ran.
 		untold []string
 		want   bool
 	}{
@@ -130,7 +130,7 @@ func TestInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sub := subscription("my", "lamp")
 			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "p"}
-			// What was told of another plan does not count.
+			// Transitions of another plan do not count.
 			ledger := history.Ledger{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
 			for _, phase := range tc.phases {
 				ledger = append(ledger, history.Transition{Plan: "p", UID: "p", Phase: phase})
@@ -150,8 +150,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestAttempts shows that the latest attempt counts, though the first may have been
-// collected.
+// TestAttempts checks that the latest attempt counts, even if the first was collected.
 func TestAttempts(t *testing.T) {
 	a := &assignment{versions: []plan.Identity{{Package: "lamp", Bundle: "lamp.v2"}}}
 	o := &observation{plans: map[string]*operatorsv1alpha1.InstallPlan{}}

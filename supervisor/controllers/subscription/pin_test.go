@@ -116,7 +116,7 @@ func TestDecidePinned(t *testing.T) {
 	}
 }
 
-// TestPinIsTold shows the conditions that a pin brings about.
+// TestPinIsTold checks the conditions of a pinned Subscription.
 func TestPinIsTold(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
 	o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", succeeded)})
@@ -144,7 +144,8 @@ func TestPinIsTold(t *testing.T) {
 	}
 }
 
-// TestCrossed finds the versions whose record would make a circle with what is to come.
+// TestCrossed checks which versions have a spec.replaces that would form a cycle with the version
+// to install.
 func TestCrossed(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
 	o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{
@@ -160,8 +161,8 @@ func TestCrossed(t *testing.T) {
 	}
 }
 
-// TestCheckedOnce shows that objects are looked at before a plan is made, and not again
-// while it is open.
+// TestCheckedOnce checks that objects are read before a plan is created, and not again while it is
+// open.
 func TestCheckedOnce(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
 	for phase, want := range map[operatorsv1alpha1.InstallPlanPhase]bool{"": false, "RequiresApproval": true, "Installing": true, "Failed": false} {

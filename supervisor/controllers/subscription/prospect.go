@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// Objects are what decisions about a namespace are based on, as it was read: in any
-// order, and with what does not count.
+// Objects are the objects that decisions about a namespace depend on, as read from the API: in any
+// order and unfiltered.
 type Objects struct {
 	Namespace string
 	// Global is the namespace whose catalogs serve every namespace.
@@ -26,37 +26,34 @@ type Objects struct {
 	Versions      []*operatorsv1alpha1.ClusterServiceVersion
 	Plans         []*operatorsv1alpha1.InstallPlan
 	Groups        []*operatorsv1.OperatorGroup
-	// Catalogs are those of the namespace and those from elsewhere that serve it, if
-	// its OperatorGroup lets them.
+	// Catalogs are the catalogs of the namespace and of the global namespace. The latter count only
+	// if the OperatorGroup does not exclude them.
 	Catalogs []Catalog
 }
 
-// Catalog is a CatalogSource and what is known of its catalog.
+// Catalog is a CatalogSource and the state of its catalog.
 type Catalog struct {
 	Source *operatorsv1alpha1.CatalogSource
 	State  catalogs.State
-	// Followed is false before the first try to connect, and for a source that
-	// cannot be used at all.
+	// Followed is false before the first attempt to connect, and for an unusable source.
 	Followed bool
 }
 
-// Prospect is what the controller asks the resolver about a namespace, and what it
-// knows without asking.
+// Prospect is the problem of a namespace for the resolver, and the results that need no resolution.
 type Prospect struct {
 	Problem resolver.Problem
-	// Blocked is why nothing is resolved in the namespace as it is; nil when
-	// something is.
+	// Blocked is why nothing is resolved in the namespace; nil otherwise.
 	Blocked error
-	// Refused are the errors of the Subscriptions that are not asked about, by name:
-	// which version is theirs is open.
+	// Refused holds the errors of the Subscriptions that are not resolved, by name: it is open
+	// which version they own.
 	Refused map[string]error
-	// Failed are the versions that have failed and that nothing takes over from until
-	// they are well, by the name of the Subscription.
+	// Failed holds the failed versions that no version replaces until they succeed, by the name of
+	// the Subscription.
 	Failed map[string]*operatorsv1alpha1.ClusterServiceVersion
 }
 
-// Look says what the controller would ask the resolver, without asking it. It
-// neither reads nor changes anything.
+// Look returns what the controller would give the resolver, without a resolution. It neither reads
+// nor changes objects.
 func Look(objects Objects) Prospect {
 	o := objects.observe(&library{})
 	decisions := o.begin()
@@ -75,7 +72,7 @@ func Look(objects Objects) Prospect {
 	return p
 }
 
-// observe puts objects in order and leaves out what does not count.
+// observe sorts objects and leaves out those that do not count.
 func (s *Objects) observe(known *library) *observation {
 	o := &observation{
 		namespace: s.Namespace, global: s.Global, groups: groupsOf(s.Groups), library: known,
@@ -89,7 +86,7 @@ func (s *Objects) observe(known *library) *observation {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	o.csvs = slices.DeleteFunc(slices.Clone(s.Versions), (*operatorsv1alpha1.ClusterServiceVersion).IsCopied)
-	// A cache lists in no order; the same problem is to look the same.
+	// Caches list in no order; equal problems must be equal.
 	slices.SortFunc(o.csvs, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int { return cmp.Compare(a.Name, b.Name) })
 	for _, p := range s.Plans {
 		o.plans[p.Name] = o.legible(p)
@@ -102,12 +99,12 @@ func (s *Objects) observe(known *library) *observation {
 	return o
 }
 
-// counts says whether a Subscription is to be served.
+// counts reports whether a Subscription is served.
 func counts(sub *operatorsv1alpha1.Subscription) bool {
 	return sub.DeletionTimestamp.IsZero() && sub.Spec != nil
 }
 
-// problem puts an observation into the resolver's terms.
+// problem returns the problem of a namespace for the resolver.
 func (o *observation) problem(decisions []*decision) resolver.Problem {
 	p := resolver.Problem{Namespace: o.namespace, Catalogs: map[resolver.CatalogKey]resolver.Catalog{}}
 	for key, c := range o.catalogs {
@@ -122,8 +119,8 @@ func (o *observation) problem(decisions []*decision) resolver.Problem {
 	return p
 }
 
-// operators are the versions that none of their package takes over from, and those
-// that are being brought: what is on its way out is nothing to go by.
+// operators returns the versions that no other version of their package replaces, and those that
+// plans bring. Versions that are being replaced do not count.
 func (o *observation) operators() []resolver.Operator {
 	var list []resolver.Operator
 	replaced := map[string]bool{}
@@ -146,7 +143,7 @@ func (o *observation) operators() []resolver.Operator {
 	return list
 }
 
-// wish puts a Subscription into the resolver's terms.
+// wish returns a Subscription for the resolver.
 func (o *observation) wish(d *decision) resolver.Subscription {
 	sub := d.subscription
 	w := resolver.Subscription{
@@ -176,14 +173,14 @@ func (o *observation) wish(d *decision) resolver.Subscription {
 	return w
 }
 
-// generatedBy names the plan that made a Subscription for a package that an
-// operator needs; empty for a Subscription that a user made.
+// generatedBy returns the name of the plan that created a Subscription for a dependency; empty for
+// the Subscription of a user.
 func generatedBy(sub *operatorsv1alpha1.Subscription) string {
 	return sub.Annotations[api.AnnotationGeneratedBy]
 }
 
-// offer gives what can be resolved against: the last good snapshot, whether
-// or not the catalog is there now.
+// offer returns the content of a catalog for the resolver: the last good snapshot, even if the
+// catalog is unreachable now.
 func offer(c Catalog) resolver.Catalog {
 	from := resolver.Catalog{Priority: c.Source.Spec.Priority}
 	_, problem := catalogs.SpecProblem(c.Source)

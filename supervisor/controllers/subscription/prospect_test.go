@@ -21,21 +21,21 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// dice make namespaces that are as odd as can be.
+// dice generates random namespaces.
 type dice struct{ *rand.Rand }
 
-// one in n.
+// one returns true once in n calls, on average.
 func (d dice) one(n int) bool { return d.IntN(n) == 0 }
 
-// pkg is the name of one of a few packages.
+// pkg returns the name of one of a few packages.
 func (d dice) pkg() string { return string(rune('a' + d.IntN(5))) }
 
 func record(pkg string, version int) string {
 	return fmt.Sprintf(`{"packageName":%q,"version":"%d.0.0"}`, pkg, version)
 }
 
-// catalog has some of the packages, of up to three versions in two channels, some
-// of which need another package.
+// catalog returns a catalog with some of the packages. They have up to three versions in two
+// channels, and some need another package.
 func (d dice) catalog(t *testing.T, namespace, name string) subscription.Catalog {
 	t.Helper()
 	b := content.NewBuilder(1 << 20)
@@ -50,7 +50,7 @@ func (d dice) catalog(t *testing.T, namespace, name string) subscription.Catalog
 				if i > 0 {
 					l.Replaces = fmt.Sprintf("%s.v%d", pkg, i)
 				}
-				// The same version is the same in every channel.
+				// A version is the same in every channel.
 				if need := string(rune('a' + (int(pkg[0])+i*3)%5)); need != pkg && (int(pkg[0])+i)%2 == 0 {
 					l.Properties = append(l.Properties, constraint.Property{Type: "olm.package.required", Value: fmt.Sprintf(`{"packageName":%q,"versionRange":">=1.0.0"}`, need)})
 				}
@@ -67,7 +67,7 @@ func (d dice) catalog(t *testing.T, namespace, name string) subscription.Catalog
 	return c
 }
 
-// objects of a namespace.
+// objects returns the objects of a namespace.
 func (d dice) objects(t *testing.T) subscription.Objects {
 	t.Helper()
 	o := subscription.Objects{Namespace: "home", Global: "olm", Catalogs: []subscription.Catalog{d.catalog(t, "home", "own"), d.catalog(t, "olm", "shop")}}
@@ -148,7 +148,7 @@ func (d dice) plan(sub *operatorsv1alpha1.Subscription, csv string, i int) *oper
 	}
 }
 
-// firstWave puts the plans of a forecast's first wave as Decided does.
+// firstWave returns the plans of the first wave of a dry run, in the form of Decided.
 func firstWave(f *dryrun.Forecast) []string {
 	plans := map[int][]string{}
 	for i := range f.Steps {
@@ -177,8 +177,8 @@ func firstWave(f *dryrun.Forecast) []string {
 	return out
 }
 
-// TestForecastIsTheDecision shows that a forecast begins with what the controller
-// decides, and refuses what the controller does.
+// TestForecastIsTheDecision checks that a dry run begins with the decisions of the controller, and
+// returns the same errors.
 func TestForecastIsTheDecision(t *testing.T) {
 	const rounds = 1000
 	begun, blocked, underWay, refused := 0, 0, 0, 0
@@ -209,8 +209,8 @@ func TestForecastIsTheDecision(t *testing.T) {
 				t.Errorf("seed %d: blocked by %q, and yet there are plans %q", seed, f.Blocked, plans)
 			}
 		case len(f.UnderWay) > 0:
-			// The forecast is of the time when that is done; until then nothing else is
-			// begun for it.
+			// The dry run begins after the plan in progress; until then no other plan is begun for
+			// the Subscription.
 			underWay++
 			for _, now := range f.UnderWay {
 				for _, p := range plans {

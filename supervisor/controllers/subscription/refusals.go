@@ -15,32 +15,31 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// How soon it is looked again at what kept a Subscription from going back: of the
-// objects that are in the way, no event comes here. Each look that finds the same makes
-// the next one wait twice as long, since it reads objects, and may have to borrow the
-// right to do so.
+// Pauses between checks of the obstacles to a return. The controller receives no events about the
+// objects that are obstacles. Each check with the same result doubles the pause, since a check
+// reads objects and may need a temporary grant.
 const (
 	lookAgain     = time.Minute
 	lookAgainMost = 16 * time.Minute
 )
 
-// refusal is what kept a Subscription from going back.
+// refusal holds the obstacles to the return of a Subscription.
 type refusal struct {
-	// wish is what it was to go back to, as it was asked for.
+	// wish identifies the requested return.
 	wish      string
 	obstacles []string
 	pause     time.Duration
 	until     time.Time
 }
 
-// refusals are those of all Subscriptions.
+// refusals holds the refusals of all Subscriptions.
 type refusals struct {
 	mu   sync.Mutex
 	made map[types.UID]refusal
 }
 
-// wish tells apart what a Subscription may ask for: whoever touches the pin has it looked
-// at again at once, and so has a bundle with another content.
+// wish returns a key for the requested return of a Subscription. A change of the pin or of the
+// content of the bundle changes the key, and causes a check at once.
 func (d *decision) wish() string {
 	parts := []string{d.subscription.Annotations[api.AnnotationPin]}
 	if d.present.current != nil {
@@ -55,8 +54,8 @@ func (d *decision) wish() string {
 	return strings.Join(parts, "\n")
 }
 
-// look finds what speaks against the version that a Subscription is pinned to, and when to
-// look again; nothing where it may have it.
+// look returns the obstacles to the version that a Subscription is pinned to, and when to check
+// again; none where it may have it.
 func (r *Reconciler) look(ctx context.Context, o *observation, d *decision) (obstacles []string, again time.Time, err error) {
 	wish, now := d.wish(), r.clock.Now()
 	if d.withdraw != nil || d.reverts() != nil {
@@ -73,7 +72,7 @@ func (r *Reconciler) look(ctx context.Context, o *observation, d *decision) (obs
 	return obstacles, r.refusals.note(d.subscription, wish, obstacles, now), nil
 }
 
-// known gives what speaks against a wish, when it is not time yet to look again.
+// known returns the obstacles to a wish, until it is time to check again.
 func (r *refusals) known(sub *operatorsv1alpha1.Subscription, wish string, now time.Time) (obstacles []string, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,12 +83,11 @@ func (r *refusals) known(sub *operatorsv1alpha1.Subscription, wish string, now t
 	return slices.Clone(last.obstacles), last.until
 }
 
-// note remembers what was found by a look, and says when to look again; zero when
-// nothing is in the way.
+// note records the result of a check, and returns when to check again; zero without obstacles.
 func (r *refusals) note(sub *operatorsv1alpha1.Subscription, wish string, obstacles []string, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Nobody asked for what is overdue.
+	// Overdue refusals belong to Subscriptions that no longer ask.
 	maps.DeleteFunc(r.made, func(_ types.UID, last refusal) bool { return now.Sub(last.until) > lookAgainMost })
 	if len(obstacles) == 0 {
 		delete(r.made, sub.UID)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestRefusals shows when what kept a Subscription from going back is looked at again.
+// TestRefusals checks when the obstacles to a return are checked again.
 func TestRefusals(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
 	r, now := refusals{}, at(0).Time
@@ -34,7 +34,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestWish shows what makes a difference.
+// TestWish checks which changes lead to another wish.
 func TestWish(t *testing.T) {
 	seen := map[string]bool{}
 	for _, pin := range []string{"lamp.v1", " lamp.v1", "lamp.v2"} {

@@ -12,10 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// superseded finds the plans that wait for an approval which must not come any
-// more, or for steps that nobody is going to write: for every Subscription they serve
-// there is another answer by now. Approved later, such a plan would install a version
-// beside the newer one.
+// superseded returns the plans that wait for approval or steps although every Subscription they
+// serve has another decision now. If approved later, such a plan would install a version beside the
+// newer one.
 func superseded(o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.InstallPlan {
 	byUID := map[types.UID]*decision{}
 	for _, d := range decisions {
@@ -30,9 +29,8 @@ func superseded(o *observation, decisions []*decision, plans map[string]*operato
 	return found
 }
 
-// idle says whether nothing is done with a plan, so that nothing is lost when it goes:
-// it waits for an approval or for its steps. One that brought what is there, and of
-// which somebody asks again to approve it, does no harm.
+// idle reports whether a plan waits for approval or steps, and may be deleted without loss. A plan
+// is not idle if it brought all its versions and they exist: a new approval of it does no harm.
 func (o *observation) idle(p *operatorsv1alpha1.InstallPlan) bool {
 	waits := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved
 	return (waits || unmade(p)) && slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool {
@@ -40,7 +38,7 @@ func (o *observation) idle(p *operatorsv1alpha1.InstallPlan) bool {
 	})
 }
 
-// broughtByAnother says whether another plan has brought a version that is there.
+// broughtByAnother reports whether another plan has brought a version.
 func (o *observation) broughtByAnother(p *operatorsv1alpha1.InstallPlan, csv string) bool {
 	for _, other := range o.plans {
 		if other != p && installs(other, csv) && other.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete {
@@ -50,8 +48,7 @@ func (o *observation) broughtByAnother(p *operatorsv1alpha1.InstallPlan, csv str
 	return false
 }
 
-// unwanted says whether none of the Subscriptions that a plan serves is heading
-// for it.
+// unwanted reports whether every Subscription that a plan serves has a decision for something else.
 func unwanted(
 	o *observation, p *operatorsv1alpha1.InstallPlan, byUID map[types.UID]*decision, plans map[string]*operatorsv1alpha1.InstallPlan,
 ) bool {
@@ -69,22 +66,22 @@ func unwanted(
 	return served > 0 || o.orphaned(p)
 }
 
-// elsewhere says whether a Subscription is heading for something else than a plan.
-// Without an answer, or with something under way, it may come back to it.
+// elsewhere reports whether a Subscription has a decision for something else than a plan. Without a
+// decision, or with a version in progress, it may return to the plan.
 func (o *observation) elsewhere(d *decision, p *operatorsv1alpha1.InstallPlan, plans map[string]*operatorsv1alpha1.InstallPlan) bool {
 	decided := plans[d.subscription.Name]
 	answered := d.err == nil && (decided != nil || o.free(d))
 	return answered && (decided == nil || decided.Name != p.Name)
 }
 
-// orphaned says whether a plan was made for Subscriptions of which none is left, and
-// has lost its owner references too: no garbage collector looks for it.
+// orphaned reports whether none of the Subscriptions of a plan exists, and the plan has no owner
+// references either. Garbage collection does not delete such a plan.
 func (o *observation) orphaned(p *operatorsv1alpha1.InstallPlan) bool {
 	return recordsAudience(p) && len(p.OwnerReferences) == 0 && len(o.lostOwners(p)) == 0
 }
 
-// parted finds the Subscriptions that a plan serves no more, while others still want
-// it: those that are heading for something else before it was carried out.
+// parted returns, by plan, the Subscriptions that it no longer serves while it serves others. They
+// have a decision for something else before the plan is executed.
 func parted(
 	o *observation, decisions []*decision, plans map[string]*operatorsv1alpha1.InstallPlan, gone []*operatorsv1alpha1.InstallPlan,
 ) map[string][]types.UID {
@@ -102,8 +99,8 @@ func parted(
 	return found
 }
 
-// retire deletes plans that nobody may approve any more. One that was approved
-// at this very moment has another version by now and stays.
+// retire deletes superseded plans. A plan that was approved since it was read has another resource
+// version, and stays.
 func (r *Reconciler) retire(ctx context.Context, plans []*operatorsv1alpha1.InstallPlan) error {
 	for _, p := range plans {
 		err := r.client.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})

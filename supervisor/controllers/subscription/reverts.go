@@ -11,9 +11,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// reverts gives the version whose definitions are to take the place of newer ones, as a
-// Subscription is pinned to it; nil for none. The newer ones may be those of a version
-// that is there, or that is about to go, or that went and left them.
+// reverts returns the version whose definitions replace newer ones, as the Subscription is pinned
+// to it; nil for none. The newer definitions may belong to an existing version, to one that will be
+// deleted, or to one that was deleted.
 func (d *decision) reverts() *resolver.Choice {
 	if d.withdraw != nil {
 		return d.then
@@ -24,7 +24,7 @@ func (d *decision) reverts() *resolver.Choice {
 	return nil
 }
 
-// reverts names the version of a plan for which that is so; empty for none.
+// reverts returns the name of the reverting version of a plan; empty for none.
 func (a *assignment) reverts() string {
 	for _, d := range a.served {
 		if older := d.reverts(); older != nil {
@@ -34,8 +34,8 @@ func (a *assignment) reverts() string {
 	return ""
 }
 
-// ensureReverts has a plan look at what is stored right before it changes definitions:
-// until somebody has approved it, much may be stored that was not there when it was made.
+// ensureReverts makes a plan check the stored objects right before it changes definitions. Objects
+// may be stored between the creation of the plan and its approval.
 func (r *Reconciler) ensureReverts(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
 	older := a.reverts()
 	if older == "" || p.Annotations[api.AnnotationReverts] == older || !open(p) {

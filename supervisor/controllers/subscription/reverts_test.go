@@ -8,8 +8,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestPlanGoesBack shows which plans look at what is stored before they change
-// definitions.
+// TestPlanGoesBack checks which plans examine the stored objects before they change definitions.
 func TestPlanGoesBack(t *testing.T) {
 	type list = []*operatorsv1alpha1.ClusterServiceVersion
 	for _, tt := range []struct {

@@ -28,28 +28,27 @@ import (
 
 // Options are what the controller needs besides the manager.
 type Options struct {
-	// Catalogs gives the content of catalogs.
+	// Catalogs provides the content of catalogs.
 	Catalogs *catalogs.Store
-	// Unpacker brings bundle images here.
+	// Unpacker pulls bundle images.
 	Unpacker *bundleimage.Unpacker
-	// Lender gives the supervisor rights to look at custom resources for a moment; without
-	// one, an operator does not go back to a version whose definitions say less, if its
-	// objects may not be listed.
+	// Lender grants the supervisor temporary rights to read custom resources. Without one, an
+	// operator does not return to a version with smaller definitions if the supervisor may not list
+	// its objects.
 	Lender *grant.Lender
 	// GlobalNamespace is the namespace whose catalogs serve every namespace.
 	GlobalNamespace string
-	// Clock tells the time; the real one when nil.
+	// Clock is the source of time; the real clock when nil.
 	Clock clock.PassiveClock
-	// Concurrency is the number of namespaces that are worked on at once.
+	// Concurrency is the number of namespaces that are reconciled at the same time.
 	Concurrency int
 }
 
-// reconcileTimeout bounds one reconcile, so that a namespace that is hard to
-// resolve, or a hanging call, cannot hold a worker for good.
+// reconcileTimeout bounds one reconcile, so that a difficult resolution or a hanging call cannot
+// block a worker.
 const reconcileTimeout = 2 * time.Minute
 
-// Setup adds the controller to a manager. Requests carry a namespace as their
-// name.
+// Setup adds the controller to a manager. The name of a request is a namespace.
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -92,13 +91,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// inNamespace asks for the namespace that an object is in.
+// inNamespace returns a request for the namespace of an object.
 func inNamespace(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
 }
 
-// besideCatalog asks for every namespace that a catalog serves: its own, and if
-// that is the global one, all that have Subscriptions.
+// besideCatalog returns a request for every namespace that a catalog serves: its own or, for a
+// catalog in the global namespace, all with Subscriptions.
 func (r *Reconciler) besideCatalog(ctx context.Context, object client.Object) []reconcile.Request {
 	if object.GetNamespace() != r.global {
 		return inNamespace(ctx, object)
@@ -119,8 +118,8 @@ func (r *Reconciler) besideCatalog(ctx context.Context, object client.Object) []
 	return requests
 }
 
-// noting gives a predicate that lets everything pass, and notes it: the journal knows
-// of an event before the namespace is looked at because of it.
+// noting returns a predicate that accepts every event and records it. The journal has an event
+// before the event causes a reconcile.
 func (r *Reconciler) noting() predicate.Predicate {
 	note := func(object client.Object) bool {
 		if p, ok := object.(*operatorsv1alpha1.InstallPlan); ok {
@@ -140,7 +139,7 @@ func (r *Reconciler) noting() predicate.Predicate {
 	}
 }
 
-// followPlans looks up what happened to plans before the process began.
+// followPlans adds the look-up of past events of plans to a manager.
 func (r *Reconciler) followPlans(mgr ctrl.Manager) error {
 	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {

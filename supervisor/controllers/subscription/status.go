@@ -16,10 +16,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// derive gives the status of a Subscription: a function of what is there and of
-// what was decided. Of the old status it keeps only the times of what has not
-// changed, and the conditions that others set. p is the plan that was decided
-// on, nil for none.
+// derive returns the status of a Subscription from the existing objects and the decision. From the
+// old status it keeps only the times of unchanged parts, and the conditions of other clients. p is
+// the plan of the decision, nil for none.
 func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time) operatorsv1alpha1.SubscriptionStatus {
 	before := d.subscription.Status
 	status := *before.DeepCopy()
@@ -38,11 +37,11 @@ func derive(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now m
 	return status
 }
 
-// currentPlan finds the plan that matters when none was decided on: the one that is
-// being carried out; where there is no answer, because the catalog is away, one that
-// is still open; else the one that brought the version that is there.
+// currentPlan returns the relevant plan when the decision has none. The plan in progress comes
+// first. Where there is no decision, for example without a catalog, an unfinished plan follows. The
+// plan that brought the existing version comes last.
 func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
-	// What is being brought of the package for others is their plan alone.
+	// A plan that brings the package for other Subscriptions only belongs to them.
 	if p := d.underWay; p != nil && (servesSubscription(p, d.subscription) || serves(p, d.subscription)) {
 		return p
 	}
@@ -54,23 +53,22 @@ func (o *observation) currentPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 			return p
 		}
 	}
-	// Without a better one the plan that was told of is, as long as it is there.
+	// Otherwise the plan in the status stays, as long as it exists.
 	if p := o.referred(d.subscription.Status.InstallPlanRef); p != nil && !o.strayed(d.subscription) {
 		return p
 	}
 	return nil
 }
 
-// strayed says whether a Subscription refers to a plan that is there and does not serve
-// it: it asked for something else when the plan was made.
+// strayed reports whether a Subscription refers to an existing plan that does not serve it: it
+// asked for something else when the plan was created.
 func (o *observation) strayed(sub *operatorsv1alpha1.Subscription) bool {
 	p := o.referred(sub.Status.InstallPlanRef)
 	return p != nil && recordsAudience(p) && !wiped(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
-// openPlan finds the newest plan of a Subscription that has not come to its end. One
-// that nobody has told of and that has no steps was begun and never made, and one
-// older than what is present was overtaken: neither has anything to say.
+// openPlan returns the newest unfinished plan of a Subscription. It skips plans that are older than
+// the one of the existing version. It also skips plans without steps that no status refers to.
 func (o *observation) openPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	oldest := o.broughtBy(d.subscription, d.present)
 	var found *operatorsv1alpha1.InstallPlan
@@ -90,13 +88,13 @@ func (o *observation) openPlan(d *decision) *operatorsv1alpha1.InstallPlan {
 	return found
 }
 
-// open says whether a plan has not come to its end.
+// open reports whether a plan is unfinished.
 func open(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseFailed
 }
 
-// broughtBy is the generation of the plan that brought what is present; zero where
-// there is none.
+// broughtBy returns the generation of the plan that brought the existing version; zero where there
+// is none.
 func (o *observation) broughtBy(sub *operatorsv1alpha1.Subscription, present installation) int {
 	if present.current == nil {
 		return 0
@@ -108,21 +106,21 @@ func (o *observation) broughtBy(sub *operatorsv1alpha1.Subscription, present ins
 	return p.Spec.Generation
 }
 
-// unmade says whether the steps of a plan are not written yet: it was just begun, what
-// it installs is not here yet, or whoever made it died before.
+// unmade reports whether the steps of a plan are not written yet: it is new, its content is not
+// here, or its creator died.
 func unmade(p *operatorsv1alpha1.InstallPlan) bool {
 	return planning(p) && len(p.Status.Plan) == 0
 }
 
-// planning reports whether a plan has not left Planning: its manifests may not be there.
+// planning reports whether a plan has not left Planning: its manifests may be missing.
 func planning(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone || p.Status.Phase == operatorsv1alpha1.InstallPlanPhasePlanning
 }
 
-// versions returns the version that a Subscription is heading for and the one that it has.
+// versions returns the version that a Subscription will have and the one that it has.
 //
-// It heads for a version once its plan has left Planning: before that, the bundle may be
-// impossible to get, and clients expect currentCSV to exist soon.
+// The former is set once its plan has left Planning. Before that, the bundle may be impossible to
+// get, and clients expect currentCSV to exist soon.
 func versions(d *decision, p *operatorsv1alpha1.InstallPlan) (current, installed string) {
 	if d.present.installed != nil {
 		installed = d.present.installed.Name
@@ -138,7 +136,7 @@ func versions(d *decision, p *operatorsv1alpha1.InstallPlan) (current, installed
 	return current, installed
 }
 
-// stateOf rolls a Subscription up into one word.
+// stateOf returns the state of a Subscription.
 func (o *observation) stateOf(
 	status operatorsv1alpha1.SubscriptionStatus, d *decision, p *operatorsv1alpha1.InstallPlan,
 ) operatorsv1alpha1.SubscriptionState {
@@ -156,9 +154,8 @@ func (o *observation) stateOf(
 	}
 }
 
-// incomplete says whether a plan has parts that are not applied yet, as it is now: a
-// version may be well before its last part is there. One that somebody set back after
-// it had come to its end has none.
+// incomplete reports whether a plan has steps that are not applied yet. A version may succeed
+// before the last step. A complete plan whose steps were reset counts as complete.
 func (o *observation) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
 	if p == nil {
 		return false
@@ -172,9 +169,9 @@ func (o *observation) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
 	})
 }
 
-// lacking says whether the newest version of a Subscription may lack parts that nobody
-// is bringing: its plan was deleted before it was done, or has lost its steps. It can be
-// had again only from a catalog that has it.
+// lacking reports whether the newest version of a Subscription may lack parts that no plan brings.
+// Its plan was deleted too early, or has lost its steps. Only a catalog that has the version can
+// provide the parts.
 func (o *observation) lacking(d *decision) bool {
 	csv := d.present.current
 	if csv == nil || !o.has(wishOf(d.subscription), csv.Name) {
@@ -184,7 +181,7 @@ func (o *observation) lacking(d *decision) bool {
 	if p != nil {
 		return unmade(p)
 	}
-	// While its requirements are unknown, the version may go on without help.
+	// While its requirements are unknown, the version may continue without help.
 	waits := csv.Status.Phase == operatorsv1alpha1.CSVPhasePending && csv.Status.Reason != operatorsv1alpha1.CSVReasonRequirementsUnknown
 	return (waits && !o.carriedOut(csv.Name)) || o.interrupted(d.subscription)
 }
@@ -201,9 +198,9 @@ func (o *observation) carriedOut(csv string) bool {
 	return false
 }
 
-// interrupted reports whether the plan that a Subscription refers to was deleted after it began
-// and before it was complete, so that what it brought lacks parts. The ledger has the phases, but
-// for those that no supervisor has told yet.
+// interrupted reports whether the plan that a Subscription refers to was deleted after it began and
+// before it was complete. The version then lacks parts. The transition log has the phases, and
+// untold has those that are not recorded yet.
 func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil || generatedBy(sub) == ref.Name || o.referred(ref) != nil {
@@ -225,8 +222,8 @@ func (o *observation) interrupted(sub *operatorsv1alpha1.Subscription) bool {
 	return slices.Contains(phases, operatorsv1alpha1.InstallPlanPhaseInstalling) || slices.Contains(phases, operatorsv1alpha1.InstallPlanPhaseFailed)
 }
 
-// untold returns, by UID, the phases of the plans that Subscriptions refer to, as far as
-// ledgers may lack them.
+// untold returns, by UID, the phases of the plans that Subscriptions refer to, as far as transition
+// logs may lack them.
 func untold(subscriptions []*operatorsv1alpha1.Subscription, find pages) map[types.UID][]operatorsv1alpha1.InstallPlanPhase {
 	phases := map[types.UID][]operatorsv1alpha1.InstallPlanPhase{}
 	for _, sub := range subscriptions {
@@ -242,10 +239,9 @@ func untold(subscriptions []*operatorsv1alpha1.Subscription, find pages) map[typ
 	return phases
 }
 
-// reference makes a status point at a plan. Without one, the pointer to the plan
-// that brought the current version stays even when that plan has been removed:
-// the condition InstallPlanMissing says so. A pointer to a plan that brought
-// nothing goes.
+// reference makes a status refer to a plan. Without a plan, the reference stays if there is a
+// current version, and the condition InstallPlanMissing reports a deleted plan. Otherwise the
+// reference is removed.
 func reference(status, before *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) {
 	if p == nil {
 		if status.CurrentCSV == "" {
@@ -261,9 +257,9 @@ func reference(status, before *operatorsv1alpha1.SubscriptionStatus, p *operator
 	status.InstallPlanGeneration = p.Spec.Generation
 }
 
-// resourceVersion is the version of a plan at the stage that the status tells.
-// Following every change of the plan would write the Subscription each time and tell
-// nobody anything.
+// resourceVersion returns the version of a plan when it entered the stage that the status shows.
+// Following every change of the plan would write the Subscription each time without new
+// information.
 func resourceVersion(before *operatorsv1alpha1.SubscriptionStatus, p *operatorsv1alpha1.InstallPlan) string {
 	if history.Shows(before, p) {
 		return before.InstallPlanRef.ResourceVersion
@@ -271,7 +267,7 @@ func resourceVersion(before *operatorsv1alpha1.SubscriptionStatus, p *operatorsv
 	return p.ResourceVersion
 }
 
-// entriesOf gives what was said of a catalog before.
+// entriesOf returns the previous entries of a catalog.
 func entriesOf(before []operatorsv1alpha1.SubscriptionCatalogHealth, key types.NamespacedName) []operatorsv1alpha1.SubscriptionCatalogHealth {
 	return slices.DeleteFunc(slices.Clone(before), func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
 		ref := h.CatalogSourceRef
@@ -279,9 +275,8 @@ func entriesOf(before []operatorsv1alpha1.SubscriptionCatalogHealth, key types.N
 	})
 }
 
-// catalogHealth lists the catalogs in scope by namespace and name. An entry that
-// says the same as before is kept as it is, and so is that of a catalog which is
-// being read for the first time.
+// catalogHealth lists the catalogs in scope by namespace and name. It keeps an entry without
+// changes, and the entry of a catalog that is being read for the first time.
 func catalogHealth(o *observation, before []operatorsv1alpha1.SubscriptionCatalogHealth, now metav1.Time) []operatorsv1alpha1.SubscriptionCatalogHealth {
 	keys := slices.SortedFunc(maps.Keys(o.catalogs), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -312,13 +307,13 @@ func catalogHealth(o *observation, before []operatorsv1alpha1.SubscriptionCatalo
 	return list
 }
 
-// changed says whether a status says anything new.
+// changed reports whether a status differs, apart from the time of its update.
 func changed(before, after operatorsv1alpha1.SubscriptionStatus, equal func(a, b any) bool) bool {
 	after.LastUpdated = before.LastUpdated
 	return !equal(before, after)
 }
 
-// describe is the one-line form of what was decided, for logs.
+// describe returns a one-line summary of a decision, for logs.
 func describe(d *decision) string {
 	var planning *planError
 	switch {

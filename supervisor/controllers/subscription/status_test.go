@@ -30,8 +30,7 @@ const (
 	unhealthy   = operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy
 )
 
-// brief lists conditions as type=status reason message, but for the one about
-// catalogs.
+// brief returns conditions as type=status reason message, without the one about catalogs.
 func brief(conditions []operatorsv1alpha1.SubscriptionCondition) []string {
 	var list []string
 	for _, c := range conditions {
@@ -59,7 +58,7 @@ func TestDerive(t *testing.T) {
 		reason             string
 		sub                *operatorsv1alpha1.Subscription
 		csvs               []*operatorsv1alpha1.ClusterServiceVersion
-		plan               *operatorsv1alpha1.InstallPlan // there, and decided on when something is installed
+		plan               *operatorsv1alpha1.InstallPlan // an existing plan; also the decision when something is installed
 		current, installed string
 		state              operatorsv1alpha1.SubscriptionState
 		ref                string
@@ -108,7 +107,7 @@ func TestDerive(t *testing.T) {
 			if diff := cmp.Diff(tt.conditions, conditions); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
-			// Deriving again from what was written says nothing new.
+			// Deriving again from the written status changes nothing.
 			again := tt.sub.DeepCopy()
 			again.Status = got
 			o.subscriptions[0] = again
@@ -197,7 +196,7 @@ func TestMergeConditions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	// The order in which they come does not matter.
+	// The order of the input does not matter.
 	slices.Reverse(wanted)
 	slices.Reverse(before)
 	if diff := cmp.Diff(got, mergeConditions(before, wanted, now)); diff != "" {
@@ -241,8 +240,8 @@ func TestCatalogHealth(t *testing.T) {
 	}
 }
 
-// TestDeriveWithoutAnAnswer shows that what is under way stays in the status
-// while there is no answer from the catalog.
+// TestDeriveWithoutAnAnswer checks that a version in progress stays in the status while the catalog
+// does not answer.
 func TestDeriveWithoutAnAnswer(t *testing.T) {
 	sub := subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.CatalogSource = "gone" })
 	o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", succeeded)})
@@ -258,8 +257,8 @@ func TestDeriveWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestVersionCondition shows that a Subscription tells of a version that is not
-// well, and leaves one alone that is just being installed.
+// TestVersionCondition checks that a Subscription reports an unhealthy version, and no version that
+// is being installed.
 func TestVersionCondition(t *testing.T) {
 	sub := subscription("my", "lamp")
 	in := func(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason) *operatorsv1alpha1.ClusterServiceVersion {

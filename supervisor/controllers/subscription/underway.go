@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// running says whether the steps of a plan are being applied, or are about to be.
-// One that waits for approval is not: a newer version may still take its place.
+// running reports whether the steps of a plan are being applied, or are about to be. A plan that
+// waits for approval is not running: a newer version may still replace it.
 func running(p *operatorsv1alpha1.InstallPlan) bool {
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseInstalling:
@@ -28,11 +28,10 @@ func running(p *operatorsv1alpha1.InstallPlan) bool {
 	}
 }
 
-// underWay finds the plan that is being carried out for a Subscription: one that
-// brings a version which is not there yet, or still has parts of the newest one to
-// apply, which may be well before its last part is there. What nobody wants any
-// more, because a newer plan's version is there, does not count. Nil when there is
-// none.
+// underWay returns the plan that is in progress for a Subscription: one that brings a missing
+// version, or that still applies parts of the newest version. A version may succeed before its last
+// part exists. Plans older than the one of the existing version do not count. It returns nil when
+// there is none.
 func (o *observation) underWay(sub *operatorsv1alpha1.Subscription, present installation) *operatorsv1alpha1.InstallPlan {
 	oldest := o.broughtBy(sub, present)
 	var found *operatorsv1alpha1.InstallPlan
@@ -47,14 +46,13 @@ func (o *observation) underWay(sub *operatorsv1alpha1.Subscription, present inst
 	return found
 }
 
-// completes says whether a plan is the newest one of a Subscription for what is
-// present.
+// completes reports whether a plan is the newest one of a Subscription for the existing version.
 func (o *observation) completes(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription, present installation) bool {
 	return present.current != nil && o.planFor(sub, present.current.Name) == p
 }
 
-// brings says whether a plan is to bring a version that is not there yet, to a
-// Subscription that it serves or of the package that the Subscription asks for.
+// brings reports whether a plan brings a missing version, to a Subscription that it serves or of
+// the package of the Subscription.
 func (o *observation) brings(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	if own := versionFor(p, sub); own != "" && !o.isPresent(own) {
 		return true
@@ -64,8 +62,8 @@ func (o *observation) brings(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1a
 	})
 }
 
-// versionFor gives the version that a plan installs of the package that a
-// Subscription asks for, whoever asked for the plan; empty for none.
+// versionFor returns the version of the package of a Subscription that a plan installs, for
+// whatever Subscription; empty for none.
 func versionFor(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) string {
 	if _, labelled := p.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]; !labelled {
 		return ""
@@ -77,14 +75,14 @@ func (o *observation) isPresent(csv string) bool {
 	return slices.ContainsFunc(o.csvs, func(c *operatorsv1alpha1.ClusterServiceVersion) bool { return c.Name == csv })
 }
 
-// arrival is a version that a plan is bringing. It is as good as there: nobody is to
-// bring another one of the package, and what needs it can count on it.
+// arrival is a version that a plan is bringing. It counts as existing: no plan may bring another
+// version of the package, and other versions may depend on it.
 type arrival struct {
 	operator resolver.Operator
 	replaces string
 }
 
-// arriving are the versions that are not there yet of the plans that are under way.
+// arriving returns the missing versions of the plans in progress.
 func (o *observation) arriving(decisions []*decision) []arrival {
 	var list []arrival
 	seen := map[string]bool{}
@@ -108,8 +106,7 @@ func (o *observation) arriving(decisions []*decision) []arrival {
 	return list
 }
 
-// arrivalOf reads the step that makes a version, or what the catalog has in its
-// place.
+// arrivalOf returns the version of a step, from its manifest or from the catalog.
 func (o *observation) arrivalOf(step *operatorsv1alpha1.Step) (arrival, bool) {
 	u, ref, err := plan.Manifest(step)
 	if err != nil {
@@ -135,8 +132,8 @@ func (o *observation) arrivalOf(step *operatorsv1alpha1.Step) (arrival, bool) {
 	return a, true
 }
 
-// bringsFrom says whether a plan brings a version of the package that a Subscription
-// asks for, from the catalog that it names.
+// bringsFrom reports whether a plan brings a version of the package and from the catalog that a
+// Subscription names.
 func bringsFrom(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	version := versionFor(p, sub)
 	return version != "" && slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
@@ -146,8 +143,8 @@ func bringsFrom(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscri
 	})
 }
 
-// join makes Subscriptions owners of a plan under way that brings what they ask for
-// too: they came when it had been begun.
+// join makes Subscriptions owners of a plan in progress that brings what they ask for. They were
+// created after the plan.
 func (r *Reconciler) join(ctx context.Context, decisions []*decision) {
 	for _, d := range decisions {
 		p := d.underWay

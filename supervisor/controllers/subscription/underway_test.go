@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// bulbs are two packages: lamp, which needs bulb in its newest version or another,
-// and bulb with two versions.
+// bulbs returns two packages: lamp, which needs bulb in a range of versions, and bulb with two
+// versions.
 func bulbs(ranged string) []fakecatalog.Package {
 	needs := &api.Property{Type: "olm.package.required", Value: `{"packageName":"bulb","versionRange":"` + ranged + `"}`}
 	return []fakecatalog.Package{
@@ -27,8 +27,8 @@ func bulbs(ranged string) []fakecatalog.Package {
 	}
 }
 
-// carried makes a plan one that brings a version of bulb: in its steps, or by a
-// reference to the catalog.
+// carried adds to a plan a step that brings a version of bulb, by a manifest or by a reference to
+// the catalog.
 func carried(p *operatorsv1alpha1.InstallPlan, name, manifest string) *operatorsv1alpha1.InstallPlan {
 	p.Labels = map[string]string{plan.ComponentLabel("bulb", "home"): ""}
 	p.Status.Plan = []*operatorsv1alpha1.Step{{Resolving: name, Resource: operatorsv1alpha1.StepResource{
@@ -37,8 +37,8 @@ func carried(p *operatorsv1alpha1.InstallPlan, name, manifest string) *operators
 	return p
 }
 
-// TestArrivals shows that what a plan is bringing counts as there: nothing else of
-// the package is brought, and what needs it does not bring it again.
+// TestArrivals checks that the version that a plan brings counts as existing: no other version of
+// the package is installed, and dependents do not install it again.
 func TestArrivals(t *testing.T) {
 	const (
 		inline    = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"bulb.v2","annotations":{"operatorframework.io/properties":"{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"bulb\",\"version\":\"2.0.0\"}}]}"}},"spec":{"replaces":"bulb.v1"}}`
@@ -73,8 +73,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestPlansAreNotMadeBesideOthers has a plan whose version is not there yet while the
-// catalog has a newer one.
+// TestPlansAreNotMadeBesideOthers has a plan whose version does not exist yet while the catalog has
+// a newer one.
 func TestPlansAreNotMadeBesideOthers(t *testing.T) {
 	sub := subscription("my", "lamp", knows("lamp.v2", "lamp.v1"))
 	o := observed(readFrom(t, fakecatalog.Simple(
@@ -101,8 +101,8 @@ func TestPlansAreNotMadeBesideOthers(t *testing.T) {
 	}
 }
 
-// TestApprovalOfWhatIsNeeded has an operator without approval that needs what
-// another Subscription brings with approval.
+// TestApprovalOfWhatIsNeeded has an operator with automatic approval that needs the package of a
+// Subscription with manual approval.
 func TestApprovalOfWhatIsNeeded(t *testing.T) {
 	o := observed(readFrom(t, bulbs(">=1.0.0")...), subscription("a", "lamp"), subscription("x", "bulb", manual))
 	plans := assign(decided(t, o))
@@ -111,8 +111,8 @@ func TestApprovalOfWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// TestUnmadePlan has a plan whose maker died before it wrote the steps, and by now
-// something newer is there.
+// TestUnmadePlan has a plan whose creator died before it wrote the steps, and a newer version that
+// exists now.
 func TestUnmadePlan(t *testing.T) {
 	sub := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"))
 	o := observed(read(t), sub).with(
@@ -136,9 +136,9 @@ func TestUnmadePlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfOthersIsTheirsAlone has a plan bring a package to one Subscription while
-// another one asks a catalog for it that is not there: that one does not refer to the
-// plan, which would make it an owner.
+// TestPlanOfOthersIsTheirsAlone has a plan that brings a package to one Subscription. Another asks
+// a missing catalog for it. That Subscription must not refer to the plan, which would make it an
+// owner.
 func TestPlanOfOthersIsTheirsAlone(t *testing.T) {
 	good, lost := subscription("x", "bulb"), subscription("a", "bulb")
 	lost.Spec.CatalogSource = "gone"

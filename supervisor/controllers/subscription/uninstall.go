@@ -18,35 +18,35 @@ const (
 	onDeleteUninstall = "uninstall"
 )
 
-// planGrace is how long a plan that is being carried out may go on after its Subscription
-// was deleted. What it has begun would come back otherwise.
+// planGrace is how long a plan in progress may continue after the deletion of its Subscription. Its
+// remaining steps would otherwise recreate objects.
 const planGrace = 30 * time.Second
 
-// uninstalls says whether the operator of a Subscription is to go with it.
+// uninstalls reports whether the operator of a Subscription has to be uninstalled with it.
 func uninstalls(sub *operatorsv1alpha1.Subscription) bool {
 	return sub.Annotations[api.AnnotationOnDelete] == onDeleteUninstall
 }
 
-// departs says whether a Subscription is being deleted and waits for its operator to go.
+// departs reports whether a Subscription is being deleted and waits for the removal of its
+// operator.
 func departs(sub *operatorsv1alpha1.Subscription) bool {
 	return !sub.DeletionTimestamp.IsZero() && slices.Contains(sub.Finalizers, api.FinalizerUninstall)
 }
 
-// departure is what is to be done next for a Subscription that departs. Of what it has,
-// the first comes first; where there is nothing to do or to wait for, the Subscription
-// may go.
+// departure is the next step of an uninstallation. The fields are in the order of the steps.
+// Without work and without a wait, the Subscription may be deleted.
 type departure struct {
 	// record is the next value of api.AnnotationUninstalls; nil if it has that value.
 	record *string
-	// plans, versions and dependents are to be deleted.
+	// plans, versions and dependents are the objects to delete.
 	plans      []*operatorsv1alpha1.InstallPlan
 	versions   []*operatorsv1alpha1.ClusterServiceVersion
 	dependents []*operatorsv1alpha1.Subscription
-	// reason and waits tell what is waited for; empty for nothing.
+	// reason and waits state what the uninstallation waits for; empty for nothing.
 	reason, waits string
-	// again is when to look again though nothing happens.
+	// again is when to check again without an event.
 	again time.Time
-	// why tells why there is nothing to be uninstalled, where that is not plain.
+	// why states why nothing is uninstalled, where that is not obvious.
 	why string
 }
 
@@ -55,8 +55,8 @@ func (d *departure) wait(reason, format string, args ...any) departure {
 	return *d
 }
 
-// departure finds the next step of an uninstallation. Each pass looks at what is there,
-// so that it may be broken off anywhere.
+// departure returns the next step of an uninstallation. Each pass begins with the existing objects,
+// so that it may be interrupted anywhere.
 func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Time) departure {
 	d := departure{}
 	if sub.Spec == nil || !uninstalls(sub) {
@@ -78,7 +78,7 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 	if !recorded {
 		along = o.unneeded(mine, o.begunFor(sub))
 	}
-	// What a plan still brings may need more than what is there by now.
+	// A plan in progress may bring versions that need more.
 	o.endPlans(&d, sub, along, now)
 	if d.reason != "" {
 		return d
@@ -96,16 +96,16 @@ func (o *observation) departure(sub *operatorsv1alpha1.Subscription, now time.Ti
 	return o.endDependents(d, sub)
 }
 
-// begun says whether the versions of a Subscription that departs are being deleted, so
-// that waiting for those that need them would help nobody any more. That an older one is
-// going says nothing: it does so after each update.
+// begun reports whether the newest versions of a departing Subscription are being deleted. It is
+// then too late to wait for the versions that need them. Older versions do not count: each update
+// deletes them.
 func begun(sub *operatorsv1alpha1.Subscription, mine []*operatorsv1alpha1.ClusterServiceVersion) bool {
 	_, recorded := sub.Annotations[api.AnnotationUninstalls]
 	return recorded && slices.ContainsFunc(tips(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
 }
 
-// heir names another Subscription of the same package, whose operator it is from now on;
-// empty for none.
+// heir returns the name of another Subscription of the same package, which owns the operator from
+// now on; empty for none.
 func (o *observation) heir(sub *operatorsv1alpha1.Subscription) string {
 	for _, other := range o.subscriptions {
 		if other.UID != sub.UID && other.Spec.Package == sub.Spec.Package {
@@ -115,8 +115,8 @@ func (o *observation) heir(sub *operatorsv1alpha1.Subscription) string {
 	return ""
 }
 
-// versionsOf gives the versions of the package of a Subscription: those that say so
-// themselves, and those without a word that it knows of.
+// versionsOf returns the versions of the package of a Subscription: those that record it, and those
+// without a record that the status names.
 func (o *observation) versionsOf(sub *operatorsv1alpha1.Subscription) []*operatorsv1alpha1.ClusterServiceVersion {
 	return slices.DeleteFunc(slices.Clone(o.csvs), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		pkg := o.library.read(csv).subject.Package
@@ -125,15 +125,14 @@ func (o *observation) versionsOf(sub *operatorsv1alpha1.Subscription) []*operato
 	})
 }
 
-// departing says whether a version goes with a Subscription that departs.
+// departing reports whether a version is uninstalled with a departing Subscription.
 func (o *observation) departing(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(o.departures, func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Spec != nil && uninstalls(sub) && slices.Contains(o.versionsOf(sub), csv)
 	})
 }
 
-// lacks says what a version needs that those which go give it and those which stay do
-// not; empty for nothing.
+// lacks returns what a version needs that only the versions in goes provide; empty for nothing.
 func (o *observation) lacks(csv *operatorsv1alpha1.ClusterServiceVersion, goes, stays []*operatorsv1alpha1.ClusterServiceVersion) string {
 	f := o.library.read(csv)
 	for i := range f.requires {
@@ -150,8 +149,8 @@ func (o *observation) lacks(csv *operatorsv1alpha1.ClusterServiceVersion, goes, 
 	return ""
 }
 
-// lost says whether a constraint, or one of its parts, is met by those which go and not
-// by those which stay.
+// lost reports whether a constraint, or one of its parts, is met by versions in goes and by none in
+// stays.
 func (o *observation) lost(c *constraint.Constraint, goes, stays []*operatorsv1alpha1.ClusterServiceVersion) bool {
 	meets := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		subject := o.library.read(csv).subject
@@ -167,21 +166,21 @@ func (o *observation) lost(c *constraint.Constraint, goes, stays []*operatorsv1a
 	return slices.ContainsFunc(parts, func(part constraint.Constraint) bool { return o.lost(&part, goes, stays) })
 }
 
-// anyLacks says whether any of some versions needs what others give, no matter who else
-// gives it.
+// anyLacks reports whether any of some versions needs what others provide, whatever else provides
+// it.
 func (o *observation) anyLacks(some, others []*operatorsv1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(some, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return o.lacks(csv, others, nil) != "" })
 }
 
-// wanted says whether somebody else has a Subscription for the package of one.
+// wanted reports whether another Subscription has the same package.
 func (o *observation) wanted(sub *operatorsv1alpha1.Subscription) bool {
 	return slices.ContainsFunc(o.subscriptions, func(other *operatorsv1alpha1.Subscription) bool {
 		return other != sub && other.Spec.Package == sub.Spec.Package
 	})
 }
 
-// endPlans finds the plans that would bring the package back. The Subscriptions that go
-// along have no say in that.
+// endPlans finds the plans that would bring the package back. Subscriptions that are uninstalled
+// along do not count as users of a plan.
 func (o *observation) endPlans(d *departure, sub *operatorsv1alpha1.Subscription, along []string, now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(o.plans)) {
 		p := o.plans[name]
@@ -206,7 +205,7 @@ func (o *observation) endPlans(d *departure, sub *operatorsv1alpha1.Subscription
 	}
 }
 
-// endDependents finds which of the Subscriptions on record are to go now.
+// endDependents finds which of the recorded Subscriptions to delete now.
 func (o *observation) endDependents(d departure, sub *operatorsv1alpha1.Subscription) departure {
 	names := strings.Split(sub.Annotations[api.AnnotationUninstalls], ",")
 	var left []string
@@ -232,7 +231,7 @@ func (o *observation) endDependents(d departure, sub *operatorsv1alpha1.Subscrip
 	return d.wait(api.ReasonWaitingOnDependencies, "waiting for what it needed and nobody else does: subscription %s", strings.Join(left, ", "))
 }
 
-// belongsTo says whether a version is of the package of one of some Subscriptions.
+// belongsTo reports whether a version is of the package of one of the named Subscriptions.
 func (o *observation) belongsTo(csv *operatorsv1alpha1.ClusterServiceVersion, names []string) bool {
 	return slices.ContainsFunc(o.subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
 		return slices.Contains(names, sub.Name) && slices.Contains(o.versionsOf(sub), csv)
@@ -251,7 +250,7 @@ func listed(csvs []*operatorsv1alpha1.ClusterServiceVersion) string {
 	return strings.Join(names, ", ")
 }
 
-// progressOf says how far versions are that are being deleted, in their own words.
+// progressOf returns the progress of versions that are being deleted, from their status messages.
 func progressOf(csvs []*operatorsv1alpha1.ClusterServiceVersion) string {
 	texts := make([]string, 0, len(csvs))
 	for _, csv := range csvs {

@@ -14,13 +14,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// uninstalling asks for the operator to go with its Subscription.
+// uninstalling requests the uninstallation of the operator with its Subscription.
 func uninstalling(sub *operatorsv1alpha1.Subscription) {
 	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationOnDelete, onDeleteUninstall)
 	sub.Finalizers = []string{api.FinalizerUninstall}
 }
 
-// deleted says that a Subscription was deleted, and what was noted then.
+// deleted marks a Subscription as deleted, and records its dependents.
 func deleted(with string) func(*operatorsv1alpha1.Subscription) {
 	return func(sub *operatorsv1alpha1.Subscription) {
 		uninstalling(sub)
@@ -36,7 +36,7 @@ func generated(sub *operatorsv1alpha1.Subscription) {
 	metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationGeneratedBy, "p")
 }
 
-// needing adds that a version requires packages.
+// needing adds required packages to a version.
 func needing(packages ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		parts := []string{strings.TrimSuffix(csv.Annotations[api.AnnotationProperties], "]}")}
@@ -47,13 +47,13 @@ func needing(packages ...string) func(*operatorsv1alpha1.ClusterServiceVersion) 
 	}
 }
 
-// bearing marks a plan as one for a package.
+// bearing labels a plan for a package.
 func bearing(p *operatorsv1alpha1.InstallPlan, pkg string) *operatorsv1alpha1.InstallPlan {
 	p.Labels = map[string]string{plan.ComponentLabel(pkg, p.Namespace): ""}
 	return p
 }
 
-// leave is what departure finds for the first of some Subscriptions.
+// leave returns the departure of the first of some Subscriptions.
 func leave(subs []*operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion, plans ...*operatorsv1alpha1.InstallPlan) departure {
 	objects := Objects{Namespace: "home", Global: "olm", Subscriptions: subs, Versions: csvs, Plans: plans}
 	return objects.observe(&library{}).departure(subs[0], at(5).Add(time.Second))
@@ -83,7 +83,7 @@ func TestDeparture(t *testing.T) {
 		subs  subs
 		csvs  versions
 		plans []*operatorsv1alpha1.InstallPlan
-		want  string // what departure says, in one line
+		want  string // the departure, in one line
 	}{
 		{step: "nothing is there", subs: subs{noted}, want: ""},
 		{step: "the annotation was taken back", subs: subs{subscription("my-lamp", "lamp", deleted(""), func(sub *operatorsv1alpha1.Subscription) { sub.Annotations = nil })}, csvs: versions{v1}, want: "why annotation chandlery.dev/on-delete does not ask"},
@@ -238,7 +238,7 @@ func requiresCRD(name string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	}
 }
 
-// inALine writes a departure in a line.
+// inALine returns a departure as one line.
 func inALine(d departure) string {
 	var parts []string
 	if d.record != nil {
@@ -265,8 +265,8 @@ func inALine(d departure) string {
 	return strings.Join(parts, ", ")
 }
 
-// TestDepartureComesToItsEnd plays an uninstallation in which every step is done, and
-// shows that it does not go round in circles.
+// TestDepartureComesToItsEnd simulates an uninstallation in which every step is done, and checks
+// that it ends.
 func TestDepartureComesToItsEnd(t *testing.T) {
 	sub, bulb := subscription("my-lamp", "lamp", deleted("-")), subscription("bulb", "bulb", generated)
 	objects := Objects{
@@ -303,8 +303,8 @@ func TestDepartureComesToItsEnd(t *testing.T) {
 	}
 }
 
-// TestDepartureIsTold shows that what is waited for stands beside what was said before,
-// once, and that saying it again changes nothing.
+// TestDepartureIsTold checks that the condition stands beside the earlier ones, once, and that a
+// second write changes nothing.
 func TestDepartureIsTold(t *testing.T) {
 	sub := subscription("my", "lamp", deleted(""))
 	d := departure{reason: api.ReasonWaitingOnCleanup, waits: "waiting for clusterserviceversion lamp.v1"}
@@ -325,7 +325,7 @@ func TestDepartureIsTold(t *testing.T) {
 	}
 }
 
-// TestDepartingIsNotServed shows that a Subscription which departs is no wish any more.
+// TestDepartingIsNotServed checks that a departing Subscription is not resolved.
 func TestDepartingIsNotServed(t *testing.T) {
 	objects := Objects{Namespace: "home", Subscriptions: []*operatorsv1alpha1.Subscription{subscription("my", "lamp", deleted("")), subscription("other", "fan")}}
 	o := objects.observe(&library{})

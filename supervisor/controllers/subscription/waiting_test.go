@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestWaiting shows that a Subscription tells what its update waits for.
+// TestWaiting checks that a Subscription reports what its update waits for.
 func TestWaiting(t *testing.T) {
 	const pendingPhase, installingPhase = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstalling
 	const refused, waits = operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, operatorsv1alpha1.CSVReasonWaiting
@@ -70,8 +70,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestWaitingFlickers shows that a message which changes all the time is written once a
-// minute at most, and that what ends is taken back at once.
+// TestWaitingFlickers checks that a changing message is written at most once a minute, and that its
+// end is written at once.
 func TestWaitingFlickers(t *testing.T) {
 	sub, came := subscription("my", "lamp"), at(0)
 	v2 := version("lamp.v2", "lamp", installing, replaces("lamp.v1"))
@@ -80,7 +80,7 @@ func TestWaitingFlickers(t *testing.T) {
 	writes := 0
 	for second := range 600 {
 		v2.Status.Message = strings.Repeat("x", second%7)
-		// It is never long in one phase.
+		// It stays in no phase for long.
 		if v2.Status.Phase = installing; second%20 == 0 {
 			v2.Status.Phase = operatorsv1alpha1.CSVPhaseInstallReady
 		}

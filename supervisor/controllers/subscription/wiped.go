@@ -13,15 +13,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// wiped says whether somebody has taken the record from a plan of ours: whom it serves
-// and what it brings. The approval is written with the rest of the record or after it,
-// so that where it is, nothing is missing.
+// wiped reports whether the record of a plan of this supervisor was stripped: the Subscriptions it
+// serves and the versions it brings. The approval is written with the rest of the record or after
+// it. A plan with an approval is therefore complete.
 func wiped(p *operatorsv1alpha1.InstallPlan) bool {
 	_, recorded := p.Annotations[api.AnnotationApproval]
 	return !recorded && plan.IsName(p.Name)
 }
 
-// record gives the labels and annotations of a plan that brings some versions.
+// record returns the labels and annotations of a plan that brings some versions.
 func record(namespace string, versions []plan.Identity, approval operatorsv1alpha1.Approval) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Labels:      map[string]string{api.LabelManaged: "true"},
@@ -36,8 +36,8 @@ func record(namespace string, versions []plan.Identity, approval operatorsv1alph
 	return meta
 }
 
-// brought reads from the steps of a plan which versions it brings. Whether anybody
-// asked for one does not show there.
+// brought returns the versions that a plan brings, from its steps. The steps do not show whether a
+// Subscription asked for a version.
 func (o *observation) brought(p *operatorsv1alpha1.InstallPlan) []plan.Identity {
 	var versions []plan.Identity
 	for _, step := range p.Status.Plan {
@@ -51,8 +51,8 @@ func (o *observation) brought(p *operatorsv1alpha1.InstallPlan) []plan.Identity 
 	return versions
 }
 
-// legible gives a plan with the record of what it brings, which a wiped one has in its
-// steps only. The approval is left out: it stays wiped until that is written.
+// legible returns a plan with the record of its versions, which it recovers from the steps if it
+// was stripped. It leaves out the approval: the plan counts as stripped until that is written.
 func (o *observation) legible(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPlan {
 	versions := []plan.Identity(nil)
 	if wiped(p) {
@@ -69,10 +69,10 @@ func (o *observation) legible(p *operatorsv1alpha1.InstallPlan) *operatorsv1alph
 	return p
 }
 
-// askedFor reports whether a wiped plan may have been made for a Subscription. That is so if the
-// Subscription is an owner of the plan. It is also so if the Subscription asks for what the plan
-// brings, and no other plan has brought that: its status may not yet have referred to the plan
-// when that was wiped.
+// askedFor reports whether a stripped plan may have been created for a Subscription. That is so if
+// the Subscription is an owner of the plan. It is also so if the Subscription asks for what the
+// plan brings, and no other plan has brought that. The status of the Subscription may not have
+// referred to the plan yet.
 func (o *observation) askedFor(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	if !wiped(p) {
 		return false
@@ -80,7 +80,7 @@ func (o *observation) askedFor(p *operatorsv1alpha1.InstallPlan, sub *operatorsv
 	return isOwner(p, sub) || (bringsFrom(p, sub) && o.planFor(sub, versionFor(p, sub)) == nil)
 }
 
-// rewrite gives a wiped plan its record back. Its owners have to be there before.
+// rewrite restores the record of a stripped plan. Its owners have to be restored before.
 func (r *Reconciler) rewrite(ctx context.Context, p *operatorsv1alpha1.InstallPlan, versions []plan.Identity) error {
 	before := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 	after := before.DeepCopy()

@@ -15,8 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// wipedPlan is a plan that brings lamp.v1 and tray.v1, and has neither labels nor
-// annotations nor owners any more.
+// wipedPlan returns a plan that brings lamp.v1 and tray.v1, without labels, annotations and owners.
 func wipedPlan(name string) *operatorsv1alpha1.InstallPlan {
 	p := installPlan(name, "lamp.v1", operatorsv1alpha1.InstallPlanPhaseComplete, 1)
 	p.Spec.ClusterServiceVersionNames = []string{"lamp.v1", "tray.v1"}
@@ -30,8 +29,8 @@ func wipedPlan(name string) *operatorsv1alpha1.InstallPlan {
 	return p
 }
 
-// TestWipedPlanFindsItsOwners wipes a plan before any Subscription has come to refer to
-// it, or when one has, or when one is restored already.
+// TestWipedPlanFindsItsOwners strips a plan before a Subscription refers to it, after one refers to
+// it, and after one is restored.
 func TestWipedPlanFindsItsOwners(t *testing.T) {
 	born := func(seconds int64) func(*operatorsv1alpha1.Subscription) {
 		return func(sub *operatorsv1alpha1.Subscription) { sub.CreationTimestamp = metav1.Unix(seconds, 0) }
@@ -94,8 +93,8 @@ func TestWipedPlanFindsItsOwners(t *testing.T) {
 	}
 }
 
-// TestLegiblePlan shows that a wiped plan still says which version is of which package,
-// and that the record which is written back is the one that it was made with.
+// TestLegiblePlan checks that a stripped plan still has its versions by package, and that the
+// restored record is the original one.
 func TestLegiblePlan(t *testing.T) {
 	o := observed(read(t))
 	p := o.legible(wipedPlan("install-abcdefghij"))

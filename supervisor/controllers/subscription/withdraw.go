@@ -14,8 +14,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// withdraw deletes a version that never worked, and leaves its custom resources. One
-// that has come to work at this very moment has another version by now and stays.
+// withdraw deletes a version that never worked, and leaves its custom resources. A version that
+// begins to work has another resource version, and stays.
 func (r *Reconciler) withdraw(ctx context.Context, d *decision) error {
 	csv := d.withdraw
 	if csv == nil || !csv.DeletionTimestamp.IsZero() {
@@ -41,8 +41,8 @@ func (r *Reconciler) withdraw(ctx context.Context, d *decision) error {
 	return nil
 }
 
-// kept gives the versions that were to be withdrawn and are not any more: they have come
-// to work, or the pin has changed, before they were deleted.
+// kept returns the versions that stay although they were marked as withdrawn. They began to work,
+// or the pin changed, before their deletion.
 func (o *observation) kept(decisions []*decision) []*operatorsv1alpha1.ClusterServiceVersion {
 	return slices.DeleteFunc(slices.Clone(o.csvs), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		withdrawn := slices.ContainsFunc(decisions, func(d *decision) bool { return d.withdraw != nil && d.withdraw.Name == csv.Name })
@@ -50,8 +50,8 @@ func (o *observation) kept(decisions []*decision) []*operatorsv1alpha1.ClusterSe
 	})
 }
 
-// keepVersions takes from versions that stay what would leave their custom resources,
-// were they deleted one day. What fails is done in the next pass.
+// keepVersions removes the mark from versions that stay. A later deletion would otherwise leave
+// their custom resources. Failures are retried in the next pass.
 func (r *Reconciler) keepVersions(ctx context.Context, o *observation, decisions []*decision) {
 	for _, csv := range o.kept(decisions) {
 		if err := r.keep(ctx, csv); err != nil {

@@ -13,8 +13,8 @@ func withdrawn(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	metav1.SetMetaDataAnnotation(&csv.ObjectMeta, api.AnnotationWithdrawn, api.WithdrawnToReturn)
 }
 
-// TestKept finds the versions that were to be withdrawn when something came between, and
-// that would leave custom resources when they are deleted one day.
+// TestKept checks which versions stay although they were marked as withdrawn. A later deletion
+// would leave their custom resources.
 func TestKept(t *testing.T) {
 	for _, tt := range []struct {
 		reason, pin string

@@ -19,9 +19,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestWriteKeepsNoContent writes the status of a Subscription whose configuration is too large
-// for the cache. The API server is not to answer with the configuration: a namespace may have
-// many such Subscriptions.
+// TestWriteKeepsNoContent writes the status of a Subscription whose configuration is too large for
+// the cache. The API server must not return the configuration: a namespace may have many such
+// Subscriptions.
 func TestWriteKeepsNoContent(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {

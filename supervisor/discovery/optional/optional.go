@@ -1,4 +1,4 @@
-// Package optional lists the APIs that the supervisor uses where a cluster has them.
+// Package optional lists the APIs that the supervisor uses if a cluster has them.
 package optional
 
 import (
@@ -7,13 +7,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
 
-// An API is one that the supervisor can do without.
+// An API is one that the supervisor does not require.
 type API struct {
-	// Name is its label in metrics, and that of its flag where there is one.
+	// Name is the label of the API in metrics, and the name of its flag if it has one.
 	Name string
-	// Use says what it is used for.
+	// Use describes what the API is used for.
 	Use string
-	// Target is a kind that stands for the API.
+	// Target is a kind that represents the API.
 	Target discovery.Target
 }
 
@@ -24,7 +24,7 @@ const (
 	Autoscaling = "autoscaling"
 )
 
-// APIs returns all of them, in the order in which people are told.
+// APIs returns all of them, in the order of messages.
 func APIs() []API {
 	return []API{
 		{OpenShift, "the addresses of Proxy cluster go into the containers of operators", discovery.Target{

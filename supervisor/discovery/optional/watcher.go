@@ -18,26 +18,25 @@ import (
 )
 
 const (
-	// interval is how often an API is looked for again: rights, servers behind APIServices and the
-	// objects that listeners read change without a change of a definition.
+	// interval is the time between two checks of an API. Permissions, servers behind APIServices and the objects that
+	// listeners read may change without a change of a definition.
 	interval = 10 * time.Second
-	// refresh is how often an API is looked for that is not installed. A definition of its group
-	// changes that, and definitions are watched.
+	// refresh is the time between two checks of an API that is not installed. Only a definition of its group can
+	// change that, and definitions are watched.
 	refresh = 5 * time.Minute
-	// settling is for how long after a change of a definition an API is looked for at each interval:
-	// the API server serves it, or stops to, a while later.
+	// settling is how long after a change of a definition an API is checked at each interval. The API server starts
+	// or stops serving it some time after the change.
 	settling = 30 * time.Second
 )
 
-// Settings are those of the APIs, by name. What has none is looked for, and used where
-// it is.
+// Settings are the settings of the APIs, by name. An API without a setting is used if it is installed.
 type Settings map[string]discovery.Setting
 
-// A Listener hears each time that an API was looked for.
+// A Listener receives the result of each check of an API.
 type Listener func(context.Context, discovery.Result)
 
-// Watcher looks for the APIs again and again. It tells of changes in the log and in the
-// metric chandlery_optional_api, and tells listeners every result.
+// Watcher checks the APIs repeatedly. It reports changes in the log and in the metric chandlery_optional_api,
+// and passes every result to listeners.
 type Watcher struct {
 	finder   *discovery.Finder
 	settings Settings
@@ -50,7 +49,7 @@ type Watcher struct {
 	listen   map[string]Listener
 }
 
-// NewWatcher prepares to look.
+// NewWatcher returns a Watcher, and registers its metric.
 func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]Listener, registry prometheus.Registerer) (*Watcher, error) {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_optional_api",
@@ -71,8 +70,7 @@ func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]L
 	}, nil
 }
 
-// Look looks for each API once. The error is that of the APIs that are required and
-// cannot be used.
+// Look checks each API once. The error joins those of the required APIs that cannot be used.
 func (w *Watcher) Look(ctx context.Context) error {
 	var missing []error
 	for _, api := range APIs() {
@@ -81,7 +79,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 	return errors.Join(missing...)
 }
 
-// lookAgain looks for the APIs of which it is time.
+// lookAgain checks the APIs that are due.
 func (w *Watcher) lookAgain(ctx context.Context) error {
 	var missing []error
 	for _, api := range APIs() {
@@ -111,7 +109,7 @@ func (w *Watcher) look(ctx context.Context, api API) error {
 	return err
 }
 
-// tell tells of what has changed.
+// tell reports a changed result in the metric and in the log.
 func (w *Watcher) tell(ctx context.Context, api API, result *discovery.Result) {
 	before, told := w.known[api.Name]
 	if told && before == result.Verdict {
@@ -125,7 +123,7 @@ func (w *Watcher) tell(ctx context.Context, api API, result *discovery.Result) {
 		"result", result.Outcome, "reason", result.Reason, "message", result.Message())
 }
 
-// Start looks again until ctx ends.
+// Start repeats the checks until ctx ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -143,18 +141,18 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection says that standbys look, too: they know what there is when they
-// take over.
+// NeedLeaderElection returns false: standbys check the APIs too, so that they know the results when they take
+// over.
 func (w *Watcher) NeedLeaderElection() bool { return false }
 
-// Handler looks again at once when a definition of one of the APIs' groups is created, deleted or
-// changed: it is for an informer of CustomResourceDefinitions.
+// Handler returns a handler that repeats the checks at once when a definition of one of the APIs' groups is
+// created, deleted or changed. It is for an informer of CustomResourceDefinitions.
 func (w *Watcher) Handler() cache.ResourceEventHandler {
 	again := func() {
 		w.finder.Invalidate()
 		select {
 		case w.kick <- struct{}{}:
-		default: // Another event has asked for it already.
+		default: // A check is already requested.
 		}
 	}
 	return cache.FilteringResourceEventHandler{
@@ -179,7 +177,7 @@ func (w *Watcher) Handler() cache.ResourceEventHandler {
 	}
 }
 
-// concerns reports whether a definition, by its name, is of the group of an optional API.
+// concerns reports whether a definition, by its name, belongs to the group of an optional API.
 func concerns(definition string) bool {
 	_, group, _ := strings.Cut(definition, ".")
 	return slices.ContainsFunc(APIs(), func(api API) bool { return api.Target.Group == group })

@@ -1,2 +1,2 @@
-// Package suite tests discovery against a real API server, as users of different rights.
+// Package suite tests discovery against a real API server, as users with different permissions.
 package suite

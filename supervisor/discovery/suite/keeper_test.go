@@ -31,7 +31,7 @@ var (
 	everybody = person{}
 )
 
-// operator makes the Deployment of an operator, with as many pods as are to run.
+// operator creates the Deployment of an operator, with a number of running pods.
 func (w *world) operator(name string, pods int32) *appsv1.Deployment {
 	labels := map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/version": "1.2.3"}
 	d := &appsv1.Deployment{
@@ -51,7 +51,7 @@ func (w *world) operator(name string, pods int32) *appsv1.Deployment {
 	return d
 }
 
-// lease makes a Lease that was renewed some time ago.
+// lease creates a Lease that was renewed some time ago.
 func (w *world) lease(name string, ago time.Duration) types.NamespacedName {
 	holder, duration, renewed := name+"-7", int32(15), metav1.NewMicroTime(time.Now().Add(-ago))
 	w.create(&coordinationv1.Lease{
@@ -67,7 +67,7 @@ func (w *world) keptBy(k discovery.Keeper) discovery.Target {
 	return target
 }
 
-// TestKeepers has operators in all states.
+// TestKeepers uses operators in all states.
 func TestKeepers(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v1"))
@@ -87,7 +87,7 @@ func TestKeepers(t *testing.T) {
 	w.expect(everybody, w.keptBy(discovery.Keeper{Owned: true}), unkept, "")
 }
 
-// TestKeeperOutOfSight has a user who may read the kind and nothing else.
+// TestKeeperOutOfSight uses a user who may read the kind and nothing else.
 func TestKeeperOutOfSight(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v1"))
@@ -100,7 +100,7 @@ func TestKeeperOutOfSight(t *testing.T) {
 	w.expect(w.nobody(), target, unknown, "who looks after it is not known: you may not read Deployments with the labels")
 }
 
-// TestOwner has ClusterServiceVersions that own the definition.
+// TestOwner uses ClusterServiceVersions that own the definition.
 func TestOwner(t *testing.T) {
 	w := newWorld(t)
 	w.withVersions()
@@ -137,7 +137,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestBackendDown has an aggregated API whose Service does not exist.
+// TestBackendDown uses an aggregated API whose Service does not exist.
 func TestBackendDown(t *testing.T) {
 	w := newWorld(t)
 	service := &unstructured.Unstructured{Object: map[string]any{
@@ -158,8 +158,7 @@ func TestBackendDown(t *testing.T) {
 	w.expect(everybody, unnamed, backendDown, "APIService v1."+w.group)
 }
 
-// TestChangesAreNoticed has a Finder that believes a result for long, and an informer
-// that tells it of definitions.
+// TestChangesAreNoticed uses a Finder that caches results for long, and an informer that invalidates them.
 func TestChangesAreNoticed(t *testing.T) {
 	w := newWorld(t)
 	cfg := controlplane.Get(t).Config()

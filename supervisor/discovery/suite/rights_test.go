@@ -18,7 +18,7 @@ var (
 	backendDown = discovery.Verdict{Outcome: discovery.Unreachable, Reason: discovery.ReasonBackendDown}
 )
 
-// TestUsers has everybody look for what is there and for what is not.
+// TestUsers checks targets that exist and targets that do not, as each user.
 func TestUsers(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v2", "v1beta1"))
@@ -84,7 +84,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestGrant applies the rights that a result gives, and asks again.
+// TestGrant applies the permissions of a result, and checks again.
 func TestGrant(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v1"))
@@ -99,8 +99,8 @@ func TestGrant(t *testing.T) {
 	for name, tc := range map[string]struct {
 		who    person
 		target discovery.Target
-		// asks is how often rights are given: what one may not look up is not named in the
-		// rights that are given first.
+		// asks is how often permissions are granted. The first grant does not name a resource that the user cannot
+		// look up.
 		asks int
 	}{
 		"Cluster":               {person{name: "alice@example.com"}, w.widgets("v1"), 1},
@@ -118,7 +118,7 @@ func TestGrant(t *testing.T) {
 					t.Fatalf("%v: %s\n%s\nwant Forbidden with the rights that are missing", before.Verdict, before.Message(), before.Grant)
 				}
 				w.apply(before.Grant)
-				// Rights come into force when the API server's caches know of them.
+				// Permissions take effect when the API server's caches have them.
 				w.eventually("the rights change something", func(ctx context.Context) bool {
 					after := w.findWithin(ctx, tc.who, tc.target)
 					return after.Verdict != before.Verdict

@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is the maximum time until an expected state is reached.
 	patience = 60 * time.Second
-	// poll is how often it is looked for.
+	// poll is the polling interval for an expected state.
 	poll = 50 * time.Millisecond
 )
 
@@ -40,7 +40,7 @@ type world struct {
 	client.Client
 
 	t *testing.T
-	// namespace is the test's own, group one that only its definitions have.
+	// namespace belongs to the test alone. group belongs to its definitions alone.
 	namespace, group string
 }
 
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return &world{Client: controlplane.Client(t), t: t, namespace: namespace, group: namespace + ".example.com"}
 }
 
-// create creates an object that goes with the test.
+// create creates an object that is deleted at the end of the test.
 func (w *world) create(obj client.Object) {
 	w.t.Helper()
 	if err := w.Create(w.t.Context(), obj); err != nil {
@@ -63,7 +63,7 @@ func (w *world) create(obj client.Object) {
 	})
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func (w *world) eventually(what string, is func(context.Context) bool) {
 	w.t.Helper()
 	err := wait.PollUntilContextTimeout(w.t.Context(), poll, patience, true, func(ctx context.Context) (bool, error) { return is(ctx), nil })
@@ -72,7 +72,7 @@ func (w *world) eventually(what string, is func(context.Context) bool) {
 	}
 }
 
-// definition is a CustomResourceDefinition of widgets, served at versions.
+// definition returns a CustomResourceDefinition of widgets, served at versions.
 func (w *world) definition(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -121,20 +121,20 @@ func (w *world) withVersions() {
 	w.serve(crd)
 }
 
-// widgets are what tests look for.
+// widgets returns the target of tests.
 func (w *world) widgets(version string) discovery.Target {
 	return discovery.Target{
 		GroupVersionKind: schema.GroupVersionKind{Group: w.group, Version: version, Kind: "Widget"}, Resource: "widgets",
 	}
 }
 
-// A person asks. The zero person is an administrator.
+// A person is a user who asks. The zero person is an administrator.
 type person struct {
 	name   string
 	groups []string
 }
 
-// finder asks as somebody.
+// finder returns a Finder that asks as a user.
 func (w *world) finder(who person) *discovery.Finder {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
@@ -149,7 +149,7 @@ func (w *world) finder(who person) *discovery.Finder {
 	return finder
 }
 
-// find asks as somebody, whom nobody has told before.
+// find checks a target as a user, with an empty cache.
 func (w *world) find(who person, target discovery.Target) discovery.Result {
 	w.t.Helper()
 	return w.findWithin(w.t.Context(), who, target)
@@ -174,7 +174,7 @@ func (w *world) expect(who person, target discovery.Target, want discovery.Verdi
 	return got
 }
 
-// The people of the tests; what they may is bound to their names.
+// reader returns a user who may read everything.
 func (w *world) reader() person {
 	who := person{name: "reader-" + w.namespace}
 	w.create(&rbacv1.ClusterRole{
@@ -205,12 +205,12 @@ func (w *world) readerHere() person {
 
 func (w *world) nobody() person { return person{name: "nobody-" + w.namespace} }
 
-// stranger is none of the authenticated users, so that the discovery API is closed.
+// stranger returns an unauthenticated user, who may not use the discovery API.
 func (w *world) stranger() person {
 	return person{name: "stranger-" + w.namespace, groups: []string{"system:unauthenticated"}}
 }
 
-// apply gives the rights of a result, as an administrator does.
+// apply applies the permissions of a result, as an administrator does.
 func (w *world) apply(manifest string) {
 	w.t.Helper()
 	cp := controlplane.Get(w.t)

@@ -10,16 +10,16 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// Given is a catalog whose content comes from a place that somebody named.
+// Given is a catalog whose content comes from a place that the user named.
 type Given struct {
-	// Namespace and Name are the CatalogSource's: any namespace when that is
-	// empty, any CatalogSource when both are.
+	// Namespace and Name are those of the CatalogSource. An empty namespace matches any namespace; if both are empty,
+	// any CatalogSource matches.
 	Namespace, Name string
-	// Source is a directory, an index file or host:port.
+	// Source is a directory, an index file or HOST:PORT.
 	Source string
 }
 
-// ParseGiven reads [[NAMESPACE/]NAME=]SOURCE.
+// ParseGiven parses [[NAMESPACE/]NAME=]SOURCE.
 func ParseGiven(text string) (Given, error) {
 	name, source, named := strings.Cut(text, "=")
 	if _, err := os.Stat(text); err == nil || !named {
@@ -41,7 +41,7 @@ func ParseGiven(text string) (Given, error) {
 	return g, nil
 }
 
-// ParseAllGiven reads the values of a flag. One without a name has to be alone.
+// ParseAllGiven parses the values of a flag. A value without a name must be the only one.
 func ParseAllGiven(texts []string) ([]Given, error) {
 	var out []Given
 	for _, text := range texts {
@@ -64,7 +64,7 @@ func ParseAllGiven(texts []string) ([]Given, error) {
 	return out, nil
 }
 
-// given finds the source for a catalog: the one that names it most exactly.
+// given returns the source for a catalog: the one that names it most exactly.
 func given(all []Given, key resolver.CatalogKey) (Given, bool) {
 	best, rank := Given{}, 0
 	for _, g := range all {

@@ -18,14 +18,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// Cluster is where objects and hosted catalogs are read.
+// Cluster reads objects and hosted catalogs.
 type Cluster struct {
 	reader client.Reader
 	config *rest.Config
 }
 
-// NewCluster prepares the reading of a cluster. The scheme has to know the kinds
-// of operators.coreos.com and the pods.
+// NewCluster returns a Cluster. The scheme must contain the kinds of operators.coreos.com and pods.
 func NewCluster(cfg *rest.Config, scheme *runtime.Scheme) (*Cluster, error) {
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
@@ -34,8 +33,7 @@ func NewCluster(cfg *rest.Config, scheme *runtime.Scheme) (*Cluster, error) {
 	return &Cluster{reader: c, config: cfg}, nil
 }
 
-// objects reads the objects of a namespace, and the CatalogSources of the global
-// one.
+// objects reads the objects of a namespace, and the CatalogSources of the global namespace.
 func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objects, error) {
 	o := &Objects{}
 	var (
@@ -63,7 +61,7 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 		}
 	}
 	for i := range versions.Items {
-		// A copy shows what is installed elsewhere.
+		// A copy shows a version that is installed elsewhere.
 		version := &versions.Items[i]
 		if _, copied := version.Labels[operatorsv1alpha1.CopiedLabelKey]; !copied {
 			o.Versions = append(o.Versions, version)
@@ -78,15 +76,14 @@ func (c *Cluster) objects(ctx context.Context, namespace, global string) (*Objec
 	return o, c.catalogSources(ctx, o, namespace, global)
 }
 
-// lacks says whether it is known that a namespace does not exist: not everybody may
-// look.
+// lacks reports whether a namespace is known not to exist. The user may lack the right to read namespaces.
 func (c *Cluster) lacks(ctx context.Context, namespace string) bool {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return apierrors.IsNotFound(c.reader.Get(ctx, client.ObjectKey{Name: namespace}, found))
 }
 
-// catalogSources reads those of a namespace and of the global one.
+// catalogSources reads the CatalogSources of a namespace and of the global namespace.
 func (c *Cluster) catalogSources(ctx context.Context, o *Objects, namespace, global string) error {
 	for _, where := range slices.Compact([]string{namespace, global}) {
 		list := catalogs.NewList()

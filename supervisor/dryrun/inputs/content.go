@@ -21,17 +21,16 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// maxContent bounds the memory that one catalog may take.
+// maxContent is the maximum memory of one catalog, in bytes.
 const maxContent = 1 << 30
 
-// maxMessage bounds a message of a server, as the supervisor does.
+// maxMessage is the maximum size of a message from a server, in bytes, as in the supervisor.
 const maxMessage = 64 << 20
 
-// ErrNoCatalog says that a directory is not one of a catalog.
+// ErrNoCatalog means that a directory holds no catalog.
 var ErrNoCatalog = errors.New("there is no package in it; name the directory that holds the file-based catalog (for instance configs/)")
 
-// load reads the content that a source names: a directory, an index file or a
-// server.
+// load reads the content of a source: a directory, an index file or a server.
 func load(ctx context.Context, source string) (*catalogs.Snapshot, []string, error) {
 	info, err := os.Stat(source)
 	switch {
@@ -48,7 +47,7 @@ func load(ctx context.Context, source string) (*catalogs.Snapshot, []string, err
 	return s, nil, err
 }
 
-// snapshot is that of a content which no server serves; nil for none.
+// snapshot returns a snapshot of a content that no server serves; nil for none.
 func snapshot(c *content.Catalog) *catalogs.Snapshot {
 	if c == nil {
 		return nil
@@ -56,14 +55,14 @@ func snapshot(c *content.Catalog) *catalogs.Snapshot {
 	return &catalogs.Snapshot{Content: c}
 }
 
-// isAddress tells whether a source could be dialled.
+// isAddress reports whether a source is an address to connect to.
 func isAddress(source string) bool {
 	host, port, err := net.SplitHostPort(source)
 	return strings.HasPrefix(source, "unix:") || (err == nil && host != "" && port != "" && !strings.Contains(source, "/"))
 }
 
-// fromDirectory reads a file-based catalog. The notes say what would keep a
-// registry from serving it.
+// fromDirectory reads a file-based catalog. The notes list the problems for which a registry would not serve
+// it.
 func fromDirectory(ctx context.Context, dir string) (*content.Catalog, []string, error) {
 	decoded, err := fbc.Load(ctx, os.DirFS(dir), fbc.Options{})
 	if err != nil {
@@ -83,7 +82,7 @@ func fromDirectory(ctx context.Context, dir string) (*content.Catalog, []string,
 	return c, notes, nil
 }
 
-// brief shortens a list of problems to the first one.
+// brief returns the first of a list of problems.
 func brief(err error) error {
 	problems, ok := errors.AsType[bundles.Problems](err)
 	if !ok || len(problems) == 0 {
@@ -95,7 +94,7 @@ func brief(err error) error {
 	return fmt.Errorf("%s (and %d more problems)", problems[0].String(), len(problems)-1)
 }
 
-// fromIndex reads what 'registry build' has made.
+// fromIndex reads a file that 'registry build' created.
 func fromIndex(ctx context.Context, name string) (*content.Catalog, error) {
 	x, err := index.Open(name)
 	if err != nil {
@@ -138,7 +137,7 @@ func addPackage(b *content.Builder, p *outline.Package) error {
 	return nil
 }
 
-// fromAddress reads what a server serves.
+// fromAddress reads the content that a server serves.
 func fromAddress(ctx context.Context, address string) (*catalogs.Snapshot, error) {
 	conn, err := grpc.NewClient(address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

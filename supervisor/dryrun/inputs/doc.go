@@ -1,7 +1,6 @@
-// Package inputs reads what package dryrun needs: Subscriptions and
-// what belongs to them out of files or a namespace of a cluster, and the content
-// of catalogs out of directories, index files, servers and the replicas that a
-// cluster runs.
+// Package inputs reads the inputs of package dryrun. It reads Subscriptions and related objects from files or
+// from a namespace of a cluster. It reads the content of catalogs from directories, index files, servers and
+// the replicas of a cluster.
 //
-// Of a cluster it only reads.
+// It writes nothing to the cluster.
 package inputs

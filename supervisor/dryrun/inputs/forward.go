@@ -23,14 +23,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// forwardTimeout bounds how long a port-forward may take to be there.
+// forwardTimeout is the maximum time until a port-forward is ready.
 const forwardTimeout = 20 * time.Second
 
-// errNoReplica says that a hosted catalog has nobody to ask.
+// errNoReplica means that a hosted catalog has no ready replica.
 var errNoReplica = errors.New("no replica of it is ready")
 
-// hosted reads a catalog that the cluster runs, through the API server, which
-// reaches the replicas from wherever the command runs.
+// hosted reads a catalog that the cluster runs. It connects through the API server, which reaches the replicas
+// wherever the command runs.
 func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*catalogs.Snapshot, string, error) {
 	pod, err := c.replica(ctx, source)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Cluster) hosted(ctx context.Context, source *operatorsv1alpha1.CatalogS
 	return read, from, nil
 }
 
-// replica finds a pod of a catalog that is ready.
+// replica returns a ready pod of a catalog.
 func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := c.reader.List(ctx, pods, client.InNamespace(source.Namespace), client.MatchingLabels{api.LabelCatalogSource: source.Name})
@@ -71,8 +71,7 @@ func (c *Cluster) replica(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return &pods.Items[i], nil
 }
 
-// forward opens a port of this machine that leads to a pod. It stays open until
-// stop is called.
+// forward opens a local port that is forwarded to a pod. It stays open until stop is called.
 func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string, stop func(), err error) {
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

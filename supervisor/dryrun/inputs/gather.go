@@ -22,30 +22,29 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// Options say what to look at.
+// Options select what is read.
 type Options struct {
-	// Files hold objects; "-" stands for Stdin.
+	// Files contain objects; "-" stands for Stdin.
 	Files []string
 	Stdin io.Reader
-	// Namespace is looked at in the cluster; empty for none.
+	// Namespace is the namespace of the cluster to read; empty for none.
 	Namespace string
 	// Global is the namespace whose catalogs serve every namespace.
 	Global string
-	// Given are the catalogs whose content comes from elsewhere than the cluster.
+	// Given are the catalogs whose content does not come from the cluster.
 	Given []Given
-	// Connect reaches the cluster. It is called only when something of it is
-	// needed.
+	// Connect connects to the cluster. It is called only if something of the cluster is needed.
 	Connect func() (*Cluster, error)
-	// Progress shows that something takes its time, until done is called.
+	// Progress shows that an operation is running, until done is called.
 	Progress func(what string) (done func())
-	// Now is when the files would be applied.
+	// Now is the time at which the files would be applied.
 	Now metav1.Time
 }
 
-// defaultNamespace is that of objects in files that say nothing about theirs.
+// defaultNamespace is the namespace of objects in files that name none.
 const defaultNamespace = "default"
 
-// Gather reads all there is to know, for each namespace that has Subscriptions.
+// Gather reads all inputs, for each namespace that has Subscriptions.
 func Gather(ctx context.Context, o Options) ([]dryrun.Request, error) {
 	g := &gathering{Options: o, contents: map[string]*reading{}}
 	files, err := g.files()
@@ -72,7 +71,7 @@ func Gather(ctx context.Context, o Options) ([]dryrun.Request, error) {
 	return requests, nil
 }
 
-// gathering is under way.
+// gathering is the state of Gather.
 type gathering struct {
 	Options
 
@@ -82,7 +81,7 @@ type gathering struct {
 	contents map[string]*reading
 }
 
-// reading is what was read from a source.
+// reading is the content of a source.
 type reading struct {
 	once     sync.Once
 	snapshot *catalogs.Snapshot
@@ -118,7 +117,7 @@ func (g *gathering) file(objects *Objects, name string) error {
 	return g.open(objects, name)
 }
 
-// directory reads the files of a directory itself that are manifests by their names.
+// directory reads the manifests in a directory, by their file names. It does not read subdirectories.
 func (g *gathering) directory(objects *Objects, name string) error {
 	entries, err := os.ReadDir(name)
 	if err != nil {
@@ -150,7 +149,7 @@ func (g *gathering) open(objects *Objects, name string) error {
 	return objects.Read(name, file, cmp.Or(g.Namespace, defaultNamespace))
 }
 
-// live looks at a namespace of the cluster as it would be with the files applied.
+// live reads a namespace of the cluster, with the files applied to its objects.
 func (g *gathering) live(ctx context.Context, files *Objects) ([]dryrun.Request, error) {
 	for _, sub := range files.Subscriptions {
 		if sub.Namespace != g.Namespace {
@@ -186,7 +185,7 @@ func (g *gathering) live(ctx context.Context, files *Objects) ([]dryrun.Request,
 	return []dryrun.Request{request}, nil
 }
 
-// errNoNamespace says that there is nothing to look at.
+// errNoNamespace means that the namespace does not exist.
 var errNoNamespace = errors.New("the cluster has no such namespace")
 
 func (g *gathering) connect() (*Cluster, error) {
@@ -198,8 +197,7 @@ func (g *gathering) connect() (*Cluster, error) {
 	return g.cluster, err
 }
 
-// request puts the objects of a namespace and the content of the catalogs
-// together.
+// request combines the objects of a namespace and the content of the catalogs.
 func (g *gathering) request(ctx context.Context, namespace string, objects *Objects) (dryrun.Request, error) {
 	s, err := g.scope(ctx, namespace, objects)
 	if err != nil {
@@ -210,7 +208,7 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 	}
 	request := dryrun.Ahead(objects.of(namespace, g.Global, s.catalogs()))
 	if g.Namespace == "" && len(objects.Groups) == 0 {
-		// Files are looked at as if what they lack were there.
+		// Objects that the files lack are assumed to exist.
 		request.Blocked = ""
 	}
 	request.Catalogs = map[resolver.CatalogKey]string{}
@@ -224,7 +222,7 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 	return request, nil
 }
 
-// scope is the catalogs that a namespace may use.
+// scope holds the catalogs that a namespace may use.
 type scope struct {
 	*gathering
 
@@ -232,13 +230,12 @@ type scope struct {
 	notes  []string
 }
 
-// place is where a catalog is read.
+// place is the place where a catalog is read.
 type place struct {
 	key    resolver.CatalogKey
 	given  string
 	source *operatorsv1alpha1.CatalogSource
-	// running says that the CatalogSource is the cluster's own, so that a hosted
-	// one has replicas.
+	// running is true if the CatalogSource is in the cluster, so that a hosted one has replicas.
 	running bool
 
 	from     string
@@ -246,7 +243,7 @@ type place struct {
 	err      error
 }
 
-// scope finds the catalogs and where each is read.
+// scope finds the catalogs and the place of each.
 func (g *gathering) scope(ctx context.Context, namespace string, objects *Objects) (*scope, error) {
 	s := &scope{gathering: g, places: map[resolver.CatalogKey]*place{}}
 	live := g.Namespace != ""
@@ -287,7 +284,7 @@ func (g *gathering) scope(ctx context.Context, namespace string, objects *Object
 	return s, nil
 }
 
-// give names the places that --catalog gives.
+// give sets the places that --catalog names.
 func (s *scope) give(namespace string, wanted map[resolver.CatalogKey]string) {
 	used := map[Given]bool{}
 	for key := range wanted {
@@ -309,7 +306,7 @@ func (s *scope) give(namespace string, wanted map[resolver.CatalogKey]string) {
 			used[g], p.given = true, g.Source
 		}
 	}
-	// One that nobody names may provide what others depend on.
+	// A catalog that no Subscription names may provide dependencies.
 	for _, g := range s.Given {
 		if g.Name != "" && !used[g] {
 			s.place(resolver.CatalogKey{Namespace: cmp.Or(g.Namespace, s.Global), Name: g.Name}).given = g.Source
@@ -317,7 +314,7 @@ func (s *scope) give(namespace string, wanted map[resolver.CatalogKey]string) {
 	}
 }
 
-// silent says whether a catalog of the cluster cannot be read now.
+// silent reports whether a catalog of the cluster cannot be read now.
 func (s *scope) silent() bool {
 	for _, p := range s.places {
 		if p.running && p.err != nil {
@@ -334,12 +331,11 @@ func (s *scope) place(key resolver.CatalogKey) *place {
 	return s.places[key]
 }
 
-// parallel is how many catalogs are read at once.
+// parallel is the number of catalogs that are read at once.
 const parallel = 4
 
-// read reads the content of all places. What cannot be read although it was
-// given is an error; a catalog of the cluster that cannot be read is a fact, as
-// it would be for the supervisor.
+// read reads the content of all places. It returns an error if a catalog from --catalog cannot be read. A
+// catalog of the cluster that cannot be read is recorded, as the supervisor would do.
 func (s *scope) read(ctx context.Context) error {
 	var names []string
 	for key := range s.places {
@@ -381,8 +377,8 @@ func (s *scope) fill(ctx context.Context, p *place) error {
 	return nil
 }
 
-// follow reads the catalog of a CatalogSource where the supervisor would. One that
-// cannot be used has no content, and it is known why.
+// follow reads the catalog of a CatalogSource from the same place as the supervisor. An unusable one has no
+// content, and the reason is recorded.
 func (s *scope) follow(ctx context.Context, p *place) (*catalogs.Snapshot, string, error) {
 	if _, problem := catalogs.SpecProblem(p.source); problem != "" {
 		return nil, "", nil
@@ -414,8 +410,8 @@ func (g *gathering) load(ctx context.Context, source string) *reading {
 	return r
 }
 
-// catalogs are the ones that were read. One that --catalog alone speaks of is as if
-// it had a CatalogSource.
+// catalogs returns the catalogs that were read. A catalog that only --catalog names counts as one with a
+// CatalogSource.
 func (s *scope) catalogs() []subscription.Catalog {
 	out := make([]subscription.Catalog, 0, len(s.places))
 	for key, p := range s.places {
@@ -428,8 +424,8 @@ func (s *scope) catalogs() []subscription.Catalog {
 	return out
 }
 
-// CatalogNames names the catalogs that the Subscriptions in files name, sorted.
-// What cannot be read names none.
+// CatalogNames returns the names of the catalogs that the Subscriptions in files name, sorted. It returns none
+// if the files cannot be read.
 func CatalogNames(files []string) []string {
 	g := &gathering{Options: Options{Files: slices.DeleteFunc(slices.Clone(files), func(name string) bool { return name == "-" })}}
 	if len(g.Files) == 0 {

@@ -43,7 +43,7 @@ image: registry.example/lamp:2
 properties: [{type: olm.package, value: {packageName: lamp, version: 2.0.0}}]
 `
 
-// write makes a file in a new directory, which it returns.
+// write writes a file to a new directory, and returns its path.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func write(t *testing.T, name, text string) string {
 
 var errNoCluster = errors.New("there is no cluster")
 
-// options look at standard input and no cluster.
+// options returns options for standard input and no cluster.
 func options(t *testing.T, text string, catalogs ...string) Options {
 	t.Helper()
 	given, err := ParseAllGiven(catalogs)
@@ -69,7 +69,7 @@ func options(t *testing.T, text string, catalogs ...string) Options {
 	}
 }
 
-// seen says what there is of a request.
+// seen returns the content of a request in a few lines.
 func seen(r dryrun.Request) []string {
 	out := []string{"namespace " + r.Problem.Namespace}
 	for _, s := range r.Problem.Subscriptions {
@@ -113,7 +113,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestGatherSources takes catalogs from CatalogSources in files.
+// TestGatherSources reads catalogs of CatalogSources in files.
 func TestGatherSources(t *testing.T) {
 	server := fakecatalog.Start(t, lampOnServer())
 	source := func(spec string) string {
@@ -177,8 +177,7 @@ func TestGatherErrors(t *testing.T) {
 	}
 }
 
-// TestGatherSaysWhatIsInvalid has a catalog that can be read and yet would not be
-// served.
+// TestGatherSaysWhatIsInvalid uses a catalog that can be read, and that a registry would refuse to serve.
 func TestGatherSaysWhatIsInvalid(t *testing.T) {
 	dir := write(t, "catalog.yaml", strings.Replace(wares, "defaultChannel: stable", "defaultChannel: gone", 1))
 	requests, err := Gather(t.Context(), options(t, lamp, dir))
@@ -190,8 +189,8 @@ func TestGatherSaysWhatIsInvalid(t *testing.T) {
 	}
 }
 
-// TestGatherSaysWhatIsOutOfScope has a Subscription name a catalog that is neither
-// its namespace's nor a global one.
+// TestGatherSaysWhatIsOutOfScope uses a Subscription for a catalog that is neither in its namespace nor in the
+// global one.
 func TestGatherSaysWhatIsOutOfScope(t *testing.T) {
 	requests, err := Gather(t.Context(), options(t, strings.ReplaceAll(lamp, "sourceNamespace: olm", "sourceNamespace: market"), write(t, "catalog.yaml", wares)))
 	if err != nil {
@@ -203,7 +202,7 @@ func TestGatherSaysWhatIsOutOfScope(t *testing.T) {
 	}
 }
 
-// lampOnServer is the same as a server has it.
+// lampOnServer returns the same package as a server has it.
 func lampOnServer() fakecatalog.Package {
 	return fakecatalog.Simple("lamp",
 		fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Image: "registry.example/lamp:1"},
@@ -211,7 +210,7 @@ func lampOnServer() fakecatalog.Package {
 	)
 }
 
-// TestGatherDirectory reads the manifests of a directory, and nothing else of it.
+// TestGatherDirectory checks that only the manifests of a directory are read.
 func TestGatherDirectory(t *testing.T) {
 	dir := write(t, "b.yaml", lamp)
 	for name, text := range map[string]string{"c.yml": strings.ReplaceAll(lamp, "{name: lamp,", "{name: other,"), "README.md": "no YAML: [", "d.json": `{"apiVersion":"v1","kind":"List","items":[]}`} {
@@ -230,7 +229,7 @@ func TestGatherDirectory(t *testing.T) {
 	}
 }
 
-// TestGatherStatus has a status count only beside what it speaks of.
+// TestGatherStatus checks that a status counts only if the objects that it names are given.
 func TestGatherStatus(t *testing.T) {
 	catalog := write(t, "catalog.yaml", wares)
 	exported := lamp + "status: {installedCSV: lamp.v1, currentCSV: lamp.v1, installPlanRef: {name: install-1}}\n---"

@@ -22,7 +22,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 )
 
-// Objects are the ones that a forecast depends on.
+// Objects are the objects that a forecast depends on.
 type Objects struct {
 	Subscriptions []*operatorsv1alpha1.Subscription
 	Versions      []*operatorsv1alpha1.ClusterServiceVersion
@@ -33,15 +33,14 @@ type Objects struct {
 	Notes []string
 }
 
-// maxFile bounds a file of objects.
+// maxFile is the maximum size of a file, in bytes.
 const maxFile = 256 << 20
 
-// errTooLarge says that a file cannot be meant.
+// errTooLarge means that a file is too large to be a manifest.
 var errTooLarge = fmt.Errorf("the file has more than %d MiB", maxFile>>20)
 
-// Read reads the objects in a file of YAML or JSON, of one or several documents
-// and Lists. The name stands in errors. Objects without a namespace get the one
-// given.
+// Read reads the objects in a YAML or JSON file with one or several documents and Lists. Errors contain the
+// name. Objects without a namespace get the given one.
 func (o *Objects) Read(name string, from io.Reader, namespace string) error {
 	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err == nil && len(text) > maxFile {
@@ -71,7 +70,7 @@ func (o *Objects) Read(name string, from io.Reader, namespace string) error {
 	return nil
 }
 
-// file is a file that is being read.
+// file is the state of reading a file.
 type file struct {
 	objects         *Objects
 	name, namespace string
@@ -79,7 +78,7 @@ type file struct {
 	ignored         []string
 }
 
-// notes says what was left aside.
+// notes returns remarks on ignored content.
 func (f *file) notes() []string {
 	if len(f.ignored) == 0 {
 		return nil
@@ -87,7 +86,7 @@ func (f *file) notes() []string {
 	return []string{f.name + ": ignored " + strings.Join(f.ignored, ", ") + "; only kinds of operators.coreos.com matter here"}
 }
 
-// read takes a document.
+// read reads a document.
 func (f *file) read(document []byte) error {
 	text, err := sigsyaml.YAMLToJSON(document)
 	if err != nil {
@@ -103,7 +102,7 @@ func (f *file) read(document []byte) error {
 	return f.take(u)
 }
 
-// take takes an object, or those of a List.
+// take reads an object, or the objects of a List.
 func (f *file) take(u *unstructured.Unstructured) error {
 	if u.GetKind() == "" || u.GetAPIVersion() == "" {
 		return errors.New("an object without kind or apiVersion; add both, for instance apiVersion: operators.coreos.com/v1alpha1, kind: Subscription")
@@ -132,7 +131,7 @@ func (f *file) take(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// keep adds an object to those of its kind.
+// keep adds an object to the objects of its kind.
 func (f *file) keep(u *unstructured.Unstructured) error {
 	group, _, _ := strings.Cut(u.GetAPIVersion(), "/")
 	kind := u.GetKind()
@@ -154,7 +153,7 @@ func (f *file) keep(u *unstructured.Unstructured) error {
 	case operatorsv1alpha1.ClusterServiceVersionKind:
 		csv, err := decode[operatorsv1alpha1.ClusterServiceVersion](f, u)
 		if err == nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseNone {
-			// Whoever writes one into a file wants it taken for installed.
+			// A version without a phase in a file counts as installed.
 			csv.Status.Phase = operatorsv1alpha1.CSVPhaseSucceeded
 		}
 		o.Versions = append(o.Versions, csv)
@@ -177,8 +176,8 @@ func (f *file) keep(u *unstructured.Unstructured) error {
 	}
 }
 
-// decode reads an object of a kind. Fields that the kind does not have are noted,
-// because they are mostly slips of the pen.
+// decode decodes an object of a kind. Fields that the kind does not have are noted, because most are typing
+// errors.
 func decode[T any](f *file, u *unstructured.Unstructured) (*T, error) {
 	text, err := u.MarshalJSON()
 	if err != nil {
@@ -195,7 +194,7 @@ func decode[T any](f *file, u *unstructured.Unstructured) (*T, error) {
 	return object, nil
 }
 
-// check says what a Subscription lacks.
+// check returns an error for a missing field of a Subscription.
 func check(sub *operatorsv1alpha1.Subscription) error {
 	if sub.Spec == nil {
 		return errors.New("spec is missing; add spec.name, spec.source and spec.sourceNamespace")
@@ -219,7 +218,7 @@ func check(sub *operatorsv1alpha1.Subscription) error {
 	return errors.Join(problems...)
 }
 
-// namespaces are those of the Subscriptions, sorted.
+// namespaces returns the namespaces of the Subscriptions, sorted.
 func (o *Objects) namespaces() []string {
 	var out []string
 	for _, sub := range o.Subscriptions {
@@ -229,14 +228,14 @@ func (o *Objects) namespaces() []string {
 	return slices.Compact(out)
 }
 
-// empty says whether a namespace has nothing of all this.
+// empty reports whether a namespace has none of these objects.
 func (o *Objects) empty(namespace string) bool {
 	own := o.within(namespace, namespace)
 	return len(own.Subscriptions)+len(own.Versions)+len(own.Plans)+len(own.Groups)+len(own.Catalogs) == 0
 }
 
-// within are the objects that matter to a namespace: its own, and the
-// CatalogSources of the global one.
+// within returns the objects that a namespace depends on: its own, and the CatalogSources of the global
+// namespace.
 func (o *Objects) within(namespace, global string) *Objects {
 	return &Objects{
 		Subscriptions: keep(o.Subscriptions, func(s *operatorsv1alpha1.Subscription) bool { return s.Namespace == namespace }),
@@ -250,7 +249,7 @@ func (o *Objects) within(namespace, global string) *Objects {
 	}
 }
 
-// of are the objects of a namespace with its catalogs.
+// of returns the objects of a namespace with its catalogs.
 func (o *Objects) of(namespace, global string, all []subscription.Catalog) subscription.Objects {
 	return subscription.Objects{
 		Namespace: namespace, Global: global, Catalogs: all,

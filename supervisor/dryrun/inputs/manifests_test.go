@@ -23,7 +23,7 @@ spec: {version: 1.0.0}
 `
 )
 
-// names lists what was read.
+// names returns the names of the objects that were read.
 func names(o *Objects) []string {
 	var out []string
 	for _, s := range o.Subscriptions {

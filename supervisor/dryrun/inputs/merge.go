@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apply gives the objects as they were if files had been applied to them: what is
-// there keeps its history, what is new is as young as can be.
+// apply changes the objects as if files had been applied to them. Existing objects keep their history, and new
+// ones get the current time.
 func (o *Objects) apply(files *Objects, now metav1.Time) {
 	before := len(o.Subscriptions)
 	o.Subscriptions = applied(o.Subscriptions, files.Subscriptions, now, func(there, given *operatorsv1alpha1.Subscription) {
@@ -36,9 +36,8 @@ func (o *Objects) apply(files *Objects, now metav1.Time) {
 	}
 }
 
-// forget leaves out the status of a Subscription from a file, unless something is
-// there of what it speaks of: whoever applies such a file makes a new Subscription,
-// without a past.
+// forget removes the status of a Subscription from a file, unless an object that it names exists. Such a file
+// creates a new Subscription, which has no status.
 func (o *Objects) forget(sub *operatorsv1alpha1.Subscription) {
 	var spoken []string
 	for _, name := range []string{sub.Status.InstalledCSV, sub.Status.CurrentCSV} {
@@ -61,8 +60,7 @@ func (o *Objects) forget(sub *operatorsv1alpha1.Subscription) {
 	}
 }
 
-// applied changes the objects that are there to what is given, and adds the
-// others.
+// applied changes existing objects to the given ones, and adds the others.
 func applied[T client.Object](there, given []T, now metav1.Time, change func(there, given T)) []T {
 	at := map[client.ObjectKey]T{}
 	for _, object := range there {

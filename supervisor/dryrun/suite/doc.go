@@ -1,3 +1,3 @@
-// Package suite tests the dry run on a real API server. It holds nothing else, so
-// that the tests of the pure parts need no control plane.
+// Package suite tests the dry run on a real API server. The tests of the pure parts are elsewhere, and need no
+// control plane.
 package suite

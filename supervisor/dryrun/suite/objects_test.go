@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// metaList gives the versions of the objects in a list, by their types and names.
+// metaList returns the versions of the objects in a list, by their types and names.
 func metaList(list client.ObjectList) (map[string]string, error) {
 	objects, err := apimeta.ExtractList(list)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// world is a namespace with an operator, and somebody who may look at it.
+// world is a namespace with an operator, and a user who may read it.
 type world struct {
 	client.Client
 
@@ -70,23 +70,23 @@ func newWorld(t *testing.T, rules ...rbacv1.PolicyRule) *world {
 	return w
 }
 
-// may lets look at objects.
+// may returns a rule that permits reading objects.
 func may(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list"}}
 }
 
-// looking is all that a dry run needs, but for hosted catalogs.
+// looking returns all permissions that a dry run requires, except those for hosted catalogs.
 func looking() rbacv1.PolicyRule {
 	return may(operatorsv1alpha1.GroupName, "subscriptions", "clusterserviceversions", "installplans", "operatorgroups", "catalogsources")
 }
 
-// recorder counts the requests by their methods.
+// recorder counts requests by method.
 type recorder struct {
 	world *world
 	next  http.RoundTripper
 }
 
-// RoundTrip counts and passes on.
+// RoundTrip counts a request and sends it.
 func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.world.mu.Lock()
 	r.world.methods[req.Method]++
@@ -103,7 +103,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// furnish puts into the namespace what there is to look at.
+// furnish creates the objects of the namespace.
 func (w *world) furnish(address string) {
 	w.t.Helper()
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
@@ -112,7 +112,7 @@ func (w *world) furnish(address string) {
 	csv.Spec.DisplayName = "Lamp"
 	csv.Spec.InstallStrategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{}
-	// What is installed elsewhere and shown here does not count.
+	// A copy of a version from another namespace does not count.
 	copied := csv.DeepCopy()
 	copied.Name, copied.Labels = "lamp.v3", map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"}
 	w.create(
@@ -173,7 +173,7 @@ func (w *world) look(change func(*inputs.Options)) ([]string, error) {
 	return out, nil
 }
 
-// versions are the objects that a dry run must not touch, with their versions.
+// versions returns the versions of the objects that a dry run must not change.
 func (w *world) versions() map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
@@ -201,8 +201,7 @@ func lamps() fakecatalog.Package {
 	)
 }
 
-// TestNamespaceIsOnlyRead looks at a namespace with the right to read and no other,
-// and at the same with a file applied.
+// TestNamespaceIsOnlyRead makes a dry run of a namespace with read permissions only, without and with a file.
 func TestNamespaceIsOnlyRead(t *testing.T) {
 	w := newWorld(t, looking())
 	w.furnish(fakecatalog.Start(t, lamps(), fakecatalog.Simple("radio", fakecatalog.Entry{Name: "radio.v1", Version: "1.0.0", Image: "registry.example/radio:1"})).Address())
@@ -241,7 +240,7 @@ func TestNamespaceIsOnlyRead(t *testing.T) {
 	}
 }
 
-// TestCatalogIsReadByPages looks at a catalog that has pages.
+// TestCatalogIsReadByPages reads a catalog in pages.
 func TestCatalogIsReadByPages(t *testing.T) {
 	w := newWorld(t, looking())
 	server := fakecatalog.StartExtended(t, lamps())
@@ -256,8 +255,8 @@ func TestCatalogIsReadByPages(t *testing.T) {
 	}
 }
 
-// TestMissingRights shows what is said to somebody who may not look, or not at the
-// replicas of a catalog.
+// TestMissingRights checks the messages for a user who may not read the namespace, or not the replicas of a
+// catalog.
 func TestMissingRights(t *testing.T) {
 	w := newWorld(t, may(operatorsv1alpha1.GroupName, "subscriptions"))
 	_, err := w.look(nil)
@@ -291,8 +290,7 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// TestMissingNamespace looks at a namespace that does not exist, and applies a file
-// to it.
+// TestMissingNamespace makes a dry run of a missing namespace, without and with a file.
 func TestMissingNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.viewer, w.namespace = controlplane.Get(t).Config(), w.namespace+"-gone"

@@ -1,3 +1,3 @@
-// Package snapshot reads what package explain needs. It needs no more than the
-// right to read, and where even that is missing it notes what it could not see.
+// Package snapshot reads the inputs of package explain. It needs only read permissions. It records what it
+// could not read.
 package snapshot

@@ -12,25 +12,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// originals leaves copies of versions out.
+// originals excludes copies of versions.
 var originals = client.MatchingLabelsSelector{Selector: notCopied()}
 
-// page is a list that is empty yet, and how to get at its items.
+// page is an empty list, with access to its items.
 type page[T any] struct {
-	// resource is what the list is of: its plural name, with the group.
+	// resource is the resource of the list: its plural name, with the group.
 	resource string
 	list     client.ObjectList
 	items    func() []T
 }
 
-// catalogSources are not read as what they are: the decoder of that type panics where
-// spec.updateStrategy has no registryPoll.
+// catalogSources are decoded separately: the decoder of the Go type panics if spec.updateStrategy has no
+// registryPoll.
 func catalogSources() page[operatorsv1alpha1.CatalogSource] {
 	l := catalogs.NewList()
 	return page[operatorsv1alpha1.CatalogSource]{"catalogsources.operators.coreos.com", l, func() []operatorsv1alpha1.CatalogSource {
 		sources := make([]operatorsv1alpha1.CatalogSource, 0, len(l.Items))
 		for i := range l.Items {
-			// What the API server let in by its schema can be decoded.
+			// Objects that the API server accepted by its schema can be decoded.
 			if source, err := catalogs.Decode(&l.Items[i]); err == nil {
 				sources = append(sources, *source)
 			}
@@ -96,7 +96,7 @@ func leases() page[coordinationv1.Lease] {
 	return page[coordinationv1.Lease]{"leases.coordination.k8s.io", l, func() []coordinationv1.Lease { return l.Items }}
 }
 
-// trimmed drops what makes nodes large and says nothing of their health.
+// trimmed removes large fields of nodes that do not describe their health.
 func trimmed(nodes []corev1.Node) []corev1.Node {
 	for i := range nodes {
 		nodes[i].Status.Images = nil

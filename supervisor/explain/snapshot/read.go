@@ -22,21 +22,21 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// pageSize bounds how many objects one answer of the API server holds.
+// pageSize is the maximum number of objects in one answer of the API server.
 const pageSize = 500
 
-// UnreachableError says that the API server gave no answer to anything.
+// UnreachableError means that the API server answered no request.
 type UnreachableError struct{ Err error }
 
-// Error says what failed.
+// Error returns the message.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the API server does not answer: %v", e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// why says in a word why something could not be read.
+// why returns the reason of an error in a word.
 func why(err error) string {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
@@ -48,7 +48,7 @@ func why(err error) string {
 	}
 }
 
-// heard notes whether the API server answered.
+// heard records whether the API server answered.
 func (t *taking) heard(err error) {
 	var status apierrors.APIStatus
 	switch {
@@ -59,15 +59,15 @@ func (t *taking) heard(err error) {
 	}
 }
 
-// unseen notes what could not be read.
+// unseen records what could not be read.
 func (t *taking) unseen(resource, namespace string, err error) {
 	t.observation.Unseen = append(t.observation.Unseen, explain.Unseen{
 		Resource: resource, Namespace: namespace, Why: why(err), Message: err.Error(),
 	})
 }
 
-// list reads the objects of a kind in some namespaces, or in all when there are none.
-// Namespaces that may not be read are noted and the others read.
+// list reads the objects of a kind in some namespaces, or in all if none are given. It records namespaces that
+// may not be read, and reads the others.
 func list[T any](ctx context.Context, t *taking, namespaces []string, kind func() page[T], opts ...client.ListOption) []T {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -82,7 +82,7 @@ func list[T any](ctx context.Context, t *taking, namespaces []string, kind func(
 		}
 		t.unseen(kind().resource, namespace, err)
 		if why(err) == explain.WhyNotInstalled {
-			break // nor is it in any other namespace
+			break // nor is it installed in any other namespace
 		}
 	}
 	return all
@@ -95,7 +95,7 @@ func pagesOf[T any](ctx context.Context, reader client.Reader, kind func() page[
 		p := kind()
 		err := reader.List(ctx, p.list, append(slices.Clip(opts), client.Limit(pageSize), client.Continue(next))...)
 		if apierrors.IsResourceExpired(err) && next != "" {
-			// The list was changed for longer than the API server remembers.
+			// The list took longer than the API server keeps its state.
 			all, next = nil, ""
 			continue
 		}
@@ -109,7 +109,7 @@ func pagesOf[T any](ctx context.Context, reader client.Reader, kind func() page[
 	}
 }
 
-// notCopied selects what is no copy.
+// notCopied selects objects that are not copies.
 func notCopied() labels.Selector {
 	original, err := labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)
 	if err != nil {
@@ -118,9 +118,9 @@ func notCopied() labels.Selector {
 	return labels.NewSelector().Add(*original)
 }
 
-// terminating reads the namespaces that may be being deleted: where a Subscription or a
-// version is, or where a Subscription has no OperatorGroup, which may have gone before it.
-// One that may not be read is not noted: it only says better what can be seen anyway.
+// terminating reads the namespaces that may be in deletion. These contain a Subscription or a version, or a
+// Subscription without an OperatorGroup, which may have been deleted first. A namespace that may not be read is
+// not recorded, since it would only clarify other findings.
 func (t *taking) terminating(ctx context.Context) {
 	grouped, names := map[string]bool{}, map[string]bool{}
 	for i := range t.observation.OperatorGroups {
@@ -151,8 +151,8 @@ func (t *taking) terminating(ctx context.Context) {
 	}
 }
 
-// definitions reads the CustomResourceDefinitions that versions speak of which are not
-// well. All of them would be many megabytes in some clusters.
+// definitions reads the CustomResourceDefinitions that versions name and that are not healthy. In some
+// clusters, all definitions take many megabytes.
 func (t *taking) definitions(ctx context.Context) {
 	const resource = "customresourcedefinitions.apiextensions.k8s.io"
 	names := map[string]bool{}
@@ -181,8 +181,7 @@ func (t *taking) definitions(ctx context.Context) {
 	}
 }
 
-// leases reads the Leases of supervisors, wherever they are, or in the namespaces where
-// they may be.
+// leases reads the Leases of supervisors in all namespaces, or in the namespaces where they may be.
 func (t *taking) leases(ctx context.Context, o Options) {
 	const resource = "leases.coordination.k8s.io"
 	everywhere, err := pagesOf(ctx, t.reader, leases, []client.ListOption{client.MatchingFields{"metadata.name": api.LeaseName}})

@@ -1,4 +1,3 @@
-// Package suite tests the farewell controller on a real control plane: pods come and go as
-// endpoints, and what the API server is told is looked at. It holds nothing else, so that
-// the unit tests of the controller start at once.
+// Package suite tests the farewell controller on a real control plane. It creates and deletes endpoints of
+// pods, and checks the definitions. The unit tests of the controller are elsewhere, and start at once.
 package suite

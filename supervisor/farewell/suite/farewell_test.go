@@ -36,7 +36,7 @@ import (
 const (
 	patience = 60 * time.Second
 	polling  = 50 * time.Millisecond
-	// quiet is how long nothing is to happen where nothing is to happen.
+	// quiet is how long a test checks that nothing happens.
 	quiet      = webhook.Rerouting + 2*time.Second
 	definition = "blends.mill.example.com"
 	service    = "mill-service"
@@ -97,13 +97,13 @@ func (w *world) create(obj client.Object) {
 		if err := client.IgnoreNotFound(w.Delete(ctx, obj)); err != nil {
 			w.t.Error(err)
 		}
-		// A definition goes when its objects have gone, and the next test makes its own.
+		// A definition is deleted after its objects, and the next test creates its own.
 		w.Eventually(func() bool { return apierrors.IsNotFound(w.Get(ctx, client.ObjectKeyFromObject(obj), obj)) }).
 			Should(gomega.BeTrue(), "%T %s is to go", obj, obj.GetName())
 	})
 }
 
-// version is a version whose Deployment converts.
+// version returns a version whose Deployment converts objects.
 func (w *world) version() *operatorsv1alpha1.ClusterServiceVersion {
 	labels := map[string]string{"app": "mill"}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mill.v1"}}
@@ -129,7 +129,7 @@ func (w *world) version() *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// definition is converted by the Service of the version.
+// definition returns a definition that is converted through the Service of the version.
 func (w *world) definition(csv *operatorsv1alpha1.ClusterServiceVersion) *apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	cert, err := webhook.Issue(webhook.Server{Deployment: "mill"}, w.namespace, time.Now())
@@ -191,7 +191,7 @@ func (w *world) behind(pods ...discoveryv1.Endpoint) {
 	w.endpoints = changed
 }
 
-// said is what follows the certificates of the definition, and how often that has changed.
+// said returns the text after the certificates of the definition, and the generation of the definition.
 func (w *world) said() (line string, generation int64) {
 	w.t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -206,7 +206,7 @@ func (w *world) line() string {
 	return line
 }
 
-// unchanged says that nothing is written for a while.
+// unchanged checks that nothing is written for a while.
 func (w *world) unchanged(why string) {
 	w.t.Helper()
 	_, before := w.said()
@@ -216,7 +216,7 @@ func (w *world) unchanged(why string) {
 	}).Should(gomega.Equal(before), why)
 }
 
-// TestParts lets the pods of an operator go, one after the other.
+// TestParts terminates the pods of an operator, one after the other.
 func TestParts(t *testing.T) {
 	w := newWorld(t)
 	w.unchanged("all stay")
@@ -237,7 +237,7 @@ func TestParts(t *testing.T) {
 	w.unchanged("all stay again")
 }
 
-// TestWaitsForOthers has no other pod to turn to, for a while.
+// TestWaitsForOthers uses a Service that has no other pod for a while.
 func TestWaitsForOthers(t *testing.T) {
 	w := newWorld(t)
 	w.behind(endpoint("mill-1", true), endpoint("mill-2", true))

@@ -1,3 +1,2 @@
-// Package suite runs the supervisor in a cluster that becomes one of OpenShift, and that
-// no longer is one.
+// Package suite runs the supervisor in a cluster that becomes an OpenShift cluster, and then no longer is one.
 package suite

@@ -32,9 +32,9 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is the maximum time until an expected state is reached.
 	patience = 60 * time.Second
-	// poll is how often it is looked for.
+	// poll is the polling interval for an expected state.
 	poll = 50 * time.Millisecond
 )
 
@@ -67,8 +67,7 @@ func (w *world) eventually(what string, is func(context.Context) bool) {
 	}
 }
 
-// becomes waits until the operator's container has the variables, and the metric the
-// result.
+// becomes waits until the operator's container has the variables, and the metric shows the result.
 func (w *world) becomes(what string, outcome discovery.Outcome, env ...corev1.EnvVar) {
 	w.t.Helper()
 	w.eventually(what, func(ctx context.Context) bool {
@@ -95,7 +94,7 @@ func (w *world) becomes(what string, outcome discovery.Outcome, env ...corev1.En
 	})
 }
 
-// operator is a version with one Deployment.
+// operator returns a version with one Deployment.
 func (w *world) operator() *operatorsv1alpha1.ClusterServiceVersion {
 	labels := map[string]string{"app": "kettle"}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle.v1"}}
@@ -117,7 +116,7 @@ func (w *world) operator() *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// proxies is the definition of OpenShift's Proxy.
+// proxies returns the definition of OpenShift's Proxy.
 func proxies() *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -138,7 +137,7 @@ func proxies() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// proxyList is the kind of a list of Proxies.
+// proxyList returns the kind of a list of Proxies.
 func proxyList() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ProxyList"}
 }
@@ -173,8 +172,8 @@ func (w *world) supervise(cfg *rest.Config, o supervisor.Options) {
 	})
 }
 
-// TestProxies runs a supervisor in a cluster of OpenShift that it may not ask, and before,
-// while and after the cluster is one.
+// TestProxies runs a supervisor without permission to read Proxies. The cluster becomes an OpenShift cluster,
+// and then no longer is one.
 func TestProxies(t *testing.T) {
 	w, o := newWorld(t)
 	cp := controlplane.Get(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// grant gives a user rights for the time of the test.
+// grant grants a user permissions until the test ends.
 func (w *world) grant(name, user string, rules ...rbacv1.PolicyRule) {
 	w.t.Helper()
 	meta := metav1.ObjectMeta{Name: w.namespace + "-" + name}
@@ -39,11 +39,10 @@ func (w *world) grant(name, user string, rules ...rbacv1.PolicyRule) {
 	}
 }
 
-// user is who the supervisor is.
+// user is the name of the supervisor's user.
 const user = "keeper"
 
-// keeper gives the user every right that a supervisor needs but the one to read Proxies,
-// which are there.
+// keeper grants the user all permissions of a supervisor except the one to read Proxies, which are installed.
 func (w *world) keeper() *rest.Config {
 	w.t.Helper()
 	all := []string{"*"}
@@ -69,7 +68,7 @@ func (w *world) keeper() *rest.Config {
 	return cfg
 }
 
-// lacks sees that a version says which rule the supervisor lacks, until it has it.
+// lacks waits until a version names the rule that the supervisor lacks.
 func (w *world) lacks(csv client.Object) {
 	w.t.Helper()
 	const (

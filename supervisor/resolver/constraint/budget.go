@@ -4,47 +4,44 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// What evaluations may take is counted in steps: some 30 ns each on the machines
-// of these days. It is work that is counted, not time, so that the answer does not
-// depend on the machine.
+// Evaluations are measured in steps of about 30 ns on current machines. Steps count work, not time, so that the
+// result does not depend on the machine.
 const (
-	// costSteps is what a unit of CEL is worth.
+	// costSteps is the number of steps for a unit of CEL cost.
 	costSteps = 10
-	// ownerSteps bounds the evaluations for one owner within a Budget: half a second
-	// or so. A rule that looks at each property of the versions in the largest
-	// catalog takes a third of it.
+	// ownerSteps bounds the evaluations for one owner within a Budget: about half a second. A rule that reads each
+	// property of the versions in the largest catalog takes a third of it.
 	ownerSteps = 15_000_000
-	// budgetSteps is what a Budget has for full shares. Owners that come after that
-	// has been taken get lateSteps each.
+	// budgetSteps is the number of steps of a Budget for full shares. Once they are spent, further owners get
+	// lateSteps each.
 	budgetSteps = 10 * ownerSteps
 	lateSteps   = ownerSteps / 5
-	// askSteps bounds asking one operator, which may take several rules.
+	// askSteps bounds the evaluation for one operator, which may take several rules.
 	askSteps = 20 * maxCost * costSteps
-	// factsPerStep is how many APIs and labels of an operator are compared for one.
+	// factsPerStep is the number of APIs and labels of an operator that are compared per step.
 	factsPerStep = 8
-	// maxAnswers and maxHeld bound what a Budget remembers, in answers and in parts
-	// of decoded properties.
+	// maxAnswers and maxHeld bound the memory of a Budget, in answers and in parts of decoded properties.
 	maxAnswers = 100_000
 	maxHeld    = 50_000
 )
 
-// Owner is whose constraints they are: a package of a catalog, or an operator that
-// is present. What their evaluation takes is counted together.
+// Owner is the owner of constraints: a package of a catalog, or a present operator. The evaluations of its
+// constraints share one limit.
 type Owner struct{ _ byte }
 
-// Verdict is what asking an operator gives.
+// Verdict is the result of asking whether an operator meets a constraint.
 type Verdict int
 
-// The verdicts. Who was cut off does not meet a constraint; nor is it known not to.
+// The verdicts. After a cut-off, the operator counts as not meeting the constraint, although that is not
+// certain.
 const (
 	Unmet Verdict = iota
 	Met
 	CutOff
 )
 
-// Budget is what the evaluation of constraints may take while one problem is
-// solved. Each Owner has a share of its own, so that the constraints of one have no
-// effect on what others get. The zero value is ready; it is for one goroutine.
+// Budget bounds the evaluation of constraints for one problem. Each Owner has a separate share, so that the
+// constraints of one do not affect others. The zero value is ready. A Budget is not safe for concurrent use.
 type Budget struct {
 	shares   map[*Owner]*share
 	taken    int64
@@ -53,17 +50,17 @@ type Budget struct {
 	readings readings
 }
 
-// question is whether an operator meets a constraint.
+// question is a pair of a constraint and an operator.
 type question struct {
 	constraint *Constraint
 	subject    *Subject
 }
 
-// share is what an owner has left.
+// share is the number of steps that remain for an owner.
 type share struct{ left int64 }
 
-// Ask says whether an operator meets a constraint, by itself, within the share of
-// the constraint's owner. Constraint and subject must not be changed afterwards.
+// Ask returns whether an operator alone meets a constraint, within the share of the constraint's owner.
+// Constraint and subject must not be changed afterwards.
 func (b *Budget) Ask(c *Constraint, s *Subject) Verdict {
 	if !c.compound() {
 		return c.alone(s)
@@ -88,8 +85,8 @@ func (b *Budget) Ask(c *Constraint, s *Subject) Verdict {
 	return verdict
 }
 
-// CutOff says whether there was an operator for which the evaluation of a
-// constraint took more than it may, so that the operator counts as not meeting it.
+// CutOff reports whether an evaluation of a constraint exceeded its limit for some operator. That operator then
+// counts as not meeting it.
 func (b *Budget) CutOff(c *Constraint) bool { return b.cutOff[c] }
 
 func (b *Budget) share(of *Owner) *share {
@@ -104,7 +101,7 @@ func (b *Budget) share(of *Owner) *share {
 	return own
 }
 
-// with adds to a map, which there may not be yet.
+// with adds an entry to a map, which may be nil.
 func with[K comparable, V any](to map[K]V, key K, value V) map[K]V {
 	if to == nil {
 		to = map[K]V{}
@@ -113,8 +110,8 @@ func with[K comparable, V any](to map[K]V, key K, value V) map[K]V {
 	return to
 }
 
-// MetBy says whether an operator meets the constraint, by itself. What would take
-// long does not.
+// MetBy reports whether an operator alone meets the constraint. If the evaluation takes too long, it returns
+// false.
 func (c *Constraint) MetBy(s *Subject) bool {
 	if !c.compound() {
 		return c.alone(s) == Met
@@ -123,16 +120,16 @@ func (c *Constraint) MetBy(s *Subject) bool {
 	return e.verdict(c) == Met
 }
 
-// evaluation is that of one constraint for one operator.
+// evaluation is the evaluation of one constraint for one operator.
 type evaluation struct {
 	subject  *Subject
 	share    *share
 	readings *readings
-	// properties are those of the operator once a rule has asked for them.
+	// properties are the properties of the operator, once a rule has read them.
 	properties ref.Val
 }
 
-// spend takes steps; false when there are none left.
+// spend takes steps. It returns false if none are left.
 func (e *evaluation) spend(steps int64) bool {
 	if e.share.left <= 0 {
 		return false
@@ -159,8 +156,8 @@ func (e *evaluation) verdict(c *Constraint) Verdict {
 	}
 }
 
-// first gives the verdict that decides if one of the constraints has it, and else
-// the other one; that is not known where one was cut off.
+// first returns the verdict decides if one of the constraints has it, and else the verdict other. It returns
+// CutOff if a cut-off leaves this open.
 func (e *evaluation) first(list []Constraint, decides, other Verdict) Verdict {
 	for i := range list {
 		switch e.verdict(&list[i]) {

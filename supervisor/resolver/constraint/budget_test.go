@@ -2,8 +2,7 @@ package constraint
 
 import "testing"
 
-// TestLateShares says that owners that come after much has been taken still get
-// something each.
+// TestLateShares checks that late owners still get a share after many steps are spent.
 func TestLateShares(t *testing.T) {
 	var b Budget
 	early, late := new(Owner), new(Owner)

@@ -8,41 +8,40 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Constraint is something that another operator has to meet. Exactly one of its
-// fields after FailureMessage is set.
+// Constraint is a requirement on another operator. Exactly one of its fields after FailureMessage is set.
 type Constraint struct {
-	// FailureMessage says in the author's words why it is there; mostly empty.
+	// FailureMessage is the author's reason for the constraint; often empty.
 	FailureMessage string
 
-	// GVK asks for an operator that brings an API.
+	// GVK requires an operator that provides an API.
 	GVK *bundles.GVK
-	// Package asks for a version of a package.
+	// Package requires a version of a package.
 	Package *PackageRange
-	// Label asks for an operator that bears a label.
+	// Label requires an operator with a label.
 	Label string
 	// All, Any and Not combine others: every one, at least one, none of them.
 	All, Any, Not []Constraint
 	// Rule is an expression in CEL over an operator's properties.
 	Rule *Rule
 
-	// owner is whose it is; nil for a member of another constraint.
+	// owner is the owner of the constraint; nil for a member of another constraint.
 	owner *Owner
 }
 
-// PackageRange is a package and the versions of it that will do.
+// PackageRange is a package with a range of its versions.
 type PackageRange struct {
 	Name string
-	// Range is as it was written, in the grammar of github.com/blang/semver.
+	// Range is the original text, in the grammar of github.com/blang/semver.
 	Range  string
 	covers semver.Range
 }
 
-// compound says whether the constraint takes more than a look at a list.
+// compound reports whether the constraint requires more than a lookup in a list.
 func (c *Constraint) compound() bool {
 	return c.GVK == nil && c.Package == nil && c.Label == ""
 }
 
-// alone gives the verdict on a constraint that is not compound.
+// alone returns the verdict on a constraint that is not compound.
 func (c *Constraint) alone(s *Subject) Verdict {
 	met := false
 	switch {
@@ -59,14 +58,14 @@ func (c *Constraint) alone(s *Subject) Verdict {
 	return Unmet
 }
 
-// metBy says whether an operator is of the package and its version in the range,
-// which nobody knows of one that does not say its version.
+// metBy reports whether an operator belongs to the package and its version is in the range. An operator without
+// a version is not in the range.
 func (p *PackageRange) metBy(s *Subject) bool {
 	return s.Package == p.Name && !s.Version.Equals(semver.Version{}) && p.covers(s.Version)
 }
 
-// wanting says whether the constraint asks for something to be there, an API, a
-// package or a label, rather than saying what will do.
+// wanting reports whether the constraint requires something to exist, an API, a package or a label, rather than
+// excluding or filtering.
 func (c *Constraint) wanting() bool {
 	switch {
 	case c.All != nil:
@@ -78,14 +77,13 @@ func (c *Constraint) wanting() bool {
 	}
 }
 
-// maxParts bounds into how many parts a constraint is split.
+// maxParts is the maximum number of parts of a split constraint.
 const maxParts = 16
 
-// Split gives constraints that several operators may meet in place of one that
-// meets this one by itself: for an All that asks for several things to be
-// there, one for each of them, joined with what All says besides. It gives nil
-// for others, and where there are very many. Which operators may share is
-// described in decision 18.
+// Split returns constraints that several operators may meet together, in place of one that a single operator
+// meets. For an All that requires several things, it returns one constraint for each of them, joined with the
+// other members of All. It returns nil for others, and if there are very many. Decision 18 describes which
+// operators may share.
 func (c *Constraint) Split() []Constraint {
 	if c.All == nil {
 		return nil
@@ -102,7 +100,7 @@ func (c *Constraint) Split() []Constraint {
 		return nil
 	}
 	if len(filters) > 1 {
-		// All parts have them in common, so that they are there once.
+		// All parts share the filters, so that they exist once.
 		filters = []Constraint{{All: filters}}
 	}
 	parts := make([]Constraint, len(wanted))
@@ -112,7 +110,7 @@ func (c *Constraint) Split() []Constraint {
 	return parts
 }
 
-// flatten puts the members of an All within an All in its place.
+// flatten replaces a nested All by its members.
 func flatten(to, all []Constraint) []Constraint {
 	for i := range all {
 		if all[i].All != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// subject is the operator that the tests ask.
+// subject returns the operator of the tests.
 func subject(tb testing.TB) *constraint.Subject {
 	tb.Helper()
 	s, requires, err := constraint.Parse([]constraint.Property{
@@ -31,7 +31,7 @@ func subject(tb testing.TB) *constraint.Subject {
 	return &s
 }
 
-// parse parses one property that requires something.
+// parse parses one property with a requirement.
 func parse(tb testing.TB, kind, value string) constraint.Constraint {
 	tb.Helper()
 	_, requires, err := constraint.Parse([]constraint.Property{{Type: kind, Value: value}})
@@ -62,7 +62,7 @@ const (
 	range2 = `{"package":{"packageName":"crate","versionRange":">=2.0.0"}}`
 )
 
-// TestMetBy goes through the types of constraints.
+// TestMetBy checks each type of constraint.
 func TestMetBy(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, value string
@@ -144,7 +144,7 @@ func TestUnknownVersionMeetsNoRange(t *testing.T) {
 	}
 }
 
-// rule makes an olm.constraint of an expression.
+// rule returns an olm.constraint with an expression.
 func rule(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -226,8 +226,8 @@ func TestTwoPackages(t *testing.T) {
 	}
 }
 
-// TestThousandWayAny says that an any of a thousand ways is a constraint like
-// others, with a text of bounded length.
+// TestThousandWayAny checks that an any with a thousand members is evaluated like others, and that its text has
+// a bounded length.
 func TestThousandWayAny(t *testing.T) {
 	c := parse(t, "olm.constraint", `{"any":{"constraints":[`+strings.Repeat(other+",", 999)+crate+`]}}`)
 	if !c.MetBy(subject(t)) {
@@ -300,8 +300,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitOfMany says that the parts have in common what they can, and that there
-// are not many.
+// TestSplitOfMany checks that the parts share their common members, and that their number is bounded.
 func TestSplitOfMany(t *testing.T) {
 	all := func(wanted, filters int) constraint.Constraint {
 		members := slices.Concat(slices.Repeat([]string{crate}, wanted), slices.Repeat([]string{`{"not":{"constraints":[` + other + `]}}`}, filters))
@@ -322,7 +321,7 @@ func TestSplitOfMany(t *testing.T) {
 	}
 }
 
-// drawConstraint draws JSON of some depth over a few packages and APIs.
+// drawConstraint draws a constraint as JSON of some depth over a few packages and APIs.
 func drawConstraint(t *rapid.T, depth int) string {
 	kinds := []string{"gvk", "package"}
 	if depth > 0 {
@@ -353,8 +352,8 @@ func drawSubject(t *rapid.T) constraint.Subject {
 	return s
 }
 
-// TestMeaning says what the parts of a constraint mean: what meets it meets every
-// part of it, and All, Any and Not are what they are called.
+// TestMeaning checks the meaning of the parts of a constraint. An operator that meets a constraint meets each
+// of its parts, and All, Any and Not combine them correctly.
 func TestMeaning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := drawConstraint(t, 3)

@@ -14,17 +14,15 @@ import (
 )
 
 const (
-	// maxEncoded bounds the JSON of one olm.constraint property, as clusters
-	// always did.
+	// maxEncoded is the maximum size of the JSON of one olm.constraint property, in bytes, as in existing clusters.
 	maxEncoded = 131072
-	// maxDepth and maxNodes bound what a compound constraint consists of.
+	// maxDepth and maxNodes bound the structure of a compound constraint.
 	maxDepth = 32
 	maxNodes = 4096
 	// maxRange bounds the text of a range of versions.
 	maxRange = 4096
-	// maxRules and maxRuleTexts bound the different rules that a Parser reads, and
-	// their text, since compiling them takes time: they are for the bundles of one
-	// catalog.
+	// maxRules and maxRuleTexts bound the number and the text of the different rules that a Parser reads, since
+	// compilation takes time. They are for the bundles of one catalog.
 	maxRules     = 1000
 	maxRuleTexts = 256 << 10
 	// maxBundleRules and maxBundleRuleTexts bound the rules of one bundle.
@@ -32,32 +30,32 @@ const (
 	maxBundleRuleTexts = 16 << 10
 )
 
-// PropertyError says which property of a bundle cannot be used.
+// PropertyError reports which property of a bundle is invalid.
 type PropertyError struct {
 	// Index counts from zero.
 	Index int
-	// Type of the property.
+	// Type is the type of the property.
 	Type string
-	// Err says what is wrong with the value.
+	// Err is what is wrong with the value.
 	Err error
 }
 
-// Error names the property, what is wrong with it and what to do.
+// Error returns a message with the property, the problem and the remedy.
 func (e *PropertyError) Error() string {
 	return fmt.Sprintf("properties[%d] of type %s: %v; ask the publisher of the catalog to fix it", e.Index, bundles.Quote(e.Type), e.Err)
 }
 
-// Unwrap gives what is wrong with the value.
+// Unwrap returns the error about the value.
 func (e *PropertyError) Unwrap() error { return e.Err }
 
-// Parse reads properties: what they say of the operator that bears them and what
-// it requires, in their order. The error is a *PropertyError.
+// Parse parses properties. It returns the description of their operator, and its requirements in their order.
+// The error is a *PropertyError.
 func Parse(properties []Property) (Subject, []Constraint, error) {
 	return NewParser().Parse(properties)
 }
 
-// Parser parses properties and remembers what it has parsed, so that what many
-// bundles have in common is parsed once and takes memory once.
+// Parser parses properties and caches the results, so that properties of many bundles are parsed once and take
+// memory once.
 type Parser struct {
 	facts     map[Property]*fact
 	rules     map[string]compiled
@@ -65,14 +63,14 @@ type Parser struct {
 	size      int64
 }
 
-// NewParser makes a parser that remembers nothing yet.
+// NewParser returns a parser with an empty cache.
 func NewParser() *Parser { return &Parser{facts: map[Property]*fact{}, rules: map[string]compiled{}} }
 
-// Bytes estimates how much memory what the constraints consist of takes. The
-// lists that Parse gives are not counted, nor are its Subjects.
+// Bytes returns an estimate of the memory of the constraints, in bytes. It does not include the lists that
+// Parse returns, nor their Subjects.
 func (p *Parser) Bytes() int64 { return p.size }
 
-// fact is what one property says.
+// fact is the content of one property.
 type fact struct {
 	pkg        *packageFact
 	gvk        *bundles.GVK
@@ -88,7 +86,7 @@ type packageFact struct {
 	version semver.Version
 }
 
-// Parse does what the function Parse does.
+// Parse does the same as the function Parse.
 func (p *Parser) Parse(properties []Property) (Subject, []Constraint, error) {
 	return p.ParseFor(new(Owner), properties)
 }
@@ -131,7 +129,7 @@ func (r *ruleCount) add(more ruleCount) error {
 	return nil
 }
 
-// addTo adds what a property says of its bundle.
+// addTo adds the content of a property to the description of its bundle.
 func (f *fact) addTo(s *Subject) error {
 	switch {
 	case f.pkg != nil:
@@ -151,7 +149,7 @@ func (f *fact) addTo(s *Subject) error {
 	return nil
 }
 
-// fact parses one property, once.
+// fact returns the content of one property, which it parses once.
 func (p *Parser) fact(property Property) *fact {
 	if f, ok := p.facts[property]; ok {
 		return f
@@ -165,8 +163,7 @@ func (p *Parser) fact(property Property) *fact {
 	return f
 }
 
-// parse reads a property by its type; of other types than these nothing is
-// known.
+// parse parses a property by its type. It ignores other types.
 func (p *Parser) parse(property Property, f *fact) error {
 	value := property.Value
 	switch property.Type {
@@ -208,7 +205,7 @@ func (f *fact) parsePackage(property Property) error {
 	return nil
 }
 
-// parseRequired reads a property that requires something.
+// parseRequired parses a property with a requirement.
 func (p *Parser) parseRequired(property Property, f *fact) error {
 	c := new(Constraint)
 	f.requires = c
@@ -270,7 +267,7 @@ func (p *Parser) parseCompound(value string, f *fact) error {
 	return filling.fill(f.requires, e, 1)
 }
 
-// filling makes constraints of their decoded form.
+// filling is the state of converting decoded constraints.
 type filling struct {
 	parser *Parser
 	nodes  int
@@ -313,14 +310,13 @@ func (f *filling) setRule(c *Constraint, text string) (err error) {
 	return err
 }
 
-// compiled is what has become of the text of a rule.
+// compiled is the result of compiling a rule.
 type compiled struct {
 	rule *Rule
 	err  error
 }
 
-// rule compiles a rule, once. One that cannot be compiled counts as well, since
-// finding that out takes as long.
+// rule compiles a rule once. A rule with an error counts as well, since finding the error takes as long.
 func (p *Parser) rule(text string) (*Rule, error) {
 	known, ok := p.rules[text]
 	if !ok {
@@ -360,8 +356,8 @@ var (
 
 func missing(field string) error { return fmt.Errorf("field %q %w", field, errMissing) }
 
-// decodeProperty decodes a property of a type that operator-registry knows, as its
-// tools do. The result has one value, that of the type.
+// decodeProperty decodes a property of a type that operator-registry knows, in the same way as its tools. The
+// result has one value, that of the type.
 func decodeProperty(p Property) (*olmproperty.Properties, error) {
 	decoded, err := olmproperty.Parse([]olmproperty.Property{{Type: p.Type, Value: json.RawMessage(p.Value)}})
 	if err != nil {

@@ -24,8 +24,8 @@ var kinds = []string{
 	property.TypeCSVMetadata, property.TypeBundleObject, "made.up",
 }
 
-// drawValue draws what may be the value of a property: mostly the fields that it has,
-// now and then with other types, in other cases or twice; or no JSON at all.
+// drawValue draws a value of a property. Most values have the fields of the type. Some have fields of other
+// types, in other cases or twice, or are invalid JSON.
 func drawValue(t *rapid.T) string {
 	field := rapid.SampledFrom([]string{
 		"packageName", "version", "versionRange", "release", "group", "kind", "data", "displayName", "annotations", "keywords",
@@ -43,16 +43,16 @@ func drawValue(t *rapid.T) string {
 	return rapid.SampledFrom([]string{out + "}", out + "}", out + "}", out + "} ", out, "null", "[]", `"a"`, ""}).Draw(t, "form")
 }
 
-// TestReadAlike reads properties with our parser of catalogs, with the one of this
-// package, and with operator-registry's: they read the same, or none reads anything.
+// TestReadAlike reads properties with our parser of catalogs, with this package, and with operator-registry.
+// All three return the same content, or an error.
 func TestReadAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		checkAlike(t, rapid.SampledFrom(kinds).Draw(t, "type"), drawValue(t))
 	})
 }
 
-// TestReadRealAlike does so with the properties of a real catalog: of the large ones
-// with one of each package, which differ little from one version to the next.
+// TestReadRealAlike does the same with the properties of a real catalog. From large packages it takes one
+// bundle each, since their versions differ little.
 func TestReadRealAlike(t *testing.T) {
 	r, err := fbc.Open(t.Context(), os.DirFS(realcatalogs.Dir(t, realcatalogs.Metadata)), fbc.Options{})
 	if err != nil {
@@ -102,7 +102,7 @@ func checkAlike(t failer, kind, value string) {
 		t.Fatalf("%s %s: -operator-registry +catalogs:\n%s", kind, value, diff)
 	}
 	if parseErr != nil {
-		// Our own limits: fields that must not be empty, versions and ranges.
+		// Additional limits of this project: fields that must not be empty, versions and ranges.
 		if _, limited := errors.AsType[*constraint.PropertyError](parseErr); !limited || !known(kind) {
 			t.Fatalf("%s %s: %v", kind, value, parseErr)
 		}
@@ -126,7 +126,7 @@ func known(kind string) bool {
 	}
 }
 
-// facts returns what properties say in terms that both have in common: JSON.
+// facts returns the content of properties in a common form: JSON.
 func facts(p *property.Properties) map[string]any {
 	return generic(map[string]any{
 		"packages": p.Packages, "packagesRequired": p.PackagesRequired, "gvks": p.GVKs, "gvksRequired": p.GVKsRequired,
@@ -158,8 +158,8 @@ func factsOf(t failer, f *bundles.Facts) map[string]any {
 	})
 }
 
-// generic returns a value as its JSON has it, without what is empty: both leave out
-// other empty fields of a ClusterServiceVersion.
+// generic returns a value as in its JSON, without empty fields. The two decoders omit different empty fields of
+// a ClusterServiceVersion.
 func generic(value any) map[string]any {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -205,7 +205,7 @@ func empty(value any) bool {
 	}
 }
 
-// identities are what constraints take of properties.
+// identities returns the parts of properties that constraints use.
 func identities(p *property.Properties) []string {
 	var out []string
 	for _, one := range p.Packages {

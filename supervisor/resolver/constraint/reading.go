@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// partSteps and bytesPerStep are what decoding a property is worth: for each
-	// part of it and for its text.
+	// partSteps and bytesPerStep are the cost of decoding a property: steps for each part, and bytes of text per
+	// step.
 	partSteps    = 15
 	bytesPerStep = 4
 )
 
-// readings are properties as rules see them. What many operators have in common
-// is decoded once, as far as there is room.
+// readings caches properties as rules see them. Properties of many operators are decoded once, as far as there
+// is room.
 type readings struct {
 	decoded map[Property]ref.Val
 	held    int
 }
 
-// properties gives those of an operator; false when they are too large or no JSON.
+// properties returns the properties of an operator; false if they are too large or invalid JSON.
 func (r *readings) properties(properties []Property, paying *share) (ref.Val, bool) {
 	size, parts := 0, 0
 	for _, p := range properties {
@@ -50,8 +50,7 @@ func (r *readings) properties(properties []Property, paying *share) (ref.Val, bo
 	return types.NewRefValList(types.DefaultTypeAdapter, list), true
 }
 
-// hold remembers what has been decoded. Texts count too: not to hold what is only
-// a long one.
+// hold caches a decoded property. The text counts too, so that long texts are bounded.
 func (r *readings) hold(p Property, value ref.Val, parts int) {
 	const textPerPart = 64
 	if weight := parts + len(p.Value)/textPerPart; r.held+weight <= maxHeld {
@@ -60,8 +59,7 @@ func (r *readings) hold(p Property, value ref.Val, parts int) {
 	}
 }
 
-// countParts counts what the JSON of a value consists of, at least what of it
-// takes memory, without decoding it.
+// countParts returns the number of parts of a JSON value that take memory, without decoding it.
 func countParts(text string) int {
 	parts, inString := 1, false
 	for i := 0; i < len(text); i++ {
@@ -90,8 +88,7 @@ func read(p Property) (ref.Val, bool) {
 	}), true
 }
 
-// valueOf converts decoded JSON. The values remember their sizes, which those
-// that CEL would make of it do not.
+// valueOf converts decoded JSON. The values cache their sizes, unlike those that CEL would create from it.
 func valueOf(decoded any) ref.Val {
 	switch v := decoded.(type) {
 	case map[string]any:

@@ -16,37 +16,35 @@ import (
 )
 
 const (
-	// maxRule bounds the text of an expression and maxNesting its parentheses
-	// and the like.
+	// maxRule is the maximum size of an expression, in bytes, and maxNesting the maximum depth of its parentheses and
+	// the like.
 	maxRule    = 16 << 10
 	maxNesting = 64
-	// maxCost bounds what the evaluation for one operator may take, in units of
-	// CEL: about one for each step, more for what takes longer. A rule that looks
-	// at each property takes some ten for each.
+	// maxCost bounds the evaluation for one operator, in units of CEL: about one for each step, more for expensive
+	// ones. A rule that reads each property takes some ten for each.
 	maxCost = 10_000
-	// maxValue and maxValueNodes bound each value within an evaluation, in bytes
-	// and in parts. Without that a few steps could build a value that takes years
-	// to compare. They bound the properties of an operator too.
+	// maxValue and maxValueNodes bound each value within an evaluation, in bytes and in parts. Otherwise a few steps
+	// could build a value that takes years to compare. They bound the properties of an operator too.
 	maxValue      = 256 << 10
 	maxValueNodes = 20_000
 	maxValueDepth = 64
 	// maxPattern bounds the compiled form of a regular expression.
 	maxPattern = 1000
-	// ruleBytes and ruleTextBytes are what a compiled rule takes in memory, by
-	// itself and for each byte of its text.
+	// ruleBytes and ruleTextBytes are the memory of a compiled rule, in bytes: a constant part and a part for each
+	// byte of its text.
 	ruleBytes     = 6 << 10
 	ruleTextBytes = 100
 )
 
 // Rule is a compiled expression.
 type Rule struct {
-	// Text is as it was written.
+	// Text is the original text.
 	Text string
 
 	program cel.Program
 }
 
-// environment is what expressions may use.
+// environment returns the environment of expressions.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	properties := cel.ListType(cel.MapType(cel.StringType, cel.DynType))
 	return cel.NewEnv(
@@ -60,7 +58,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// sizes is how values are measured: by their bytes, however deep they lie.
+// sizes returns options that measure values by their bytes, at any depth.
 func sizes() []types.SizeCalculatorOption {
 	return []types.SizeCalculatorOption{
 		types.SizeCalculatorStringUnitLength(1),
@@ -69,7 +67,7 @@ func sizes() []types.SizeCalculatorOption {
 	}
 }
 
-// semverCompare is the function of the name: negative, zero or positive.
+// semverCompare implements semver_compare: the result is negative, zero or positive.
 func semverCompare(a, b ref.Val) ref.Val {
 	var versions [2]semver.Version
 	for i, value := range []ref.Val{a, b} {
@@ -91,7 +89,7 @@ var (
 	errRuleCost = errors.New("the rule takes too many steps")
 )
 
-// compile checks the text of an expression and makes it ready to be evaluated.
+// compile checks the text of an expression and prepares it for evaluation.
 func compile(text string) (*Rule, error) {
 	if len(text) > maxRule {
 		return nil, fmt.Errorf("%w: its rule has %d bytes, the limit is %d", errTooLarge, len(text), maxRule)
@@ -127,18 +125,18 @@ func compileNew(text string) (cel.Program, error) {
 	) //nolint:wrapcheck // as above
 }
 
-// unknownSizes leaves the estimate to what the text alone says.
+// unknownSizes bases the estimate on the text alone.
 type unknownSizes struct{}
 
-// EstimateSize knows no size.
+// EstimateSize returns no estimate.
 func (unknownSizes) EstimateSize(cost.AstNode) *cost.SizeEstimate { return nil }
 
-// EstimateCallCost knows no cost.
+// EstimateCallCost returns no estimate.
 func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate { //nolint:gocritic // the interface has it so
 	return nil
 }
 
-// rule gives the verdict on a rule. One that cannot be evaluated is not met.
+// rule returns the verdict on a rule. A rule that cannot be evaluated is not met.
 func (e *evaluation) rule(r *Rule) Verdict {
 	if e.properties == nil {
 		properties, ok := e.readings.properties(e.subject.Properties, e.share)
@@ -165,5 +163,5 @@ func (e *evaluation) rule(r *Rule) Verdict {
 	return Unmet
 }
 
-// evaluationCost is what beginning an evaluation is worth.
+// evaluationCost is the cost of starting an evaluation.
 const evaluationCost = 5

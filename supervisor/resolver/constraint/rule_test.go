@@ -36,7 +36,7 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// large is an operator that has many properties.
+// large returns an operator that has many properties.
 func large(tb testing.TB) *constraint.Subject {
 	tb.Helper()
 	properties := []constraint.Property{{Type: "olm.package", Value: `{"packageName":"crate","version":"1.2.0"}`}}
@@ -59,7 +59,7 @@ func TestRuleOverManyProperties(t *testing.T) {
 	}
 }
 
-// endless are rules that would take years, or all memory, if they were let.
+// endless returns rules that would take years, or all memory, without limits.
 func endless() []string {
 	wide := func(text string, n int) string { return strings.Repeat(text+", ", n-1) + text }
 	return []string{
@@ -93,16 +93,15 @@ func TestRuleThatDoesNotEnd(t *testing.T) {
 		if met {
 			t.Errorf("%.60s is met", text)
 		}
-		// It is the steps that are counted; this only finds those that are not
-		// counted at all.
+		// The limits count steps; this finds operations that are not counted.
 		if took > 10*time.Second {
 			t.Errorf("%.60s took %s", text, took)
 		}
 	}
 }
 
-// TestBudget says that a rule that does not end does not keep whoever asks a whole
-// catalog: after some operators nobody is asked any more. Others are not concerned.
+// TestBudget checks that an endless rule does not block queries over a whole catalog. After some operators the
+// rule is not evaluated any more. Other owners are not affected.
 func TestBudget(t *testing.T) {
 	requires := func(texts ...string) []constraint.Constraint {
 		var properties []constraint.Property
@@ -140,8 +139,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestCutOff says that what was cut off is not met, whatever is around it, and that
-// it does not matter where it does not decide.
+// TestCutOff checks that a constraint that was cut off is not met, in any combination. A cut-off must not
+// matter if it does not decide.
 func TestCutOff(t *testing.T) {
 	slow := rule(endless()[0])
 	list := func(operator string, members ...string) string {
@@ -171,8 +170,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestPropertiesInCommon says that what many operators have in common is decoded
-// once, and that what each has of its own is counted.
+// TestPropertiesInCommon checks that properties of many operators are decoded once, and that the properties of
+// each are counted.
 func TestPropertiesInCommon(t *testing.T) {
 	heavy := func(text string) []constraint.Property {
 		var properties []constraint.Property
@@ -204,8 +203,7 @@ func TestPropertiesInCommon(t *testing.T) {
 	}
 }
 
-// TestLargeProperties says that properties of which too much would have to be made
-// meet no rule.
+// TestLargeProperties checks that properties that exceed the limits meet no rule.
 func TestLargeProperties(t *testing.T) {
 	c := parse(t, "olm.constraint", rule("size(properties) == 1"))
 	for value, want := range map[string]bool{
@@ -221,8 +219,7 @@ func TestLargeProperties(t *testing.T) {
 	}
 }
 
-// TestManyRules says that neither a bundle nor a catalog can have so many rules that
-// the reader is busy for long, or that they take much memory.
+// TestManyRules checks that the rules of a bundle and of a catalog are bounded in time and memory.
 func TestManyRules(t *testing.T) {
 	short := func(i int) string { return fmt.Sprintf("1 < %d", i) }
 	long := func(i int) string { return fmt.Sprintf("'%d' != '%s'", i, strings.Repeat("x", 1000)) }

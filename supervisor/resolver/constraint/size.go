@@ -11,12 +11,11 @@ const (
 	constraintBytes = int64(unsafe.Sizeof(Constraint{}))
 	gvkBytes        = int64(unsafe.Sizeof(bundles.GVK{}))
 	rangeBytes      = int64(unsafe.Sizeof(PackageRange{}))
-	// A range of versions is functions, some for each comparison in it.
+	// comparisonBytes is the memory of the functions for each comparison in a range of versions.
 	comparisonBytes = 150
 )
 
-// bytes estimates the memory that a constraint takes, without its rules, which
-// others may have too.
+// bytes returns an estimate of the memory of a constraint, without its rules, which others may share.
 func (c *Constraint) bytes() int64 {
 	size := constraintBytes + text(c.FailureMessage) + text(c.Label)
 	if c.GVK != nil {
@@ -33,13 +32,13 @@ func (c *Constraint) bytes() int64 {
 	return size
 }
 
-// text is what a text takes, which is a multiple of eight.
+// text returns the memory of a text, which is a multiple of eight.
 func text(s string) int64 {
 	const word = 8
 	return int64(len(s)+word-1) / word * word
 }
 
-// comparisons counts them in a range, by the versions in it.
+// comparisons returns the number of comparisons in a range, by its versions.
 func comparisons(text string) int64 {
 	versions := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" |<>=!", r) })
 	return int64(len(versions))

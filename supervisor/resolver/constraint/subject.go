@@ -6,26 +6,26 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// TypeDeprecated is the type of the property that forbids to install its bundle.
+// TypeDeprecated is the type of the property that forbids the installation of its bundle.
 const TypeDeprecated = "olm.deprecated"
 
-// Property is a fact about a bundle: Value is JSON text.
+// Property is a property of a bundle: Value is JSON text.
 type Property struct {
 	Type, Value string
 }
 
-// Subject is what a bundle, or an installed version, says it is and provides.
+// Subject describes a bundle, or an installed version, and what it provides.
 type Subject struct {
-	// Package is the one it belongs to; empty when it does not say.
+	// Package is the package it belongs to; empty if unknown.
 	Package string
-	// Version is zero when it does not say.
+	// Version is the version; zero if unknown.
 	Version semver.Version
-	// GVKs are the APIs that it brings.
+	// GVKs are the APIs that it provides.
 	GVKs []bundles.GVK
 	// Labels are its olm.label properties.
 	Labels []string
-	// Deprecated says that it bears olm.deprecated: it must not be installed.
+	// Deprecated is true if it has the property olm.deprecated: it must not be installed.
 	Deprecated bool
-	// Properties are all of them, in their order, as expressions see them.
+	// Properties are all of them, in their order, as rules see them.
 	Properties []Property
 }

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxShown bounds a foreign value in messages, in bytes.
+	// maxShown is the maximum length of an untrusted value in messages, in bytes.
 	maxShown = 200
-	// maxText bounds a whole constraint in messages, in bytes.
+	// maxText is the maximum length of a whole constraint in messages, in bytes.
 	maxText = 1000
 )
 
-// String gives the constraint in the words that follow "requires an operator" in
-// today's messages. It is one printable line of bounded length.
+// String returns the constraint in the words that follow "requires an operator" in messages. It is one
+// printable line of bounded length.
 func (c *Constraint) String() string {
 	var b strings.Builder
 	c.write(&b)
@@ -26,7 +26,7 @@ func (c *Constraint) String() string {
 func (c *Constraint) write(b *strings.Builder) {
 	switch {
 	case b.Len() > maxText:
-		// What is beyond will be cut off anyway.
+		// Further text would be cut off anyway.
 	case c.FailureMessage != "":
 		b.WriteString(printable(c.FailureMessage, maxText))
 	case c.GVK != nil:
@@ -59,13 +59,12 @@ func writeList(b *strings.Builder, operator string, list []Constraint) {
 
 func shown(text string) string { return printable(text, maxShown) }
 
-// printable gives a foreign text on one line, without what a terminal might act
-// on.
+// printable returns an untrusted text on one line, without characters that a terminal might interpret.
 func printable(text string, limit int) string {
 	return bundles.OneLine(strings.Join(strings.Fields(bundles.Clip(text, limit)), " "))
 }
 
-// clipped bounds the text of an error that repeats foreign values.
+// clipped bounds the text of an error that repeats untrusted values.
 func clipped(err error) error {
 	if text := err.Error(); len(text) > maxShown || printable(text, maxShown) != text {
 		return errors.New(printable(text, maxShown)) //nolint:err113 // what others make errors of, cut

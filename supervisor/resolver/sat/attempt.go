@@ -2,43 +2,39 @@ package sat
 
 import "slices"
 
-// attempt is a walk that takes at each choice the first from which no contradiction
-// follows, as far as that shows by what is left with one choice or with none. What
-// it passes over is in no solution that shares its choices up to there; so where it
-// comes to its end, what it has taken is the solution that is looked for, and no
-// search is needed. Where it comes to nothing, it is a guess that the search
-// corrects.
+// attempt is a walk that takes, at each choice, the first alternative without a visible contradiction. It
+// detects a contradiction only by constraints with one choice left or none. A skipped alternative is in no
+// solution with the same choices before it. If the walk reaches its end, the taken variables are thus the
+// solution, and no search is needed. If it fails, the search corrects its choices.
 type attempt struct {
 	*relations
 
-	// state says of a variable that it is open, barred, due or taken.
+	// state holds the state of each variable: open, barred, due or taken.
 	state []state
-	// left is how many choices a Dependency still has, and for an AtMost how many
-	// may still be taken.
+	// left is the number of remaining choices of a Dependency, or the number of variables of an AtMost that may still
+	// be taken.
 	left []int
-	// taken are the variables in the order they were taken, the roots first.
+	// taken are the variables in the order in which they were taken, the roots first.
 	taken []ID
-	// barred are those whose consequences are not drawn yet, and forced those that
-	// are to become due.
+	// barred are variables whose consequences are not derived yet, and forced are variables that will become due.
 	barred, forced []ID
-	// failed says that something that is due cannot be had.
+	// failed is true if a due variable cannot be taken.
 	failed bool
-	// spend takes from the budget what is to be paid for changes that were in
-	// vain, and err says that it is used up.
+	// spend charges the budget for changes that were undone. err is the error when the budget is used up.
 	spend func(conclusions int) error
 	err   error
-	// changes are those that can be taken back.
+	// changes are the changes that can be undone.
 	changes []change
 }
 
-// change is one of the state of a variable, or of what is left to a constraint.
+// change is a change of the state of a variable, or of the number left for a constraint.
 type change struct {
 	variable, constraint int32
 	was                  state
 }
 
-// state is what is known of a variable. One that is due is the only choice of
-// something due or taken; the walk will come to it.
+// state is the state of a variable. A due variable is the only choice of a due or taken one; the walk will take
+// it.
 type state int8
 
 const (
@@ -48,8 +44,7 @@ const (
 	taken
 )
 
-// try walks, and never takes what is refuted. It ends with an error when the budget
-// is used up.
+// try walks, and never takes a refuted variable. It returns an error if the budget is used up.
 func (r *relations) try(refuted []ID, b *budget) (*attempt, error) {
 	a := &attempt{
 		relations: r,
@@ -82,7 +77,7 @@ func (r *relations) try(refuted []ID, b *budget) (*attempt, error) {
 	return a, a.err
 }
 
-// choices are what was taken besides the roots.
+// choices returns the taken variables without the roots.
 func (a *attempt) choices() []ID {
 	if len(a.taken) < len(a.roots) {
 		return nil
@@ -114,7 +109,7 @@ func (a *attempt) choose(others []ID) {
 	a.failed = true
 }
 
-// takeBack undoes the last taking, which failed.
+// takeBack undoes the last take, which failed.
 func (a *attempt) takeBack() {
 	for _, c := range slices.Backward(a.changes) {
 		if c.variable >= 0 {
@@ -133,14 +128,14 @@ func (a *attempt) set(id ID, to state) {
 	a.state[id] = to
 }
 
-// lessen takes one from what is left to a constraint, and gives the rest.
+// lessen decrements the number left for a constraint, and returns it.
 func (a *attempt) lessen(c int32) int {
 	a.changes = append(a.changes, change{variable: -1, constraint: c})
 	a.left[c]--
 	return a.left[c]
 }
 
-// take takes a variable, and draws the consequences.
+// take takes a variable, and derives the consequences.
 func (a *attempt) take(id ID) {
 	if a.failed || a.state[id] == taken {
 		return
@@ -151,7 +146,7 @@ func (a *attempt) take(id ID) {
 	a.conclude()
 }
 
-// force notes that a variable is due, and what it excludes and needs.
+// force makes a variable due, and applies its exclusions and dependencies.
 func (a *attempt) force(id ID) {
 	if a.state[id] == barred {
 		a.failed = true
@@ -175,7 +170,7 @@ func (a *attempt) force(id ID) {
 	}
 }
 
-// close bars what is open of a group that is full.
+// close bars the open variables of a full group.
 func (a *attempt) close(others []ID) {
 	for _, other := range others {
 		if a.state[other] == open {
@@ -184,7 +179,7 @@ func (a *attempt) close(others []ID) {
 	}
 }
 
-// need forces the only choice that a Dependency of something due has left.
+// need forces the only remaining choice of a Dependency of a due variable.
 func (a *attempt) need(c int32) {
 	if a.left[c] != 1 {
 		return
@@ -197,7 +192,7 @@ func (a *attempt) need(c int32) {
 	}
 }
 
-// bar notes that a variable cannot be taken any more.
+// bar marks a variable as one that cannot be taken any more.
 func (a *attempt) bar(id ID) {
 	switch a.state[id] {
 	case open:
@@ -209,8 +204,8 @@ func (a *attempt) bar(id ID) {
 	}
 }
 
-// conclude bars what needs something of which all is barred, and forces what is the
-// last choice, until nothing more follows.
+// conclude bars variables with a dependency that has no choice left, and forces last choices, until nothing
+// more follows.
 func (a *attempt) conclude() {
 	for !a.failed {
 		switch {
@@ -230,7 +225,7 @@ func (a *attempt) conclude() {
 	}
 }
 
-// lose notes that a Dependency has one choice less.
+// lose records that a Dependency has one choice less.
 func (a *attempt) lose(c int32) {
 	left := a.lessen(c)
 	of := a.Constraints[c].Variable

@@ -8,10 +8,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// packages is a problem like those of operators: packages of which one version
-// each may be taken, newest first; of the first ones, a version must be. Each
-// version needs some version of two later packages, and where the newest one is
-// out of bounds, every version of the first package excludes it.
+// packages returns a problem like those of operators. One version of each package may be taken, newest first;
+// of the first packages, a version must be taken. Each version needs one of the versions of two later packages.
+// If the newest one is out of bounds, every version of the first package excludes it.
 func packages(packages, versions, wanted int, bounds bool) sat.Problem {
 	p := sat.Problem{Variables: packages*versions + wanted}
 	versionsOf := func(n int) []sat.ID {
@@ -47,7 +46,7 @@ func packages(packages, versions, wanted int, bounds bool) sat.Problem {
 	return p
 }
 
-// impossible is such a problem where no version of the first package may be taken.
+// impossible returns such a problem in which no version of the first package may be taken.
 func impossible(n, versions, wanted int) sat.Problem {
 	p := packages(n, versions, wanted, false)
 	for v := range versions {

@@ -1,8 +1,7 @@
-// Package sat finds the best solution of a small logical problem: which of a
-// number of things to take, so that everything that must be there is, everything
-// that is taken has what it needs, and nothing is taken that excludes something
-// else. Where there is no solution it says which constraints together leave none.
+// Package sat finds the best solution of a small logical problem. It selects variables so that mandatory ones
+// are taken, taken ones have their dependencies, and no taken ones exclude each other. If there is no solution,
+// it reports which constraints together leave none.
 //
-// It knows nothing of operators. The search is that of a SAT solver
-// (github.com/go-air/gini); what is best is defined by Solve.
+// It is independent of operators. The search is that of a SAT solver (github.com/go-air/gini). Solve defines
+// which solution is best.
 package sat

@@ -9,32 +9,31 @@ import (
 )
 
 const (
-	// maxLiterals bounds the size of what is given to the solver, counted in
-	// literals of its clauses; each takes some ten bytes there.
+	// maxLiterals is the maximum size of the solver's input, in literals of its clauses. Each takes some ten bytes
+	// there.
 	maxLiterals = 1 << 24
-	// pairs is up to how many variables, of which one may be taken, every pair is
-	// excluded by a clause of its own.
+	// pairs is the maximum number of variables for which an at-most-one constraint excludes every pair by a separate
+	// clause.
 	pairs = 5
 )
 
 // encoding is a problem as clauses in a solver.
 type encoding struct {
 	solver *gini.Gini
-	// next is the first literal that is not in use.
+	// next is the first unused literal.
 	next z.Var
 	// truth is always true.
 	truth z.Lit
-	// guard is a literal without which the clauses that are added say nothing;
-	// none when it is null.
+	// guard is a literal without which the added clauses have no effect; null for none.
 	guard z.Lit
 }
 
-// literal is the one that says that a variable is taken.
+// literal returns the literal for a variable that is taken.
 func literal(id ID) z.Lit {
 	return z.Var(id + 1).Pos() //nolint:gosec // bounded limits the number of variables
 }
 
-// encode states a problem to a new solver.
+// encode adds a problem to a new solver.
 func encode(p Problem) *encoding {
 	e := newEncoding(p)
 	for _, c := range p.Constraints {
@@ -43,8 +42,8 @@ func encode(p Problem) *encoding {
 	return e
 }
 
-// encodeGuarded states each constraint so that it holds only where its guard, the
-// literal at the same index, is assumed.
+// encodeGuarded encodes each constraint so that it holds only if its guard, the literal at the same index, is
+// assumed.
 func encodeGuarded(p Problem) (*encoding, []z.Lit) {
 	e := newEncoding(p)
 	guards := make([]z.Lit, len(p.Constraints))
@@ -57,7 +56,7 @@ func encodeGuarded(p Problem) (*encoding, []z.Lit) {
 	return e, guards
 }
 
-// bounded refuses a problem that is too large for the solver.
+// bounded returns an error for a problem that is too large for the solver.
 func bounded(p Problem) error {
 	literals := p.Variables
 	for _, c := range p.Constraints {
@@ -83,12 +82,12 @@ func newEncoding(p Problem) *encoding {
 	return e
 }
 
-// rewind takes the solver back to before its last answer, by a clause that says
-// nothing. Without that it would begin by learning from the conflict it ended with,
-// and not notice when that leaves no solution at all.
+// rewind resets the solver to its state before the last answer, by a clause without effect. Otherwise the
+// solver would start by learning from its last conflict, and would not notice if that leaves no solution at
+// all.
 func (e *encoding) rewind() { e.clause(e.truth) }
 
-// size estimates how many literals encode a constraint, not too low.
+// size returns an estimate of the number of literals that encode a constraint. It is never too low.
 func size(c Constraint) int {
 	n := len(c.Others)
 	switch {
@@ -107,8 +106,8 @@ func size(c Constraint) int {
 	}
 }
 
-// sorterSize is the number of literals of a sorting network: n·log²n/4 comparators
-// of two gates with seven literals.
+// sorterSize returns the number of literals of a sorting network: n·log²n/4 comparators of two gates with seven
+// literals.
 func sorterSize(n int) int {
 	wires, depth := 1, 0
 	for wires < n {
@@ -121,14 +120,14 @@ func sorterSize(n int) int {
 	return wires * depth * (depth + 1) / 4 * 14
 }
 
-// fresh is a literal that stands for nothing else.
+// fresh returns an unused literal.
 func (e *encoding) fresh() z.Lit {
 	lit := e.next.Pos()
 	e.next++
 	return lit
 }
 
-// clause demands that one of the literals is true, where the guard is.
+// clause requires that one of the literals is true if the guard is true.
 func (e *encoding) clause(literals ...z.Lit) {
 	if e.guard != z.LitNull {
 		e.solver.Add(e.guard.Not())
@@ -193,7 +192,7 @@ func (e *encoding) atMost(c Constraint) {
 	}
 }
 
-// distinct lists the literals of IDs, each once, in ascending order.
+// distinct returns the literals of IDs, without duplicates, in ascending order.
 func distinct(ids []ID) []z.Lit {
 	literals := literals(ids)
 	slices.Sort(literals)
@@ -208,8 +207,8 @@ func literals(ids []ID) []z.Lit {
 	return literals
 }
 
-// ladder lets no more than one of the literals be true: of a row of steps, each
-// says that one of the literals up to it is.
+// ladder requires that at most one of the literals is true. It adds a row of steps, each of which means that
+// one of the literals up to it is true.
 func (e *encoding) ladder(literals []z.Lit) {
 	step := e.fresh()
 	e.clause(literals[0].Not(), step)
@@ -225,15 +224,14 @@ func (e *encoding) ladder(literals []z.Lit) {
 	}
 }
 
-// sorter counts how many literals of a number of them are true.
+// sorter counts how many of its literals are true.
 type sorter struct {
 	sorted *logic.CardSort
 	// names are the solver's literals for the variables of the circuit.
 	names []z.Lit
 }
 
-// sorter adds a sorting network over the literals. It only defines literals of its
-// own, so that no guard is needed.
+// sorter adds a sorting network over the literals. It only defines new literals, so no guard is needed.
 func (e *encoding) sorter(literals []z.Lit) sorter {
 	circuit := logic.NewCCap(sorterSize(len(literals)) / 7)
 	inputs := make([]z.Lit, len(literals))
@@ -255,7 +253,7 @@ func (e *encoding) sorter(literals []z.Lit) sorter {
 	return s
 }
 
-// atMost is a literal that says that no more than n are true.
+// atMost returns a literal which means that at most n literals are true.
 func (s sorter) atMost(n int) z.Lit { return s.name(s.sorted.Leq(n)) }
 
 func (s sorter) name(lit z.Lit) z.Lit {
@@ -265,13 +263,13 @@ func (s sorter) name(lit z.Lit) z.Lit {
 	return s.names[lit.Var()].Not()
 }
 
-// gates hands the clauses of a circuit to the solver, under the solver's names.
+// gates passes the clauses of a circuit to the solver, with the solver's names.
 type gates struct {
 	to     *gini.Gini
 	sorter sorter
 }
 
-// Add takes the next literal of a clause, null for its end.
+// Add passes the next literal of a clause, or null for its end.
 func (g gates) Add(lit z.Lit) {
 	if lit == z.LitNull {
 		g.to.Add(lit)

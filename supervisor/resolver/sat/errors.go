@@ -2,29 +2,28 @@ package sat
 
 import "fmt"
 
-// UnsatisfiableError says that a problem has no solution, and why.
+// UnsatisfiableError reports that a problem has no solution, and why.
 type UnsatisfiableError struct {
-	// Constraints are the indexes, ascending, of constraints of the problem that
-	// together leave no solution, though all but any one of them leave some. Of
-	// all such sets it is the one with the smallest highest index; of those
-	// alike, the one with the smallest second highest, and so on: what comes
-	// first in a problem is blamed before what comes later.
+	// Constraints are the indexes, ascending, of constraints that together leave no solution, although all but any
+	// one of them leave some. Of all such sets it is the one with the smallest highest index. Among those, it is the
+	// one with the smallest second highest index, and so on. The first constraints of a problem thus count as causes
+	// before later ones.
 	Constraints []int
 }
 
-// Error names the constraints by their indexes.
+// Error returns a message with the indexes of the constraints.
 func (e *UnsatisfiableError) Error() string {
 	return fmt.Sprintf("no solution: the constraints %v exclude each other", e.Constraints)
 }
 
-// LimitError says that a search was given up, and which bound it met.
+// LimitError reports that a search was stopped at a limit.
 type LimitError struct {
-	// Bound names what is bounded, and Allowed how much of it there may be.
+	// Bound is the name of the limit, and Allowed its value.
 	Bound   string
 	Allowed int
 }
 
-// Error says what was allowed and what helps.
+// Error returns a message with the limit and the remedy.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the search for a solution was given up: it takes more than the %d %s that are allowed; "+
 		"a problem with fewer choices takes fewer", e.Allowed, e.Bound)

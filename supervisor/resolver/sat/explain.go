@@ -6,12 +6,11 @@ import (
 	"github.com/go-air/gini/z"
 )
 
-// explain finds which constraints leave no solution, as an *UnsatisfiableError.
+// explain determines which constraints leave no solution, and returns them as an *UnsatisfiableError.
 //
-// It looks for the shortest beginning of the list of constraints that has no
-// solution: its last one is to blame. With that one held, it looks for the shortest
-// beginning again, and so on until those that are held have no solution by
-// themselves. That makes a minimal set, and always the same one.
+// It finds the shortest prefix of the list of constraints that has no solution: its last constraint is a cause.
+// It then keeps that constraint and finds the shortest prefix again, until the kept ones alone have no
+// solution. The result is a minimal set, and always the same one.
 func explain(p Problem, b *budget) error {
 	e, guards := encodeGuarded(p)
 	s := &search{encoding: e, budget: b}

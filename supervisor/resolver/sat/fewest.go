@@ -6,18 +6,18 @@ import (
 	"github.com/go-air/gini/z"
 )
 
-// reach is what the best walk reached.
+// reach is the set of variables that the best walk reached.
 type reach struct {
 	*relations
 
 	ids []ID
-	// place is where in ids a variable is, counted from 1; 0 where it is not.
+	// place is the position of a variable in ids, counted from 1; 0 if it is missing.
 	place []int
 }
 
-// fewest drops from what the walk reached all that is not needed. Within a solution
-// nothing is forbidden, so that only dependencies count here; and where every
-// demand of what must stay is met by what must stay, the solver is not needed.
+// fewest removes unneeded variables from those that the walk reached. Within a solution nothing is excluded, so
+// only dependencies count. If variables that must remain meet all demands of variables that must remain, the
+// solver is not needed.
 func (w *walk) fewest(reached []ID) ([]ID, error) {
 	r := reach{relations: w.relations, ids: reached, place: make([]int, w.Variables)}
 	for i, id := range reached {
@@ -34,9 +34,9 @@ func (w *walk) fewest(reached []ID) ([]ID, error) {
 	return kept, nil
 }
 
-// keep finds what every solution within the reach must take: the mandatory
-// variables, the choices of their dependencies, and what is the only one there to
-// meet a demand of those. It also says whether that meets all demands.
+// keep returns the variables that every solution within the reach must take. These are the mandatory variables,
+// the choices of their dependencies, and variables that alone meet a demand of these. It also reports whether
+// they meet all demands.
 func (r reach) keep() (ids []ID, met bool) {
 	is := make([]bool, len(r.place))
 	ids = make([]ID, 0, len(r.ids))
@@ -67,7 +67,7 @@ func (r reach) keep() (ids []ID, met bool) {
 	return ids, true
 }
 
-// first is the first of others that was reached, and whether it is the only one.
+// first returns the first of others that was reached, and reports whether it is the only one.
 func (r reach) first(others []ID) (first ID, alone bool) {
 	first = -1
 	for _, id := range others {
@@ -82,9 +82,8 @@ func (r reach) first(others []ID) (first ID, alone bool) {
 	return first, true
 }
 
-// smallest has the solver find the smallest solution: each time one is found, a
-// smaller one is asked for, until there is none. Then the walk chooses among the
-// smallest.
+// smallest finds the smallest solution with the solver. It requests a smaller one each time, until there is
+// none. The walk then chooses among the smallest.
 func (r reach) smallest(kept []ID, b *budget) ([]ID, error) {
 	p := r.problem()
 	w := &walk{relations: relate(p), search: &search{encoding: encode(p), budget: b}}
@@ -108,10 +107,10 @@ func (r reach) smallest(kept []ID, b *budget) ([]ID, error) {
 	return ids, err
 }
 
-// within is the variable of the smaller problem that stands for one of the whole.
+// within returns the variable of the smaller problem for one of the whole problem.
 func (r reach) within(id ID) ID { return ID(r.place[id] - 1) }
 
-// problem states the dependencies among what was reached as a problem of its own.
+// problem returns the dependencies among the reached variables as a separate problem.
 func (r reach) problem() Problem {
 	p := Problem{Variables: len(r.ids)}
 	for _, id := range r.roots {
@@ -131,8 +130,8 @@ func (r reach) problem() Problem {
 	return p
 }
 
-// shrink finds how few of the open variables a solution can take, and lets the
-// search go on among those that take no more.
+// shrink returns the minimum number of open variables in a solution, and restricts the search to solutions with
+// that number.
 func (s *search) shrink(open []bool) (int, error) {
 	var counted []z.Lit
 	for i, is := range open {

@@ -10,9 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// pigeons is a problem without solution that no solver of this kind can see
-// through: pigeons that each need a hole, one hole fewer than pigeons, and no hole
-// for two.
+// pigeons returns a problem without a solution that no solver of this type can decide quickly. Each pigeon
+// needs a hole, there is one hole fewer than pigeons, and each hole has room for one.
 func pigeons(holes int) sat.Problem {
 	hole := func(pigeon, n int) sat.ID { return sat.ID(holes + 1 + pigeon*holes + n) }
 	p := sat.Problem{Variables: (holes + 1) * (holes + 1)}
@@ -62,8 +61,8 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// wide is a problem that needs no question, only patience: of many variables each
-// excludes all of many others, of which one is needed.
+// wide returns a problem that needs no question, only much work. Each of many variables excludes all of many
+// others, of which one is needed.
 func wide(n int) sat.Problem {
 	choices, excluded := make([]sat.ID, n), make([]sat.ID, n)
 	for i := range n {

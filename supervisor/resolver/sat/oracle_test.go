@@ -7,8 +7,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// The oracle answers small problems by looking at every set of variables. It is
-// written from the words of Solve's documentation, and shares nothing with it.
+// The oracle solves small problems by trying every set of variables. It follows the documentation of Solve, and
+// shares no code with it.
 
 // set is a set of variables, as bits.
 type set uint64
@@ -41,7 +41,7 @@ func setOf(ids []sat.ID) set {
 	return s
 }
 
-// meets says whether a set is what a constraint demands.
+// meets reports whether a set satisfies a constraint.
 func (s set) meets(c sat.Constraint) bool {
 	others := setOf(c.Others)
 	switch c.Kind {
@@ -69,11 +69,11 @@ func (s set) meetsAll(constraints []sat.Constraint) bool {
 	return true
 }
 
-// walked is what the walk through a solution meets.
+// walked is the state of a walk through a solution.
 type walked struct {
 	ranks   []int
 	reached set
-	// roots are what was chosen for the dependencies of the mandatory variables.
+	// roots are the choices for the dependencies of the mandatory variables.
 	roots set
 }
 
@@ -107,7 +107,7 @@ func walk(p sat.Problem, solution set) walked {
 	return w
 }
 
-// best is the best solution of a problem, and whether there is one.
+// best returns the best solution of a problem, and reports whether there is one.
 func best(p sat.Problem) (set, bool) {
 	solutions := solutions(p)
 	if len(solutions) == 0 {
@@ -142,10 +142,10 @@ func solutions(p sat.Problem) []set {
 	return found
 }
 
-// blame is the set of constraints that explains why there is no solution: of the
-// minimal ones, that with the smallest highest index, and so on down.
+// blame returns the set of constraints that explains why there is no solution. Of the minimal sets, it is the
+// one with the smallest highest index, and so on.
 func blame(p sat.Problem) []int {
-	// Going down from the last constraint, whatever can be left out is.
+	// From the last constraint down, each constraint that is not needed is removed.
 	kept := make([]int, len(p.Constraints))
 	for i := range kept {
 		kept[i] = i

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// ID names a variable; IDs count from zero.
+// ID identifies a variable; IDs count from zero.
 type ID int
 
-// Kind says what a Constraint demands.
+// Kind is the type of a Constraint.
 type Kind int
 
 // The kinds of constraints.
@@ -17,19 +17,17 @@ const (
 	Mandatory Kind = iota + 1
 	// Prohibited: Variable is not taken.
 	Prohibited
-	// Dependency: when Variable is taken, at least one of Others is. The first
-	// one is preferred to the second, and so on. Without Others it cannot be
-	// met; with Variable among them it demands nothing.
+	// Dependency: if Variable is taken, at least one of Others is. The first one is preferred to the second, and so
+	// on. Without Others it cannot be met. With Variable among them it demands nothing.
 	Dependency
-	// Conflict: Variable and every one of Others exclude each other. Variable
-	// among Others says nothing: nothing excludes itself.
+	// Conflict: Variable and every one of Others exclude each other. Variable among Others has no effect: no variable
+	// excludes itself.
 	Conflict
-	// AtMost: no more than Limit of Others are taken; one named twice counts
-	// once. Variable is not looked at.
+	// AtMost: at most Limit of Others are taken; one named twice counts once. Variable is ignored.
 	AtMost
 )
 
-// String is the name of the kind.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	names := []string{"", "Mandatory", "Prohibited", "Dependency", "Conflict", "AtMost"}
 	if k < Mandatory || k > AtMost {
@@ -46,13 +44,13 @@ type Constraint struct {
 	Limit    int
 }
 
-// Problem is a number of variables and what is demanded of them.
+// Problem is a number of variables and the constraints on them.
 type Problem struct {
 	Variables   int
 	Constraints []Constraint
 }
 
-// validate refuses what means nothing.
+// validate returns an error for a problem without a meaning.
 func (p Problem) validate() error {
 	if p.Variables < 0 {
 		return fmt.Errorf("a problem of %d variables: the number must not be negative", p.Variables)
@@ -89,7 +87,7 @@ func (p Problem) validateOne(c Constraint) error {
 
 func (p Problem) has(id ID) bool { return id >= 0 && int(id) < p.Variables }
 
-// demands says whether a Dependency demands anything.
+// demands reports whether a Dependency demands anything.
 func (c Constraint) demands() bool {
 	return c.Kind == Dependency && !slices.Contains(c.Others, c.Variable)
 }

@@ -1,36 +1,35 @@
 package sat
 
-// relations are the constraints of a problem, looked up by variable.
+// relations are the constraints of a problem, indexed by variable.
 type relations struct {
 	Problem
 
 	// roots are the mandatory variables, in the order of their constraints.
 	roots []ID
-	// never are the variables that cannot be taken whatever else is.
+	// never are the variables that cannot be taken in any solution.
 	never []ID
-	// needs are the Dependency constraints of a variable, in order, and meets
-	// those among whose others it is.
+	// needs are the Dependency constraints of a variable, in order. meets are those that have the variable among
+	// Others.
 	needs, meets lists
-	// excludes are the variables that a variable conflicts with, and groups the
-	// AtMost constraints that it counts in.
+	// excludes are the variables that a variable conflicts with, and groups the AtMost constraints that include it.
 	excludes, groups lists
 }
 
-// lists is a list for each variable: of constraints, by index, or of variables.
+// lists holds a list for each variable: of constraints, by index, or of variables.
 type lists struct {
 	start, items []int32
 }
 
 func (l lists) of(id ID) []int32 { return l.items[l.start[id]:l.start[id+1]] }
 
-// pairing collects what is to be in the list of which variable.
+// pairing collects pairs of a variable and an item of its list.
 type pairing []struct{ of, item int32 }
 
 func (p pairing) add(id ID, item int) pairing {
 	return append(p, struct{ of, item int32 }{int32(id), int32(item)}) //nolint:gosec // bounded limits both
 }
 
-// lists sorts the pairs by variable; within one they keep their order.
+// lists sorts the pairs by variable, and preserves their order within each.
 func (p pairing) lists(variables int) lists {
 	l := lists{start: make([]int32, variables+2), items: make([]int32, len(p))}
 	for _, pair := range p {
@@ -47,7 +46,7 @@ func (p pairing) lists(variables int) lists {
 	return l
 }
 
-// relate looks through a problem once. Mandatory and Prohibited need no lists.
+// relate builds the index of a problem. Mandatory and Prohibited need no lists.
 func relate(p Problem) *relations {
 	r := &relations{Problem: p}
 	r.settle()
@@ -56,7 +55,7 @@ func relate(p Problem) *relations {
 	return r
 }
 
-// settle collects what is taken or not whatever else is.
+// settle collects the variables that are taken in every solution, and those that are in none.
 func (r *relations) settle() {
 	required := make([]bool, r.Variables)
 	for _, c := range r.Constraints {
@@ -95,7 +94,7 @@ func (r *relations) depend() {
 
 func (r *relations) exclude() {
 	var excludes, groups pairing
-	seen := make([]int, r.Variables) // the last constraint that counts a variable, from 1
+	seen := make([]int, r.Variables) // the last constraint that includes a variable, from 1
 	for i, c := range r.Constraints {
 		switch {
 		case c.Kind == Conflict:

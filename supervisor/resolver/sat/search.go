@@ -11,29 +11,28 @@ import (
 )
 
 const (
-	// conclusionsPerPause is after how many conclusions gini can be paused; that is
-	// some ten milliseconds of work.
+	// conclusionsPerPause is the number of conclusions after which gini can be paused; that is some ten milliseconds
+	// of work.
 	conclusionsPerPause = 20_000
-	// pausesPerQuestion bounds a single question. It bounds work, not time: a
-	// problem meets the bound on a slow machine if it does on a fast one.
+	// pausesPerQuestion bounds a single question. It bounds work, not time: a problem exceeds it on a slow machine
+	// only if it does so on a fast one.
 	pausesPerQuestion = 200
-	// pauseSteps is what a pause costs, for a question that ends before the first
-	// one takes some ten microseconds.
+	// pauseSteps is the cost of a pause. A question that ends before the first pause takes some ten microseconds.
 	pauseSteps = 25
 )
 
 // Allowance is a number of steps that several searches share.
 type Allowance struct{ steps, used int }
 
-// NewAllowance allows so many steps.
+// NewAllowance returns an Allowance of a number of steps.
 func NewAllowance(steps int) *Allowance { return &Allowance{steps: steps} }
 
-// budget is what a search may use, all its parts together.
+// budget bounds all parts of a search together.
 type budget struct {
 	*Allowance
 
 	ctx context.Context //nolint:containedctx // it lives as long as one call of Solve
-	// conclusions are those of attempts that make up no step yet.
+	// conclusions are the conclusions of attempts that are not charged yet.
 	conclusions int
 }
 
@@ -50,7 +49,7 @@ func (b *budget) spend(steps int) error {
 	return nil
 }
 
-// spendFor takes the steps that conclusions are worth that were drawn in vain.
+// spendFor charges the steps for conclusions that were undone.
 func (b *budget) spendFor(conclusions int) error {
 	for b.conclusions += conclusions; b.conclusions >= conclusionsPerPause; b.conclusions -= conclusionsPerPause {
 		if err := b.spend(pauseSteps); err != nil {
@@ -60,24 +59,23 @@ func (b *budget) spendFor(conclusions int) error {
 	return nil
 }
 
-// search puts questions about a problem to the solver.
+// search asks the solver questions about a problem.
 type search struct {
 	*encoding
 
 	budget *budget
-	// why are those of the literals assumed last that left no solution.
+	// why are the literals of the last assumption that left no solution.
 	why []z.Lit
-	// none says that there is no solution, whatever is assumed.
+	// none is true if there is no solution, whatever is assumed.
 	none bool
 }
 
-// ask says whether there is a solution where what is assumed is true. While the
-// solver works, it is paused as often as it can be, to see whether it may go on;
-// when ask returns it has come to its end.
+// ask reports whether there is a solution in which the assumed literals are true. The running solver is paused
+// as often as possible, to check whether it may continue. When ask returns, the solver has stopped.
 //
-// A solver that has found that there is no solution at all is not asked again: gini
-// forgets that (internal/xo: cleanupSolve derives an empty clause without noting it),
-// and ends the process when it then comes upon a model that is none.
+// A solver that has found that there is no solution at all is not asked again. gini loses that result
+// (internal/xo: cleanupSolve derives an empty clause without noting it), and ends the process if it then finds
+// an invalid model.
 func (s *search) ask(assumed ...z.Lit) (bool, error) {
 	if err := s.budget.spend(1); err != nil {
 		return false, err
@@ -96,7 +94,7 @@ func (s *search) ask(assumed ...z.Lit) (bool, error) {
 	return result > 0, err
 }
 
-// wait gives the solver's answer, which is positive for a solution.
+// wait returns the solver's answer, which is positive for a solution.
 func (s *search) wait(answer inter.Solve) (int, error) {
 	for range pausesPerQuestion {
 		result, paused := answer.Pause()
@@ -114,11 +112,10 @@ func (s *search) wait(answer inter.Solve) (int, error) {
 	return 0, &LimitError{Bound: "steps for a single question", Allowed: pausesPerQuestion}
 }
 
-// shortest finds how many of the literals, from the first on, leave no solution
-// when they and what is held are true; all of them together must leave none. The
-// solver's own reasons save questions: only the literals up to the last one that
-// took part need to be looked at. They do not change what is found, so that it is
-// the same whatever the solver comes upon first.
+// shortest returns the length of the shortest prefix of the literals that leaves no solution together with
+// held. All literals together must leave none. The solver's own reasons save questions: only the literals up to
+// the last involved one need a check. The reasons do not change the result, so it does not depend on the order
+// of the solver's search.
 func (s *search) shortest(held, literals []z.Lit) (int, error) {
 	solvable, end, step := -1, len(literals), 1
 	for try := end; solvable < end-1; {
@@ -140,8 +137,8 @@ func (s *search) shortest(held, literals []z.Lit) (int, error) {
 	return end, nil
 }
 
-// involved is how many of the literals, from the first on, took part in the last
-// answer, which was that there is no solution.
+// involved returns the length of the shortest prefix of the literals that includes all involved ones. They are
+// involved in the last answer, which was that there is no solution.
 func (s *search) involved(literals []z.Lit) int {
 	why := make(map[z.Lit]bool, len(s.why))
 	for _, lit := range s.why {

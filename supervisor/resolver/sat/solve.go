@@ -6,33 +6,29 @@ import (
 	"fmt"
 )
 
-// Solve finds the best solution, as the IDs that are taken, in ascending order.
+// Solve returns the best solution, as the IDs of the taken variables, in ascending order.
 //
-// Which one is best is defined by a walk. A queue begins with the variables that
-// are mandatory, in the order of their constraints. Each variable of the queue is
-// looked at once: for each of its Dependency constraints in their order, the first
-// of Others that a solution takes is appended to the queue, and its place among
-// Others is noted as a rank. Of all solutions, those come first whose sequence of
-// ranks is lexicographically smallest: the choices made nearest to what is
-// mandatory count most. What the walk reaches is a solution by itself, since every
-// other kind of constraint only forbids; nothing besides is ever taken.
+// A walk defines which solution is best. A queue begins with the mandatory variables, in the order of their
+// constraints. Each variable of the queue is visited once. For each of its Dependency constraints in their
+// order, the first of Others in a solution is appended to the queue. Its position among Others is its rank. The
+// best solutions have the lexicographically smallest sequence of ranks: the choices nearest to the mandatory
+// variables count most. The reached variables alone are a solution, since every other kind of constraint only
+// forbids. No other variables are taken.
 //
-// Of the solutions within what the walk reached, which keep what it chose for the
-// dependencies of the mandatory variables themselves, the one with the fewest
-// variables is the best: a choice further away gives way where something else that
-// is taken meets the demand. Among several of the same size the order of the walk
-// decides again, and that leaves one.
+// Among the solutions within the reached variables, only those count that keep the choices for the dependencies
+// of the mandatory variables. Of these, the one with the fewest variables is the best. A more distant choice is
+// dropped if another taken variable meets the demand. Among several of the same size, the order of the walk
+// decides again, which leaves one.
 //
-// Where there is no solution the error is an *UnsatisfiableError. The search ends
-// with ctx. It may take so many steps; when they do not suffice, the error is a
-// *LimitError. A step is a question that is put to the solver; a question that takes
-// long costs 25 more for every 20000 conclusions, which are some ten milliseconds, and
-// so do conclusions that were drawn in vain without a question.
+// If there is no solution, the error is an *UnsatisfiableError. The search ends with ctx. If steps do not
+// suffice, the error is a *LimitError. A step is a question to the solver. A long question costs 25 more for
+// every 20000 conclusions, which are some ten milliseconds. Conclusions that were undone without a question
+// cost the same.
 func Solve(ctx context.Context, p Problem, steps int) ([]ID, error) {
 	return NewAllowance(steps).Solve(ctx, p)
 }
 
-// Solve is the function Solve with the steps that are left.
+// Solve does the same as the function Solve, with the remaining steps.
 func (a *Allowance) Solve(ctx context.Context, p Problem) ([]ID, error) {
 	ids, err := a.Find(ctx, p)
 	if errors.Is(err, ErrNone) {
@@ -41,8 +37,8 @@ func (a *Allowance) Solve(ctx context.Context, p Problem) ([]ID, error) {
 	return ids, err
 }
 
-// Find is Solve without an explanation, which takes far longer than to find out that
-// there is no solution: the error is ErrNone then.
+// Find does the same as Solve without an explanation: if there is no solution, the error is ErrNone. An
+// explanation takes far longer than the solution.
 func (a *Allowance) Find(ctx context.Context, p Problem) ([]ID, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -62,24 +58,23 @@ func (a *Allowance) Find(ctx context.Context, p Problem) ([]ID, error) {
 	return w.fewest(reached)
 }
 
-// ErrNone says that a problem has no solution.
+// ErrNone means that a problem has no solution.
 var ErrNone = errors.New("no solution")
 
-// walk looks for the best choices, in the order of a walk from the roots.
+// walk finds the best choices, in the order of a walk from the roots.
 type walk struct {
 	*relations
 
 	search *search
-	// most is how many variables a solution may take.
+	// most is the maximum number of variables in a solution.
 	most int
 }
 
-// best gives all that the best walk reaches, the roots first.
+// best returns all variables that the best walk reaches, the roots first.
 //
-// It makes an attempt, and where that fails has the solver find the first choice
-// that was wrong: what was chosen before is part of a solution, what was chosen
-// there is not, given that. So that choice is refuted, and the next attempt, which
-// comes to the same choices up to there, takes the next one.
+// It makes an attempt. If that fails, the solver finds the first wrong choice. The choices before it are part
+// of a solution, and with these the wrong choice is not. That choice is refuted. The next attempt makes the
+// same choices up to there, and then takes the next one.
 func (w *walk) best() ([]ID, error) {
 	var refuted []ID
 	for {

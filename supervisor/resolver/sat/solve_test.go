@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// enough steps for every problem of the oracle's size.
+// enough is a sufficient number of steps for every problem of the oracle's size.
 const enough = 10_000
 
 // anyProblem draws a problem of up to eight variables with all kinds of
@@ -38,7 +38,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkAgainstOracle solves a problem and compares with what the oracle says.
+// checkAgainstOracle solves a problem and compares the result with that of the oracle.
 func checkAgainstOracle(t failer, p sat.Problem) {
 	t.Helper()
 	got, err := sat.Solve(ctx, p, enough)
@@ -65,8 +65,8 @@ func TestSolutionsAreTheOraclesOnRandomProblems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkAgainstOracle(t, anyProblem(t)) })
 }
 
-// kinds are the constraints of the systematic family over so many variables: every
-// kind for every variable, with every ordered pair and the empty list as others.
+// kinds returns the constraints of the systematic family over a number of variables: every kind for every
+// variable, with every ordered pair and the empty list as others.
 func kinds(variables int) []sat.Constraint {
 	var all []sat.Constraint
 	for v := range sat.ID(variables) {
@@ -91,8 +91,8 @@ func kinds(variables int) []sat.Constraint {
 	return all
 }
 
-// Every problem of up to three constraints over three variables, one of which is
-// mandatory, and of two over four.
+// TestSolutionsAreTheOraclesOnAllSmallProblems solves every problem of up to three constraints over three
+// variables, one of which is mandatory, and of two over four.
 func TestSolutionsAreTheOraclesOnAllSmallProblems(t *testing.T) {
 	count := 0
 	for _, size := range []struct{ variables, constraints int }{{1, 4}, {2, 3}, {3, 3}, {4, 2}} {
@@ -114,8 +114,8 @@ func TestSolutionsAreTheOraclesOnAllSmallProblems(t *testing.T) {
 	t.Logf("%d problems", count)
 }
 
-// chained draws a problem in which much can be reached: every variable needs some
-// of two to four others, so that the best walk reaches what is not needed.
+// chained draws a problem in which much can be reached: every variable needs one of two to four others. The
+// best walk thus reaches variables that are not needed.
 func chained(t *rapid.T) sat.Problem {
 	p := sat.Problem{Variables: 8, Constraints: []sat.Constraint{{Kind: sat.Mandatory}, {Kind: sat.Mandatory, Variable: 1}}}
 	for v := range sat.ID(8) {
@@ -191,8 +191,7 @@ func TestSolutionDoesNotDependOnTheOrderOfWhatOnlyForbids(t *testing.T) {
 	})
 }
 
-// larger draws a problem of fifty variables, which nearly always leaves the solver
-// something to do.
+// larger draws a problem of fifty variables, which nearly always requires the solver.
 func larger(t *rapid.T) sat.Problem {
 	const variables = 50
 	id := func() sat.ID { return sat.ID(rapid.IntRange(0, variables-1).Draw(t, "id")) }
@@ -258,9 +257,8 @@ func TestTheSameProblemHasTheSameAnswer(t *testing.T) {
 	}
 }
 
-// refuting is a problem whose first choices are wrong for a reason that only shows
-// at the end: the highest version of each package leaves its two parts without a
-// version that both can share.
+// refuting returns a problem whose first choices are wrong for a reason that appears only at the end. The
+// highest version of each package leaves its two parts without a version that both can share.
 func refuting(n int) sat.Problem {
 	p := sat.Problem{Variables: 6*n + 1, Constraints: []sat.Constraint{{Kind: sat.Mandatory}}}
 	for i := range n {
@@ -292,9 +290,9 @@ func TestAChoiceThatCannotLastGivesWayToTheNext(t *testing.T) {
 	}
 }
 
-// hitting is a problem where one thing far down in the preferences meets what three
-// others meet one by one: 0 needs 1, 2 and 3, which prefer 4, 5 and 6, or take 7;
-// and 8, which is mandatory, needs something that needs 7 or 4.
+// hitting returns a problem in which one less preferred variable meets the demands that three others meet
+// separately. 0 needs 1, 2 and 3, which prefer 4, 5 and 6, or take 7. 8, which is mandatory, needs a variable
+// that needs 7 or 4.
 func hitting() sat.Problem {
 	p := sat.Problem{Variables: 10, Constraints: []sat.Constraint{{Kind: sat.Mandatory}, {Kind: sat.Mandatory, Variable: 8}}}
 	for i := sat.ID(1); i <= 3; i++ {
@@ -361,15 +359,15 @@ func TestNothingDemandedIsNothingTaken(t *testing.T) {
 	}
 }
 
-// FuzzSolve reads a problem from bytes, and compares with the oracle.
+// FuzzSolve solves a problem read from bytes, and compares the result with that of the oracle.
 func FuzzSolve(f *testing.F) {
 	f.Add([]byte{3, 1, 0, 0, 0, 3, 0, 2, 0, 1, 2, 4, 1, 1, 0, 2})
 	f.Add([]byte{7, 1, 0, 0, 0, 3, 0, 3, 0, 1, 2, 3, 5, 0, 3, 1, 1, 2, 3, 2, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) { checkAgainstOracle(t, decode(data)) })
 }
 
-// decode reads the number of variables, then constraints: kind, variable, number of
-// others, limit, others. What is out of bounds is folded in.
+// decode reads the number of variables, and then constraints: kind, variable, number of others, limit, others.
+// Values out of bounds are mapped into the bounds.
 func decode(data []byte) sat.Problem {
 	next := func(below int) int {
 		if len(data) == 0 {
@@ -392,8 +390,8 @@ func decode(data []byte) sat.Problem {
 	return p
 }
 
-// The solver finds in the course of the search that nothing is left, and is not to
-// be asked again after that.
+// TestSearchEndsWhereNothingIsLeft uses a problem for which the solver finds during the search that no solution
+// is left. The solver must not be asked again after that.
 func TestSearchEndsWhereNothingIsLeft(t *testing.T) {
 	need := func(id sat.ID, others ...sat.ID) sat.Constraint {
 		return sat.Constraint{Kind: sat.Dependency, Variable: id, Others: others}

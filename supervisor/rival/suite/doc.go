@@ -1,2 +1,2 @@
-// Package suite looks for rivals on a real API server.
+// Package suite tests the checks for competing managers on a real API server.
 package suite

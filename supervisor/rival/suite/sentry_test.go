@@ -40,7 +40,7 @@ func clientOf(t *testing.T, kubeconfig string) client.Client {
 	return c
 }
 
-// lease is the Lease of a supervisor, written at a time that is nobody's business.
+// lease returns the Lease of a supervisor, renewed at an arbitrary time.
 func lease(namespace, holder string, seconds int32) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: api.LeaseName},
@@ -50,7 +50,7 @@ func lease(namespace, holder string, seconds int32) *coordinationv1.Lease {
 	}
 }
 
-// TestLeases sees which Leases of other namespaces count: those that are renewed.
+// TestLeases checks that only renewed Leases of other namespaces count.
 func TestLeases(t *testing.T) {
 	const seconds = 2
 	c := clientOf(t, controlplane.Get(t).Kubeconfig())
@@ -73,7 +73,7 @@ func TestLeases(t *testing.T) {
 	if err := c.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	// However fresh it says to be: its holder may be dead.
+	// The recent time in the Lease does not matter: its holder may be dead.
 	if found, took := look(); found.State != rival.None || took < seconds*time.Second {
 		t.Errorf("a Lease that nobody renews: %+v after %s", found, took)
 	}
@@ -89,7 +89,7 @@ func TestLeases(t *testing.T) {
 				return
 			case <-ticker.C:
 			}
-			// By a clock that is an hour slow.
+			// The renewal time comes from a clock that is an hour slow.
 			theirs.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
 			if err := c.Update(ctx, theirs); err != nil && ctx.Err() == nil {
 				t.Errorf("renewing: %v", err)
@@ -115,7 +115,7 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestForbidden sees that what may not be looked at is told, and is no rival.
+// TestForbidden checks that objects which may not be read are reported, and are not competing managers.
 func TestForbidden(t *testing.T) {
 	kubeconfig, err := controlplane.Get(t).NewKubeconfig("somebody", "system:authenticated")
 	if err != nil {

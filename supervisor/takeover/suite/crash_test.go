@@ -30,7 +30,7 @@ import (
 	"github.com/chandlery/chandlery/test/olmstyle"
 )
 
-// manyWrites is more than a take-over or a hand-back has.
+// manyWrites exceeds the number of writes of a takeover or a handback.
 const manyWrites = 40
 
 func TestMain(m *testing.M) {
@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// errDead is the error of a process that is no more.
+// errDead is the error of a dead process.
 var errDead = errors.New("the process is dead")
 
-// mortal is a client of a process that dies at its nth write: before it is sent, or when
-// it has been and nobody hears of it.
+// mortal is a client of a process that dies at its nth write, either before the write or after it without a
+// result.
 type mortal struct {
 	client.Client
 
@@ -84,8 +84,8 @@ func (m *mortal) wrap(c client.WithWatch) client.Client {
 	})
 }
 
-// TestDiesAtEveryWrite takes over by processes that die, one write later each time, and by
-// one that does not; and hands back so.
+// TestDiesAtEveryWrite takes over with processes that die, one write later each time, and with one that does
+// not. Then it hands back in the same way.
 func TestDiesAtEveryWrite(t *testing.T) {
 	c := controlplane.Client(t)
 	home := controlplane.Namespace(t)
@@ -141,8 +141,8 @@ func lose(t *testing.T, c client.Client, home string, names ...string) {
 	}
 }
 
-// handsBackLosses takes over, loses what was written down, or a part of it, and hands back
-// what can be handed back: OLM is started all the same.
+// handsBackLosses takes over, deletes the record or a part of it, and hands back the rest. OLM must still be
+// started.
 func handsBackLosses(t *testing.T, c client.Client, m *takeover.Mover) {
 	t.Helper()
 	const record, images = takeover.RecordName, takeover.RecordName + "-0"
@@ -189,7 +189,7 @@ func handsBackLosses(t *testing.T, c client.Client, m *takeover.Mover) {
 	}
 }
 
-// isTakenOver sees that OLM is stopped, and that what it was is written down.
+// isTakenOver checks that OLM is stopped, and that its previous state is recorded.
 func isTakenOver(t *testing.T, c client.Client, home, when string) {
 	t.Helper()
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
@@ -216,7 +216,7 @@ func isTakenOver(t *testing.T, c client.Client, home, when string) {
 	}
 }
 
-// work does what a supervisor does to what OLM made.
+// work makes the changes of a supervisor to OLM's objects.
 func work(t *testing.T, c client.Client) {
 	t.Helper()
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted-unpack-bundles"}}
@@ -230,7 +230,7 @@ func work(t *testing.T, c client.Client) {
 	}
 }
 
-// isHandedBack sees that everything is as it was.
+// isHandedBack checks that everything is restored.
 func isHandedBack(t *testing.T, c client.Client, home, when string) {
 	t.Helper()
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
@@ -261,7 +261,7 @@ func isHandedBack(t *testing.T, c client.Client, home, when string) {
 	}
 }
 
-// TestOpenShift sees that what OpenShift keeps is left alone.
+// TestOpenShift checks that objects which OpenShift manages are not changed.
 func TestOpenShift(t *testing.T) {
 	c := controlplane.Client(t)
 	home := controlplane.Namespace(t)

@@ -1,2 +1,2 @@
-// Package suite takes over and hands back on a real API server, and dies at every write.
+// Package suite tests takeover and handback on a real API server, with a crash at every write.
 package suite

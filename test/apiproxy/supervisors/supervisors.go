@@ -1,6 +1,6 @@
-// Package supervisors runs supervisors as processes of their own, out of the test binary
-// itself: a process can run one, and only a process can be killed. Like that they are
-// built with what the test is built with, the race detector too.
+// Package supervisors runs supervisors as separate processes of the test binary. A process can run
+// only one supervisor, and only processes can be killed. They are built with the flags of the test,
+// including the race detector.
 package supervisors
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// variable makes a process of the test binary a supervisor.
+// variable is the variable that makes a process of the test binary a supervisor.
 const variable = "CHANDLERY_TEST_SUPERVISOR"
 
-// Serve runs a supervisor if this process has been started by Start, and says whether it
-// was. TestMain calls it before anything else and exits with the code.
+// Serve runs a supervisor if Start has started this process, and reports whether it has. TestMain
+// calls it first and exits with the code.
 func Serve() (code int, is bool) {
 	if os.Getenv(variable) == "" {
 		return 0, false
@@ -56,26 +56,25 @@ func serve(args []string) error {
 	if err != nil {
 		return fmt.Errorf("reading the access to the API server: %w", err)
 	}
-	// A proxy can read what is JSON.
+	// The proxy can only read JSON.
 	cfg.QPS, cfg.ContentType = -1, "application/json"
 	return supervisor.Run(ctx, cfg, o)
 }
 
-// Spec says which supervisor to run.
+// Spec configures a supervisor.
 type Spec struct {
-	// Identity is its name among its like.
+	// Identity is its identity in the leader election.
 	Identity string
-	// Config is its access to the API server: the address is all that is used of it
-	// unless Kubeconfig is set.
+	// Config is its access to the API server. Only the address is used, unless Kubeconfig is set.
 	Config *rest.Config
-	// Kubeconfig is the path of a file with the access.
+	// Kubeconfig is the path of a kubeconfig.
 	Kubeconfig string
 	// Args are flags of the supervisor.
 	Args []string
 }
 
-// Start runs a supervisor until the test ends, or somebody stops or kills the process.
-// It takes over within seconds from one that has been killed.
+// Start runs a supervisor until the test ends or the process is stopped or killed. The supervisor
+// takes over from a killed one within seconds.
 func Start(tb testing.TB, s Spec) *process.Process {
 	tb.Helper()
 	binary, err := os.Executable()
@@ -108,7 +107,7 @@ func Start(tb testing.TB, s Spec) *process.Process {
 	return p
 }
 
-// Stop asks a supervisor to end, and fails the test if it does not end well.
+// Stop stops a supervisor and fails the test unless it exits without an error.
 func Stop(tb testing.TB, p *process.Process) {
 	tb.Helper()
 	if err := p.Stop(30 * time.Second); err != nil {

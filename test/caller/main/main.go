@@ -1,5 +1,5 @@
-// Command main calls the registry at the address that it is given until it is
-// told to stop, and prints a line of JSON for each call.
+// Command main calls the registry at a given address until it is stopped, and prints a line of JSON
+// for each call.
 package main
 
 import (

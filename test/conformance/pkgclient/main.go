@@ -1,6 +1,6 @@
-// Command pkgclient asks a catalog server everything that operator-registry's
-// client library can ask, about all that the server lists, and writes a line of
-// JSON for each answer. Two servers of one catalog are alike when the lines are.
+// Command pkgclient makes every call of operator-registry's client library to a catalog server, for
+// everything that the server lists. It writes a line of JSON for each answer. Two servers of one
+// catalog must produce the same lines.
 package main
 
 import (
@@ -23,10 +23,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// answer is what a call came to.
+// answer is the result of a call.
 type answer struct {
 	Call string `json:"call"`
-	// Digest of the reply's fields; empty when there is none.
+	// Digest is a digest of the reply's fields; empty if there is no reply.
 	Digest string `json:"digest,omitempty"`
 	// Name is the bundle or package in the reply.
 	Name string `json:"name,omitempty"`
@@ -59,14 +59,14 @@ func run(ctx context.Context, address string, apis int, out io.Writer) error {
 	return nil
 }
 
-// asker writes down the answers to its questions.
+// asker makes calls and writes the answers.
 type asker struct {
 	client client.Interface
 	out    *json.Encoder
 	apis   int
 }
 
-// all asks with every method of the interface.
+// all calls every method of the interface.
 func (a asker) all(ctx context.Context) error {
 	healthy, err := a.client.HealthCheck(ctx, time.Second)
 	if err := a.out.Encode(map[string]any{"call": "HealthCheck", "healthy": healthy, "failed": err != nil}); err != nil {
@@ -79,7 +79,7 @@ func (a asker) all(ctx context.Context) error {
 	return errors.Join(a.packages(ctx, bundles), a.bundles(ctx, bundles), a.replacements(ctx, bundles), a.providers(ctx, bundles))
 }
 
-// list goes through the iterator to its end.
+// list reads the iterator to its end.
 func (a asker) list(ctx context.Context) ([]*api.Bundle, error) {
 	iterator, err := a.client.ListBundles(ctx)
 	if err != nil {
@@ -136,8 +136,7 @@ func (a asker) bundles(ctx context.Context, bundles []*api.Bundle) error {
 	return nil
 }
 
-// replacements asks what replaces each bundle, unless there are several answers
-// among which a server may choose.
+// replacements requests the replacement of each bundle, unless a server may choose among several.
 func (a asker) replacements(ctx context.Context, bundles []*api.Bundle) error {
 	type question struct{ name, pkg, channel string }
 	answers := map[question]int{}

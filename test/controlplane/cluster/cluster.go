@@ -15,15 +15,15 @@ import (
 	"github.com/chandlery/chandlery/test/keeper"
 )
 
-// upLimit bounds the wait for the control plane to be ready.
+// upLimit bounds the start of the control plane.
 const upLimit = 3 * time.Minute
 
-// cluster is the one control plane of this user, running or not.
+// cluster is the user's only control plane, running or not.
 type cluster struct {
 	keeper.Keeper
 }
 
-// state is what the keeper announces when the control plane is ready.
+// state is what the keeper process announces when the control plane is ready.
 type state struct {
 	PID        int       `json:"pid"`
 	Kubeconfig string    `json:"kubeconfig"`
@@ -44,7 +44,7 @@ func newCluster() (cluster, error) {
 	}}, nil
 }
 
-// up makes sure that a control plane runs and says how to use it.
+// up starts a control plane unless one runs, and prints how to use it.
 func (c cluster) up(ctx context.Context, out io.Writer) error {
 	var s state
 
@@ -60,7 +60,7 @@ func (c cluster) up(ctx context.Context, out io.Writer) error {
 	return s.print(out)
 }
 
-// keep runs the control plane until ctx ends. It is what up leaves running.
+// keep runs the control plane until ctx ends. up leaves it running.
 func (c cluster) keep(ctx context.Context) error {
 	return c.Keep(ctx, func(ctx context.Context) error {
 		plane, err := controlplane.Start(ctx, controlplane.Options{Dir: c.DataDir()})
@@ -80,7 +80,7 @@ func (c cluster) keep(ctx context.Context) error {
 	})
 }
 
-// status says how to use the control plane that runs.
+// status prints how to use the running control plane.
 func (c cluster) status(out io.Writer) error {
 	var s state
 
@@ -92,7 +92,7 @@ func (c cluster) status(out io.Writer) error {
 	return s.print(out)
 }
 
-// print says how to use the control plane.
+// print prints how to use the control plane.
 func (s state) print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `cluster is up since %s: %s
 kubeconfig: %s

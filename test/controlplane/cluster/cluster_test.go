@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/test/keeper"
 )
 
-// TestMain lets this test binary be the keeper that up starts.
+// TestMain lets this test binary be the keeper process that up starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == keeper.Action {
 		main()

@@ -1,12 +1,12 @@
-// Command cluster keeps one control plane running for a person to look at:
+// Command cluster runs one control plane for interactive use:
 //
 //	go run ./test/controlplane/cluster up|down|status|build
 //
-// up builds what is missing, starts a control plane that goes on running, waits until
-// its nodes are Ready and prints how to use it; with one running it only prints. down
-// stops it and removes its data. status says whether one runs. build only builds.
+// up builds what is missing, starts a control plane that remains running, waits until its nodes are
+// Ready and prints how to use it. If one runs, up only prints. down stops it and removes its data.
+// status reports whether one runs. build only builds.
 //
-// Its state is kept below $CHANDLERY_CACHE (by default the user's cache folder).
+// Its state is below $CHANDLERY_CACHE (by default the user's cache folder).
 package main
 
 import (

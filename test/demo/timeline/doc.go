@@ -1,4 +1,4 @@
-// Package timeline turns Kubernetes objects into the lines of a readable story:
-// what an object says now (Facts), what of that is new (Tracker), and how a line
-// looks (Style). It reads and writes nothing.
+// Package timeline converts Kubernetes objects to the lines of a timeline: the current facts about
+// an object (Facts), the new ones among them (Tracker), and the format of a line (Style). It
+// performs no I/O.
 package timeline

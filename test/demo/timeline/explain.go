@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Explain returns lines that say what state an object is in and why, for when
-// something did not come true. Kinds it does not know give none.
+// Explain returns lines about the state of an object and its reason, for a failed wait. It returns
+// none for unknown kinds.
 func Explain(object client.Object) []string {
 	switch o := object.(type) {
 	case *operatorsv1alpha1.CatalogSource:
@@ -90,7 +90,7 @@ func explainDeployment(d *appsv1.Deployment) []string {
 	return lines
 }
 
-// condition renders the four parts of a condition.
+// condition formats the four parts of a condition.
 func condition(name, status, reason, message string) string {
 	line := fmt.Sprintf("  %s=%s", name, status)
 	if text := because(reason, message); text != "" {

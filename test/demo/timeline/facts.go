@@ -14,18 +14,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 )
 
-// Fact is one thing that an object says now. Key tells the facts of one object
-// apart; a fact is new when its line differs from the last one with that key.
+// Fact is one current fact about an object. Key identifies the fact within the object. A fact is
+// new if its line differs from the last one with that key.
 type Fact struct {
 	Key  string
 	Line Line
 }
 
-// StepSubject is the subject of the lines that tell the steps of a plan.
+// StepSubject is the subject of lines about the steps of an InstallPlan.
 const StepSubject = "  step"
 
-// Facts returns what the object says now, in the order to tell it; times are left
-// open. Kinds that the story is not about say nothing.
+// Facts returns the current facts about an object in display order, without times. It returns none
+// for unknown kinds.
 func Facts(object client.Object) []Fact {
 	switch o := object.(type) {
 	case *operatorsv1alpha1.CatalogSource:
@@ -91,7 +91,7 @@ func subscriptionFacts(s *operatorsv1alpha1.Subscription) []Fact {
 	return facts
 }
 
-// subscriptionDetail says what is installed and what is to come.
+// subscriptionDetail returns the installed and the next version.
 func subscriptionDetail(s *operatorsv1alpha1.Subscription) string {
 	installed := s.Status.InstalledCSV
 	if installed == "" {
@@ -103,8 +103,8 @@ func subscriptionDetail(s *operatorsv1alpha1.Subscription) string {
 	return fmt.Sprintf("%s installed, %s to come", installed, s.Status.CurrentCSV)
 }
 
-// isTrouble tells conditions that are true when something is wrong from those
-// that report progress, which the InstallPlan's own lines show better.
+// isTrouble reports whether a condition is true when something is wrong. Other conditions report
+// progress, which the InstallPlan's own lines show better.
 func isTrouble(t operatorsv1alpha1.SubscriptionConditionType) bool {
 	switch t {
 	case operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy, operatorsv1alpha1.SubscriptionInstallPlanMissing,
@@ -127,7 +127,7 @@ func planFacts(p *operatorsv1alpha1.InstallPlan) []Fact {
 	if p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseFailed {
 		return append([]Fact{phase}, steps...)
 	}
-	facts := slices.Concat(steps, []Fact{phase}) // the end comes after what led to it
+	facts := slices.Concat(steps, []Fact{phase}) // the phase comes after the steps
 	for _, c := range p.Status.Conditions {
 		if c.Status == corev1.ConditionFalse {
 			facts = append(facts, Fact{"condition " + string(c.Type), Line{
@@ -139,7 +139,7 @@ func planFacts(p *operatorsv1alpha1.InstallPlan) []Fact {
 	return facts
 }
 
-// stepFacts tells the steps of a plan that are done.
+// stepFacts returns facts about the completed steps of an InstallPlan.
 func stepFacts(p *operatorsv1alpha1.InstallPlan) []Fact {
 	var facts []Fact
 	for i, step := range p.Status.Plan {
@@ -202,15 +202,14 @@ func deploymentFacts(d *appsv1.Deployment) []Fact {
 	return []Fact{{"available", line}}
 }
 
-// Available says whether every replica that the Deployment wants runs as it now
-// stands, and none of before.
+// Available reports whether all replicas of the Deployment are up to date and available, and no old ones remain.
 func Available(d *appsv1.Deployment) bool {
 	want := wanted(d)
 	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas >= want &&
 		d.Status.Replicas <= d.Status.UpdatedReplicas && d.Status.AvailableReplicas >= want
 }
 
-// wanted returns how many replicas the Deployment asks for.
+// wanted returns the desired number of replicas.
 func wanted(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1 // the API's default
@@ -226,8 +225,7 @@ func leaseFacts(l *coordinationv1.Lease) []Fact {
 	return []Fact{{"holder", line}}
 }
 
-// Holder returns the name of the process that holds the lease, empty when nobody
-// does.
+// Holder returns the name of the process that holds the Lease; empty for none.
 func Holder(l *coordinationv1.Lease) string {
 	if l.Spec.HolderIdentity == nil {
 		return ""
@@ -235,7 +233,7 @@ func Holder(l *coordinationv1.Lease) string {
 	return supervisor.IdentityOf(*l.Spec.HolderIdentity)
 }
 
-// because joins a reason and a message, either of which may be empty.
+// because joins a reason and a message. Either may be empty.
 func because(reason, message string) string {
 	if reason == "" || message == "" {
 		return reason + message

@@ -7,44 +7,44 @@ import (
 	"unicode/utf8"
 )
 
-// Tone is how a line is to be read.
+// Tone is the tone of a line.
 type Tone int
 
 // The tones of a line.
 const (
-	Plain Tone = iota // something to know
-	Busy              // under way
-	Good              // done well
-	Bad               // trouble
+	Plain Tone = iota // information
+	Busy              // in progress
+	Good              // success
+	Bad               // problem
 )
 
-// Line is one thing that happened.
+// Line is one event of the timeline.
 type Line struct {
 	// At is the time since the start of the story.
 	At time.Duration
-	// Subject is the kind of thing it happened to ("plan"), Name which one.
+	// Subject is the kind of the object ("plan"). Name is its name.
 	Subject, Name string
-	// State is what it is now, in a word or two; Detail is the rest.
+	// State is the new state in one or two words. Detail holds the rest.
 	State, Detail string
 	Tone          Tone
 }
 
-// Widths of the columns, in characters. Longer texts push what follows aside.
+// The widths of the columns, in characters. Longer texts shift the following columns.
 const (
 	subjectWidth = 13
 	nameWidth    = 26
 	stateWidth   = 18
 )
 
-// Style is how lines are shown.
+// Style configures the format of lines.
 type Style struct {
-	// Color marks tones with terminal escapes; without it they are left out.
+	// Color shows tones with terminal escapes.
 	Color bool
-	// Width is where lines are cut, in characters; 0 means never.
+	// Width is the number of characters after which lines are cut; 0 means never.
 	Width int
 }
 
-// Escapes of a terminal.
+// Terminal escapes.
 const (
 	reset  = "\x1b[0m"
 	bold   = "\x1b[1m"
@@ -54,7 +54,7 @@ const (
 	yellow = "\x1b[33m"
 )
 
-// Line renders a line, without a line break.
+// Line formats a line, without a line break.
 func (s Style) Line(l Line) string {
 	head := fmt.Sprintf("%7.1fs  ", l.At.Seconds())
 	subject, name, state := pad(l.Subject, subjectWidth), pad(l.Name, nameWidth), pad(l.State, stateWidth)
@@ -69,12 +69,12 @@ func (s Style) Line(l Line) string {
 	return s.paint(dim, head) + subject + name + s.paint(colorOf(l.Tone), state) + s.paint(dim, detail)
 }
 
-// Title renders the heading of a chapter, with an empty line before it.
+// Title formats a heading, with an empty line before it.
 func (s Style) Title(text string) string {
 	return "\n" + s.paint(bold, text)
 }
 
-// paint wraps text in an escape where colours are wanted.
+// paint adds an escape to text if colors are enabled.
 func (s Style) paint(escape, text string) string {
 	if !s.Color || escape == "" || text == "" {
 		return text
@@ -95,13 +95,12 @@ func colorOf(t Tone) string {
 	}
 }
 
-// pad fills text with spaces to the width, with at least one behind it.
+// pad appends spaces up to the width, at least one.
 func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(1, width-utf8.RuneCountInString(text)))
 }
 
-// cut shortens text to n characters, the last of which is then an ellipsis.
-// Line breaks become spaces.
+// cut shortens text to n characters with an ellipsis at the end. Line breaks become spaces.
 func cut(text string, n int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if utf8.RuneCountInString(text) <= n {

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// Summary is how the installation of one package ended.
+// Summary is the result of one package's installation.
 type Summary struct {
-	// Package was asked for, CSV is what came of it, if anything.
+	// Package is the requested package. CSV is the resulting ClusterServiceVersion, if any.
 	Package, CSV string
-	// Phase and Reason are those of the CSV, or say what stood in its way.
+	// Phase and Reason come from the CSV, or describe the problem.
 	Phase, Reason string
-	// Took is the time from the Subscription to the end.
+	// Took is the time from the Subscription to the result.
 	Took time.Duration
 	OK   bool
 }
 
-// Table renders the summaries, one row each, under a heading.
+// Table formats the summaries, one row each, under a heading.
 func (s Style) Table(rows []Summary) string {
 	head := Summary{Package: "PACKAGE", CSV: "CSV", Phase: "PHASE", Reason: "REASON"}
 	var pkg, csv, phase int

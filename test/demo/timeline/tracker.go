@@ -7,19 +7,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Tracker remembers what was told, so that each fact is told once. It is not safe
-// for concurrent use.
+// Tracker stores the returned facts, so each fact is returned once. It is not safe for concurrent use.
 type Tracker struct {
 	told map[types.UID]map[string]Line
 }
 
-// NewTracker returns a tracker to which nothing was told.
+// NewTracker returns an empty tracker.
 func NewTracker() *Tracker {
 	return &Tracker{told: map[types.UID]map[string]Line{}}
 }
 
-// Observe returns the lines of what the object says now and did not say before,
-// stamped with the time.
+// Observe returns the lines of the new facts about an object, with a time.
 func (t *Tracker) Observe(object client.Object, at time.Duration) []Line {
 	told := t.told[object.GetUID()]
 	if told == nil {
@@ -41,8 +39,7 @@ func (t *Tracker) Observe(object client.Object, at time.Duration) []Line {
 	return news
 }
 
-// Gone returns the line of an object that was deleted, none if nothing was ever
-// told of it.
+// Gone returns the line of a deleted object; none if no fact about it was returned.
 func (t *Tracker) Gone(object client.Object, at time.Duration) []Line {
 	told := t.told[object.GetUID()]
 	delete(t.told, object.GetUID())

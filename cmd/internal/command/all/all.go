@@ -1,5 +1,5 @@
-// Package all lists the commands that a person types against a cluster. The supervisor
-// has them beside its controllers, the kubectl plugin has nothing else.
+// Package all lists the commands that a user runs against a cluster. The supervisor has them in
+// addition to its controllers. The kubectl plugin has only them.
 package all
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/flagenv"
 )
 
-// Commands gives them for a program that is called by name, whose flags variables with a
-// prefix stand in for, and that tells API servers its agent.
+// Commands returns the commands for a program. name is how users call the program, envPrefix is the
+// prefix of the variables that set flags, and agent is the user agent for API servers.
 func Commands(name, envPrefix, agent string) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, command := range []func(name, agent string) *cobra.Command{

@@ -7,7 +7,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
 )
 
-// TestCommands holds what a person may count on with every command.
+// TestCommands checks what every command must have.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	const name = "kubectl chandlery"

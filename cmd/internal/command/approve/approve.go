@@ -1,5 +1,4 @@
-// Package approve is the command that approves InstallPlans, after it has shown what they
-// would change.
+// Package approve is the command that approves InstallPlans after showing what they would change.
 package approve
 
 import (
@@ -52,8 +51,8 @@ type options struct {
 	program    string
 }
 
-// New gives the command "approve" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "approve" of a program. name is how users call the program, and agent is
+// its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
@@ -78,18 +77,18 @@ func New(name, agent string) *cobra.Command {
 	return cmd
 }
 
-// result is what came of a plan that was asked for.
+// result is the outcome for a requested InstallPlan.
 type result struct {
 	proposal.Proposal
 	rehearsal
 
 	// Result is approved, wouldBeApproved or unchanged.
 	Result string `json:"result"`
-	// Why says why nothing was changed.
+	// Why is the reason why nothing was changed.
 	Why string `json:"why,omitempty"`
 }
 
-// What may come of a plan.
+// The values of Result.
 const (
 	approved  = "approved"
 	dryRun    = "wouldBeApproved"
@@ -154,7 +153,7 @@ func (a *approver) approve(ctx context.Context, names []string) error {
 	return failure
 }
 
-// results says of each plan what it would change.
+// results returns what each InstallPlan would change.
 func (a *approver) results(ctx context.Context, w *world, choices []choice) []result {
 	results := make([]result, 0, len(choices))
 	for _, c := range choices {
@@ -167,7 +166,7 @@ func (a *approver) results(ctx context.Context, w *world, choices []choice) []re
 	return results
 }
 
-// read reads the namespace. What only adds to what is shown may be missing.
+// read reads the namespace. Subscriptions and ClusterServiceVersions may be forbidden; they only add details.
 func (a *approver) read(ctx context.Context) (*world, error) {
 	var plans operatorsv1alpha1.InstallPlanList
 	var subscriptions operatorsv1alpha1.SubscriptionList
@@ -194,7 +193,7 @@ func missingRule(resource, verb string) string {
 	return fmt.Sprintf("the missing rule: {apiGroups: [%s], resources: [%s], verbs: [%s]}", operatorsv1alpha1.GroupName, resource, verb)
 }
 
-// confirmed asks the person at the terminal, where there is one.
+// confirmed asks the user, if there is a terminal and something to approve.
 func (a *approver) confirmed(choices []choice) bool {
 	count := 0
 	for _, c := range choices {
@@ -217,8 +216,7 @@ func isTerminal(in io.Reader) bool {
 	return is && terminal.IsTerminal(out)
 }
 
-// approveAll approves what waits, and notes what came of it. One that fails does not
-// keep the others.
+// approveAll approves the waiting InstallPlans and records the results. One failure does not stop the others.
 func (a *approver) approveAll(ctx context.Context, choices []choice, results []result) error {
 	var failures []error
 	for i, c := range choices {
@@ -233,10 +231,10 @@ func (a *approver) approveAll(ctx context.Context, choices []choice, results []r
 	return errors.Join(failures...)
 }
 
-// maxTries bounds how often a plan is approved anew that others write to at the time.
+// maxTries bounds the attempts to approve an InstallPlan to which other clients write.
 const maxTries = 5
 
-// approveOne approves a plan as it was shown.
+// approveOne approves an InstallPlan as it was shown.
 func (a *approver) approveOne(ctx context.Context, p *operatorsv1alpha1.InstallPlan, shown *result) error {
 	version := p.ResourceVersion
 	for range maxTries {
@@ -267,8 +265,7 @@ func (a *approver) approveOne(ctx context.Context, p *operatorsv1alpha1.InstallP
 	return fmt.Errorf("InstallPlan %s/%s is written to so often that it could not be approved in %d tries; try again", p.Namespace, p.Name, maxTries)
 }
 
-// contentOf is what a person decides on: the versions, and the objects as they are
-// planned.
+// contentOf returns what the user decides on: the versions and the planned objects.
 func contentOf(p *operatorsv1alpha1.InstallPlan) string {
 	steps := make([]operatorsv1alpha1.StepResource, 0, len(p.Status.Plan))
 	for _, step := range p.Status.Plan {
@@ -283,7 +280,7 @@ func contentOf(p *operatorsv1alpha1.InstallPlan) string {
 	return string(text)
 }
 
-// patch approves a plan if it still has the version that was read.
+// patch approves an InstallPlan if it still has a resource version.
 func (a *approver) patch(ctx context.Context, p *operatorsv1alpha1.InstallPlan, version string) error {
 	text, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": version, "uid": p.UID},
@@ -299,7 +296,7 @@ func (a *approver) patch(ctx context.Context, p *operatorsv1alpha1.InstallPlan, 
 	return a.client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, text), options...) //nolint:wrapcheck // explain says what it is about
 }
 
-// explain says why a plan could not be approved, and what to do.
+// explain returns the error for an InstallPlan that could not be approved, with a remedy.
 func (*approver) explain(p *operatorsv1alpha1.InstallPlan, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -8,14 +8,14 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// choice is a plan that is asked for, and whether there is anything to approve.
+// choice is a requested InstallPlan, and whether there is anything to approve.
 type choice struct {
 	plan *operatorsv1alpha1.InstallPlan
-	// why says why there is nothing to approve; empty when there is.
+	// why is the reason why there is nothing to approve; empty otherwise.
 	why string
 }
 
-// world is what is there of a namespace.
+// world holds the objects of a namespace.
 type world struct {
 	namespace     string
 	plans         []operatorsv1alpha1.InstallPlan
@@ -23,9 +23,9 @@ type world struct {
 	versions      []operatorsv1alpha1.ClusterServiceVersion
 }
 
-// choose finds the plans that are asked for: by their names or those of Subscriptions,
-// or all that wait. Each is there once, in the order in which they are asked for. The
-// notes say of Subscriptions that nothing waits for them.
+// choose returns the InstallPlans that names select, or all that wait if all is set. Names are the
+// names of InstallPlans or of Subscriptions. Each InstallPlan is returned once, in the order of the
+// names. The notes name Subscriptions for which nothing waits.
 func (w *world) choose(names []string, all bool) (choices []choice, notes []string, err error) {
 	add := func(p *operatorsv1alpha1.InstallPlan) {
 		if !slices.ContainsFunc(choices, func(c choice) bool { return c.plan.Name == p.Name }) {
@@ -54,7 +54,7 @@ func (w *world) choose(names []string, all bool) (choices []choice, notes []stri
 	return choices, notes, nil
 }
 
-// find finds a plan by its name, or by that of a Subscription.
+// find returns the InstallPlan with a name, or the one of the Subscription with this name.
 func (w *world) find(text string) (p *operatorsv1alpha1.InstallPlan, note string, err error) {
 	kind, name, qualified := strings.Cut(text, "/")
 	if !qualified {
@@ -87,7 +87,7 @@ func (w *world) plan(name string) *operatorsv1alpha1.InstallPlan {
 	return &w.plans[i]
 }
 
-// planOf gives the plan that a Subscription refers to, or says why there is none.
+// planOf returns the InstallPlan that a Subscription refers to, or a note why there is none.
 func (w *world) planOf(sub *operatorsv1alpha1.Subscription) (*operatorsv1alpha1.InstallPlan, string) {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil {
@@ -100,7 +100,7 @@ func (w *world) planOf(sub *operatorsv1alpha1.Subscription) (*operatorsv1alpha1.
 	return p, ""
 }
 
-// has lists what there is.
+// has lists the waiting InstallPlans and the Subscriptions.
 func (w *world) has() string {
 	var waiting, names []string
 	for i := range w.plans {
@@ -121,7 +121,7 @@ func (w *world) has() string {
 	return text
 }
 
-// settled says why there is nothing to approve; empty when there is.
+// settled returns the reason why there is nothing to approve; empty otherwise.
 func settled(p *operatorsv1alpha1.InstallPlan) string {
 	switch phase := p.Status.Phase; {
 	case p.DeletionTimestamp != nil:

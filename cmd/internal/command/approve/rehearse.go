@@ -13,25 +13,24 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// rehearsal is what the API server says of the objects of a plan when it is asked to create
-// them and to store nothing.
+// rehearsal is the result of creating the objects of an InstallPlan as a dry run.
 type rehearsal struct {
-	// Warnings are about fields that would not be stored, and the like.
+	// Warnings are the API server's warnings, for example about unknown fields.
 	Warnings []warning `json:"warnings,omitempty"`
-	// Unchecked counts the objects that the API server did not look at: the right to create them
-	// is missing, or their kind is not served yet.
+	// Unchecked counts the objects that the API server did not validate: the user may not create
+	// them, or their kind is not served yet.
 	Unchecked int `json:"unchecked,omitempty"`
 }
 
-// warning is what the API server warns about in one object.
+// warning holds the API server's warnings about one object.
 type warning struct {
 	Kind  string   `json:"kind"`
 	Name  string   `json:"name"`
 	Texts []string `json:"texts"`
 }
 
-// rehearse asks the API server to create the objects of a plan that it holds itself, as a dry
-// run. Warnings come with refusals, too: one that is there already counts as looked at.
+// rehearse creates the objects that an InstallPlan holds, as a dry run. The API server sends
+// warnings with refusals, too. An object that already exists counts as checked.
 func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.InstallPlan) rehearsal {
 	var found rehearsal
 	c = client.NewDryRunClient(c)
@@ -41,7 +40,7 @@ func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.Install
 		}
 		u, ref, err := plan.Manifest(step)
 		if ref != nil {
-			// The Proposal counts it.
+			// The Proposal counts such steps.
 			continue
 		}
 		if err == nil {
@@ -64,7 +63,7 @@ func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.Install
 	return found
 }
 
-// looked reports whether the API server has read the object that it refused.
+// looked reports whether the API server validated the object that it refused.
 func looked(err error) bool {
 	return !apimeta.IsNoMatchError(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsAlreadyExists(err))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/proposal"
 )
 
-// show says what was asked for, and what it would change. Programs are told everything
-// at the end.
+// show prints the requested InstallPlans and what they would change. The machine-readable forms
+// print everything at the end.
 func (a *approver) show(results []result, notes []string) error {
 	if a.output.ForMachines() {
 		return nil
@@ -34,10 +34,10 @@ func (a *approver) show(results []result, notes []string) error {
 	return a.write(b.String())
 }
 
-// maxRules bounds how many rules are shown, but in the wide form.
+// maxRules is the number of rules shown in the normal form. The wide form shows all.
 const maxRules = 12
 
-// describe says what a plan would change.
+// describe returns the text about what an InstallPlan would change.
 func describe(r *result, paint console.Paint, wide bool) string {
 	var b strings.Builder
 	title := paint.Bold("InstallPlan " + r.Namespace + "/" + r.InstallPlan)
@@ -73,7 +73,7 @@ func describe(r *result, paint console.Paint, wide bool) string {
 	return b.String()
 }
 
-// count says how many objects a plan has, and how many of them nothing is known of.
+// count returns the text about the number of objects and the number of unchecked ones.
 func count(r *result) string {
 	text := fmt.Sprintf("%d objects in all", r.Objects)
 	if r.Objects == 0 {
@@ -88,7 +88,7 @@ func count(r *result) string {
 	return text
 }
 
-// warned says what the API server warns about.
+// warned returns the text of the API server's warnings.
 func warned(r *result, paint console.Paint, wide bool) string {
 	if len(r.Warnings) == 0 {
 		return ""
@@ -101,10 +101,10 @@ func warned(r *result, paint console.Paint, wide bool) string {
 	return b.String()
 }
 
-// maxTexts bounds how many warnings about one object are shown, but in the wide form.
+// maxTexts is the number of warnings about one object in the normal form. The wide form shows all.
 const maxTexts = 10
 
-// warningText says what the API server warns about in one object.
+// warningText returns the text of the warnings about one object.
 func warningText(w warning, wide bool) string {
 	texts := w.Texts
 	if len(texts) > maxTexts && !wide {
@@ -113,7 +113,7 @@ func warningText(w warning, wide bool) string {
 	return w.Kind + " " + w.Name + ": " + strings.Join(texts, ", ")
 }
 
-// change says what a version does.
+// change returns the text about an installation or an update.
 func change(v proposal.Version) string {
 	if v.Replaces == "" {
 		return fmt.Sprintf("installs %s (%s)", v.Name, v.Version)
@@ -121,7 +121,7 @@ func change(v proposal.Version) string {
 	return fmt.Sprintf("updates %s to %s (%s → %s)", v.Replaces, v.Name, v.From, v.Version)
 }
 
-// tell says what came of it.
+// tell prints the results.
 func (a *approver) tell(results []result, notes []string) error {
 	if a.output.ForMachines() {
 		document := map[string]any{"plans": append([]result{}, results...), "notes": append([]string{}, notes...)}

@@ -16,19 +16,19 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 )
 
-// pollInterval is how often plans and versions are looked at that are followed.
+// pollInterval is the time between two reads of the followed InstallPlans and ClusterServiceVersions.
 const pollInterval = time.Second
 
-// standing is where a plan, or a version, has got to.
+// standing is the state of an InstallPlan or a ClusterServiceVersion.
 type standing struct {
-	// what names the object, and is what it says.
+	// what names the object. is describes its state.
 	what, is string
-	// over says that it goes no further by itself; failed that it went wrong.
+	// over is set when the object is in a final state, and failed when that state is a failure.
 	over, failed bool
 }
 
-// follow tells of the plans, and then of their versions, until all are installed or one
-// has failed. What it says goes where it does not get into a document.
+// follow logs changes of the InstallPlans, and then of their ClusterServiceVersions, until all are
+// installed or one has failed. The log is separate from the output, which may be a document.
 func (a *approver) follow(ctx context.Context, choices []choice) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -54,8 +54,8 @@ func (a *approver) follow(ctx context.Context, choices []choice) error {
 	}
 }
 
-// answered says whether an error is an answer of the API server that will not change by
-// itself. While it cannot be reached, as during an update of the cluster, the plans go on.
+// answered reports whether an error is a final answer of the API server. While the API server is
+// unreachable, as during an update of the cluster, the InstallPlans may still progress.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && console.CodeOf(err) != console.Unreachable
@@ -68,8 +68,7 @@ func verdict(failed bool) error {
 	return nil
 }
 
-// late says what is not done when the time is over. Who interrupts the command knows why
-// it ends.
+// late returns the error for what is not installed before the timeout. It returns nil after an interrupt.
 func (a *approver) late(ctx context.Context, last []standing) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil
@@ -84,7 +83,7 @@ func (a *approver) late(ctx context.Context, last []standing) error {
 		a.timeout, strings.Join(open, ", "), a.program, a.namespace)}
 }
 
-// report tells what is new, and says whether all is done, or something failed.
+// report logs the changes, and reports whether everything is done and whether something failed.
 func (a *approver) report(now []standing, told map[string]string) (done, failed bool) {
 	done = true
 	for _, s := range now {
@@ -98,7 +97,7 @@ func (a *approver) report(now []standing, told map[string]string) (done, failed 
 	return done, failed
 }
 
-// look reads how the plans are and, once they are carried out, their versions.
+// look reads the states of the InstallPlans and, after they are complete, of their ClusterServiceVersions.
 func (a *approver) look(ctx context.Context, choices []choice) ([]standing, error) {
 	var all []standing
 	for _, c := range choices {
@@ -143,7 +142,7 @@ func ofPlan(p *operatorsv1alpha1.InstallPlan) standing {
 	return s
 }
 
-// version reads how a version is. One that is gone was replaced by a newer one.
+// version reads the state of a ClusterServiceVersion. A newer version has replaced one that does not exist.
 func (a *approver) version(ctx context.Context, namespace, name string) (standing, error) {
 	s := standing{what: "ClusterServiceVersion " + name}
 	var v operatorsv1alpha1.ClusterServiceVersion

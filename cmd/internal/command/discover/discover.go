@@ -1,5 +1,4 @@
-// Package discover is the command that tells whether APIs, and the operators behind
-// them, are in a cluster.
+// Package discover is the command that shows whether APIs and the operators behind them are in a cluster.
 package discover
 
 import (
@@ -42,7 +41,7 @@ If results differ, the worst one sets the exit code: Unreachable, Forbidden,
 NotInstalled, Degraded, Installed. A missing API that the supervisor can do without
 counts only if you name it.`
 
-// parallel is how many APIs are asked for at once.
+// parallel is the number of concurrent requests for APIs.
 const parallel = 8
 
 // options are the flags of the command.
@@ -57,8 +56,8 @@ type options struct {
 	program             string
 }
 
-// New gives the command "discover" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "discover" of a program. name is how users call the program, and agent is
+// its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
@@ -129,7 +128,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// targets are the APIs to look for.
+// targets returns the APIs to look for.
 func (o *options) targets(args []string) ([]wanted, error) {
 	all := known(o.namespace)
 	keeper, err := o.keeper()
@@ -159,7 +158,7 @@ func (o *options) targets(args []string) ([]wanted, error) {
 	return targets, nil
 }
 
-// assign tells of the APIs that a lifecycle manager looks after how to find it.
+// assign sets the keeper of the APIs that a lifecycle manager reconciles.
 func (o *options) assign(ctx context.Context, targets []wanted) error {
 	if !slices.ContainsFunc(targets, func(w wanted) bool { return w.managed }) {
 		return nil
@@ -192,14 +191,14 @@ func (o *options) keeper() (discovery.Keeper, error) {
 	return discovery.Keeper{Owned: o.owned, Deployment: deployment, Selector: o.selector, Lease: lease}, nil
 }
 
-// finding is what was found out about one API.
+// finding is the result for one API.
 type finding struct {
 	wanted
 
 	result discovery.Result
 }
 
-// look asks for all of them.
+// look looks for all APIs.
 func look(ctx context.Context, finder *discovery.Finder, targets []wanted) ([]finding, error) {
 	found := make([]finding, len(targets))
 	group, ctx := errgroup.WithContext(ctx)
@@ -228,7 +227,7 @@ var ranking = []struct {
 	{discovery.Degraded, console.Degraded},
 }
 
-// worst is the exit code of the worst result.
+// worst returns the exit code of the worst result.
 func worst(found []finding) console.Code {
 	for _, rank := range ranking {
 		for i := range found {

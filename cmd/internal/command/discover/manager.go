@@ -14,18 +14,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// likelyOLM are the labels of OLM's Deployments. Others bear them, too: they are asked for
-// only where it is said, then, that they cannot be read.
+// likelyOLM selects OLM's Deployments by their labels. Other Deployments may have the labels, too.
+// The selector serves only to report that Deployments cannot be read.
 const likelyOLM = "app in (olm-operator, catalog-operator)"
 
-// manager tells how to find who looks after the kinds of operators.coreos.com: OLM where
-// it works, else the supervisor, by its Lease.
+// manager returns the keeper of the kinds of operators.coreos.com: OLM if it works, otherwise the
+// supervisor, by its Lease.
 func manager(ctx context.Context, c client.Client, supervisorNamespace string) discovery.Keeper {
 	keeper := discovery.Keeper{Lease: types.NamespacedName{Namespace: supervisorNamespace, Name: api.LeaseName}}
 	olm, err := workingOLM(ctx, c)
 	switch {
 	case err != nil:
-		// Who asks for the kinds meets the same error, and tells it.
+		// The search for the kinds meets the same error and reports it.
 		keeper.Selector = likelyOLM
 	case olm != types.NamespacedName{}:
 		return discovery.Keeper{Deployment: olm}
@@ -33,8 +33,8 @@ func manager(ctx context.Context, c client.Client, supervisorNamespace string) d
 	return keeper
 }
 
-// workingOLM is a Deployment of an OLM that works; zero where there is none. One whose
-// service account may not do OLM's work only looks like it.
+// workingOLM returns a Deployment of a working OLM; zero if there is none. A Deployment whose
+// service account may not do OLM's work does not count.
 func workingOLM(ctx context.Context, c client.Client) (types.NamespacedName, error) {
 	const page = 250
 	var (

@@ -16,18 +16,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 )
 
-// wanted is one API that is looked for.
+// wanted is an API to look for.
 type wanted struct {
 	discovery.Target
 
-	// optional says that the cluster is well without it, and use what it is for.
+	// optional is set if a cluster works without the API. use is the purpose of the API.
 	optional bool
 	use      string
-	// managed says that a lifecycle manager looks after it: the supervisor, or OLM.
+	// managed is set if a lifecycle manager reconciles the API: the supervisor or OLM.
 	managed bool
 }
 
-// known are the kinds that are looked for without arguments.
+// known returns the kinds that the command looks for without arguments.
 func known(namespace string) []wanted {
 	var all []wanted
 	add := func(gv schema.GroupVersion, kind, resource string, clusterScoped bool) {
@@ -55,11 +55,11 @@ func known(namespace string) []wanted {
 	return all
 }
 
-// version is how versions of APIs look.
+// version matches the versions of APIs.
 var version = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 
-// parse reads an argument: a resource or a kind, and after dots a version and a group.
-// A name alone is one of the known ones, or of the core group.
+// parse parses an argument: a resource or a kind, and after dots a version and a group. A name
+// without dots is one of the known kinds or of the core group.
 func parse(argument string, known []wanted) (wanted, error) {
 	name, rest, dotted := strings.Cut(argument, ".")
 	if name == "" || strings.HasSuffix(argument, ".") || strings.Contains(argument, "/") {
@@ -76,7 +76,7 @@ func parse(argument string, known []wanted) (wanted, error) {
 	return qualified(argument, name, rest)
 }
 
-// qualified is an API whose group or version is told.
+// qualified returns an API with a group or a version.
 func qualified(argument, name, rest string) (wanted, error) {
 	var target discovery.Target
 	if first, group, _ := strings.Cut(rest, "."); version.MatchString(first) {
@@ -95,7 +95,7 @@ func qualified(argument, name, rest string) (wanted, error) {
 	return wanted{Target: target}, nil
 }
 
-// namespaced reads NAMESPACE/NAME.
+// namespaced parses NAMESPACE/NAME.
 func namespaced(flag, text string) (types.NamespacedName, error) {
 	if text == "" {
 		return types.NamespacedName{}, nil

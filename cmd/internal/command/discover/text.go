@@ -9,12 +9,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery"
 )
 
-// report is the document for programs.
+// report is the machine-readable document.
 type report struct {
 	APIs []reportedAPI `json:"apis"`
 }
 
-// reportedAPI is what was found out about one API.
+// reportedAPI is the result for one API.
 type reportedAPI struct {
 	API          string   `json:"api"`
 	Group        string   `json:"group"`
@@ -77,7 +77,7 @@ func (o *options) print(out, errOut io.Writer, found []finding) error {
 	return nil
 }
 
-// grants are the rights that are missing.
+// grants returns the missing permissions.
 func grants(found []finding) string {
 	var all []string
 	for i := range found {
@@ -88,8 +88,8 @@ func grants(found []finding) string {
 	return strings.Join(all, "---\n")
 }
 
-// text is the table, and below it what is to be said of each that cannot be used. Of
-// failures that are the same for all it is said once.
+// text returns the table, and below it a text about each API that cannot be used. A failure that
+// all APIs share is described once.
 func (o *options) text(paint console.Paint, found []finding) string {
 	var table console.Table
 	header := func(text string) console.Cell { return console.Cell{Text: text, Style: paint.Bold} }
@@ -109,8 +109,8 @@ func (o *options) text(paint console.Paint, found []finding) string {
 	return b.String()
 }
 
-// explain says of each API that cannot be used why, and what to do. What is the same for
-// several is said once; what the cluster is well without takes a line.
+// explain writes why APIs cannot be used, and the remedies. A cause that several APIs share is
+// written once. Missing APIs that the cluster does not need take one line.
 func (o *options) explain(b *strings.Builder, paint console.Paint, found []finding) {
 	forbidden, said := false, map[string]bool{}
 	var dispensable []string
@@ -138,7 +138,7 @@ func (o *options) explain(b *strings.Builder, paint console.Paint, found []findi
 	}
 }
 
-// advise says what to do about a finding, and whether that matters.
+// advise writes the remedy of a finding, and what an optional API is for.
 func (o *options) advise(b *strings.Builder, f *finding) {
 	if remedy := f.result.Remedy(); remedy != "" && !f.dispensable() {
 		b.WriteString(console.Wrap("  What to do: ", "  ", remedy+"."))
@@ -151,13 +151,12 @@ func (o *options) advise(b *strings.Builder, f *finding) {
 	}
 }
 
-// dispensable says whether the cluster is well without the API.
+// dispensable reports whether the API is missing and the cluster does not need it.
 func (f *finding) dispensable() bool {
 	return f.optional && f.result.Outcome == discovery.NotInstalled
 }
 
-// together says what is the matter with the first finding, and names the APIs of which
-// the same can be said.
+// together returns the problem of the first finding, and the APIs that share it.
 func together(found []finding) (what string, alike []string) {
 	first := &found[0]
 	what = first.result.What()
@@ -176,7 +175,7 @@ func together(found []finding) (what string, alike []string) {
 	return what, alike
 }
 
-// shared is what is the matter, without the name of the API, if it can be said so.
+// shared returns the problem without the name of the API, if the problem does not depend on the API.
 func (f *finding) shared() (string, bool) {
 	rest, ok := strings.CutPrefix(f.result.What(), f.result.Target.String()+" ")
 	return "Each " + rest, ok && f.result.Grant == "" && !f.optional
@@ -187,8 +186,7 @@ func indent(text string) string {
 	return "    " + strings.Join(lines, "    ") + "\n"
 }
 
-// nameOf is an API without the version that it is served at, which has a column of its
-// own.
+// nameOf returns the name of an API without the served version, which has its own column.
 func nameOf(r *discovery.Result) string {
 	t := r.Target
 	if r.Outcome != discovery.NotInstalled && t.Group != "" {
@@ -207,7 +205,7 @@ func versionOf(r *discovery.Result) string {
 	return r.Target.Version
 }
 
-// whoOf says who reconciles a kind, as far as it was asked.
+// whoOf returns the reconciler of a kind, if the command looked for it.
 func whoOf(r *discovery.Result) string {
 	who := strings.TrimSpace(r.Keeper.Name + " " + r.Keeper.Version)
 	switch {
@@ -221,7 +219,7 @@ func whoOf(r *discovery.Result) string {
 	return who
 }
 
-// style colours a result by what it means.
+// style returns the color of a result.
 func (f *finding) style(paint console.Paint) func(string) string {
 	switch f.result.Outcome {
 	case discovery.Installed:
@@ -237,7 +235,7 @@ func (f *finding) style(paint console.Paint) func(string) string {
 	return paint.Bad
 }
 
-// upper begins a sentence: names of kinds stay as they are.
+// upper capitalizes the first word of a sentence unless it is the name of a kind.
 func upper(text string) string {
 	if rest, ok := strings.CutPrefix(text, "whether "); ok {
 		return "Whether " + rest

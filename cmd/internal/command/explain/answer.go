@@ -8,14 +8,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// answer is what the command prints; as JSON and YAML it is printed as it is.
+// answer is the output of the command. JSON and YAML print it unchanged.
 type answer struct {
-	// Explanations are those of what was named, else of all Subscriptions, and of namespaces
-	// that are being deleted and have none any more.
+	// Explanations are the explanations of the named objects. If none is named, they cover all
+	// Subscriptions, and the namespaces that are being deleted and have no Subscription left.
 	Explanations []explain.Explanation `json:"explanations"`
-	// Unseen is what kept Subscriptions from being found.
+	// Unseen are the reads that failed while listing Subscriptions.
 	Unseen []explain.Unseen `json:"unseen,omitempty"`
-	// Fallback is the namespace that was looked at instead of all.
+	// Fallback is the namespace that was read instead of all namespaces.
 	Fallback string `json:"fallback,omitempty"`
 
 	named, everywhere bool
@@ -23,7 +23,7 @@ type answer struct {
 	missing           bool
 }
 
-// listing notes what kept the Subscriptions from being listed, where none was named.
+// listing records why Subscriptions could not be listed, if no object was named.
 func (a *answer) listing(o *explain.Observation) {
 	if a.named {
 		return
@@ -45,8 +45,8 @@ func (a *answer) listing(o *explain.Observation) {
 	}
 }
 
-// code is how the program ends. What waits, for time or for somebody to approve it, is not
-// wrong: status says the same of it.
+// code returns the exit code. Something that waits, for time or for approval, is not wrong; the
+// command status agrees.
 func (a *answer) code() console.Code {
 	some := func(is func(explain.Explanation) bool) bool { return slices.ContainsFunc(a.Explanations, is) }
 	negative := func(e explain.Explanation) bool { return e.State == explain.Broken || e.State == explain.Missing }
@@ -60,8 +60,7 @@ func (a *answer) code() console.Code {
 	}
 }
 
-// notable are the explanations that are worth a person's time: those that were asked
-// for, else those of what is not well.
+// notable returns the explanations to print: those of named objects, otherwise those of objects with problems.
 func (a *answer) notable() []explain.Explanation {
 	if a.named {
 		return a.Explanations
@@ -71,19 +70,18 @@ func (a *answer) notable() []explain.Explanation {
 	})
 }
 
-// maybeWrong says whether something may be wrong that could not be seen.
+// maybeWrong reports whether something may be wrong that could not be read.
 func maybeWrong(e explain.Explanation) bool {
 	hidden := func(u explain.Unseen) bool { return !u.Minor }
 	return e.State == explain.Unknown || e.State == explain.Held && slices.ContainsFunc(e.Unseen, hidden)
 }
 
-// onlyUnsure says whether an explanation has nothing to tell but that not everything
-// could be seen.
+// onlyUnsure reports whether an explanation has no findings and something could not be read.
 func onlyUnsure(e explain.Explanation) bool {
 	return e.State == explain.Unknown && len(e.Findings) == 0
 }
 
-// where is the place that was looked at.
+// where returns the scope of the command.
 func (a *answer) where() string {
 	switch {
 	case a.Fallback != "":
@@ -95,13 +93,13 @@ func (a *answer) where() string {
 	}
 }
 
-// rest says how many Subscriptions are not told of; empty for none.
+// rest returns a sentence about the Subscriptions without an explanation; empty for none.
 func (a *answer) rest() string {
 	where, all, told := a.where(), subscriptionsIn(a.Explanations), subscriptionsIn(a.notable())
 	unsure := slices.ContainsFunc(a.Explanations, onlyUnsure)
 	switch {
 	case a.named, told == 1 && all == 1:
-		return "" // all there is has been said
+		return "" // everything is explained
 	case a.missing:
 		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
 	case all == 0 && len(a.Unseen) > 0:
@@ -125,8 +123,7 @@ func subscriptionsIn(explanations []explain.Explanation) int {
 	return all
 }
 
-// count says how many of all Subscriptions something holds for, with its verb for one and
-// for several.
+// count returns a sentence about some of all Subscriptions, with a singular or a plural verb.
 func count(some, all int, where, one, several string) string {
 	switch {
 	case all == 1 && some == 1:

@@ -34,7 +34,7 @@ Exit codes:
   3  no problem is visible, but something that matters could not be read
   4  the API server cannot be reached`
 
-// kinds are what may come before the slash of an argument.
+// kinds maps the types in arguments to kinds.
 var kinds = map[string]string{
 	"subscription": explain.KindSubscription, "subscriptions": explain.KindSubscription, "sub": explain.KindSubscription,
 	"catalogsource": explain.KindCatalogSource, "catalogsources": explain.KindCatalogSource, "catsrc": explain.KindCatalogSource,
@@ -49,13 +49,13 @@ type options struct {
 	output     console.Output
 	everywhere bool
 	global     string
-	// supervisors are the namespaces where the Lease may be.
+	// supervisors are the namespaces that may hold the Lease.
 	supervisors []string
 	program     string
 }
 
-// New gives the command "explain" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "explain" of a program. name is how users call the program, and agent is
+// its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
@@ -111,7 +111,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// subjects are what the arguments name.
+// subjects returns the objects that the arguments name.
 func (o *options) subjects(namespace string, args []string) ([]explain.Ref, error) {
 	if o.everywhere && len(args) > 0 {
 		return nil, errors.New("--all-namespaces explains everything that is not well; name a namespace with -n to explain " + strings.Join(args, ", "))
@@ -132,8 +132,8 @@ func (o *options) subjects(namespace string, args []string) ([]explain.Ref, erro
 	return subjects, nil
 }
 
-// observe reads what there is, and finds out which subjects are copies: where their
-// originals are is looked at, too.
+// observe reads the cluster and finds the subjects that are copied ClusterServiceVersions. It also
+// reads the namespaces of their originals.
 func (o *options) observe(ctx context.Context, namespace string, subjects []explain.Ref) (*explain.Observation, copies, error) {
 	config, err := o.connection.RESTConfig()
 	if err != nil {
@@ -157,8 +157,7 @@ func (o *options) observe(ctx context.Context, namespace string, subjects []expl
 	return observation, replicas, err //nolint:wrapcheck // says what is missing
 }
 
-// goingOf are the namespaces that are being deleted and have no Subscription left that
-// would tell of it.
+// goingOf returns the namespaces that are being deleted and have no Subscription left.
 func goingOf(o *explain.Observation) []explain.Ref {
 	var subjects []explain.Ref
 	for i := range o.Terminating {
@@ -170,7 +169,7 @@ func goingOf(o *explain.Observation) []explain.Ref {
 	return subjects
 }
 
-// subscriptionsOf are all Subscriptions that were found in a namespace, or anywhere.
+// subscriptionsOf returns all Subscriptions in a namespace, or in all namespaces.
 func subscriptionsOf(o *explain.Observation, namespace string, everywhere bool) []explain.Ref {
 	var subjects []explain.Ref
 	for i := range o.Subscriptions {

@@ -12,11 +12,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// copies are versions that are copies, with the namespaces of what they are copies of.
+// copies maps copied ClusterServiceVersions to the namespaces of their originals.
 type copies map[explain.Ref]string
 
-// originals finds out which of some subjects are copies. One that may not be read is
-// explained as what it is called.
+// originals returns the subjects that are copied ClusterServiceVersions. A subject that cannot be
+// read is not among them.
 func originals(ctx context.Context, reader client.Reader, subjects []explain.Ref) copies {
 	found := copies{}
 	for _, subject := range subjects {
@@ -35,10 +35,10 @@ func originals(ctx context.Context, reader client.Reader, subjects []explain.Ref
 	return found
 }
 
-// namespaces are those of the originals.
+// namespaces returns the namespaces of the originals.
 func (c copies) namespaces() []string { return slices.Compact(slices.Sorted(maps.Values(c))) }
 
-// explain explains a subject, and the original in place of a copy.
+// explain explains a subject. In place of a copy it explains the original.
 func (c copies) explain(o *explain.Observation, subject explain.Ref) explain.Explanation {
 	from, copied := c[subject]
 	if !copied {

@@ -1,2 +1,2 @@
-// Package explain is the command that says why something is not progressing.
+// Package explain is the command that explains why something does not progress.
 package explain

@@ -17,7 +17,7 @@ func ref(kind, name string) explain.Ref {
 	return explain.Ref{Kind: kind, Namespace: "shop", Name: name}
 }
 
-// broken is a Subscription whose pod cannot be pulled, healthy one that is well.
+// broken is a Subscription whose pod cannot pull its image. healthy is a Subscription without problems.
 func broken() explain.Explanation {
 	pod := ref(explain.KindPod, "lamp-1")
 	f := explain.Finding{
@@ -37,7 +37,7 @@ func healthy() explain.Explanation {
 	return explain.Explanation{Subject: ref(explain.KindSubscription, "wick"), State: explain.Healthy, Summary: "wick.v1 is installed"}
 }
 
-// waiting is a Subscription whose plan is to be approved.
+// waiting is a Subscription whose InstallPlan waits for approval.
 func waiting() explain.Explanation {
 	plan := ref(explain.KindInstallPlan, "install-a")
 	f := explain.Finding{
@@ -54,7 +54,7 @@ func unsure() explain.Explanation {
 	}
 }
 
-// resting is healthy as one sees it who may not read the Lease.
+// resting is a healthy Subscription as seen by a user who may not read the Lease.
 func resting() explain.Explanation {
 	e := healthy()
 	e.Unseen = []explain.Unseen{{Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden, Minor: true}}
@@ -68,7 +68,7 @@ func TestAnswer(t *testing.T) {
 		reason string
 		answer answer
 		code   console.Code
-		// text is what the human form is.
+		// text is the human-readable form.
 		text string
 	}{
 		{
@@ -174,7 +174,8 @@ func printed(t *testing.T, form string, a *answer) string {
 	return out.String()
 }
 
-// TestForms checks that the wide form has all, and that programs get the explanations.
+// TestForms checks that the wide form shows everything, and that the machine-readable forms hold
+// the explanations.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	a := &answer{named: true, Explanations: []explain.Explanation{broken()}}
@@ -190,7 +191,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestForeignLines shows that a line feed in a foreign text begins no line.
+// TestForeignLines checks that a line feed in text from the cluster begins no line.
 func TestForeignLines(t *testing.T) {
 	t.Parallel()
 	const says = "failed\n  To do: Run this."
@@ -235,8 +236,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// TestNarrow wraps the cause where a terminal would cut it, and nowhere else, nor what is
-// to be copied.
+// TestNarrow checks that only a terminal wraps the cause, and that commands are never wrapped.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	a := answer{named: true, Explanations: []explain.Explanation{waiting()}}
@@ -245,7 +245,7 @@ func TestNarrow(t *testing.T) {
 	a.Explanations[0].Findings[0].Commands = []string{"kubectl " + strings.Repeat("very ", 20)}
 	for _, tc := range []struct {
 		printer printer
-		// lines are those that are longer than a terminal is wide: the cause, and the command.
+		// lines are the lines wider than a terminal: the cause and the command.
 		lines int
 	}{
 		{printer: printer{narrow: true, program: "supervisor"}, lines: 1},
@@ -265,7 +265,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestNew checks that the command refuses what cannot be, before it asks anybody.
+// TestNew checks that the command refuses invalid arguments before it sends requests.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	cmd := New("kubectl chandlery", "test")

@@ -15,11 +15,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// saysLeast is how much of what objects say themselves is printed for people at least; the
-// form wide has all of it.
+// saysLeast is the minimum number of characters printed of an object's own message. The wide form
+// prints all of it.
 const saysLeast = 24
 
-// generic is how commands of the diagnosis call the program, whichever it is.
+// generic is the name of the program in the commands of findings.
 const generic = "kubectl chandlery "
 
 func (o *options) print(cmd *cobra.Command, a *answer) error {
@@ -35,8 +35,7 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 	return nil
 }
 
-// Text explains all Subscriptions that are not well of an observation, as the command
-// does in its wide form.
+// Text returns the explanations of all Subscriptions with problems, in the wide form of the command.
 func Text(o *explain.Observation) string {
 	a := answer{everywhere: true}
 	for _, subject := range append(goingOf(o), subscriptionsOf(o, "", true)...) {
@@ -48,15 +47,15 @@ func Text(o *explain.Observation) string {
 	return p.text.String()
 }
 
-// printer writes explanations for people.
+// printer writes the human-readable form.
 type printer struct {
 	text  strings.Builder
 	paint console.Paint
 	wide  bool
-	// narrow wraps the cause, too. Elsewhere than on a terminal it is one line, the first
-	// one, for those who look for words in it.
+	// narrow wraps the cause as well. If the output is not a terminal, the cause is the first line
+	// and is not wrapped, so programs can search it.
 	narrow bool
-	// program is how the person calls it.
+	// program is how the user calls the program.
 	program string
 }
 
@@ -81,7 +80,7 @@ func (p *printer) answer(a *answer) {
 	p.unseen(a.hidden())
 }
 
-// hidden is what could not be seen and may matter, each once.
+// hidden returns what could not be read and may matter, each once.
 func (a *answer) hidden() []explain.Unseen {
 	var hidden []explain.Unseen
 	add := func(u explain.Unseen) {
@@ -107,7 +106,7 @@ func (a *answer) hidden() []explain.Unseen {
 	return hidden
 }
 
-// explanation begins with the cause. Nothing may come before it.
+// explanation writes an explanation. The cause must come first.
 func (p *printer) explanation(e explain.Explanation) {
 	subject, state := e.Subject.String(), strings.ToLower(string(e.State))
 	line := p.sentence("", "  ", subject+": "+state+": "+e.Summary)
@@ -149,7 +148,7 @@ func (p *printer) severity(severity explain.Severity) string {
 	}
 }
 
-// chain draws the way from what was asked about to the cause.
+// chain draws the path from the subject to the cause.
 func (p *printer) chain(f *explain.Finding) {
 	if len(f.Chain) == 0 {
 		return
@@ -172,7 +171,7 @@ func (p *printer) chain(f *explain.Finding) {
 	}
 }
 
-// clip shortens what an object says of itself, and makes it one line.
+// clip shortens an object's own message and makes it one line.
 func (p *printer) clip(text string, room int) string {
 	text = bundles.OneLine(text)
 	if p.wide || utf8.RuneCountInString(text) <= room {
@@ -181,8 +180,8 @@ func (p *printer) clip(text string, room int) string {
 	return string([]rune(text)[:room-1]) + "…"
 }
 
-// sentence gives a text, in lines that a terminal has room for where it is for one. A line
-// end in a foreign text begins no line.
+// sentence returns a text, wrapped if the output is a terminal. A line end in text from the cluster
+// begins no line.
 func (p *printer) sentence(first, rest, text string) string {
 	if !p.narrow || p.wide {
 		return first + bundles.OneLine(text) + "\n"
@@ -216,7 +215,7 @@ func (p *printer) remedy(f *explain.Finding) {
 	}
 }
 
-// minor names what could not be read and is not needed.
+// minor lists what could not be read and is not needed.
 func (p *printer) minor(hidden []explain.Unseen) {
 	var names []string
 	for _, u := range hidden {
@@ -230,7 +229,7 @@ func (p *printer) minor(hidden []explain.Unseen) {
 	}
 }
 
-// unseen lists what could not be read, and what it takes to.
+// unseen lists what could not be read, and the missing permissions.
 func (p *printer) unseen(hidden []explain.Unseen) {
 	p.minor(hidden)
 	hidden = slices.DeleteFunc(slices.Clone(hidden), func(u explain.Unseen) bool { return u.Minor })

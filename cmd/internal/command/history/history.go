@@ -1,5 +1,4 @@
-// Package history is the command that shows what the InstallPlans of Subscriptions went
-// through.
+// Package history is the command that shows the transitions of the InstallPlans of Subscriptions.
 package history
 
 import (
@@ -50,8 +49,8 @@ Exit codes: 0 when the history was printed; 1 when the command failed, or an ann
 cannot be read; 3 when a right is missing, which the output names; 4 when the API server
 cannot be reached.`
 
-// New gives the command "history" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "history" of a program. name is how users call the program, and agent is
+// its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
@@ -94,7 +93,7 @@ func (o *options) run(cmd *cobra.Command, names []string) error {
 	return unreadable(found)
 }
 
-// historian reads Subscriptions and tells what they went through.
+// historian reads Subscriptions and returns their timelines.
 type historian struct {
 	client    client.WithWatch
 	namespace string
@@ -106,7 +105,7 @@ type historian struct {
 	out, log  io.Writer
 }
 
-// historian reaches the cluster.
+// historian connects to the cluster.
 func (o *options) historian(names []string) (*historian, error) {
 	namespace, err := o.connection.Namespace()
 	if err != nil {
@@ -122,7 +121,7 @@ func (o *options) historian(names []string) (*historian, error) {
 	}, nil
 }
 
-// read reads the Subscriptions that are asked for, ordered by name.
+// read reads the requested Subscriptions, sorted by name.
 func (h *historian) read(ctx context.Context) ([]timeline.Timeline, error) {
 	var list operatorsv1alpha1.SubscriptionList
 	if err := h.list(ctx, &list); err != nil {
@@ -145,8 +144,7 @@ func (h *historian) read(ctx context.Context) ([]timeline.Timeline, error) {
 	return found, nil
 }
 
-// list reads the Subscriptions of the namespace; where only those that are asked for
-// may be read, these.
+// list reads the Subscriptions of the namespace. If the user may not list them, it reads the named ones.
 func (h *historian) list(ctx context.Context, list *operatorsv1alpha1.SubscriptionList) error {
 	err := h.client.List(ctx, list, client.InNamespace(h.namespace))
 	if !apierrors.IsForbidden(err) || len(h.names) == 0 {
@@ -165,7 +163,7 @@ func (h *historian) list(ctx context.Context, list *operatorsv1alpha1.Subscripti
 	return nil
 }
 
-// explain says what keeps from reading Subscriptions, and what to do.
+// explain adds a remedy to an error of reading Subscriptions.
 func (h *historian) explain(verb string, err error) error {
 	remedy := ""
 	switch {
@@ -183,7 +181,7 @@ func (h *historian) wants(name string) bool {
 	return len(h.names) == 0 || slices.Contains(h.names, name)
 }
 
-// missing are the Subscriptions that are asked for and not there.
+// missing returns the requested Subscriptions that do not exist.
 func (h *historian) missing(there []operatorsv1alpha1.Subscription) []string {
 	return slices.DeleteFunc(slices.Clone(h.names), func(name string) bool {
 		return slices.ContainsFunc(there, func(sub operatorsv1alpha1.Subscription) bool { return sub.Name == name })
@@ -202,8 +200,8 @@ func (h *historian) notFound(missing []string, there []operatorsv1alpha1.Subscri
 	return fmt.Errorf("namespace %s has no Subscription %s; it has %s", h.namespace, strings.Join(missing, ", "), has)
 }
 
-// installPlans reads the InstallPlans of the namespace: whoever may not is not told what they
-// install.
+// installPlans reads the InstallPlans of the namespace. It returns none if the user may not read
+// them; then the output lacks what they install.
 func (h *historian) installPlans(ctx context.Context) ([]operatorsv1alpha1.InstallPlan, error) {
 	var list operatorsv1alpha1.InstallPlanList
 	err := h.client.List(ctx, &list, client.InNamespace(h.namespace))
@@ -213,7 +211,7 @@ func (h *historian) installPlans(ctx context.Context) ([]operatorsv1alpha1.Insta
 	return list.Items, nil
 }
 
-// unreadable is the error of ledgers that cannot be read.
+// unreadable returns the errors of transition logs that cannot be parsed.
 func unreadable(found []timeline.Timeline) error {
 	var problems []error
 	for i := range found {

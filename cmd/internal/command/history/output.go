@@ -25,7 +25,7 @@ func (h *historian) print(found []timeline.Timeline) error {
 	return h.write(strings.Join(texts, "\n"))
 }
 
-// record writes one of a stream of values: JSON in a line, or a YAML document.
+// record writes one value of a stream: JSON in one line, or a YAML document.
 func (h *historian) record(value any) error {
 	if h.output.Form == console.YAML {
 		if err := h.write("---\n"); err != nil {

@@ -15,20 +15,20 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
 )
 
-// reconnectDelay is the pause before a watch that ended is begun again.
+// reconnectDelay is the pause before a watch that ended is started again.
 const reconnectDelay = time.Second
 
-// follower is a historian that goes on.
+// follower prints the changes of Subscriptions.
 type follower struct {
 	*historian
 
-	// told is the last that was told of each Subscription, by its name.
+	// told is the last printed timeline of each Subscription, by name.
 	told  map[string]timeline.Timeline
 	plans []operatorsv1alpha1.InstallPlan
 }
 
-// follow prints what was found, and then what changes, until it is interrupted. What
-// happens while there is no connection is in the ledger, so that nothing is missed.
+// follow prints what was found, and then the changes, until it is interrupted. Transitions during a
+// lost connection are in the log, so none is missed.
 func (h *historian) follow(ctx context.Context, found []timeline.Timeline) error {
 	f := &follower{historian: h, told: map[string]timeline.Timeline{}}
 	if !h.output.ForMachines() {
@@ -59,11 +59,11 @@ func (h *historian) follow(ctx context.Context, found []timeline.Timeline) error
 	return nil
 }
 
-// watch tells of changes until the connection ends. It says whether to try again.
+// watch prints changes until the connection ends. It reports whether to try again.
 func (f *follower) watch(ctx context.Context) (retry bool, err error) {
 	options := []client.ListOption{client.InNamespace(f.namespace)}
 	if len(f.names) == 1 {
-		// Somebody may have the right to watch just this one.
+		// The user may have permission to watch only this Subscription.
 		options = append(options, client.MatchingFields{"metadata.name": f.names[0]})
 	}
 	changes, err := f.client.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, options...)
@@ -86,7 +86,7 @@ func (f *follower) watch(ctx context.Context) (retry bool, err error) {
 	return true, nil
 }
 
-// tell prints what is new about a Subscription.
+// tell prints the changes of a Subscription.
 func (f *follower) tell(ctx context.Context, change watch.EventType, sub *operatorsv1alpha1.Subscription) error {
 	if change == watch.Deleted {
 		delete(f.told, sub.Name)
@@ -115,8 +115,8 @@ func (f *follower) tell(ctx context.Context, change watch.EventType, sub *operat
 	return nil
 }
 
-// learn reads the InstallPlans anew when there is one that is not known, or one that
-// failed: what can be done about it depends on what is left of it.
+// learn reads the InstallPlans again if one is unknown or has failed. The next steps after a
+// failure depend on the steps of the InstallPlan.
 func (f *follower) learn(ctx context.Context, sub *operatorsv1alpha1.Subscription) error {
 	ref := sub.Status.InstallPlanRef
 	failed := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue

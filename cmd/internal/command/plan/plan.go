@@ -60,8 +60,8 @@ Exit codes: 0 when everything can be done or is up to date, 1 when the command f
 be read, 3 when a right is missing, which the output names, 4 when the API server cannot
 be reached.`
 
-// New gives the command "plan" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "plan" of a program. name is how users call the program, and agent is its
+// user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := options{
 		connection: console.Connection{Agent: agent},
@@ -92,8 +92,8 @@ func New(name, agent string) *cobra.Command {
 	return cmd
 }
 
-// completeCatalogs offers the catalogs that the files name. Only files of this
-// machine are read for it; what follows the name is a file.
+// completeCatalogs completes the names of the catalogs in the files. It reads only local files. A
+// file follows the name.
 func (o *options) completeCatalogs(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if strings.Contains(typed, "=") {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -136,7 +136,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// connect reaches the cluster.
+// connect connects to the cluster.
 func (o *options) connect() (*inputs.Cluster, error) {
 	cfg, err := o.connection.RESTConfig()
 	if err != nil {
@@ -161,7 +161,7 @@ func foresee(ctx context.Context, requests []dryrun.Request) ([]*dryrun.Forecast
 	return forecasts, nil
 }
 
-// print writes the forecasts in a form.
+// print writes the forecasts in the selected form.
 func (o *options) print(out io.Writer, forecasts []*dryrun.Forecast) error {
 	if o.output.ForMachines() {
 		return o.output.Document(out, map[string]any{"namespaces": forecasts}) //nolint:wrapcheck // says what it was doing

@@ -47,7 +47,7 @@ metadata: {name: my-lamp, namespace: shop}
 spec: {name: lamp, source: wares, sourceNamespace: olm}
 `
 
-// planFiles makes a directory with a catalog and files, and returns it.
+// planFiles creates a directory with a catalog and files, and returns its path.
 func planFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -122,7 +122,7 @@ func TestPlanForms(t *testing.T) {
 	}
 }
 
-// TestPlanExitCodes shows the three ways in which the command ends.
+// TestPlanExitCodes covers the three exit codes of the command.
 func TestPlanExitCodes(t *testing.T) {
 	dir := planFiles(t, map[string]string{
 		"catalog/catalog.yaml": planCatalog, "good.yaml": planSubscription,

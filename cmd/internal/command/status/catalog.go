@@ -15,27 +15,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// Catalog is a CatalogSource, with what runs for it.
+// Catalog is a CatalogSource with its replicas.
 type Catalog struct {
 	Namespace   string `json:"namespace"`
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName,omitempty"`
-	// Source is the image, ConfigMap or address that it is read from.
+	// Source is the image, ConfigMap or address of the catalog.
 	Source string `json:"source,omitempty"`
-	// Ready and Wanted count replicas; nil for a catalog that somebody else runs, and
-	// when the Deployment could not be seen.
+	// Ready and Wanted are numbers of replicas. They are nil for a catalog that runs elsewhere and
+	// if the Deployment could not be read.
 	Ready  *int32 `json:"ready,omitempty"`
 	Wanted *int32 `json:"wanted,omitempty"`
-	// State is that of the connection to it, in gRPC's words.
+	// State is the gRPC connectivity state.
 	State string `json:"state,omitempty"`
-	// Reason and Message say what is wrong with it.
+	// Reason and Message describe the catalog's problem.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Digest is what the image stood for when it was last asked for.
+	// Digest is the digest that the image's tag last resolved to.
 	Digest string `json:"digest,omitempty"`
-	// Since is when this content was rolled out.
+	// Since is the time at which this content was rolled out.
 	Since *time.Time `json:"since,omitempty"`
-	// Polled is when the image was last asked for.
+	// Polled is the time of the last poll of the image.
 	Polled *time.Time `json:"polled,omitempty"`
 	// Replicas are the pods that run.
 	Replicas []Replica `json:"replicas,omitempty"`
@@ -89,7 +89,7 @@ func catalog(o *explain.Observation, source *operatorsv1alpha1.CatalogSource) Ca
 	return c
 }
 
-// deployed adds what the Deployment of a catalog says.
+// deployed adds fields from the Deployment of a catalog.
 func (c *Catalog) deployed(d *appsv1.Deployment) {
 	c.Ready, c.Wanted = new(d.Status.ReadyReplicas), new(int32(1))
 	if d.Spec.Replicas != nil {
@@ -97,14 +97,14 @@ func (c *Catalog) deployed(d *appsv1.Deployment) {
 	}
 	c.Digest = d.Annotations[api.AnnotationImageDigest]
 	for i := range d.Status.Conditions {
-		// It is renewed by each new make of the pods, and by nothing else.
+		// Only a new ReplicaSet updates this condition.
 		if rolled := &d.Status.Conditions[i]; rolled.Type == appsv1.DeploymentProgressing && rolled.Reason == "NewReplicaSetAvailable" {
 			c.Since = new(rolled.LastUpdateTime.Time)
 		}
 	}
 }
 
-// nodes are where replicas run that are ready.
+// nodes returns the nodes of the ready replicas.
 func (c *Catalog) nodes() []string {
 	var names []string
 	for _, r := range c.Replicas {

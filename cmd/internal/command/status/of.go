@@ -16,19 +16,19 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// Verdict says in a word how things are.
+// Verdict is the overall state.
 type Verdict string
 
 const (
-	// Well is when nothing is wrong. Something may wait for somebody.
+	// Well means that nothing is wrong. Something may wait for approval.
 	Well Verdict = "Well"
-	// Wrong is when something does not go on by itself.
+	// Wrong means that something does not progress without intervention.
 	Wrong Verdict = "Wrong"
-	// Unknown is when nothing that could be seen is wrong, and not everything could be.
+	// Unknown means that nothing is known to be wrong, and that something could not be read.
 	Unknown Verdict = "Unknown"
 )
 
-// exit is how the command ends.
+// exit returns the error that sets the exit code.
 func (v Verdict) exit() error {
 	switch v {
 	case Wrong:
@@ -40,41 +40,41 @@ func (v Verdict) exit() error {
 	}
 }
 
-// Status is how the operators of a cluster are, and what looks after them.
+// Status is the state of the operators of a cluster and of what reconciles them.
 type Status struct {
-	// Taken is when it was read.
+	// Taken is the time at which the objects were read.
 	Taken time.Time `json:"taken"`
-	// Namespaces are those that were looked at; empty for all.
+	// Namespaces are the namespaces that were read; empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Fallback is the namespace that was looked at because one may not look at all.
+	// Fallback is the namespace that was read because the user may not read all.
 	Fallback string `json:"fallback,omitempty"`
 	// Verdict sums it up.
 	Verdict Verdict `json:"verdict"`
-	// Supervisors are the Leases of supervisors: one, where nobody made a mistake.
+	// Supervisors are the Leases of supervisors. A correct installation has one.
 	Supervisors []Supervisor `json:"supervisors"`
-	// Others are Deployments of another lifecycle manager: in all namespaces when those were
-	// looked at, and Deployments of all may be read.
+	// Others are Deployments of another lifecycle manager. They are known if all namespaces were
+	// read and the user may list all Deployments.
 	Others        []rival.Workload `json:"others,omitempty"`
 	Catalogs      []Catalog        `json:"catalogs"`
 	Subscriptions []Subscription   `json:"subscriptions"`
-	// Approvals are the plans that wait for somebody.
+	// Approvals are the InstallPlans that wait for approval.
 	Approvals []Approval `json:"approvals"`
-	// Findings are what is wrong, what waits and what is to be known, the worst first.
-	// A plan that waits for approval is among Approvals alone.
+	// Findings are problems, waits and notes, the worst first. InstallPlans that wait for approval
+	// are in Approvals only.
 	Findings []explain.Finding `json:"findings"`
-	// Unseen is what could not be read, with what a role would have to allow.
+	// Unseen is what could not be read, with the missing permission.
 	Unseen []Unseen `json:"unseen"`
 }
 
-// Approval is an InstallPlan that waits to be approved.
+// Approval is an InstallPlan that waits for approval.
 type Approval struct {
 	Namespace   string `json:"namespace"`
 	InstallPlan string `json:"installPlan"`
-	// Versions are the ClusterServiceVersions that it installs.
+	// Versions are the ClusterServiceVersions that the InstallPlan installs.
 	Versions []string `json:"versions"`
-	// Subscriptions are those that it serves.
+	// Subscriptions are the Subscriptions that the InstallPlan serves.
 	Subscriptions []string `json:"subscriptions,omitempty"`
-	// Since is when the plan was made.
+	// Since is the creation time of the InstallPlan.
 	Since time.Time `json:"since"`
 }
 
@@ -82,11 +82,11 @@ type Approval struct {
 type Unseen struct {
 	explain.Unseen
 
-	// Rule is what a role would have to allow; nil where that is not what is missing.
+	// Rule is the missing permission; nil if the cause is another.
 	Rule *rbacv1.PolicyRule `json:"rule,omitempty"`
 }
 
-// Of gives the status of what was observed.
+// Of returns the status of an observation.
 func Of(o *explain.Observation) Status {
 	s := Status{
 		Taken: o.Taken, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
@@ -117,11 +117,10 @@ func Of(o *explain.Observation) Status {
 	return s
 }
 
-// CodeRival is that of the finding that another lifecycle manager works beside a
-// supervisor.
+// CodeRival is the code of the finding that another lifecycle manager works beside a supervisor.
 const CodeRival = "AnotherManagerRuns"
 
-// rivalry says that two write the same objects, when they do.
+// rivalry returns findings if another manager and a supervisor write the same objects.
 func (s *Status) rivalry(active []rival.Workload) []explain.Finding {
 	if !slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads }) {
 		return nil
@@ -138,8 +137,7 @@ func (s *Status) rivalry(active []rival.Workload) []explain.Finding {
 	return found
 }
 
-// CodeSuspect is that of the finding that a Deployment only looks like another lifecycle
-// manager.
+// CodeSuspect is the code of the finding that a Deployment only looks like another lifecycle manager.
 const CodeSuspect = "ManagerSuspected"
 
 // suspects returns a finding for each Deployment that looks like OLM's and that supervisors
@@ -158,8 +156,8 @@ func suspects(f *rival.Finding) []explain.Finding {
 	return found
 }
 
-// leftToOthers says of a cluster without a supervisor that another lifecycle manager
-// looks after it: nothing is wrong with that.
+// leftToOthers changes the finding of a cluster without a supervisor to a note if another lifecycle
+// manager reconciles the operators.
 func leftToOthers(f explain.Finding, active []rival.Workload) explain.Finding {
 	names := make([]string, 0, len(active))
 	for i := range active {
@@ -184,21 +182,21 @@ func (s *Status) verdict() Verdict {
 	}
 }
 
-// absent says that the cluster lacks a kind without which there are no operators.
+// absent reports whether the cluster lacks a kind that operators require.
 func absent(u Unseen) bool { return u.Why == explain.WhyNotInstalled && isOperators(u.Resource) }
 
-// FellBack notes that one namespace was looked at in place of all.
+// FellBack records that one namespace was read instead of all.
 func (s *Status) FellBack(namespace string) {
 	s.Fallback = namespace
 	s.Verdict = s.verdict()
 }
 
-// isOperators says whether a resource is of the API group that everything is about.
+// isOperators reports whether a resource belongs to operators.coreos.com.
 func isOperators(resource string) bool {
 	return strings.HasSuffix(resource, "."+operatorsv1alpha1.GroupName)
 }
 
-// approvals lists the plans that wait, the oldest first.
+// approvals returns the InstallPlans that wait, the oldest first.
 func approvals(o *explain.Observation) []Approval {
 	waiting := []Approval{}
 	for i := range o.InstallPlans {
@@ -217,32 +215,30 @@ func approvals(o *explain.Observation) []Approval {
 	return waiting
 }
 
-// Subscription is one, with what it got and what it waits for.
+// Subscription is a Subscription with its installed and its next version.
 type Subscription struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Package   string `json:"package"`
 	Channel   string `json:"channel,omitempty"`
-	// Catalog is the CatalogSource, with its namespace before a slash.
+	// Catalog is the CatalogSource as NAMESPACE/NAME.
 	Catalog  string `json:"catalog"`
 	Approval string `json:"approval,omitempty"`
-	// Installed is the ClusterServiceVersion that is there, and InstalledVersion its
-	// version.
+	// Installed is the installed ClusterServiceVersion, and InstalledVersion is its version.
 	Installed        string `json:"installed,omitempty"`
 	InstalledVersion string `json:"installedVersion,omitempty"`
-	// Available is the one that is to come, where there is one.
+	// Available is the next ClusterServiceVersion, if there is one.
 	Available        string `json:"available,omitempty"`
 	AvailableVersion string `json:"availableVersion,omitempty"`
 	State            string `json:"state,omitempty"`
-	// Phase is that of the ClusterServiceVersion that is there.
+	// Phase is the phase of the installed ClusterServiceVersion.
 	Phase string `json:"phase,omitempty"`
-	// Reason and Message are those of the condition that says most.
+	// Reason and Message come from the most important condition.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// telling are the conditions of a Subscription that say what keeps it, the one that says
-// most leading.
+// telling returns the conditions that describe why a Subscription does not progress, the most important first.
 func telling() []operatorsv1alpha1.SubscriptionConditionType {
 	return []operatorsv1alpha1.SubscriptionConditionType{
 		operatorsv1alpha1.SubscriptionInstallPlanFailed,
@@ -303,8 +299,8 @@ func findVersion(o *explain.Observation, namespace, name string) *operatorsv1alp
 	return &o.Versions[i]
 }
 
-// versionOf gives the version of a ClusterServiceVersion: as it says itself, as the plan
-// that brings it says, or else what its name ends with.
+// versionOf returns the version of a ClusterServiceVersion: its own version, the version in its
+// InstallPlan, or the suffix of its name.
 func versionOf(o *explain.Observation, sub *operatorsv1alpha1.Subscription, name string) string {
 	if csv := findVersion(o, sub.Namespace, name); csv != nil {
 		return cmp.Or(proposal.Declared(csv), proposal.Suffix(name))

@@ -1,5 +1,4 @@
-// Package status is the command that shows on one screen how the catalogs and operators
-// of a cluster are.
+// Package status is the command that shows the state of the catalogs and operators of a cluster on one screen.
 package status
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// leastInterval is the least time between two looks with --watch.
+// leastInterval is the shortest interval of --watch.
 const leastInterval = time.Second
 
 const help = `Show the catalogs and operators of a cluster on one screen: the leading supervisor, the
@@ -47,8 +46,8 @@ type options struct {
 	program    string
 }
 
-// New gives the command "status" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "status" of a program. name is how users call the program, and agent is
+// its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
@@ -107,8 +106,8 @@ func (o *options) run(cmd *cobra.Command) error {
 	return s.Verdict.exit()
 }
 
-// Scope says what to look at: the namespace that was named, or all of them, falling back
-// to that of the kubeconfig where one may not look at all, unless all were asked for.
+// Scope returns what to read: the named namespace or all namespaces. Unless all is set, the
+// namespace of the kubeconfig is the fallback for users who may not read all.
 func Scope(connection *console.Connection, global string, named, all bool) (snapshot.Options, error) {
 	what := snapshot.Options{GlobalNamespace: global, SupervisorNamespaces: []string{"chandlery-system", global, "default"}}
 	if all {
@@ -139,7 +138,7 @@ func look(ctx context.Context, reader client.Client, what snapshot.Options) (*St
 	return &s, nil
 }
 
-// text gives what is printed of a status.
+// text returns the output for a status.
 func (o *options) text(out io.Writer, s *Status) (string, error) {
 	var text strings.Builder
 	if o.output.ForMachines() {
@@ -160,8 +159,7 @@ func (o *options) print(out io.Writer, before string, s *Status) error {
 	return nil
 }
 
-// follow looks again and again: on a terminal over what it showed before, elsewhere
-// below it.
+// follow prints the status at each interval. A terminal is cleared before each status.
 func (o *options) follow(cmd *cobra.Command, reader client.Client, what snapshot.Options) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	ticker := clock.RealClock{}.NewTicker(o.interval)

@@ -36,7 +36,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: before(72 * time.Hour)}
 }
 
-// well is a cluster with one operator, in which everything is as it should be.
+// well is a cluster with one operator and no problems.
 func well() *explain.Observation {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	source := operatorsv1alpha1.CatalogSource{
@@ -120,14 +120,14 @@ func node(name string) corev1.Node {
 	}
 }
 
-// manager is a Deployment of OLM.
+// manager returns a Deployment of OLM.
 func manager() appsv1.Deployment {
 	d := appsv1.Deployment{ObjectMeta: meta("olm", "catalog-operator"), Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog-operator", Image: "registry.example.com/olm:v0.40.0", Command: []string{"/bin/catalog"}}}
 	return d
 }
 
-// observations are clusters, with how they are.
+// observations returns clusters with the expected verdicts.
 func observations() map[string]struct {
 	reason  string
 	verdict status.Verdict
@@ -202,7 +202,7 @@ func observations() map[string]struct {
 	}
 }
 
-// waits has a new version wait to be approved.
+// waits adds a new version that waits for approval.
 func waits(o *explain.Observation) {
 	sub := &o.Subscriptions[0]
 	sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
@@ -243,7 +243,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// golden compares a text with that of a file.
+// golden compares a text with a golden file.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

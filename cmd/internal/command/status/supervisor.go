@@ -12,34 +12,33 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// supervisorName is what pods of the supervisor bear as app.kubernetes.io/name, and what
-// their container may be called.
+// supervisorName is the value of the label app.kubernetes.io/name on pods of the supervisor.
 const supervisorName = "chandlery-supervisor"
 
-// Supervisor is a Lease for which supervisors stand, with those that are seen.
+// Supervisor is a Lease of supervisors, with their pods.
 type Supervisor struct {
 	Namespace string `json:"namespace"`
-	// Leads says whether somebody does: the Lease is held and has not run out.
+	// Leads reports whether there is a leader: the Lease is held and has not expired.
 	Leads bool `json:"leads"`
-	// Leader holds the Lease, or held it when it ran out.
+	// Leader is the holder of the Lease, or the last holder of an expired Lease.
 	Leader string `json:"leader,omitempty"`
-	// Since is when it took the Lease, and Renewed when it last showed that it lives.
+	// Since is the time at which the leader acquired the Lease. Renewed is the time of the last renewal.
 	Since   *time.Time `json:"since,omitempty"`
 	Renewed *time.Time `json:"renewed,omitempty"`
-	// Image is what the leader runs, where its pod is seen.
+	// Image is the image of the leader, if its pod could be read.
 	Image string `json:"image,omitempty"`
 	// Standbys are the other pods of supervisors.
 	Standbys []Standby `json:"standbys,omitempty"`
 }
 
-// Standby is a supervisor that does not lead.
+// Standby is a supervisor that is not the leader.
 type Standby struct {
 	Pod   string `json:"pod"`
 	Ready bool   `json:"ready"`
 	Image string `json:"image,omitempty"`
 }
 
-// clockSlack is how much the clocks of two machines may differ.
+// clockSlack is the allowed difference between the clocks of two machines.
 const clockSlack = 10 * time.Second
 
 func supervisors(o *explain.Observation) []Supervisor {
@@ -80,7 +79,7 @@ func supervisor(o *explain.Observation, lease *coordinationv1.Lease) Supervisor 
 	return s
 }
 
-// imageOf is the image of the supervisor in a pod that may hold other containers too.
+// imageOf returns the image of the supervisor's container in a pod, which may have other containers.
 func imageOf(pod *corev1.Pod) string {
 	containers := pod.Spec.Containers
 	if len(containers) == 0 {

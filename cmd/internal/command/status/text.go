@@ -14,20 +14,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// View is how a status is shown to a person.
+// View configures the human-readable form of a status.
 type View struct {
-	// Wide shows everything, in lines as long as it takes.
+	// Wide shows everything, in lines of any length.
 	Wide bool
-	// Program is how the person calls it.
+	// Program is how the user calls the program.
 	Program string
-	// Paint colours words.
+	// Paint colors words.
 	Paint console.Paint
 }
 
-// none stands for what there is not.
+// none stands for an absent value.
 const none = "-"
 
-// Text writes the status for a person.
+// Text returns the human-readable form of a status.
 func (v View) Text(s *Status) string {
 	sections := []string{v.supervisors(s), v.catalogs(s), v.subscriptions(s), v.approvals(s)}
 	for _, part := range []struct {
@@ -43,7 +43,7 @@ func (v View) Text(s *Status) string {
 	return strings.Join(slices.DeleteFunc(sections, func(text string) bool { return text == "" }), "\n")
 }
 
-// verdict sums up in the last line, where a person looks who sees it scroll by.
+// verdict returns the summary. It is the last line, which stays visible when the output scrolls.
 func (v View) verdict(s *Status) string {
 	switch s.Verdict {
 	case Well:
@@ -99,7 +99,7 @@ func (v View) supervisors(s *Status) string {
 	return v.Paint.Bold(title) + "  " + text + "\n" + others.String()
 }
 
-// supervisor says who leads, and who stands by.
+// supervisor returns a text about the leader and the standbys.
 func (v View) supervisor(s *Supervisor, now time.Time) string {
 	var text string
 	switch {
@@ -115,7 +115,7 @@ func (v View) supervisor(s *Supervisor, now time.Time) string {
 	return text + ", in namespace " + s.Namespace + v.company(s)
 }
 
-// company says who stands by, and who runs what, as far as the pods are seen.
+// company returns a text about the standbys and the images, as far as the pods could be read.
 func (v View) company(s *Supervisor) string {
 	if len(s.Standbys) == 0 && s.Image == "" {
 		return ""
@@ -172,7 +172,7 @@ func (v View) catalogs(s *Status) string {
 	return table.Text("", v.width())
 }
 
-// nothing says that there are no objects of a kind, unless they could not be seen.
+// nothing returns a text about the absence of objects of a kind, or that they could not be read.
 func (v View) nothing(s *Status, resource, title string) string {
 	text := "none"
 	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool {
@@ -212,7 +212,7 @@ func (v View) subscriptions(s *Status) string {
 	return table.Text("", v.width())
 }
 
-// versions says which version there is and which is to come.
+// versions returns the installed and the next version.
 func (s *Subscription) versions() string {
 	switch {
 	case s.Installed == "" && s.Available == "":
@@ -259,7 +259,7 @@ func (v View) findings(s *Status, title string, severity explain.Severity, style
 	return b.String()
 }
 
-// finding says what is the matter, whom it keeps and what to do.
+// finding returns the cause, the affected Subscriptions and the remedy.
 func (v View) finding(f *explain.Finding) string {
 	var b strings.Builder
 	cause := f.Cause
@@ -282,7 +282,7 @@ func (v View) finding(f *explain.Finding) string {
 	return b.String()
 }
 
-// maxAffected bounds how many Subscriptions a line lists.
+// maxAffected is the number of Subscriptions in a line.
 const maxAffected = 4
 
 func affected(refs []explain.Ref, all bool) string {
@@ -296,7 +296,7 @@ func affected(refs []explain.Ref, all bool) string {
 	return strings.Join(names, ", ")
 }
 
-// unseen says what could not be read, each resource once.
+// unseen returns a text about what could not be read, with each resource once.
 func (v View) unseen(s *Status) string {
 	type lack struct {
 		resource, why string
@@ -342,7 +342,7 @@ func (v View) unseen(s *Status) string {
 	return b.String()
 }
 
-// rank orders what matters before what does not.
+// rank orders what is needed before what is not.
 func rank(minor bool) int {
 	if minor {
 		return 1
@@ -350,7 +350,7 @@ func rank(minor bool) int {
 	return 0
 }
 
-// message is what was said when a resource could not be read.
+// message returns the error of reading a resource.
 func (View) message(s *Status, resource, why string) string {
 	for _, u := range s.Unseen {
 		if u.Resource == resource && u.Why == why && u.Message != "" {
@@ -360,7 +360,7 @@ func (View) message(s *Status, resource, why string) string {
 	return why
 }
 
-// name leaves the namespace out where it goes without saying.
+// name omits the namespace if the status covers only this namespace.
 func (View) name(s *Status, namespace, name string) string {
 	if len(s.Namespaces) == 1 && s.Namespaces[0] == namespace {
 		return name
@@ -394,7 +394,7 @@ func (v View) connection(state string) func(string) string {
 	}
 }
 
-// state colours a Subscription by the worst finding that it is among.
+// state returns the color of a Subscription, from the worst finding that affects it.
 func (v View) state(s *Status, sub *Subscription) func(string) string {
 	ref := explain.Ref{Kind: explain.KindSubscription, Namespace: sub.Namespace, Name: sub.Name}
 	for i := range s.Findings {
@@ -419,7 +419,7 @@ func plain(texts ...string) []console.Cell {
 	return cells
 }
 
-// shortDigest is how many digits of a digest tell it from others.
+// shortDigest is the number of digits shown of a digest.
 const shortDigest = 12
 
 func short(digest string, whole bool) string {
@@ -437,6 +437,6 @@ func since(now time.Time, at *time.Time) string {
 	return ago(now, *at)
 }
 
-// ago writes how long something is ago, as kubectl does. Clocks of different machines
-// differ: it is never negative.
+// ago returns the time since at in kubectl's format. Clocks of different machines differ, so a
+// negative time is shown as zero.
 func ago(now, at time.Time) string { return duration.HumanDuration(max(0, now.Sub(at))) }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// waits makes the world's plan one that waits, with what it would apply.
+// waits makes the InstallPlan of the world wait for approval, with steps to apply.
 func (w *world) waits() {
 	w.t.Helper()
 	p := w.plan()
@@ -58,8 +58,8 @@ func TestApprove(t *testing.T) {
 	contains(t, got.out, "No InstallPlan of namespace "+w.namespace+" waits for approval.")
 }
 
-// TestApproveTellsWhatIsDropped shows the fields that the cluster does not know, and says where it
-// could not find out. Nothing is created.
+// TestApproveTellsWhatIsDropped checks that the command shows fields that the cluster does not
+// know, and objects that it could not check. It creates nothing.
 func TestApproveTellsWhatIsDropped(t *testing.T) {
 	w := newWorld(t)
 	w.waits()
@@ -87,7 +87,7 @@ func TestApproveTellsWhatIsDropped(t *testing.T) {
 	}
 }
 
-// TestApproveRights names the rule that is missing, and lets those who have it.
+// TestApproveRights checks that the command names the missing rule, and that users who have the rule may approve.
 func TestApproveRights(t *testing.T) {
 	w := newWorld(t)
 	w.waits()
@@ -113,7 +113,7 @@ func TestApproveRights(t *testing.T) {
 	})
 }
 
-// TestApproveWaits follows plans to their ends.
+// TestApproveWaits follows InstallPlans to their ends.
 func TestApproveWaits(t *testing.T) {
 	for phase, want := range map[operatorsv1alpha1.InstallPlanPhase]struct {
 		code int
@@ -155,7 +155,7 @@ func TestApproveWaits(t *testing.T) {
 	}
 }
 
-// TestSupportBundle gathers a bundle in which nothing is that was secret.
+// TestSupportBundle checks that a support bundle holds no secrets.
 func TestSupportBundle(t *testing.T) {
 	const hush = "hushhush4711"
 	w := newWorld(t)
@@ -208,7 +208,7 @@ func TestSupportBundle(t *testing.T) {
 	}
 }
 
-// unpacked gives the files of a bundle by their paths below its folder.
+// unpacked returns the files of a bundle by their paths below its folder.
 func unpacked(t *testing.T, path string) map[string]string {
 	t.Helper()
 	packed, err := os.ReadFile(path)

@@ -1,3 +1,2 @@
-// Package suite proves the commands of the supervisor that look at a cluster, as
-// processes, on a real API server.
+// Package suite tests the commands that read a cluster, as processes, on a real API server.
 package suite

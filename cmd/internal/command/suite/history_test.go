@@ -26,8 +26,7 @@ func contains(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// TestHistory looks at Subscriptions that are well, new, and have a ledger that is
-// none.
+// TestHistory reads Subscriptions that are healthy, new, or have an invalid transition log.
 func TestHistory(t *testing.T) {
 	w := newWorld(t)
 	out, failure := w.history("my-lamp")
@@ -61,7 +60,7 @@ func TestHistory(t *testing.T) {
 	contains(t, failure, "annotation chandlery.dev/transitions of Subscription "+w.namespace+"/another is not a list of transitions; remove the annotation", "exit status 1")
 }
 
-// TestHistoryRights looks with less and less rights.
+// TestHistoryRights runs the command with fewer and fewer permissions.
 func TestHistoryRights(t *testing.T) {
 	w := newWorld(t)
 	t.Run("NoPlans", func(t *testing.T) {
@@ -97,8 +96,7 @@ func TestHistoryRights(t *testing.T) {
 	})
 }
 
-// TestHistoryFollows follows a Subscription, through the death of the API server, until
-// it is interrupted.
+// TestHistoryFollows follows a Subscription across a restart of the API server until it is interrupted.
 func TestHistoryFollows(t *testing.T) {
 	w := newWorld(t)
 	plan := &operatorsv1alpha1.InstallPlan{}
@@ -142,7 +140,7 @@ func TestHistoryFollows(t *testing.T) {
 	}
 }
 
-// in gives the world to a part of a test.
+// in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	t.Helper()
 	return &world{Client: w.Client, t: t, namespace: w.namespace, kubeconfig: w.kubeconfig}
@@ -167,7 +165,7 @@ func (w *world) start(args ...string) *running {
 	return r
 }
 
-// Write takes what the command prints.
+// Write records what the command prints.
 func (r *running) Write(text []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +178,7 @@ func (r *running) text() string {
 	return r.printed.String()
 }
 
-// await waits until something is printed.
+// await waits until a text is printed.
 func (r *running) await(t *testing.T, want string) {
 	t.Helper()
 	ticker, deadline := time.NewTicker(20*time.Millisecond), time.After(patience)
@@ -194,7 +192,7 @@ func (r *running) await(t *testing.T, want string) {
 	}
 }
 
-// interrupt ends the command as a person does, which is no error.
+// interrupt interrupts the command, which exits without an error.
 func (r *running) interrupt(t *testing.T) {
 	t.Helper()
 	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {

@@ -19,11 +19,10 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/all"
 )
 
-// hostile is what a container, a bundle or a tenant may write to control the terminal of a
-// reader.
+// hostile is text that a container, a bundle or a tenant may write to control the terminal of a reader.
 const hostile = "x\x1b[2J\x1b]0;title\a\u009b35m\u202eevil\u2066\x7f\r\n\x1b[8m"
 
-// colours are the control sequences that the programs write to colour words.
+// colours matches the control sequences with which the programs color words.
 var colours = regexp.MustCompile(`\x1b\[(0|1|2|31|32|33)m`)
 
 // hostile writes hostile texts to all objects of the world.
@@ -85,7 +84,7 @@ func quoted(t *testing.T, text string) string {
 	return string(encoded)
 }
 
-// TestHostileTexts runs every command where all objects try to control the terminal.
+// TestHostileTexts runs every command in a cluster whose objects all try to control the terminal.
 func TestHostileTexts(t *testing.T) {
 	w := newWorld(t)
 	w.hostile()
@@ -139,8 +138,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// checkOutput wants an output to have nothing that a terminal acts on but colours, and a
-// document for programs to be one.
+// checkOutput checks that an output has no control sequences but colors, and that machine-readable
+// output is a valid document.
 func checkOutput(t *testing.T, got answer, form string, shows bool) {
 	t.Helper()
 	output := got.out + got.log

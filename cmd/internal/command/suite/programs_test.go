@@ -31,11 +31,11 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// global is the namespace of catalogs and of the supervisor's Lease.
+// global is the namespace of global catalogs and of the supervisor's Lease.
 const global = "olm"
 
-// prepare makes what all tests share: the rights that users have where the product is
-// installed, a catalog, and the Lease of a supervisor that lives.
+// prepare creates what all tests share: the permissions of users, a catalog, and the Lease of a
+// running supervisor.
 func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	scheme, err := supervisor.NewScheme()
 	if err != nil {
@@ -84,7 +84,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return c.Status().Update(ctx, source)
 }
 
-// lead renews the Lease until the test ends, as the supervisor that holds it would.
+// lead renews the Lease until the test ends, as its holder would.
 func (w *world) lead() {
 	w.t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: api.LeaseName}}
@@ -96,11 +96,11 @@ func (w *world) lead() {
 		w.t.Fatalf("renewing the Lease: %v", err)
 	}
 	const interval = 5 * time.Second
-	// The API server may be away in between: the next renewal counts.
+	// The API server may be unreachable in between; the next renewal succeeds.
 	go wait.UntilWithContext(w.t.Context(), func(ctx context.Context) { _ = renew(ctx) }, interval)
 }
 
-// well makes the Subscription of the world one that has what it wants.
+// well gives the Subscription of the world a healthy status.
 func (w *world) well() {
 	w.t.Helper()
 	w.lead()
@@ -131,7 +131,7 @@ func (w *world) well() {
 	})
 }
 
-// phase sets that of the world's plan.
+// phase sets the phase of the world's InstallPlan.
 func (w *world) phase(phase operatorsv1alpha1.InstallPlanPhase) {
 	w.t.Helper()
 	p := w.plan()
@@ -158,19 +158,19 @@ func (w *world) status(o client.Object) {
 	}
 }
 
-// answer is how a command ended.
+// answer is the output and exit code of a command.
 type answer struct {
 	out, log string
 	code     int
 }
 
-// caller is one of the two programs, as a person calls it.
+// caller is one of the two programs, with the arguments to call it.
 type caller struct {
 	name string
 	argv []string
 }
 
-// callers are both of them. kubectl looks for the plugin in the PATH.
+// callers returns both programs. kubectl looks for the plugin in the PATH.
 func callers(t *testing.T) []caller {
 	t.Helper()
 	return []caller{
@@ -179,7 +179,7 @@ func callers(t *testing.T) []caller {
 	}
 }
 
-// call runs a program as somebody.
+// call runs a program as a user.
 func (c caller) call(t *testing.T, kubeconfig string, args ...string) answer {
 	t.Helper()
 	argv := slices.Concat(c.argv, args)
@@ -196,10 +196,10 @@ func (c caller) call(t *testing.T, kubeconfig string, args ...string) answer {
 	return answer{out: out.String(), log: log.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-// user is somebody with rights.
+// user is a user with permissions.
 type user struct{ name, kubeconfig string }
 
-// users are those of all kinds of rights, as seen from the world's namespace.
+// users returns users with different permissions in the world's namespace.
 func (w *world) users() []user {
 	w.t.Helper()
 	cp := controlplane.Get(w.t)
@@ -234,7 +234,7 @@ func (w *world) users() []user {
 	return all
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func (w *world) await(what string, is func() bool) {
 	w.t.Helper()
 	ticker, deadline := time.NewTicker(100*time.Millisecond), time.After(patience)

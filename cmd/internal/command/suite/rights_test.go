@@ -33,8 +33,8 @@ name: lamp.v1
 properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}, {type: olm.bundle.object, value: {data: e30=}}]
 `
 
-// TestRights runs every command as users of all kinds of rights, by both programs. What
-// may not be read is never taken for absent, and what is missing is named.
+// TestRights runs every command of both programs as users with different permissions. Objects that
+// may not be read must not count as absent, and the output must name missing permissions.
 func TestRights(t *testing.T) {
 	w := newWorld(t)
 	w.well()
@@ -48,7 +48,7 @@ func TestRights(t *testing.T) {
 	users := w.users()
 	for _, tt := range []struct {
 		args []string
-		// codes are those of the users; says is in what each of them reads.
+		// codes are the exit codes by user. says is part of each user's output.
 		codes map[string]int
 		says  map[string]string
 	}{
@@ -100,7 +100,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestExplainsTheOriginalOfACopy asks about a version where only its copy is.
+// TestExplainsTheOriginalOfACopy explains a ClusterServiceVersion in a namespace that has only its copy.
 func TestExplainsTheOriginalOfACopy(t *testing.T) {
 	w := newWorld(t)
 	w.well()
@@ -120,7 +120,7 @@ func TestExplainsTheOriginalOfACopy(t *testing.T) {
 	}
 }
 
-// TestStatusFallsBack shows that who may not see every namespace is shown one, and told.
+// TestStatusFallsBack checks that a user who may not read all namespaces gets one namespace and a note.
 func TestStatusFallsBack(t *testing.T) {
 	w := newWorld(t)
 	w.well()
@@ -133,8 +133,7 @@ func TestStatusFallsBack(t *testing.T) {
 	}
 }
 
-// TestStatusWatches looks again and again, through the death of the API server, until it
-// is interrupted.
+// TestStatusWatches runs status --watch across a restart of the API server until it is interrupted.
 func TestStatusWatches(t *testing.T) {
 	w := newWorld(t)
 	w.well()
@@ -157,7 +156,7 @@ func TestStatusWatches(t *testing.T) {
 	r.interrupt(t)
 }
 
-// TestDocuments shows that JSON and YAML are one document, whoever asks.
+// TestDocuments checks that JSON and YAML hold the same document, for all users.
 func TestDocuments(t *testing.T) {
 	w := newWorld(t)
 	for _, args := range [][]string{{"status"}, {"explain"}, {"history"}, {"approve", "--dry-run", "my-lamp"}} {
@@ -183,7 +182,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestExitCodes shows each way in which commands end that rights do not decide.
+// TestExitCodes covers the exit codes that do not depend on permissions.
 func TestExitCodes(t *testing.T) {
 	w := newWorld(t)
 	dead := filepath.Join(t.TempDir(), "dead")
@@ -230,7 +229,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestCompletion completes what is typed after "kubectl chandlery", by kubectl itself.
+// TestCompletion completes arguments of "kubectl chandlery" through kubectl.
 func TestCompletion(t *testing.T) {
 	w := newWorld(t)
 	for name, tt := range map[string]struct {

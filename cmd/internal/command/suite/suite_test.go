@@ -27,11 +27,11 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// patience bounds the wait for anything that has to come true.
+// patience is the deadline for conditions.
 const patience = 60 * time.Second
 
-// program is the supervisor, and plugin the one for kubectl, built once for the package
-// into a folder of their own.
+// program is the supervisor and plugin is the kubectl plugin. Both are built once for the package
+// into their own folder.
 var program, plugin string
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}, "./cmd/supervisor", "./cmd/kubectl-chandlery"))
 }
 
-// installCompleter puts what completes the plugin beside it.
+// installCompleter puts the completion program of the plugin beside it.
 func installCompleter(context.Context, *controlplane.ControlPlane) error {
 	const completer = "kubectl_complete-chandlery"
 	path, err := buildcache.SourceDir("cmd/kubectl-chandlery/" + completer)
@@ -63,7 +63,7 @@ func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return programs.InstallCRDs(ctx, program, cp.Kubeconfig()) //nolint:wrapcheck // says what failed
 }
 
-// world is a namespace with a Subscription and its plan.
+// world is a namespace with a Subscription and its InstallPlan.
 type world struct {
 	client.Client
 
@@ -122,8 +122,7 @@ func (w *world) change(name string, write func(client.Object) error, change func
 	}
 }
 
-// went writes a transition to the ledger of a Subscription, then the status that shows
-// it.
+// went writes a transition to the log of a Subscription and then the matching status.
 func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase string) {
 	w.t.Helper()
 	update := func(o client.Object) error { return w.Update(w.t.Context(), o) }
@@ -147,7 +146,7 @@ func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase str
 	})
 }
 
-// annotate gives a Subscription something else for a ledger.
+// annotate replaces the transition log of a Subscription by a text.
 func (w *world) annotate(name, text string) {
 	w.t.Helper()
 	w.change(name, func(o client.Object) error { return w.Update(w.t.Context(), o) }, func(sub *operatorsv1alpha1.Subscription) {
@@ -155,7 +154,7 @@ func (w *world) annotate(name, text string) {
 	})
 }
 
-// as gives the same world as somebody sees it who has these rights alone.
+// as returns the same world as a user with only these permissions.
 func (w *world) as(rules ...rbacv1.PolicyRule) *world {
 	w.t.Helper()
 	user := strings.ToLower(strings.ReplaceAll(w.t.Name(), "/", "-")) + "-" + w.namespace
@@ -174,12 +173,12 @@ func (w *world) as(rules ...rbacv1.PolicyRule) *world {
 	return &world{Client: w.Client, t: w.t, namespace: w.namespace, kubeconfig: kubeconfig}
 }
 
-// may is a right to Subscriptions.
+// may returns a permission for Subscriptions.
 func may(verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{operatorsv1alpha1.GroupName}, Resources: []string{"subscriptions"}, Verbs: verbs}
 }
 
-// history runs the command and gives what it prints, and the error text when it fails.
+// history runs the command and returns what it prints, and the error text if it fails.
 func (w *world) history(args ...string) (out, failure string) {
 	w.t.Helper()
 	var printed, errors bytes.Buffer

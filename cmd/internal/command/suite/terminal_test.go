@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal gives both ends of a new one.
+// terminal returns both ends of a new pseudo-terminal.
 func terminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -35,7 +35,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// TestApproveAsks approves at a terminal only when the answer is yes.
+// TestApproveAsks checks that the command approves at a terminal only after the answer yes.
 func TestApproveAsks(t *testing.T) {
 	for answer, want := range map[string]bool{"\n": false, "no\n": false, "y\n": true, "YES\n": true} {
 		t.Run(strings.TrimSpace(answer), func(t *testing.T) {
@@ -48,8 +48,8 @@ func TestApproveAsks(t *testing.T) {
 			if err := r.cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// The kernel gives an error when the last program has closed the other end,
-			// which ends the copy.
+			// The kernel returns an error after the last program has closed the other end. The
+			// error ends the copy.
 			go func() {
 				buffer := make([]byte, 1024)
 				for {

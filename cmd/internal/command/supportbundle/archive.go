@@ -19,7 +19,7 @@ type file struct {
 	content []byte
 }
 
-// contents collects the files of a bundle, as far as there is room.
+// contents collects the files of a bundle, up to a size.
 type contents struct {
 	files []file
 	room  int64
@@ -27,7 +27,7 @@ type contents struct {
 	left []string
 }
 
-// add adds a file. Where there is no room for it, that is noted.
+// add adds a file. A file that does not fit is recorded in left.
 func (c *contents) add(path string, content []byte) {
 	if int64(len(content)) > c.room {
 		c.left = append(c.left, fmt.Sprintf("%s: left out: with its %d bytes the bundle would be larger than --max-bytes", path, len(content)))
@@ -37,7 +37,7 @@ func (c *contents) add(path string, content []byte) {
 	c.files = append(c.files, file{path: path, content: content})
 }
 
-// write writes the bundle: the same files give the same bytes.
+// write writes the bundle. The same files produce the same bytes.
 func (c *contents) write(out io.Writer, root string, at time.Time) error {
 	slices.SortFunc(c.files, func(a, b file) int { return cmp.Compare(a.path, b.path) })
 	zipped := gzip.NewWriter(out)
@@ -63,10 +63,9 @@ func (c *contents) write(out io.Writer, root string, at time.Time) error {
 	return nil
 }
 
-// writeFile writes the bundle to a file that nobody else may read, and that is there
-// whole or not at all.
+// writeFile writes the bundle to a file atomically. No other user may read it.
 func (c *contents) writeFile(path, root string, at time.Time) (err error) {
-	// CreateTemp makes files with the mode 0600.
+	// CreateTemp creates files with the mode 0600.
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("writing the bundle: %w", err)
@@ -92,7 +91,7 @@ func (c *contents) writeFile(path, root string, at time.Time) (err error) {
 	return nil
 }
 
-// part makes one part of a path of what may be any text.
+// part returns any text as one element of a path.
 func part(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '/' || r == '\\' || r == ':' || r < ' ' {

@@ -18,15 +18,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// maxLines bounds how many lines of a log are asked for. Lines of the usual length are
-// more than the bytes that are kept.
+// maxLines is the number of log lines to request. Lines of usual length exceed the number of bytes to store.
 const maxLines = 20_000
 
-// maxTransfer is how many times the bytes that are kept of a log are read at most: the
-// API server sends its end line by line, and lines may be long.
+// maxTransfer is the largest number of bytes read of a log, as a multiple of the bytes to store.
+// The API server sends the end of a log by lines, which may be long.
 const maxTransfer = 16
 
-// ofInterest says whether the log of a pod is: of supervisors, catalogs and operators.
+// ofInterest reports whether a bundle includes the log of a pod: of supervisors, catalogs and operators.
 func ofInterest(o *explain.Observation, pod *corev1.Pod) bool {
 	if pod.Labels["app.kubernetes.io/name"] == "chandlery-supervisor" || pod.Labels[api.LabelCatalogSource] != "" {
 		return true
@@ -47,8 +46,8 @@ func ofInterest(o *explain.Observation, pod *corev1.Pod) bool {
 	return false
 }
 
-// addLogs adds the ends of the logs of a pod's containers, those of what crashed before
-// among them. What cannot be read is noted.
+// addLogs adds the ends of the logs of a pod's containers, including those before a crash. Logs
+// that cannot be read are recorded.
 func (g *gatherer) addLogs(ctx context.Context, pod *corev1.Pod) {
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		path := fmt.Sprintf("logs/%s/%s/%s", part(pod.Namespace), part(pod.Name), part(container.Name))
@@ -80,8 +79,8 @@ func (g *gatherer) addLog(ctx context.Context, pod *corev1.Pod, path string, opt
 	g.contents.add(path, []byte(text))
 }
 
-// tail gives the last bytes of a stream, from the beginning of a line on, and says
-// whether they are all of it.
+// tail returns the last bytes of a stream, from the beginning of a line. It reports whether they
+// are the whole stream.
 func tail(stream io.Reader, limit int64) (end []byte, whole bool, err error) {
 	var kept []byte
 	whole = true

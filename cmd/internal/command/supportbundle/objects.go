@@ -17,11 +17,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// clusterWide is the folder of what is in no namespace.
+// clusterWide is the folder of cluster-scoped objects.
 const clusterWide = "_cluster"
 
-// objectsOf lists everything that was observed, but for events, and for what runs in
-// namespaces that have nothing to do with operators.
+// objectsOf returns all observed objects except events, and except the workloads of namespaces without operators.
 func objectsOf(o *explain.Observation) []client.Object {
 	objects := slices.Concat(
 		pointers(o.CatalogSources), pointers(o.Subscriptions), pointers(o.InstallPlans), pointers(o.Versions),
@@ -39,7 +38,7 @@ func objectsOf(o *explain.Observation) []client.Object {
 	return slices.Concat(objects, pointers(o.Nodes), pointers(o.Definitions))
 }
 
-// pointers gives the items of a list as objects.
+// pointers returns the items of a list as objects.
 func pointers[T any, P interface {
 	*T
 	client.Object
@@ -51,7 +50,7 @@ func pointers[T any, P interface {
 	return objects
 }
 
-// addObject adds an object as YAML, without what is secret.
+// addObject adds an object as YAML, without secrets.
 func (c *contents) addObject(object client.Object, kinds *runtime.Scheme, policy redact.Policy) error {
 	gvk, err := apiutil.GVKForObject(object, kinds)
 	if err != nil {
@@ -71,7 +70,7 @@ func (c *contents) addObject(object client.Object, kinds *runtime.Scheme, policy
 	return nil
 }
 
-// event is what is kept of an event.
+// event holds the fields of an event that a bundle includes.
 type event struct {
 	Last    string `json:"last"`
 	Type    string `json:"type"`
@@ -107,7 +106,7 @@ func (c *contents) addEvents(namespace string, events []corev1.Event) error {
 	return nil
 }
 
-// asJSON encodes a value, without what is secret in its texts.
+// asJSON encodes a value, without secrets in its texts.
 func asJSON(value any, policy redact.Policy) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package supportbundle is the command that gathers what somebody needs who helps from
-// afar, without what is secret.
+// Package supportbundle is the command that collects the data for remote support, without secrets.
 package supportbundle
 
 import (
@@ -35,9 +34,9 @@ import (
 )
 
 const (
-	// timeFormat is how times are written.
+	// timeFormat is the format of times.
 	timeFormat = time.RFC3339
-	// nameFormat is how they are in the names of files.
+	// nameFormat is the format of times in file names.
 	nameFormat = "20060102-150405"
 )
 
@@ -70,8 +69,8 @@ type options struct {
 	program    string
 }
 
-// New gives the command "support-bundle" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "support-bundle" of a program. name is how users call the program, and
+// agent is its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := options{connection: console.Connection{Agent: agent}, program: name}
 	cmd := &cobra.Command{
@@ -100,7 +99,7 @@ func New(name, agent string) *cobra.Command {
 	return cmd
 }
 
-// gatherer gathers a bundle.
+// gatherer collects the files of a bundle.
 type gatherer struct {
 	*options
 
@@ -147,7 +146,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// bytesOf reads a size.
+// bytesOf parses a size.
 func bytesOf(flag, text string) (int64, error) {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil || quantity.Value() <= 0 {
@@ -170,7 +169,7 @@ func (g *gatherer) connect() error {
 	return nil
 }
 
-// gather reads everything. What says most comes first: it has room for sure.
+// gather reads everything. It adds the most important files first, so they fit.
 func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.Observation, error) {
 	g.progressf("looking at the cluster")
 	what.Access = rival.NewAccessReviewer(g.client, rival.VerbOLM, clock.RealClock{})
@@ -209,7 +208,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.
 
 func (g *gatherer) progressf(format string, args ...any) { fmt.Fprintf(g.log, format+"\n", args...) }
 
-// summaries adds what the other commands say.
+// summaries adds the output of other commands.
 func (g *gatherer) summaries(o *explain.Observation, policy redact.Policy) error {
 	s := status.Of(o)
 	text, err := asJSON(s, policy)
@@ -224,7 +223,7 @@ func (g *gatherer) summaries(o *explain.Observation, policy redact.Policy) error
 	return nil
 }
 
-// versions says what takes part.
+// versions returns the versions of the program, the API server and the supervisors.
 func (g *gatherer) versions(s *status.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "program: %s\nplatform: %s/%s\ntaken: %s\n", g.version, runtime.GOOS, runtime.GOARCH, s.Taken.UTC().Format(timeFormat))
@@ -243,8 +242,7 @@ func (g *gatherer) versions(s *status.Status) string {
 	return b.String()
 }
 
-// events adds all events of the namespaces that anything was read from. The observation
-// has warnings only.
+// events adds all events of the namespaces with observed objects. The observation has only warnings.
 func (g *gatherer) events(ctx context.Context, o *explain.Observation) error {
 	places := map[string]bool{}
 	for _, object := range objectsOf(o) {
@@ -265,7 +263,7 @@ func (g *gatherer) events(ctx context.Context, o *explain.Observation) error {
 	return nil
 }
 
-// logs adds the logs of the pods that matter.
+// logs adds the logs of the pods of interest.
 func (g *gatherer) logs(ctx context.Context, o *explain.Observation) {
 	for i := range o.Pods {
 		pod := &o.Pods[i]
@@ -276,11 +274,11 @@ func (g *gatherer) logs(ctx context.Context, o *explain.Observation) {
 	}
 }
 
-// write writes the bundle where it is wanted.
+// write writes the bundle to its destination.
 func (g *gatherer) write(out io.Writer, at time.Time) error {
 	root := "chandlery-support-" + at.UTC().Format(nameFormat)
 	if len(g.contents.left) > 0 {
-		// There is always room to say what there was no room for.
+		// The list of what was left out is always added.
 		text := strings.Join(g.contents.left, "\n") + "\n"
 		g.contents.files = append(g.contents.files, file{path: "missing.txt", content: []byte(terminal.Escape(redact.Text(text)))})
 	}

@@ -1,4 +1,4 @@
-// Package takeover has the commands that take a cluster over from OLM, and hand it back.
+// Package takeover has the commands that take a cluster over from OLM and hand it back.
 package takeover
 
 import (
@@ -45,7 +45,7 @@ Exit codes: 0 when the handback is done, or possible (--dry-run); 1 when the com
 failed, or the answer was no; 2 when there is nothing to hand back; 3 when a right is
 missing; 4 when the API server cannot be reached.`
 
-// defaultNamespace is where the supervisors are when they were installed as documented.
+// defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
 
 // options are the flags of both commands.
@@ -59,8 +59,8 @@ type options struct {
 	program    string
 }
 
-// New gives the command "takeover" of a program that is called by name and tells API
-// servers its agent.
+// New returns the command "takeover" of a program. name is how users call the program, and agent is
+// its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	return newCommand(name, agent, &cobra.Command{
 		Use:     "takeover",
@@ -76,7 +76,7 @@ func New(name, agent string) *cobra.Command {
 	})
 }
 
-// NewHandBack gives the command "handback".
+// NewHandBack returns the command "handback".
 func NewHandBack(name, agent string) *cobra.Command {
 	return newCommand(name, agent, &cobra.Command{
 		Use:     "handback",
@@ -91,7 +91,7 @@ func NewHandBack(name, agent string) *cobra.Command {
 	})
 }
 
-// direction is in what the two commands differ.
+// direction holds the differences between the two commands.
 type direction struct {
 	question, refused, nothing, done, next string
 
@@ -147,7 +147,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 	return nil
 }
 
-// confirmed asks the person at the terminal, where there is one.
+// confirmed asks the user, if there is a terminal.
 func (o *options) confirmed(in io.Reader, out io.Writer, question string) bool {
 	answering, is := in.(io.Writer)
 	if o.yes || !is || !terminal.IsTerminal(answering) || !terminal.IsTerminal(out) {

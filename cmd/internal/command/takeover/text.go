@@ -46,7 +46,7 @@ func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
 	return nil
 }
 
-// operations prints a line for each object that is put back.
+// operations prints a line for each object that is restored.
 func operations(b *strings.Builder, heading string, all []takeover.Operation) {
 	if len(all) == 0 {
 		return
@@ -58,7 +58,7 @@ func operations(b *strings.Builder, heading string, all []takeover.Operation) {
 	b.WriteString(heading + "\n" + table.Text("  ", 0))
 }
 
-// section prints a heading, and lines under it, if there are any.
+// section prints a heading with lines below it, if there are any.
 func section(b *strings.Builder, heading string, lines []string) {
 	if len(lines) == 0 {
 		return
@@ -69,7 +69,7 @@ func section(b *strings.Builder, heading string, lines []string) {
 	}
 }
 
-// capital begins a sentence.
+// capital capitalizes the first letter.
 func capital(text string) string {
 	if text == "" {
 		return text

@@ -20,13 +20,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
-// finalizers are those that only a supervisor removes.
+// finalizers returns the finalizers that only a supervisor removes.
 func finalizers() []string { return []string{api.FinalizerCleanup, api.FinalizerUninstall} }
 
-// annotationRelease names the Helm release that made an object.
+// annotationRelease holds the name of the Helm release that created an object.
 const annotationRelease = "meta.helm.sh/release-name"
 
-// observer reads what a plan is made from.
+// observer reads the observation for a plan.
 type observer struct {
 	client           client.Client
 	namespace        string
@@ -45,7 +45,7 @@ func (r *observer) observe(ctx context.Context) (*Observation, error) {
 	return o, nil
 }
 
-// get reads the metadata of an object. found is false where the object or its kind is absent.
+// get reads the metadata of an object. found is false if the object or its kind does not exist.
 func (r *observer) get(ctx context.Context, object Object) (live *metav1.PartialObjectMetadata, found bool, err error) {
 	live = object.metadata()
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(live), live)
@@ -88,7 +88,7 @@ func (r *observer) product(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-// grants adds the roles that a supervisor gave itself for a time and did not revoke.
+// grants adds the temporary roles of a supervisor that it has not revoked.
 func (r *observer) grants(ctx context.Context, o *Observation) error {
 	for _, kind := range []string{"ClusterRoleBinding", "ClusterRole"} {
 		list := &metav1.PartialObjectMetadataList{}
@@ -103,8 +103,8 @@ func (r *observer) grants(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-// surroundings finds what else is in the namespace of the supervisors, which the deletion of the
-// namespace would remove: users' objects, and the record of a take-over.
+// surroundings finds the other objects in the namespace of the supervisors, which the deletion of
+// the namespace would remove: users' objects and the record of a takeover.
 func (r *observer) surroundings(ctx context.Context, o *Observation) error {
 	for _, gvk := range []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
@@ -139,7 +139,7 @@ func (r *observer) prerequisites(ctx context.Context, o *Observation) error {
 			return err
 		}
 		if found {
-			// Definitions have no label. OLM keeps its own with it, which the plan checks.
+			// CustomResourceDefinitions of the product have no label. OLM labels its own, which the plan checks.
 			foreign := object.Kind != "CustomResourceDefinition" && live.Labels[labelPartOf] != product
 			o.Prerequisites = append(o.Prerequisites, Prerequisite{object, foreign})
 		}
@@ -183,8 +183,8 @@ func (r *observer) operators(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-// managed are the kinds whose objects are removed before their definitions, while a supervisor
-// runs; ClusterServiceVersions are read in whole instead.
+// managed returns the kinds whose objects are removed before their definitions, while a supervisor
+// runs. ClusterServiceVersions are not among them; they are read completely.
 func managed() []schema.GroupVersionKind {
 	const group = operatorsv1alpha1.GroupName
 	return []schema.GroupVersionKind{
@@ -195,7 +195,7 @@ func managed() []schema.GroupVersionKind {
 	}
 }
 
-// listOf returns the metadata of the objects of a kind; none where the kind is absent.
+// listOf returns the metadata of the objects of a kind; none if the kind does not exist.
 func listOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -209,7 +209,7 @@ func finalized(o client.Object) bool {
 	return slices.ContainsFunc(finalizers(), func(name string) bool { return slices.Contains(o.GetFinalizers(), name) })
 }
 
-// managers finds the Deployments of another lifecycle manager, whose accounts may do its work.
+// managers finds the Deployments of another lifecycle manager whose service accounts may do its work.
 func (r *observer) managers(ctx context.Context, o *Observation) error {
 	var deployments appsv1.DeploymentList
 	if err := r.client.List(ctx, &deployments); err != nil {

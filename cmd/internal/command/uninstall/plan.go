@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Operator is an installed version.
+// Operator is an installed ClusterServiceVersion.
 type Operator struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Phase is that of the ClusterServiceVersion.
+	// Phase is the phase of the ClusterServiceVersion.
 	Phase string `json:"phase,omitempty"`
-	// Definitions are the CustomResourceDefinitions that it owns.
+	// Definitions are the CustomResourceDefinitions that the operator owns.
 	Definitions []string `json:"-"`
 }
 
-// Observation is what a plan is made from.
+// Observation is the input of a plan.
 type Observation struct {
-	// Namespace is that of the supervisors.
+	// Namespace is the namespace of the supervisors.
 	Namespace string
 	// Present are the objects of the product and the temporary grants of supervisors.
 	Present []Object
-	// Foreign are objects with a name of the product's that do not have its label.
+	// Foreign are objects that have a name of the product but not its label.
 	Foreign []Object
 	// Others are objects in the namespace that do not belong to the product.
 	Others []string
@@ -30,13 +30,13 @@ type Observation struct {
 	NamespaceOwned bool
 	// Release is the Helm release of the Deployment; empty without one.
 	Release string
-	// Prerequisites are those that exist, and whether they may be removed with everything.
+	// Prerequisites are the existing prerequisites, and whether they may be removed with everything.
 	Prerequisites []Prerequisite
-	// Operators are all versions that are no copies.
+	// Operators are all ClusterServiceVersions except copies.
 	Operators []Operator
 	// Finalized are ClusterServiceVersions and Subscriptions with a finalizer of the supervisor.
 	Finalized []string
-	// Counts are how many objects of operators.coreos.com there are, by kind.
+	// Counts are the numbers of objects of operators.coreos.com, by kind.
 	Counts map[string]int
 	// Managers are the Deployments of another lifecycle manager.
 	Managers []string
@@ -46,27 +46,27 @@ type Observation struct {
 type Prerequisite struct {
 	Object
 
-	// Foreign reports whether another owner has made it.
+	// Foreign reports whether another owner created the object.
 	Foreign bool
 }
 
-// Plan is what an uninstallation removes, and what it leaves.
+// Plan is what an uninstallation removes and keeps.
 type Plan struct {
 	// Everything reports whether the prerequisites and all operators are removed too.
 	Everything bool `json:"everything"`
 	// Remove are the objects that are deleted by name.
 	Remove []Object `json:"remove,omitempty"`
-	// Lost is what is deleted along with them.
+	// Lost is what is deleted as a consequence.
 	Lost []string `json:"lost,omitempty"`
-	// Stays is what is left.
+	// Stays is what is kept.
 	Stays []string `json:"stays,omitempty"`
-	// Notes are what to know before.
+	// Notes are facts to know before the removal.
 	Notes []string `json:"notes,omitempty"`
-	// Blockers are what keeps everything from being removed.
+	// Blockers are the reasons why not everything can be removed.
 	Blockers []string `json:"blockers,omitempty"`
 }
 
-// NewPlan returns what is removed of what was observed.
+// NewPlan returns the plan for an observation.
 func NewPlan(o *Observation, everything bool) Plan {
 	p := Plan{Everything: everything, Remove: slices.Clone(o.Present)}
 	for _, object := range o.Foreign {
@@ -84,7 +84,7 @@ func NewPlan(o *Observation, everything bool) Plan {
 	return p
 }
 
-// namespace decides about the namespace of the supervisors.
+// namespace plans the removal of the supervisors' namespace.
 func (p *Plan) namespace(o *Observation) {
 	switch {
 	case !o.NamespaceOwned:
@@ -95,7 +95,7 @@ func (p *Plan) namespace(o *Observation) {
 	}
 }
 
-// productOnly is for a removal that leaves all operators.
+// productOnly plans a removal that keeps all operators.
 func (p *Plan) productOnly(o *Observation) {
 	if n := len(o.Operators); n > 0 {
 		p.Stays = append(p.Stays, fmt.Sprintf("%s, whose pods go on", count(n, "operator")))
@@ -120,7 +120,7 @@ func (p *Plan) productOnly(o *Observation) {
 	}
 }
 
-// all is for a removal of everything.
+// all plans a removal of everything.
 func (p *Plan) all(o *Observation) {
 	if len(o.Managers) > 0 {
 		p.Blockers = append(p.Blockers, "another lifecycle manager of the same kinds is installed: "+enumerate(o.Managers)+
@@ -158,7 +158,7 @@ func (p *Plan) all(o *Observation) {
 	}
 }
 
-// kinds are those of operators.coreos.com that are counted.
+// kinds returns the kinds of operators.coreos.com that are counted.
 func kinds() []string {
 	return []string{"Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource", "OperatorGroup"}
 }
@@ -171,7 +171,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// enumerate returns the first few names, and how many more there are.
+// enumerate returns the first few names and the number of the others.
 func enumerate(names []string) string {
 	const few = 5
 	if len(names) <= few {

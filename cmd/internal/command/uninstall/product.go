@@ -12,7 +12,7 @@ const (
 	supervisorName = "chandlery-supervisor"
 	// nodeLeases is the namespace of the Leases of nodes.
 	nodeLeases = "kube-node-lease"
-	// labelPartOf and product mark what the manifests and the chart bring.
+	// labelPartOf and product label the objects of the manifests and of the chart.
 	labelPartOf = "app.kubernetes.io/part-of"
 	product     = "chandlery"
 	// labelName, with supervisorName, marks the supervisor's pods.
@@ -40,8 +40,9 @@ func (o Object) metadata() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// Product returns what belongs to the supervisor alone, in the order of its removal, without
-// the namespace itself. It is what deploy/ and the chart hold, with the Lease that supervisors make.
+// Product returns the objects of the supervisor in the order of their removal, without the
+// namespace. They are the objects of deploy/ and of the chart, and the Lease that supervisors
+// create.
 func Product(namespace string) []Object {
 	const rbac, network = "rbac.authorization.k8s.io", "networking.k8s.io"
 	return []Object{
@@ -63,7 +64,7 @@ func Product(namespace string) []Object {
 	}
 }
 
-// Prerequisites returns what deploy/prerequisites holds, in the order of its removal.
+// Prerequisites returns the objects of deploy/prerequisites in the order of their removal.
 func Prerequisites(catalogNamespace string) []Object {
 	const rbac = "rbac.authorization.k8s.io"
 	var all []Object

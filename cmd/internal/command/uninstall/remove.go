@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// pollInterval is how often the command checks whether an object is gone.
+// pollInterval is the time between two checks whether an object is deleted.
 const pollInterval = 500 * time.Millisecond
 
 // remover deletes what a plan names.
@@ -33,7 +33,7 @@ type remover struct {
 	report func(step string)
 }
 
-// remove carries out a plan. It may be repeated.
+// remove carries out a plan. It may be called again.
 func (r *remover) remove(ctx context.Context, p *Plan) error {
 	if p.Everything {
 		if err := r.operators(ctx); err != nil {
@@ -73,8 +73,8 @@ func (r *remover) delete(ctx context.Context, object Object) error {
 	return nil
 }
 
-// podsGone waits for the supervisors to end, while they have the rights to release their Lease.
-// A pod on a lost node does not end: it does not hold up the removal for longer than the timeout.
+// podsGone waits for the supervisors to end while they still have permission to release their
+// Lease. A pod on a lost node does not end; the timeout bounds the wait.
 func (r *remover) podsGone(ctx context.Context) error {
 	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
@@ -107,8 +107,9 @@ func (r *remover) gone(ctx context.Context, object Object) error {
 	return nil
 }
 
-// operators deletes all Subscriptions, versions, plans, groups and catalogs. A supervisor that
-// runs cleans up after them. Where none runs, nothing would remove its finalizers but this.
+// operators deletes all Subscriptions, ClusterServiceVersions, InstallPlans, OperatorGroups and
+// CatalogSources. A running supervisor cleans up after them. If none runs, this function removes
+// the supervisor's finalizers.
 func (r *remover) operators(ctx context.Context) error {
 	running, err := r.supervised(ctx)
 	if err != nil {
@@ -143,8 +144,8 @@ func (r *remover) operators(ctx context.Context) error {
 	return err //nolint:wrapcheck // wrapped where it arises
 }
 
-// leftovers deletes what versions and groups had outside their namespaces and no supervisor has
-// removed. A webhook configuration that stays would refuse the writes of others.
+// leftovers deletes the objects that versions and groups own outside their namespaces and that no
+// supervisor has removed. A remaining webhook configuration would refuse writes of other clients.
 func (r *remover) leftovers(ctx context.Context) error {
 	const rbac, admission = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 	for _, one := range []struct {
@@ -174,8 +175,8 @@ func (r *remover) leftovers(ctx context.Context) error {
 	return nil
 }
 
-// collected waits until the garbage collector has deleted what versions and catalogs owned. It
-// does not recognise an owner whose kind is gone, and would leave such objects for ever.
+// collected waits until the garbage collector has deleted the objects that versions and catalogs
+// owned. After the kind of an owner is deleted, the garbage collector would never delete them.
 func (r *remover) collected(ctx context.Context) error {
 	r.report("waiting for the garbage collector")
 	var left []string
@@ -221,7 +222,7 @@ func (r *remover) supervised(ctx context.Context) (bool, error) {
 	return err == nil && d.Status.ReadyReplicas > 0, nil
 }
 
-// discard deletes an object, and removes the supervisor's finalizers from it on request.
+// discard deletes an object. If release is set, it removes the supervisor's finalizers.
 func (r *remover) discard(ctx context.Context, o *metav1.PartialObjectMetadata, release bool) error {
 	if release && finalized(o) {
 		before := o.DeepCopy()

@@ -1,5 +1,5 @@
-// Package uninstall is the command that removes the supervisor from a cluster, and on request
-// everything that it looked after.
+// Package uninstall is the command that removes the supervisor from a cluster and, on request,
+// everything that it manages.
 package uninstall
 
 import (
@@ -36,7 +36,7 @@ failed, the answer was no, or there is no terminal for the question; 2 when ther
 nothing to remove, or something prevents it, which the output names; 3 when a right is
 missing; 4 when the API server cannot be reached.`
 
-// defaultNamespace is where the supervisors are when they were installed as documented.
+// defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
 
 // options are the flags of the command.
@@ -51,8 +51,8 @@ type options struct {
 	timeout          time.Duration
 }
 
-// New returns the command "uninstall" of a program that is called by name and sends API
-// servers its agent.
+// New returns the command "uninstall" of a program. name is how users call the program, and agent
+// is its user agent for API servers.
 func New(name, agent string) *cobra.Command {
 	o := &options{connection: console.Connection{Agent: agent}}
 	cmd := &cobra.Command{
@@ -113,7 +113,7 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// confirm asks at the terminal. It is an error when there is none, or the answer is no.
+// confirm asks the user at the terminal. It returns an error if there is no terminal or the answer is no.
 func (o *options) confirm(in io.Reader, out io.Writer) error {
 	if o.yes {
 		return nil
@@ -159,7 +159,7 @@ func (o *options) show(out io.Writer, p *Plan) error {
 	return nil
 }
 
-// section prints a heading and lines below it, if there are any.
+// section prints a heading with lines below it, if there are any.
 func section(b *strings.Builder, heading string, lines []string) {
 	if len(lines) == 0 {
 		return

@@ -1,6 +1,6 @@
-// Command render writes the CustomResourceDefinitions of operators.coreos.com, as
-// the module github.com/operator-framework/api has them, to the folders that it
-// is given: a step of `make generate`.
+// Command render writes the CustomResourceDefinitions of operators.coreos.com to the given folders.
+// The module github.com/operator-framework/api defines them. The command is a step of `make
+// generate`.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxApplied is less than what "kubectl apply" can write of an object into its
-// annotation: 256 KiB for all annotations together.
+// maxApplied is below the size of an object that "kubectl apply" can store in its annotation: 256
+// KiB for all annotations together.
 const maxApplied = 250_000
 
 const header = "# Made by `make generate` from github.com/operator-framework/api.\n"
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// definitions are all kinds of operators.coreos.com: tools expect them together.
+// definitions returns all kinds of operators.coreos.com. Tools expect them together.
 func definitions() []*apiextensionsv1.CustomResourceDefinition {
 	return []*apiextensionsv1.CustomResourceDefinition{
 		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
@@ -58,9 +58,8 @@ func render(dirs []string) error {
 	return nil
 }
 
-// encode gives a definition as it is applied. Where it would be too large for
-// "kubectl apply", the texts about fields of Deployments are left out, which
-// "kubectl explain deployment" tells as well.
+// encode returns a definition as YAML. It omits the descriptions of Deployment fields if the
+// definition is too large for "kubectl apply". "kubectl explain deployment" shows them as well.
 func encode(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	for _, shorten := range []func(map[string]any){func(map[string]any) {}, withoutPodTexts} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
@@ -86,8 +85,7 @@ func encode(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	return nil, fmt.Errorf("it is larger than the %d bytes that kubectl apply can keep, also without the texts about Deployments", maxApplied)
 }
 
-// withoutPodTexts removes the descriptions below each field that holds the
-// template of a pod.
+// withoutPodTexts removes the descriptions below each field that holds a pod template.
 func withoutPodTexts(node map[string]any) {
 	for name, value := range node {
 		switch child := value.(type) {

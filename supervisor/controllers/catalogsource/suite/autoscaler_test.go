@@ -29,8 +29,8 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// TestAutoscaler has Kubernetes' own controller scale a catalog up and down while
-// its CatalogSource asks for other numbers all the time.
+// TestAutoscaler scales a catalog up and down with the Kubernetes HPA controller. The annotation of
+// the CatalogSource requests other numbers all the time.
 func TestAutoscaler(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
@@ -41,7 +41,7 @@ func TestAutoscaler(t *testing.T) {
 	hpa := autoscaler("front", "shop", 4, 6)
 	w.create(hpa)
 	touches := 0
-	// touched asks for another number, and gives the one that there is.
+	// touched requests another number and returns the current one.
 	touched := func(g gomega.Gomega) int32 {
 		touches++
 		w.annotate(g, "chandlery.dev/replicas", strconv.Itoa(1+touches%3))
@@ -55,11 +55,12 @@ func TestAutoscaler(t *testing.T) {
 		}).Should(gomega.Succeed())
 		w.Eventually(touched).Should(gomega.Equal(tt.want))
 		w.Consistently(touched).Should(gomega.Equal(tt.want))
-		// The number has an owner besides the autoscaler: without one it would be 1.
+		// The supervisor is a field manager of the number besides the autoscaler. Without an owner,
+		// the number would become 1.
 		w.Eventually(func(g gomega.Gomega) []string { return w.ownersOfNumber(g, "shop") }).Should(gomega.ContainElement(api.FieldManager))
 		w.rolledOut("shop", tt.want)
 	}
-	// It scales for as long as it is there, though it was told to go.
+	// The autoscaler remains active while a finalizer blocks its deletion.
 	hold := func(finalizers string) {
 		t.Helper()
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
@@ -75,7 +76,7 @@ func TestAutoscaler(t *testing.T) {
 	}
 	w.Consistently(touched).Should(gomega.Equal(int32(3)))
 	w.annotate(w, "chandlery.dev/replicas", "2")
-	// What comes after it reaches the pods: by then the supervisor has seen both.
+	// The next change reaches the pods. By then, the supervisor has processed both.
 	w.annotate(w, "example.com/make", "new")
 	w.rolledOut("shop", 3, func(g gomega.Gomega, d *appsv1.Deployment) {
 		g.Expect(d.Spec.Template.Annotations).To(gomega.HaveKeyWithValue("example.com/make", "new"))
@@ -85,17 +86,18 @@ func TestAutoscaler(t *testing.T) {
 			"; HorizontalPodAutoscaler front sets the number of replicas, and annotation chandlery.dev/replicas has no effect"))
 	})
 	hold("null")
-	// It is not touched any more: that the autoscaler has gone is noticed all the same.
+	// The Deployment does not change any more. The supervisor must still detect that the autoscaler
+	// is gone.
 	w.rolledOut("shop", 2)
 	w.becomes("shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(condition(s, "Available")).NotTo(gomega.ContainSubstring("HorizontalPodAutoscaler"))
 	})
-	// No number was undone for as long as it takes to see it.
+	// The watch shows no other number in between.
 	w.Eventually(numbers).Should(gomega.Equal([]int32{2, 4, 5, 3, 2}))
 }
 
-// TestAutoscalerAhead scales a catalog while the supervisor does not hear of it, and
-// has to change the Deployment for another reason.
+// TestAutoscalerAhead scales a catalog while the supervisor does not receive Deployment events. The
+// supervisor must change the Deployment for another reason.
 func TestAutoscalerAhead(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
@@ -103,7 +105,7 @@ func TestAutoscalerAhead(t *testing.T) {
 	w.configure = func(cfg *rest.Config) {
 		cfg.Wrap(func(inner http.RoundTripper) http.RoundTripper { return dammed{inner: inner, dam: news} })
 	}
-	// Within its bounds an autoscaler without metrics leaves the number alone.
+	// An autoscaler without metrics leaves a number within its bounds unchanged.
 	w.create(catalog("shop", registry.host+"/shop:1"), autoscaler("front", "shop", 2, 6))
 	w.supervise()
 	w.rolledOut("shop", 2)
@@ -117,7 +119,7 @@ func TestAutoscalerAhead(t *testing.T) {
 	if err := w.SubResource("scale").Update(t.Context(), d, client.WithSubResourceBody(scale)); err != nil {
 		t.Fatal(err)
 	}
-	// It goes to the pods, so that they are made again.
+	// The annotation changes the pods, which requires a rollout.
 	w.annotate(w, "example.com/make", "new")
 	tries := func() int {
 		return len(slices.DeleteFunc(w.writes.in(w.namespace), func(one string) bool {
@@ -140,8 +142,8 @@ func TestAutoscalerAhead(t *testing.T) {
 	w.Eventually(numbers).Should(gomega.Equal([]int32{2, 4}))
 }
 
-// TestAutoscalersHidden runs a supervisor that may not look for autoscalers: it sets
-// the number of replicas as if there were none, and says so.
+// TestAutoscalersHidden runs a supervisor without permission to list autoscalers. It sets the
+// number of replicas regardless of autoscalers and emits an Event.
 func TestAutoscalersHidden(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
@@ -186,7 +188,7 @@ func TestAutoscalersHidden(t *testing.T) {
 	})
 }
 
-// autoscaler describes one that targets the Deployment of a catalog.
+// autoscaler returns an autoscaler for the Deployment of a catalog.
 func autoscaler(named, catalog string, least, most int32) *autoscalingv2.HorizontalPodAutoscaler {
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: catalog},
@@ -205,14 +207,14 @@ func (w *world) annotate(g gomega.Gomega, key, value string) {
 	g.Expect(w.Patch(w.t.Context(), source, client.RawPatch(types.MergePatchType, []byte(patch)))).To(gomega.Succeed())
 }
 
-// number is how many replicas a Deployment is to have.
+// number returns the wanted number of replicas of a Deployment.
 func (w *world) number(g gomega.Gomega, named string) int32 {
 	d := &appsv1.Deployment{}
 	w.get(g, named, d)
 	return *d.Spec.Replicas
 }
 
-// ownersOfNumber are those who have a say in how many replicas a Deployment has.
+// ownersOfNumber returns the field managers of a Deployment's number of replicas.
 func (w *world) ownersOfNumber(g gomega.Gomega, named string) []string {
 	d := &appsv1.Deployment{}
 	w.get(g, named, d)
@@ -227,7 +229,7 @@ func (w *world) ownersOfNumber(g gomega.Gomega, named string) []string {
 	return owners
 }
 
-// undone are the Events of a CatalogSource that tell of scaling which was undone.
+// undone returns the notes of a CatalogSource's Events about undone scaling.
 func (w *world) undone(named string) []string {
 	var list eventsv1.EventList
 	w.Expect(w.List(w.t.Context(), &list, client.InNamespace(w.namespace))).To(gomega.Succeed())
@@ -240,8 +242,7 @@ func (w *world) undone(named string) []string {
 	return notes
 }
 
-// numbers follows how many replicas a Deployment is to have: each number that it is
-// ever given, however shortly.
+// numbers records every wanted number of replicas of a Deployment.
 func (w *world) numbers(named string) func() []int32 {
 	w.t.Helper()
 	c, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
@@ -282,7 +283,7 @@ func (w *world) numbers(named string) func() []int32 {
 	}
 }
 
-// dam holds back what a supervisor would hear of Deployments while it is closed.
+// dam delays the Deployment events of a supervisor while it is closed.
 type dam struct {
 	mu     sync.Mutex
 	closed chan struct{}
@@ -303,7 +304,7 @@ func (d *dam) open() {
 	}
 }
 
-// opened is closed when the dam is open next; nil when it is open.
+// opened returns a channel that closes when the dam opens; nil if it is open.
 func (d *dam) opened() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -323,7 +324,7 @@ func (d dammed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// dammedBody is what comes of a watch.
+// dammedBody is the response body of a watch.
 type dammedBody struct {
 	io.ReadCloser
 

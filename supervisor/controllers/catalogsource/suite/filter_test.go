@@ -12,15 +12,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// serves expects the arguments of the registry in the replicas.
+// serves checks the arguments of the registry in the replicas.
 func serves(arguments ...any) func(gomega.Gomega, *appsv1.Deployment) {
 	return func(g gomega.Gomega, d *appsv1.Deployment) {
 		g.Expect(d.Spec.Template.Spec.Containers[0].Args).To(gomega.ConsistOf(arguments...))
 	}
 }
 
-// TestCatalogFilter serves a part of a catalog whose image stays as it is. The parts
-// follow each other.
+// TestCatalogFilter serves different parts of a catalog, one after the other, with the same image.
 func TestCatalogFilter(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", nil)
@@ -63,7 +62,7 @@ func TestCatalogFilter(t *testing.T) {
 		}
 	}
 
-	// A selection that makes no sense leaves what serves.
+	// An invalid selection does not change the running replicas.
 	w.get(w, "part", selected)
 	selected.Data["selection.yaml"] = "packages: [{name: lamp, version: 1.0.0}]"
 	if err := w.Update(t.Context(), selected); err != nil {
@@ -80,7 +79,7 @@ func TestCatalogFilter(t *testing.T) {
 	if now.Generation != first.Generation {
 		t.Error("a selection that makes no sense was rolled out")
 	}
-	// Another one is rolled out.
+	// Another valid selection is rolled out.
 	selected.Data["selection.yaml"] = "packages: [{name: oil}]"
 	if err := w.Update(t.Context(), selected); err != nil {
 		t.Fatal(err)

@@ -34,8 +34,8 @@ func polls(interval string) func(*operatorsv1alpha1.CatalogSource) {
 	}
 }
 
-// TestHosting makes a catalog, damages what it consists of, rests, rolls out and
-// ends. It is one test because each part begins where the one before ends.
+// TestHosting creates a catalog, damages its objects, rolls out new content and stops hosting. It
+// is one test because each part starts with the result of the previous one.
 func TestHosting(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "clerk", "secret")
 	first, digest := registry.push("shop:1", nil)
@@ -58,21 +58,21 @@ func TestHosting(t *testing.T) {
 	w.restores("my.shop", "my-shop")
 	d := w.rolledOut("my.shop", 2, runs(pinned))
 
-	// New content under the tag.
+	// The tag gets new content.
 	nodes := w.nodesOf("my.shop")
 	if len(nodes) != 2 {
 		t.Errorf("replicas run on %v, want two nodes", nodes)
 	}
 	_, second := registry.push("shop:1", nil)
 	w.rolledOut("my.shop", 2, runs(registry.host+"/shop@"+second))
-	// And back.
+	// The tag gets the old content again.
 	registry.push("shop:1", nil, first)
 	again := w.rolledOut("my.shop", 2, runs(pinned))
 	if again.UID != d.UID {
 		t.Error("the Deployment is another one")
 	}
 
-	// The registry goes away: nothing happens to what serves.
+	// The registry becomes unreachable. The running replicas stay.
 	registry.stop(true)
 	w.becomes("my.shop", func(g gomega.Gomega, s *operatorsv1alpha1.CatalogSource) {
 		g.Expect(string(s.Status.Reason)).To(gomega.Equal("RegistryServerError"))
@@ -81,7 +81,7 @@ func TestHosting(t *testing.T) {
 	w.rolledOut("my.shop", 2, runs(pinned))
 	registry.stop(false)
 
-	// Somebody else runs the catalog from now on.
+	// The catalog moves to an address.
 	w.Eventually(func(g gomega.Gomega) {
 		s := w.source(g, "my.shop")
 		s.Spec.Image, s.Spec.Address = "", "127.0.0.1:1"
@@ -100,7 +100,7 @@ func TestHosting(t *testing.T) {
 	}).Should(gomega.Succeed())
 }
 
-// hasAllParts looks at each object of a catalog.
+// hasAllParts checks every object of a catalog.
 func (w *world) hasAllParts(named, service string) {
 	w.t.Helper()
 	source := w.source(w, named)
@@ -138,7 +138,7 @@ func (w *world) nodesOf(named string) []string {
 	return slices.Collect(maps.Keys(nodes))
 }
 
-// restores damages the objects of a catalog in many ways, and waits until they are as before.
+// restores damages the objects of a catalog in many ways and waits until they are restored.
 func (w *world) restores(named, service string) {
 	w.t.Helper()
 	for _, tt := range []struct {
@@ -208,7 +208,7 @@ func (w *world) restores(named, service string) {
 	w.rolledOut(named, 2)
 }
 
-// content is the part of an object that is damaged and repaired.
+// content returns the part of an object that the test damages.
 func content(o runtime.Object) any {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -226,7 +226,7 @@ func content(o runtime.Object) any {
 	}
 }
 
-// TestRest lets many catalogs run and sees that nothing is written.
+// TestRest checks that idle catalogs cause no writes.
 func TestRest(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
@@ -253,12 +253,12 @@ func TestRest(t *testing.T) {
 		t.Errorf("looked for autoscalers %d times to begin with and %d times at rest", looks, more)
 	}
 
-	// Another supervisor that takes over finds everything as it should be.
+	// A second supervisor finds nothing to change.
 	w.supervise()
 	w.Consistently(func() []string { return w.writes.in(w.namespace)[len(before):] }).Should(gomega.BeEmpty())
 }
 
-// TestInheritance finds what another controller left.
+// TestInheritance starts with the objects of another controller.
 func TestInheritance(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", nil)
@@ -271,7 +271,8 @@ func TestInheritance(t *testing.T) {
 	theirs := func(named string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: named, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}}
 	}
-	// OLM makes no controller of it for Services, NetworkPolicies and older pods.
+	// OLM does not set the controller flag in the owner references of Services, NetworkPolicies and
+	// older pods.
 	loosely := func(named string, labels map[string]string) metav1.ObjectMeta {
 		m := theirs(named, labels)
 		m.OwnerReferences[0].Controller = new(false)
@@ -306,7 +307,7 @@ func TestInheritance(t *testing.T) {
 		g.Expect(p.Status.Phase).To(gomega.Equal(corev1.PodRunning))
 	}).Should(gomega.Succeed())
 
-	// There is a ready pod behind the Service at each moment.
+	// A ready pod must be behind the Service at all times.
 	stopLooking := make(chan struct{})
 	looked := make(chan []string)
 	go func() {
@@ -364,7 +365,7 @@ func TestInheritance(t *testing.T) {
 	}
 }
 
-// TestAnotherMake finds a Deployment whose selector cannot be changed to ours.
+// TestAnotherMake starts with a Deployment whose immutable selector differs.
 func TestAnotherMake(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", nil)
@@ -400,7 +401,7 @@ func TestAnotherMake(t *testing.T) {
 	}).Should(gomega.Succeed())
 }
 
-// TestTroubles puts catalogs that cannot be served beside one that can.
+// TestTroubles creates catalogs that cannot be served and one that can.
 func TestTroubles(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "clerk", "secret")
 	_, digest := registry.push("shop:1", nil)
@@ -473,7 +474,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// TestConfigMap serves catalogs out of ConfigMaps, and changes them.
+// TestConfigMap serves catalogs from ConfigMaps and changes them.
 func TestConfigMap(t *testing.T) {
 	w := newWorld(t)
 	held := &corev1.ConfigMap{Data: map[string]string{
@@ -511,7 +512,7 @@ func TestConfigMap(t *testing.T) {
 		g.Expect(s.Status.Message).To(gomega.ContainSubstring("ConfigMap " + w.namespace + "/gone of spec.configMap does not exist"))
 	})
 
-	// Nonsense leaves what serves.
+	// Invalid content does not change the running replicas.
 	good := held.Data["packages"]
 	held.Data["packages"] = "- {packageName: lamp, channels: [{name: stable, currentCSV: lamp.v9}]}"
 	if err := w.Update(t.Context(), held); err != nil {
@@ -525,11 +526,11 @@ func TestConfigMap(t *testing.T) {
 	if d := w.rolledOut("lamps", 2); d.Generation != first.Generation {
 		t.Error("content that cannot be served was rolled out")
 	}
-	// A replica that starts now finds what was good.
+	// A replica that starts now serves the last valid content.
 	if copied := w.mounted(first); copied.Data["packages"] != good || !*copied.Immutable || len(copied.Labels) == 0 {
 		t.Errorf("replicas serve %+v", copied)
 	}
-	// Other content is rolled out.
+	// Valid content is rolled out.
 	held.Data["packages"] = strings.Replace(good, "stable", "fast", 1)
 	if err := w.Update(t.Context(), held); err != nil {
 		t.Fatal(err)
@@ -541,7 +542,7 @@ func TestConfigMap(t *testing.T) {
 	if diff := cmp.Diff(held.Data, copied.Data); diff != "" {
 		t.Errorf("replicas serve (-want +got):\n%s", diff)
 	}
-	// Copies stay for as long as they are needed.
+	// A copy exists as long as it is in use.
 	copies := func() (named []string) {
 		var all corev1.ConfigMapList
 		w.Expect(w.List(t.Context(), &all, client.InNamespace(w.namespace), client.MatchingLabels{"olm.catalogSource": "lamps"})).To(gomega.Succeed())
@@ -558,7 +559,7 @@ func TestConfigMap(t *testing.T) {
 	w.Consistently(copies).Should(gomega.ConsistOf(copied.Name))
 }
 
-// mounted reads the ConfigMap that replicas serve.
+// mounted reads the ConfigMap that replicas mount.
 func (w *world) mounted(d *appsv1.Deployment) *corev1.ConfigMap {
 	w.t.Helper()
 	for _, v := range d.Spec.Template.Spec.Volumes {
@@ -572,7 +573,7 @@ func (w *world) mounted(d *appsv1.Deployment) *corev1.ConfigMap {
 	return nil
 }
 
-// TestTemplate resolves a template, and says what it cannot resolve.
+// TestTemplate resolves a template and reports unknown variables.
 func TestTemplate(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:v1.36", nil)
@@ -600,7 +601,7 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
-// TestRegistryOnContent serves the content of images with our registry.
+// TestRegistryOnContent serves the content of images with Chandlery's registry.
 func TestRegistryOnContent(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", map[string]string{"operators.operatorframework.io.index.configs.v1": "/catalog"})

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// forbid has the API server refuse requests for objects in the test's namespace
-// that an expression is not true of. The result ends that.
+// forbid makes the API server reject requests for objects in the test's namespace unless an
+// expression is true. The returned function removes the policy.
 func (w *world) forbid(rule admissionregistrationv1.Rule, verb admissionregistrationv1.OperationType, expression, message string) (end func()) {
 	w.t.Helper()
 	name := metav1.ObjectMeta{Name: w.namespace}
@@ -52,8 +52,8 @@ func (w *world) forbid(rule admissionregistrationv1.Rule, verb admissionregistra
 	return end
 }
 
-// TestDeniedMending damages a Service where a policy refuses to have it fixed:
-// it stays as it is, for without it nothing would be reachable.
+// TestDeniedMending damages a Service while an admission policy rejects the repair. The Service
+// must not be deleted, because it is the only way to reach the catalog.
 func TestDeniedMending(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
@@ -88,8 +88,8 @@ func TestDeniedMending(t *testing.T) {
 	}).Should(gomega.Succeed())
 }
 
-// TestDeniedEnd has a catalog served elsewhere where a policy keeps its Deployment
-// from being deleted: the status says so.
+// TestDeniedEnd moves a catalog to an address while an admission policy rejects the deletion of its
+// Deployment. The status reports the error.
 func TestDeniedEnd(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
@@ -117,8 +117,8 @@ func TestDeniedEnd(t *testing.T) {
 	}).Should(gomega.BeTrue())
 }
 
-// TestGoneDigest has the tag of a catalog moved and what it was removed, without
-// polling: when a node cannot pull it, the registry is asked again.
+// TestGoneDigest moves the tag of a catalog without polling. The supervisor must query the registry
+// again when a node cannot pull the old digest.
 func TestGoneDigest(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	registry.push("shop:1", nil)
@@ -142,7 +142,7 @@ func TestGoneDigest(t *testing.T) {
 	}
 }
 
-// TestDefaultName runs a catalog whose ServiceAccount is the namespace's own.
+// TestDefaultName runs a catalog whose ServiceAccount is the default one of the namespace.
 func TestDefaultName(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "porter", "secret")
 	_, digest := registry.push("shop:1", nil)

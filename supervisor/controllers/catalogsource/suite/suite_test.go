@@ -44,10 +44,10 @@ import (
 )
 
 const (
-	// wait is how long an expected state may take to come about.
+	// wait is how long an expected state may take.
 	wait    = 60 * time.Second
 	polling = 50 * time.Millisecond
-	// quiet is how long nothing is to happen where nothing is to happen.
+	// quiet is how long a state must stay unchanged.
 	quiet = 3 * time.Second
 )
 
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// world is a test's view of the cluster.
+// world gives a test access to the cluster.
 type world struct {
 	client.Client
 	*gomega.WithT
@@ -70,8 +70,7 @@ type world struct {
 	t         *testing.T
 	namespace string
 	writes    *writes
-	// configure changes how a supervisor reaches the API server; nil where it does not
-	// matter.
+	// configure changes how a supervisor connects to the API server; nil for no change.
 	configure func(*rest.Config)
 }
 
@@ -88,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	return (&world{Client: c, namespace: controlplane.Namespace(t), writes: &writes{}}).in(t)
 }
 
-// in gives the world to a part of a test.
+// in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	t.Helper()
 	g := gomega.NewWithT(t)
@@ -99,8 +98,7 @@ func (w *world) in(t *testing.T) *world {
 	return &world{Client: w.Client, WithT: g, t: t, namespace: w.namespace, writes: w.writes, configure: w.configure}
 }
 
-// writes counts what a supervisor writes, in the namespace of a test, and how often
-// it looks for autoscalers there.
+// writes records a supervisor's write requests and its list requests for autoscalers.
 type writes struct {
 	mu     sync.Mutex
 	seen   []string
@@ -124,15 +122,14 @@ func (c counted) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.inner.RoundTrip(req)
 }
 
-// in gives the writes so far in a namespace; other tests leave theirs to be
-// cleaned up.
+// in returns the write requests in a namespace. Objects of other tests remain for the cleanup.
 func (w *writes) in(namespace string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return inNamespace(w.seen, namespace)
 }
 
-// looksIn counts the looks for autoscalers so far in a namespace.
+// looksIn returns the number of list requests for autoscalers in a namespace.
 func (w *writes) looksIn(namespace string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +146,7 @@ func inNamespace(all []string, namespace string) []string {
 	return found
 }
 
-// supervise runs the controller until the test ends.
+// supervise runs the controller until the end of the test.
 func (w *world) supervise(change ...func(*catalogsource.Hosting)) {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
@@ -176,7 +173,7 @@ func (w *world) supervise(change ...func(*catalogsource.Hosting)) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	store := catalogs.NewStore(ctx, time.Second, clock.RealClock{})
-	// Nothing is dialled: the replicas that kwok plays do not answer.
+	// The store follows nothing, because kwok's replicas do not answer.
 	if err := catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: hosting}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -190,7 +187,7 @@ func (w *world) supervise(change ...func(*catalogsource.Hosting)) {
 	})
 }
 
-// create makes objects, in the namespace of the test.
+// create creates objects in the namespace of the test.
 func (w *world) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
@@ -201,7 +198,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// catalog describes a CatalogSource that runs an image.
+// catalog returns a CatalogSource with an image.
 func catalog(named, image string, change ...func(*operatorsv1alpha1.CatalogSource)) *operatorsv1alpha1.CatalogSource {
 	source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: image}}
 	source.Name = named
@@ -211,12 +208,12 @@ func catalog(named, image string, change ...func(*operatorsv1alpha1.CatalogSourc
 	return source
 }
 
-// get reads an object of the test's namespace.
+// get reads an object in the test's namespace.
 func (w *world) get(g gomega.Gomega, named string, o client.Object) {
 	g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: named}, o)).To(gomega.Succeed())
 }
 
-// source reads a CatalogSource in the way that copes with what users write.
+// source reads a CatalogSource with a decoder that accepts every valid object.
 func (w *world) source(g gomega.Gomega, named string) *operatorsv1alpha1.CatalogSource {
 	u := catalogs.NewObject()
 	w.get(g, named, u)
@@ -225,13 +222,13 @@ func (w *world) source(g gomega.Gomega, named string) *operatorsv1alpha1.Catalog
 	return source
 }
 
-// becomes waits until a CatalogSource is as a test wants it.
+// becomes waits until a CatalogSource meets the expectations of a test.
 func (w *world) becomes(named string, want func(gomega.Gomega, *operatorsv1alpha1.CatalogSource)) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) { want(g, w.source(g, named)) }).Should(gomega.Succeed())
 }
 
-// condition gives status, reason and message of a condition in one text.
+// condition returns status, reason and message of a condition as one text.
 func condition(source *operatorsv1alpha1.CatalogSource, kind string) string {
 	for _, c := range source.Status.Conditions {
 		if c.Type == kind {
@@ -241,8 +238,7 @@ func condition(source *operatorsv1alpha1.CatalogSource, kind string) string {
 	return ""
 }
 
-// rolledOut waits until a catalog runs with all replicas, of a make that is as
-// the test wants it.
+// rolledOut waits until all replicas of a catalog run and the Deployment meets the expectations.
 func (w *world) rolledOut(named string, replicas int32, want ...func(gomega.Gomega, *appsv1.Deployment)) *appsv1.Deployment {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
@@ -262,14 +258,14 @@ func (w *world) rolledOut(named string, replicas int32, want ...func(gomega.Gome
 	return d
 }
 
-// runs wants a Deployment to run an image.
+// runs expects a Deployment to run an image.
 func runs(image string) func(gomega.Gomega, *appsv1.Deployment) {
 	return func(g gomega.Gomega, d *appsv1.Deployment) {
 		g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(gomega.Equal(image))
 	}
 }
 
-// images is a registry in process.
+// images is an in-process registry.
 type images struct {
 	t    *testing.T
 	host string
@@ -280,7 +276,7 @@ type images struct {
 	requests       int
 }
 
-// newImages starts a registry; with a user it wants to be told who asks.
+// newImages starts a registry. If user is not empty, it requires authentication.
 func newImages(t *testing.T, user, password string) *images {
 	t.Helper()
 	i := &images{t: t, user: user, password: password}
@@ -312,8 +308,7 @@ func (i *images) stop(down bool) {
 	i.down = down
 }
 
-// push puts a new image under a tag, or one that was there before, and returns its
-// digest.
+// push writes a new image, or an earlier one, to a tag and returns the image and its digest.
 func (i *images) push(reference string, labels map[string]string, again ...v1.Image) (v1.Image, string) {
 	i.t.Helper()
 	var img v1.Image
@@ -346,7 +341,7 @@ func (i *images) push(reference string, labels map[string]string, again ...v1.Im
 	return img, digest.String()
 }
 
-// pullSecret describes a Secret with credentials for a host.
+// pullSecret returns a Secret with credentials for a host.
 func pullSecret(named, host, user, password string) *corev1.Secret {
 	text, err := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{
 		"auth": base64.StdEncoding.EncodeToString([]byte(user + ":" + password)),

@@ -21,12 +21,12 @@ import (
 	"github.com/chandlery/chandlery/test/latewatch"
 )
 
-// soon is how long a version may take to be retried when its rights change. Without a
-// change it is retried after a minute.
+// soon bounds the time until a version is retried after a change of its rights. Without a change it
+// is retried after a minute.
 const soon = 20 * time.Second
 
-// refusedInstall is a version that failed because the account of its group may not make
-// its Deployment.
+// refusedInstall is a version that failed because the account of its group may not create its
+// Deployment.
 type refusedInstall struct {
 	*world
 
@@ -41,7 +41,7 @@ func newRefusedInstall(t *testing.T) *refusedInstall {
 	r.group.Spec.ServiceAccountName = "weak"
 	r.create(r.group, r.serviceAccount("weak"), r.kettle("kettle.v1"))
 	r.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
-	// A moment later the version has nothing left to write.
+	// A moment later, no more writes of the version follow.
 	r.Eventually(func() bool {
 		last := r.before
 		r.before = r.csv("kettle.v1")
@@ -57,7 +57,7 @@ func (r *refusedInstall) serviceAccount(name string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 }
 
-// role lets its holders make Deployments.
+// role returns a role that allows its holders to create Deployments.
 func (r *refusedInstall) role() *rbacv1.Role {
 	return &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "deploys"},
@@ -77,7 +77,7 @@ func (r *refusedInstall) binding(kind, account string) *rbacv1.RoleBinding {
 	}
 }
 
-// names lets the group name another account, or none.
+// names sets the account that the group names; empty for none.
 func (r *refusedInstall) names(account string) {
 	r.change(r.group, func() { r.group.Spec.ServiceAccountName = account })
 }
@@ -94,14 +94,14 @@ func (r *refusedInstall) goesOn() {
 	}).WithTimeout(soon).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// stays checks that nothing is written of the version.
+// stays checks that the status of the version is not written.
 func (r *refusedInstall) stays() {
 	r.t.Helper()
 	r.Consistently(func() operatorsv1alpha1.ClusterServiceVersionStatus { return r.csv("kettle.v1").Status }).
 		WithTimeout(3 * time.Second).Should(gomega.BeComparableTo(r.before.Status))
 }
 
-// TestAccessOfTheGroup goes through group R of the compatibility scenarios.
+// TestAccessOfTheGroup runs group R of the compatibility scenarios.
 func TestAccessOfTheGroup(t *testing.T) {
 	newWorld(t).supervise()
 	for name, scenario := range map[string]func(*refusedInstall){
@@ -180,7 +180,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 	})
 }
 
-// asNamed notes the groups that are read by name, and the accounts with whose rights is written.
+// asNamed records the reads of groups by name, and the accounts that writes impersonate.
 type asNamed struct {
 	mu       sync.Mutex
 	reads    int
@@ -211,8 +211,8 @@ func (n *asNamed) seen() (reads int, accounts []string) {
 	return n.reads, slices.Clone(n.accounts)
 }
 
-// TestNothingIsDoneWithAFormerAccount changes the account of a group, in its status too, while
-// the cache of the controller lags behind (R5).
+// TestNothingIsDoneWithAFormerAccount changes the account of a group, in its status too, while the
+// cache of the controller lags behind (R5).
 func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 	r := &refusedInstall{world: newWorld(t)}
 	noted, gate := &asNamed{}, latewatch.New("operatorgroups")
@@ -233,7 +233,7 @@ func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 	r.targets("weak")
 	sa, role, binding := r.permissions("kettle.v1-role")
 	r.create(sa, role, binding)
-	// The controller means to install, and finds that the group names another account.
+	// The controller starts to install, and reads that the group names another account.
 	r.Eventually(func() bool {
 		reads, accounts := noted.seen()
 		return reads > before || len(accounts) > 0
@@ -249,7 +249,7 @@ func TestNothingIsDoneWithAFormerAccount(t *testing.T) {
 	r.Expect(accounts).To(gomega.HaveEach(own + "weak"))
 }
 
-// targets writes what the controller of groups would.
+// targets writes the status of the group, in place of its controller.
 func (r *refusedInstall) targets(account string) {
 	r.t.Helper()
 	r.Eventually(func() error {
@@ -262,7 +262,7 @@ func (r *refusedInstall) targets(account string) {
 	}).WithTimeout(patience).Should(gomega.Succeed())
 }
 
-// deploys gives a Deployment a name of its own.
+// deploys returns a change that renames the Deployment.
 func deploys(i int) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = fmt.Sprint("waits", i)

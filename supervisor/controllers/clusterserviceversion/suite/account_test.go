@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeploymentsHaveTheRightsOfTheGroupsAccount has a version run nothing that the
-// account of its OperatorGroup could not run.
+// TestDeploymentsHaveTheRightsOfTheGroupsAccount checks that a version runs only what the account
+// of its OperatorGroup may run.
 func TestDeploymentsHaveTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

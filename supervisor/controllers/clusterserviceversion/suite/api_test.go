@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apiService is the registration of v1 of a group.
+// apiService returns the APIService for v1 of a group.
 func apiService(group string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("apiregistration.k8s.io/v1")
@@ -33,7 +33,8 @@ func apiService(group string) *unstructured.Unstructured {
 	return o
 }
 
-// servesAPI makes the kettle one that serves a group, with pods that a test stands for.
+// servesAPI returns a change that makes the kettle serve a group; the test answers in place of its
+// pods.
 func servesAPI(group string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		idle(csv)
@@ -43,12 +44,12 @@ func servesAPI(group string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	}
 }
 
-// idle leaves the kettle without pods: a test stands for them.
+// idle leaves the kettle without pods: the test answers in their place.
 func idle(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = ptr.To[int32](0)
 }
 
-// pod answers for the kettle with the certificate that its Secret has.
+// pod answers for the kettle with the certificate in its Secret.
 func (w *world) pod(answer http.HandlerFunc) {
 	w.t.Helper()
 	var pair tls.Certificate
@@ -79,7 +80,7 @@ func (w *world) pod(answer http.HandlerFunc) {
 	})
 }
 
-// discovers answers as an API server does that is asked what it serves.
+// discovers answers discovery requests for a group.
 func discovers(group string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis/"+group+"/v1" {
@@ -92,7 +93,7 @@ func discovers(group string) http.HandlerFunc {
 	}
 }
 
-// convertsAt answers as a conversion webhook does that has nothing to convert.
+// convertsAt answers as a conversion webhook without objects to convert.
 func convertsAt(path string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		var review apiextensionsv1.ConversionReview
@@ -105,7 +106,8 @@ func convertsAt(path string) http.HandlerFunc {
 	}
 }
 
-// address is one of this machine that endpoints may have: none of the loopback interface.
+// address returns an address of this machine that endpoints may have, which excludes loopback
+// addresses.
 func address(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -143,7 +145,7 @@ func TestServesAnAPIAndTakesItAway(t *testing.T) {
 	before := w.csv("kettle.v1").ResourceVersion
 	w.Consistently(func() string { return w.csv("kettle.v1").ResourceVersion }).WithTimeout(3 * time.Second).Should(gomega.Equal(before))
 
-	// Somebody takes the registration away: it comes back.
+	// A deleted APIService is recreated.
 	w.Expect(w.Delete(t.Context(), registered)).To(gomega.Succeed())
 	w.Eventually(func() error {
 		return w.Get(t.Context(), client.ObjectKeyFromObject(registered), registered)

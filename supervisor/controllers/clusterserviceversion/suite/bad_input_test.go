@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tea is another operator than the kettle.
+// tea returns another operator than the kettle.
 func (w *world) tea(change ...func(*operatorsv1alpha1.ClusterServiceVersion)) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := w.kettle("tea.v1", change...)
 	labels := map[string]string{"app": "tea"}
@@ -29,7 +29,7 @@ func (w *world) tea(change ...func(*operatorsv1alpha1.ClusterServiceVersion)) *o
 	return csv
 }
 
-// asTheyAre gives the versions of objects.
+// asTheyAre returns the resource versions of objects.
 func (w *world) asTheyAre(objects ...client.Object) []string {
 	w.t.Helper()
 	var versions []string
@@ -40,13 +40,13 @@ func (w *world) asTheyAre(objects ...client.Object) []string {
 	return versions
 }
 
-// absent says that there is no such object.
+// absent checks that an object does not exist.
 func (w *world) absent(o client.Object) {
 	w.t.Helper()
 	w.Expect(apierrors.IsNotFound(w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))).To(gomega.BeTrue(), "%T %s is there", o, o.GetName())
 }
 
-// says checks what a version tells.
+// says checks the message of a version.
 func (w *world) says(csv *operatorsv1alpha1.ClusterServiceVersion, texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
@@ -100,7 +100,7 @@ func TestBadVersionsLeaveOthersAlone(t *testing.T) {
 				w.absent(&appsv1.Deployment{ObjectMeta: here})
 			}
 			w.Expect(w.Delete(t.Context(), bad)).To(gomega.Succeed())
-			// The garbage collector comes after it, and the next case must not meet what is left.
+			// The garbage collector follows later, and the next case must not find its objects.
 			w.gone(bad)
 			w.gone(&appsv1.Deployment{ObjectMeta: here})
 			w.Expect(w.asTheyAre(others...)).To(gomega.Equal(before), "others were touched")
@@ -108,8 +108,7 @@ func TestBadVersionsLeaveOthersAlone(t *testing.T) {
 	}
 }
 
-// TestForeignObjectsStay puts an object of somebody else under each name that a version
-// needs.
+// TestForeignObjectsStay creates an object of another owner under each name that a version needs.
 func TestForeignObjectsStay(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -158,8 +157,8 @@ func TestForeignClusterRoleStays(t *testing.T) {
 	w.Expect(w.asTheyAre(theirs)).To(gomega.Equal(before), "what belongs to nobody was touched")
 }
 
-// TestSaysWhichRightItLacks runs with the rights of the supervisor, but for those by which
-// it hands on rights that it does not have itself.
+// TestSaysWhichRightItLacks runs with the rights of the supervisor, without those to grant rights
+// that it lacks itself.
 func TestSaysWhichRightItLacks(t *testing.T) {
 	w := newWorld(t)
 	w.employ("bind", "escalate")
@@ -194,8 +193,8 @@ func TestACircleComesToRest(t *testing.T) {
 	w.Expect(w.asTheyAre(bystander)).To(gomega.Equal(before), "another operator was touched")
 }
 
-// TestWithdrawnVersionKeepsItsConversion takes the operator away behind a conversion
-// webhook. Without conversion objects would be stored in the wrong form.
+// TestWithdrawnVersionKeepsItsConversion removes the operator behind a conversion webhook. Without
+// conversion, objects would be stored in the wrong form.
 func TestWithdrawnVersionKeepsItsConversion(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// homeless has a Deployment that no node takes: it goes on installing.
+// homeless adds a node selector that no node matches, so that the installation does not end.
 func homeless(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.NodeSelector = map[string]string{
 		"chandlery.dev/no-such-node": "true",
 	}
 }
 
-// impatient has a Deployment that soon gives up.
+// impatient sets a short progress deadline of the Deployment.
 func impatient(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.ProgressDeadlineSeconds = ptr.To[int32](1)
 }
@@ -88,15 +88,14 @@ func TestAVersionThatCannotRunGivesWayToOneThatCan(t *testing.T) {
 	w.gone(w.kettle("kettle.v1"))
 }
 
-// An older version that is installed again replaces the newer one, which replaced
-// it before: the circle ends with the one that came last.
+// TestReturnsToAnOlderVersion installs an older version again to replace the newer one, which
+// replaced it before. The cycle ends with the younger object.
 func TestReturnsToAnOlderVersion(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	w.create(w.group("own", w.namespace), w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2")))
 	first := w.succeeds("kettle.v2")
-	// The API keeps whole seconds of the time of creation, by which it is told which
-	// came last.
+	// The API stores creation times in whole seconds, by which the younger object is determined.
 	w.Eventually(func() bool { return time.Since(first.CreationTimestamp.Time) > 2*time.Second }).WithTimeout(patience).Should(gomega.BeTrue())
 
 	w.create(w.kettle("kettle.v1", replaces("kettle.v2"), image("example.com/kettle:1")))

@@ -29,7 +29,7 @@ func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(bound), bound)).To(gomega.Succeed())
 	w.Expect(lifted.Rules).To(gomega.HaveLen(2))
 
-	// Whoever edits what is lifted, or labels his own, gets no more by it.
+	// An edited role, or a binding with copied labels, grants no more rights.
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	w.Expect(w.Update(t.Context(), role)).To(gomega.Succeed())
 	mine := binding.DeepCopy()

@@ -22,7 +22,7 @@ import (
 
 const (
 	reportTrue, reportFalse = metav1.ConditionTrue, metav1.ConditionFalse
-	// refused is what is said of an operator that reports or is declared not upgradeable.
+	// refused is the message about an operator that reports, or is declared, not upgradeable.
 	refused = "operator is not upgradeable: the operator is not upgradeable: the water is hot"
 )
 
@@ -30,7 +30,7 @@ func outdated(status metav1.ConditionStatus) string {
 	return fmt.Sprintf("operator is not upgradeable: the operatorcondition status \"Upgradeable\"=%q is outdated", status)
 }
 
-// kettleCondition is what a test does with the OperatorCondition of kettle.v1.
+// kettleCondition holds the steps of a test for the OperatorCondition of kettle.v1.
 type kettleCondition struct{ *world }
 
 func (k kettleCondition) get(g gomega.Gomega) *operatorsv2.OperatorCondition {
@@ -62,8 +62,8 @@ func (k kettleCondition) patch(part, field string, conditions ...metav1.Conditio
 	k.Expect(k.Patch(k.t.Context(), condition, patch)).To(gomega.Succeed())
 }
 
-// ready waits for the OperatorCondition, and moves its generation to 3 by overrides of
-// another type.
+// ready waits for the OperatorCondition, and raises its generation to 3 by overrides of another
+// type.
 func (k kettleCondition) ready() {
 	k.t.Helper()
 	k.Eventually(func(g gomega.Gomega) { k.get(g) }).WithTimeout(patience).Should(gomega.Succeed())
@@ -75,7 +75,7 @@ func (k kettleCondition) ready() {
 	k.Expect(k.get(k.WithT).Generation).To(gomega.BeEquivalentTo(3))
 }
 
-// reports writes to the status, as operators of the time before spec.conditions do.
+// reports writes to the status, as operators without spec.conditions do.
 func (k kettleCondition) reports(status metav1.ConditionStatus, observed int64) func() {
 	return func() { k.patch("status", "conditions", upgradeable(status, observed)) }
 }
@@ -95,7 +95,7 @@ func (k kettleCondition) shows(status metav1.ConditionStatus) {
 	}).WithTimeout(patience).Should(gomega.Succeed())
 }
 
-// isHeld waits until the upgrade is held with a message. The version that runs stays.
+// isHeld waits until the upgrade is held with a message. The running version stays.
 func (k kettleCondition) isHeld(message string) {
 	k.t.Helper()
 	csv := k.reaches("kettle.v2", operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable)
@@ -103,15 +103,14 @@ func (k kettleCondition) isHeld(message string) {
 	k.Expect(k.csv("kettle.v1").Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 }
 
-// isAtRest checks that nothing is written of the upgrade and of the OperatorCondition.
+// isAtRest checks that the upgrade and the OperatorCondition are not written.
 func (k kettleCondition) isAtRest() {
 	k.t.Helper()
 	versions := func() [3]string {
 		return [3]string{k.csv("kettle.v1").ResourceVersion, k.csv("kettle.v2").ResourceVersion, k.get(k.WithT).ResourceVersion}
 	}
 	var before [3]string
-	// What follows from the change before it is written within the second for which a
-	// status is left alone.
+	// The status after the change is written within settlingTime.
 	k.Eventually(func() bool {
 		last := before
 		before = versions()
@@ -120,8 +119,8 @@ func (k kettleCondition) isAtRest() {
 	k.Consistently(versions).WithTimeout(3 * time.Second).Should(gomega.Equal(before))
 }
 
-// TestOperatorConditionHoldsTheUpgrade goes through the reports of an operator, group J of
-// the compatibility scenarios.
+// TestOperatorConditionHoldsTheUpgrade runs the reports of an operator, group J of the
+// compatibility scenarios.
 func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 	supervisor := newWorld(t)
 	supervisor.superviseAt(nil, func(mgr ctrl.Manager) error {
@@ -205,14 +204,14 @@ func TestOperatorConditionHoldsTheUpgrade(t *testing.T) {
 	}
 }
 
-// annotate changes what does not move the generation.
+// annotate makes a change that does not raise the generation.
 func (k kettleCondition) annotate() {
 	k.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/seen":"yes"}}}`))
 	k.Expect(k.Patch(k.t.Context(), k.get(k.WithT), patch)).To(gomega.Succeed())
 }
 
-// runsAs edits the version that runs, and waits until its new account may report conditions.
+// runsAs edits the running version, and waits until its new account may report conditions.
 func (k kettleCondition) runsAs(account string) func() {
 	return func() {
 		k.t.Helper()

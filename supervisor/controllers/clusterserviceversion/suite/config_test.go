@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// packaged says which package a version is of, as what installs it does.
+// packaged sets the component label of a version, as an InstallPlan does.
 func (w *world) packaged(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Labels = map[string]string{"operators.coreos.com/kettle." + w.namespace: ""}
 }
@@ -32,7 +32,7 @@ func (w *world) deployment() *appsv1.Deployment {
 	return d
 }
 
-// change changes an object whatever others write to it.
+// change changes an object and retries after conflicts.
 func (w *world) change(o client.Object, change func()) {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -62,7 +62,7 @@ func TestDeploymentsAreAsTheSubscriptionAsks(t *testing.T) {
 	w.Eventually(func() int32 { return *w.deployment().Spec.Replicas }).WithTimeout(patience).Should(gomega.Equal(int32(2)))
 	w.succeeds("kettle.v1")
 
-	// What cannot be read is said, and changes nothing that runs.
+	// An unreadable annotation is reported, and changes nothing that runs.
 	before := w.deployment()
 	w.change(sub, func() { sub.Annotations["chandlery.dev/config"] = `{"replicas":"many"}` })
 	w.Eventually(func() string { return w.csv("kettle.v1").Status.Message }).WithTimeout(patience).
@@ -91,7 +91,7 @@ func TestInstallsNothingFromSettingsThatCannotBeRead(t *testing.T) {
 	w.succeeds("kettle.v1")
 }
 
-// Nothing is written about an operator that runs, whatever looks at it.
+// TestSteadyStateWritesNothing checks that events cause no writes for a running operator.
 func TestSteadyStateWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

@@ -32,8 +32,8 @@ const (
 	winner, loser = "kettle.v1", "pot.v1"
 )
 
-// groupConflict is two groups that have a namespace in common: left in l targets l and m,
-// right in r targets m and r. The operators of both own the same definition.
+// groupConflict has two groups with a common namespace: left in l targets l and m, right in r
+// targets m and r. The operators of both own the same definition.
 type groupConflict struct {
 	*world
 
@@ -43,7 +43,7 @@ type groupConflict struct {
 	seen    *sightings
 }
 
-// newGroupConflict makes the namespaces, and watches m and r.
+// newGroupConflict creates the namespaces, and watches m and r.
 func newGroupConflict(t *testing.T) *groupConflict {
 	t.Helper()
 	c := &groupConflict{world: newWorld(t), m: controlplane.Namespace(t)}
@@ -68,7 +68,7 @@ func (c *groupConflict) groupIn(namespace, name string, targets ...string) *oper
 	}
 }
 
-// provider is an operator that owns the definition.
+// provider returns an operator that owns the definition.
 func (c *groupConflict) provider(namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := c.kettle(name, owns(c.crd))
 	csv.Namespace = namespace
@@ -76,7 +76,7 @@ func (c *groupConflict) provider(namespace, name string) *operatorsv1alpha1.Clus
 	return csv
 }
 
-// install makes the older operator, and waits until it works and has a copy in m.
+// install creates the older operator, and waits until it works and has a copy in m.
 func (c *groupConflict) install() {
 	c.t.Helper()
 	c.create(c.left, c.provider(c.l, winner))
@@ -112,8 +112,8 @@ func (c *groupConflict) copied(name, namespace string) *operatorsv1alpha1.Cluste
 	return found
 }
 
-// fails waits until the version in r has failed, and checks that it went there at once and
-// was never copied.
+// fails waits until the version in r has failed, and checks that it failed at once and was never
+// copied.
 func (c *groupConflict) fails(reason operatorsv1alpha1.ConditionReason) {
 	c.t.Helper()
 	csv := c.inR().reaches(loser, operatorsv1alpha1.CSVPhaseFailed, reason)
@@ -142,15 +142,14 @@ func (c *groupConflict) neverCopied() {
 	}
 }
 
-// sightings are the versions that watches have shown, in their order.
+// sightings holds the versions that watches have returned, in their order.
 type sightings struct {
 	mu   sync.Mutex
 	list []*operatorsv1alpha1.ClusterServiceVersion
 	in   []string
 }
 
-// watchVersions notes every change of ClusterServiceVersions in namespaces until the test
-// ends.
+// watchVersions records every change of ClusterServiceVersions in namespaces until the test ends.
 func watchVersions(t *testing.T, namespaces ...string) *sightings {
 	t.Helper()
 	c, err := client.NewWithWatch(controlplane.Get(t).Config(), client.Options{Scheme: newScheme()})
@@ -179,7 +178,7 @@ func (s *sightings) follow(w watch.Interface) {
 	}
 }
 
-// phases are those that a version of a name was seen in, repetitions left out.
+// phases returns the phases of the versions of a name, without repetitions.
 func (s *sightings) phases(namespace, name string) []operatorsv1alpha1.ClusterServiceVersionPhase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +191,7 @@ func (s *sightings) phases(namespace, name string) []operatorsv1alpha1.ClusterSe
 	return slices.Compact(out)
 }
 
-// upTo waits until the watches have shown what there is by now.
+// upTo waits until the watches have returned the present state.
 func (s *sightings) upTo(t *testing.T, w *world) {
 	t.Helper()
 	for _, namespace := range s.in {
@@ -217,7 +216,7 @@ func (w *world) superviseCopies(change ...func(*copiedcsv.Options)) (stop func()
 	return w.superviseAt(nil, func(mgr ctrl.Manager) error { return copiedcsv.Setup(mgr, o) })
 }
 
-// TestGroupConflict goes through group K of the compatibility scenarios.
+// TestGroupConflict runs group K of the compatibility scenarios.
 func TestGroupConflict(t *testing.T) {
 	newWorld(t).superviseCopies()
 	for name, scenario := range map[string]func(*groupConflict){
@@ -340,8 +339,8 @@ func TestGroupConflict(t *testing.T) {
 	}
 }
 
-// TestGroupConflictBeforeAStart has a copy of the loser that an earlier release has made, of a
-// version that it left Pending (K5).
+// TestGroupConflictBeforeAStart has a copy of the loser from an earlier release, of a version that
+// it left Pending (K5).
 func TestGroupConflictBeforeAStart(t *testing.T) {
 	c := newGroupConflict(t)
 	stop := c.superviseCopies()
@@ -390,7 +389,7 @@ func TestGroupConflictBeforeTheGroupIsProcessed(t *testing.T) {
 	c.neverCopied()
 }
 
-// TestGroupConflictWithoutCopies turns copies off but for a protected namespace (K11).
+// TestGroupConflictWithoutCopies disables copies except for a protected namespace (K11).
 func TestGroupConflictWithoutCopies(t *testing.T) {
 	c := newGroupConflict(t)
 	config := &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}

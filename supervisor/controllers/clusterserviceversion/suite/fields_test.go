@@ -43,7 +43,7 @@ func (w *world) superviseAll() (stop func()) {
 		})
 }
 
-// approved makes an InstallPlan of a bundle that is approved already.
+// approved creates an approved InstallPlan of a bundle.
 func (w *world) approved(b plan.Bundle) {
 	w.t.Helper()
 	steps, err := plan.Steps(w.namespace, b)
@@ -67,8 +67,8 @@ func (w *world) approved(b plan.Bundle) {
 	w.Expect(w.Status().Update(w.t.Context(), p)).To(gomega.Succeed())
 }
 
-// carriedOut waits until a plan says that it is complete. A process that ends before leaves it
-// to the next to apply the steps, and to tell their warnings, again.
+// carriedOut waits until a plan is complete. If a process ends before, the next one applies the
+// steps again and reports their warnings again.
 func (w *world) carriedOut(name string) {
 	w.t.Helper()
 	w.Eventually(func() (operatorsv1alpha1.InstallPlanPhase, error) {
@@ -78,7 +78,7 @@ func (w *world) carriedOut(name string) {
 	}).WithTimeout(patience).Should(gomega.Equal(operatorsv1alpha1.InstallPlanPhaseComplete))
 }
 
-// warnings lists the Events about warnings of the API server as kind, name and note.
+// warnings returns the Events about warnings of the API server as kind, name and note.
 func (w *world) warnings() []string {
 	var list eventsv1.EventList
 	if err := w.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
@@ -94,7 +94,7 @@ func (w *world) warnings() []string {
 	return found
 }
 
-// contents returns the resource versions of objects by kind. Of a Deployment, which also has a
+// contents returns the resource versions of objects by kind. For a Deployment, which also has a
 // status, it returns the generation.
 func (w *world) contents(objects ...*unstructured.Unstructured) map[string]string {
 	w.t.Helper()
@@ -113,7 +113,7 @@ func (w *world) contents(objects ...*unstructured.Unstructured) map[string]strin
 	return found
 }
 
-// object names an object of a kind.
+// object returns an empty object of a kind with a name.
 func object(gvk schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -122,7 +122,7 @@ func object(gvk schema.GroupVersionKind, namespace, name string) *unstructured.U
 	return u
 }
 
-// autoscalers makes the kind VerticalPodAutoscaler, whose schema has one field.
+// autoscalers creates the kind VerticalPodAutoscaler, whose schema has one field.
 func (w *world) autoscalers() {
 	w.t.Helper()
 	crd := cups("autoscaling.k8s.io")
@@ -195,7 +195,7 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 		object(schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, w.namespace, "kettle"),
 	}
 	before := w.contents(objects...)
-	// First another process takes the place of the one that ended, then a standby that waited.
+	// First a new process replaces the one that ended, then a standby does.
 	for _, standsBy := range []bool{false, true} {
 		var next func()
 		if standsBy {
@@ -223,7 +223,7 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 	}
 }
 
-// removed deletes a Deployment.
+// removed deletes a Deployment and returns its UID.
 func (w *world) removed(name string) types.UID {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
@@ -233,8 +233,8 @@ func (w *world) removed(name string) types.UID {
 	return uid
 }
 
-// remade waits until there is another Deployment than the one that was deleted. It shows that the
-// controllers have made a pass over the version.
+// remade waits until there is another Deployment than the deleted one. Then the controllers have
+// made a pass over the version.
 func (w *world) remade(name string, before types.UID) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {
@@ -244,7 +244,7 @@ func (w *world) remade(name string, before types.UID) {
 	}).WithTimeout(patience).Should(gomega.Succeed())
 }
 
-// newer adds a field to the Deployments that a client writes which the API server does not know.
+// newer adds a field that the API server does not have to the Deployments that a client writes.
 type newer struct{ next http.RoundTripper }
 
 // RoundTrip changes a request and sends it.
@@ -268,8 +268,8 @@ func (n newer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.next.RoundTrip(changed) //nolint:wrapcheck // It stands for the other.
 }
 
-// TestFieldsNewerThanTheCluster has a Deployment with a field that the API server does not know
-// yet: the version is installed without it, and one Event says so.
+// TestFieldsNewerThanTheCluster has a Deployment with a field that the API server does not have
+// yet. The version is installed without it, and one Event reports that.
 func TestFieldsNewerThanTheCluster(t *testing.T) {
 	w := newWorld(t)
 	w.config = rest.CopyConfig(w.config)
@@ -288,7 +288,7 @@ func TestFieldsNewerThanTheCluster(t *testing.T) {
 		WithTimeout(2 * time.Second).Should(gomega.Equal([]any{before, want}))
 }
 
-// brings approves a plan of a version.
+// brings creates an approved plan of a version.
 func (w *world) brings(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	w.t.Helper()
 	csv.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
@@ -301,8 +301,8 @@ func (w *world) brings(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	})
 }
 
-// TestEntriesThatAreThereTwice has an environment variable and a port of a container twice: the
-// last counts, one Event names the others, and nothing is written again.
+// TestEntriesThatAreThereTwice has a duplicate environment variable and a duplicate port of a
+// container. The last counts, one Event names the others, and nothing is written again.
 func TestEntriesThatAreThereTwice(t *testing.T) {
 	w := newWorld(t)
 	w.election = true
@@ -353,8 +353,8 @@ func TestEntriesThatAreThereTwice(t *testing.T) {
 	}
 }
 
-// TestMountPathThatIsThereTwice has what a Deployment may not have: the plan fails with the words
-// of the API server.
+// TestMountPathThatIsThereTwice has an invalid Deployment: the plan fails with the message of the
+// API server.
 func TestMountPathThatIsThereTwice(t *testing.T) {
 	w := newWorld(t)
 	w.superviseAll()

@@ -17,20 +17,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clusterScoped makes a definition one of a kind without namespaces.
+// clusterScoped changes a definition to a cluster-scoped kind.
 func clusterScoped(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd.Spec.Scope = apiextensionsv1.ClusterScoped
 	return crd
 }
 
-// weakGroup is an OperatorGroup for the test's namespace that names an account without rights.
+// weakGroup returns an OperatorGroup for the test's namespace that names an account without rights.
 func (w *world) weakGroup() (*operatorsv1.OperatorGroup, *corev1.ServiceAccount) {
 	group := w.group("own", w.namespace)
 	group.Spec.ServiceAccountName = "weak"
 	return group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "weak"}}
 }
 
-// staysAlive fails if an object is gone or on its way out.
+// staysAlive fails if an object is gone or terminating.
 func (w *world) staysAlive(objects ...*unstructured.Unstructured) {
 	w.t.Helper()
 	for _, o := range objects {
@@ -39,7 +39,7 @@ func (w *world) staysAlive(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// left waits for the Event that names the custom resources which stay, and returns its note.
+// left waits for the Event that names the remaining custom resources, and returns its note.
 func (w *world) left() string {
 	w.t.Helper()
 	var note string
@@ -54,7 +54,7 @@ func (w *world) left() string {
 }
 
 // TestCleanUpSparesResourcesOfOthers has a version in a bounded group, with an account without
-// rights, claim kinds that others brought or use, fail, and be deleted.
+// rights. It claims kinds that others brought or use, fails, and is deleted.
 func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -94,8 +94,8 @@ func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
 	}
 }
 
-// TestCleanUpHasTheRightsOfTheGroupsAccount has custom resources go only as the account of the
-// OperatorGroup may delete them.
+// TestCleanUpHasTheRightsOfTheGroupsAccount checks that custom resources are deleted only as far as
+// the account of the OperatorGroup may delete them.
 func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -127,8 +127,8 @@ func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.nothingIsLent()
 }
 
-// TestCleanUpOfClusterScopedKinds has objects without a namespace go with an operator for all
-// namespaces whose plan brought their definition.
+// TestCleanUpOfClusterScopedKinds checks that cluster-scoped objects are deleted with an operator
+// for all namespaces whose plan brought their definition.
 func TestCleanUpOfClusterScopedKinds(t *testing.T) {
 	w := newWorld(t)
 	w.employ()

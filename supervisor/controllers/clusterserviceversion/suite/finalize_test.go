@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cleans asks for custom resources to go with the operator.
+// cleans requests the deletion of custom resources with the operator.
 func cleans(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Spec.Cleanup.Enabled = true }
 
 func cup(group, namespace, name string, finalizers ...string) *unstructured.Unstructured {
@@ -32,7 +32,7 @@ func cup(group, namespace, name string, finalizers ...string) *unstructured.Unst
 	return o
 }
 
-// tableware serves cups of a group, whose definition an install plan of kettle.v1 has brought.
+// tableware creates a definition of cups, with a record of an install plan of kettle.v1.
 func (w *world) tableware(group string) *apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	crd := cups(group)
@@ -40,7 +40,7 @@ func (w *world) tableware(group string) *apiextensionsv1.CustomResourceDefinitio
 	return w.serve(crd)
 }
 
-// recordPlanOf records on a definition what an install plan of kettle.v1 does.
+// recordPlanOf adds to a definition the record of an install plan of kettle.v1.
 func (w *world) recordPlanOf(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/kettle.v1"}
 }
@@ -58,7 +58,7 @@ func (w *world) serve(crd *apiextensionsv1.CustomResourceDefinition) *apiextensi
 	return crd
 }
 
-// finallyLetGo takes away what holds an object when the test is over.
+// finallyLetGo removes the finalizers of an object when the test is over.
 func (w *world) finallyLetGo(o client.Object) {
 	w.t.Cleanup(func() {
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -68,7 +68,7 @@ func (w *world) finallyLetGo(o client.Object) {
 	})
 }
 
-// waits returns when the version that is being deleted says what it waits for.
+// waits returns when the status of the version that is being deleted contains some texts.
 func (w *world) waits(says ...string) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {
@@ -145,7 +145,7 @@ func TestStuckCustomResourcesHaveAWayOut(t *testing.T) {
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(stuck), stuck)).To(gomega.Succeed())
 }
 
-// skip decides to leave custom resources as they are.
+// skip sets the annotation that makes custom resources stay.
 func (w *world) skip() {
 	w.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"chandlery.dev/skip-cleanup":"true"}}}`))
@@ -169,8 +169,7 @@ func TestUpgradeLeavesCustomResources(t *testing.T) {
 	w.Expect(mine.GetDeletionTimestamp()).To(gomega.BeNil())
 }
 
-// leftovers are one of each kind that a version leaves where no owner reference
-// reaches.
+// leftovers returns one object of each kind of a version that has no owner reference.
 func (w *world) leftovers(csv, home string) []client.Object {
 	labels := map[string]string{
 		"olm.managed": "true", "olm.owner": csv, "olm.owner.namespace": home, "olm.owner.kind": "ClusterServiceVersion",
@@ -214,7 +213,7 @@ func TestCleansUpEveryKindAndNothingElse(t *testing.T) {
 	mine, theirs := w.leftovers("kettle.v1", w.namespace), w.leftovers("kettle.v1", w.namespace+"-other")
 	w.create(mine...)
 	w.finally(theirs...)
-	// The two copies have the same name.
+	// The last object is a copy, which has the same name in both.
 	w.create(theirs[:len(theirs)-1]...)
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 	w.supervise()
@@ -227,8 +226,7 @@ func TestCleansUpEveryKindAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestSharedObjectsGoOn removes an operator from one of two namespaces whose bundle brings
-// objects that are in no namespace.
+// TestSharedObjectsGoOn removes an operator with cluster-scoped objects from one of two namespaces.
 func TestSharedObjectsGoOn(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

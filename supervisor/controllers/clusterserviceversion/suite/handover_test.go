@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Each supervisor is stopped as soon as it has changed anything; the next goes
-// on where it left off, through the same phases, with the same Deployment.
+// TestAnotherProcessGoesOn stops each supervisor after its first change. The next one continues,
+// through the same phases, with the same Deployment.
 func TestAnotherProcessGoesOn(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("own", w.namespace), w.kettle("kettle.v1"))

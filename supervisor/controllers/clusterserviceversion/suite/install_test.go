@@ -44,7 +44,7 @@ func TestInstallsOneDeployment(t *testing.T) {
 	w.eventReasons("kettle.v1", "AllRequirementsMet", "InstallWaiting", "InstallSucceeded")
 }
 
-// eventReasons waits until the Events on an object give all these reasons.
+// eventReasons waits until the Events of an object have all these reasons.
 func (w *world) eventReasons(name string, reasons ...string) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {

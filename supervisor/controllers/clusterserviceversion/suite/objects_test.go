@@ -14,7 +14,8 @@ import (
 
 const account = "kettle"
 
-// group targets the namespaces given; all of them when none is.
+// group returns an OperatorGroup that targets the given namespaces; all namespaces when there are
+// none.
 func (w *world) group(name string, namespaces ...string) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
@@ -22,7 +23,7 @@ func (w *world) group(name string, namespaces ...string) *operatorsv1.OperatorGr
 	}
 }
 
-// kettle is an operator with one Deployment that works for any group.
+// kettle returns an operator with one Deployment that works for any group.
 func (w *world) kettle(name string, change ...func(*operatorsv1alpha1.ClusterServiceVersion)) *operatorsv1alpha1.ClusterServiceVersion {
 	labels := map[string]string{"app": "kettle"}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
@@ -93,7 +94,7 @@ func asks(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	strategy.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules()}}
 }
 
-// permissions are what an InstallPlan makes for a kettle.v1 that asks: a service
+// permissions returns what an InstallPlan creates for a kettle.v1 with permissions: a service
 // account, a role and a binding.
 func (w *world) permissions(name string) (*corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding) {
 	meta := func(name string) metav1.ObjectMeta {

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestKeepsPromisesForOneVersionAlone leaves a definition without conversion until the
-// webhook answers that it is noted for, and takes back what was to become of it for a
-// version that never gets going.
+// TestKeepsPromisesForOneVersionAlone checks that a definition stays without conversion until the
+// webhook in its annotation answers. The deletion of a version that never runs removes its
+// annotation.
 func TestKeepsPromisesForOneVersionAlone(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// cupsOf lists the cups of a group in the test's namespace.
+// cupsOf returns the cups of a group in the test's namespace.
 func (w *world) cupsOf(c client.Client, group string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "CupList"})
@@ -25,7 +25,7 @@ func (w *world) cupsOf(c client.Client, group string) ([]unstructured.Unstructur
 	return list.Items, err
 }
 
-// nothingIsLent waits until no right is borrowed.
+// nothingIsLent waits until there is no temporary grant.
 func (w *world) nothingIsLent() {
 	w.t.Helper()
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
@@ -36,8 +36,8 @@ func (w *world) nothingIsLent() {
 	}
 }
 
-// TestCleansUpResourcesThatItMayNotList runs with the rights that a cluster gives the
-// supervisor: custom resources are not among them.
+// TestCleansUpResourcesThatItMayNotList runs with the rights of the supervisor in a cluster, which
+// exclude custom resources.
 func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -61,7 +61,7 @@ func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
 	}
 }
 
-// TestOneThatIsNotDeletedDoesNotKeepTheOthers has somebody who minds that a cup goes.
+// TestOneThatIsNotDeletedDoesNotKeepTheOthers has a policy that refuses the deletion of one cup.
 func TestOneThatIsNotDeletedDoesNotKeepTheOthers(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -88,7 +88,7 @@ func TestOneThatIsNotDeletedDoesNotKeepTheOthers(t *testing.T) {
 	w.nothingIsLent()
 }
 
-// minding is a policy that lets no heirloom go.
+// minding returns a policy that refuses the deletion of heirlooms.
 func minding(group string) (client.Object, client.Object) {
 	name := "heirlooms." + group
 	forbidden := metav1.StatusReasonForbidden
@@ -114,8 +114,8 @@ func minding(group string) (client.Object, client.Object) {
 	}
 }
 
-// TestConversionGoesWhenNothingNeedsIt has a definition whose objects were stored in two
-// versions. Whether there are objects is asked with a right that is borrowed.
+// TestConversionGoesWhenNothingNeedsIt has a definition whose objects were stored in two versions.
+// Its objects are listed with a temporary grant.
 func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -145,7 +145,7 @@ func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
 	w.nothingIsLent()
 }
 
-// storesNext gives a definition a second version and stores its objects in that.
+// storesNext adds a second version to a definition and makes it the storage version.
 func (w *world) storesNext(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.t.Helper()
 	w.Eventually(func() error {

@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestConvertsNoDefinitionsOfOthers has a version in a bounded group claim a definition that its
-// bundle does not bring, and that others create while the version waits for it.
+// TestConvertsNoDefinitionsOfOthers has a version in a bounded group that claims a definition that
+// its bundle lacks. Others create the definition while the version waits for it.
 func TestConvertsNoDefinitionsOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		manager string
@@ -54,8 +54,8 @@ func TestConvertsNoDefinitionsOfOthers(t *testing.T) {
 			w.Expect(crd.Spec.Conversion.Strategy).To(gomega.Equal(apiextensionsv1.NoneConverter))
 			w.Expect(crd.ManagedFields).NotTo(gomega.ContainElement(gomega.HaveField("Manager", api.FieldManager)))
 
-			// What an install plan of the version has taken over is the version's, and that at
-			// once: a version that failed is tried again after a minute in any case.
+			// A definition that an install plan of the version has taken over belongs to the
+			// version at once. A failed version is retried after a minute in any case.
 			w.change(crd, func() { w.recordPlanOf(crd) })
 			w.Eventually(func(g gomega.Gomega) {
 				g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())

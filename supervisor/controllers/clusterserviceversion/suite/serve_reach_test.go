@@ -21,8 +21,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// asksForAll adds a validating webhook to the kettle, for everything in some groups that the
-// API server accepts, limited to objects with a label of the test.
+// asksForAll adds a validating webhook to the kettle, for everything in some groups that the API
+// server accepts. It is limited to objects with a label of the test.
 func (w *world) asksForAll(groups []string, resources ...string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
@@ -43,8 +43,8 @@ func (w *world) probe(o client.Object) client.Object {
 	return o
 }
 
-// called reports whether the API server calls the webhook, behind which nothing answers, when
-// an object is created.
+// called reports whether the API server calls the webhook, which does not answer, for the creation
+// of an object.
 func (w *world) called(o client.Object) bool {
 	w.t.Helper()
 	err := w.Create(w.t.Context(), w.probe(o), client.DryRunAll)
@@ -65,8 +65,8 @@ func configMap(namespace string) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
 }
 
-// TestWebhooksReachNoFurtherThanTheGroup has a version in a group for one namespace ask to be
-// called for everything.
+// TestWebhooksReachNoFurtherThanTheGroup has a version in a group for one namespace with webhooks
+// for everything.
 func TestWebhooksReachNoFurtherThanTheGroup(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -102,8 +102,8 @@ func TestWebhooksReachNoFurtherThanTheGroup(t *testing.T) {
 	}
 }
 
-// TestWebhooksForAllNamespacesSpareTheSupervisor has a version in a group for all namespaces
-// ask to be called for everything in them.
+// TestWebhooksForAllNamespacesSpareTheSupervisor has a version in a group for all namespaces with
+// webhooks for everything in them.
 func TestWebhooksForAllNamespacesSpareTheSupervisor(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -118,8 +118,8 @@ func TestWebhooksForAllNamespacesSpareTheSupervisor(t *testing.T) {
 	w.Expect(w.called(configMap(w.home))).To(gomega.BeFalse(), "the webhook is called in the namespace of the supervisor")
 }
 
-// deployingGroup creates an OperatorGroup for all namespaces that names the account "weak",
-// whose only right is to make Deployments in the namespace of the test.
+// deployingGroup creates an OperatorGroup for all namespaces that names the account "weak". Its
+// only right is to create Deployments in the namespace of the test.
 func (w *world) deployingGroup() {
 	w.t.Helper()
 	r := &refusedInstall{world: w}
@@ -129,7 +129,7 @@ func (w *world) deployingGroup() {
 }
 
 // TestWebhooksNeedTheRightsOfTheGroupsAccount has a version in a group for all namespaces that
-// names an account ask to be called for everything.
+// names an account. The version has webhooks for everything.
 func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
@@ -169,7 +169,7 @@ func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.isCalled(cup(own.Spec.Group, "", "mine"))
 	w.Expect(w.called(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + w.namespace}})).To(gomega.BeFalse())
 
-	// Without the right the version keeps what it has, and gets nothing new.
+	// Without the right the version keeps its webhooks, and gets no new ones.
 	w.Expect(w.Delete(t.Context(), binding)).To(gomega.Succeed())
 	old := w.deployment()
 	w.Expect(w.Delete(t.Context(), old)).To(gomega.Succeed())
@@ -189,14 +189,15 @@ func TestWebhooksNeedTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.says(csv, "may not create validatingwebhookconfigurations")
 }
 
-// renamed gives each webhook of a version a name of its own.
+// renamed gives each webhook of a version its own name.
 func renamed(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	for i := range csv.Spec.WebhookDefinitions {
 		csv.Spec.WebhookDefinitions[i].GenerateName = fmt.Sprintf("check%d.example.com", i)
 	}
 }
 
-// TestRefusesWebhooksBeyondTheGroup names what a webhook may not see.
+// TestRefusesWebhooksBeyondTheGroup checks the message about resources that a webhook may not
+// receive.
 func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 	for name, tt := range map[string]struct {
 		groups    []string
@@ -242,8 +243,8 @@ func TestRefusesWebhooksBeyondTheGroup(t *testing.T) {
 	}
 }
 
-// TestClusterScopedKindsOfKubernetesAreKnown compares the kinds of which no bounded group may
-// have webhooks with those that the API server itself serves.
+// TestClusterScopedKindsOfKubernetesAreKnown compares the kinds for which no bounded group may have
+// webhooks with those that the API server serves.
 func TestClusterScopedKindsOfKubernetesAreKnown(t *testing.T) {
 	w := newWorld(t)
 	served, err := discovery.NewDiscoveryClientForConfigOrDie(w.config).ServerPreferredResources()
@@ -256,7 +257,7 @@ func TestClusterScopedKindsOfKubernetesAreKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Other kinds are those of tests.
+		// Other kinds belong to tests.
 		if strings.Contains(gv.Group, ".") && !strings.HasSuffix(gv.Group, ".k8s.io") {
 			continue
 		}

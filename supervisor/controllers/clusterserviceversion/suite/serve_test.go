@@ -23,7 +23,7 @@ const (
 	certName  = "kettle-service-cert"
 )
 
-// checks gives the kettle a validating and a mutating webhook.
+// checks adds a validating and a mutating webhook to the kettle.
 func checks(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	for _, kind := range []operatorsv1alpha1.WebhookAdmissionType{operatorsv1alpha1.ValidatingAdmissionWebhook, operatorsv1alpha1.MutatingAdmissionWebhook} {
 		csv.Spec.WebhookDefinitions = append(csv.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
@@ -37,8 +37,8 @@ func checks(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	}
 }
 
-// converts makes the kettle one that works for all namespaces and converts the cups of
-// a definition, at a path.
+// converts returns a change that makes the kettle work for all namespaces and convert the cups of a
+// definition, at a path.
 func converts(crd, path string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		owns(crd)(csv)
@@ -50,7 +50,7 @@ func converts(crd, path string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	}
 }
 
-// shifted is the time of day, moved on by a test.
+// shifted is the time of day, shifted by a test.
 type shifted struct {
 	clock.RealClock
 
@@ -60,7 +60,7 @@ type shifted struct {
 func (s *shifted) Now() time.Time                  { return s.RealClock.Now().Add(time.Duration(s.by.Load())) }
 func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
-// nudge makes the controller look again.
+// nudge causes a reconcile.
 func (w *world) nudge(name string) {
 	w.t.Helper()
 	csv := w.csv(name)
@@ -72,7 +72,7 @@ func (w *world) nudge(name string) {
 	w.Expect(w.Patch(w.t.Context(), csv, patch)).To(gomega.Succeed())
 }
 
-// hooks are the validating configurations of the namespace.
+// hooks returns the validating configurations of the namespace.
 func (w *world) hooks(g gomega.Gomega) []admissionregistrationv1.ValidatingWebhookConfiguration {
 	var list admissionregistrationv1.ValidatingWebhookConfigurationList
 	g.Expect(w.List(w.t.Context(), &list, client.MatchingLabels{hookLabel: "check.example.com", "olm.owner.namespace": w.namespace})).To(gomega.Succeed())
@@ -85,7 +85,7 @@ func (w *world) secret(g gomega.Gomega) *corev1.Secret {
 	return secret
 }
 
-// believed waits until callers believe the authority of the Secret and no other.
+// believed waits until callers trust the authority in the Secret and no other.
 func (w *world) believed() *corev1.Secret {
 	w.t.Helper()
 	var secret *corev1.Secret
@@ -101,8 +101,7 @@ func (w *world) believed() *corev1.Secret {
 	return secret
 }
 
-// served are all objects that make the kettle reachable, but for webhook
-// configurations.
+// served returns all objects that lead to the kettle, without webhook configurations.
 func (w *world) served() []client.Object {
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
 	return []client.Object{
@@ -130,7 +129,7 @@ func TestServesWebhooksAndTakesThemAway(t *testing.T) {
 	}
 	hook := w.hooks(w)[0]
 
-	// Nothing is written while nothing changes.
+	// Without a change there are no writes.
 	w.nudge("kettle.v1")
 	w.Consistently(func(g gomega.Gomega) {
 		for _, o := range w.served() {
@@ -240,14 +239,14 @@ func TestSwitchesConversionWhenTheWebhookAnswers(t *testing.T) {
 		return crd.Spec.Conversion
 	}
 
-	// Without conversion nothing is lost by having one before its webhook answers.
+	// A first conversion may be set before its webhook answers: nothing is lost.
 	w.create(w.group("all"), w.kettle("kettle.v1", idle, converts(crd.Name, "/old")))
 	w.succeeds("kettle.v1")
 	have := conversion(w)
 	w.Expect(have.Strategy).To(gomega.Equal(apiextensionsv1.WebhookConverter))
 	w.Expect(*have.Webhook.ClientConfig.Service.Path).To(gomega.Equal("/old"))
 
-	// No pods answer; the conversion there is stays, and so does the version of storage.
+	// No pods answer; the existing conversion stays, and so does the storage version.
 	w.create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), idle, converts(crd.Name, "/new")))
 	w.Eventually(func(g gomega.Gomega) {
 		csv := w.csv("kettle.v2")

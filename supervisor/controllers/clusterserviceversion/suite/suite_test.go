@@ -44,7 +44,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// patience is how long an expected state may take to come about.
+// patience bounds the wait for an expected state.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -69,8 +69,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// installCRDs applies the kinds of the API server-side, the way an installation
-// does.
+// installCRDs applies the kinds of the API with server-side apply, as an installation does.
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
 	c, err := client.New(cp.Config(), client.Options{Scheme: newScheme()})
 	if err != nil {
@@ -115,17 +114,17 @@ type world struct {
 
 	t         *testing.T
 	namespace string
-	// config is the controllers' access to the cluster.
+	// config is the configuration of the controllers' clients.
 	config *rest.Config
 	// home is the namespace of the supervisor; empty for one outside the cluster.
 	home string
-	// election has the controllers work only while they hold a Lease in the namespace.
+	// election makes the controllers work only while they hold a Lease in the namespace.
 	election bool
-	// crds has the definitions, for the controllers that run.
+	// crds is the cache of definitions of the running controllers.
 	crds cache.Cache
 }
 
-// newWorld makes a namespace and a client for one test.
+// newWorld creates a namespace and a client for one test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: newScheme()})
@@ -135,8 +134,7 @@ func newWorld(t *testing.T) *world {
 	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t), config: controlplane.Get(t).Config()}
 }
 
-// Get reads an object as it is, and leaves nothing in it of what it was when it was read
-// before: a decoder does not touch what is absent.
+// Get reads an object into a zeroed one: a decoder does not change fields that are absent.
 func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	reflect.ValueOf(obj).Elem().SetZero()
@@ -146,7 +144,7 @@ func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return w.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // The test says what it was for.
 }
 
-// finally removes an object when the test is over.
+// finally deletes an object when the test is over.
 func (w *world) finally(objects ...client.Object) {
 	w.t.Cleanup(func() {
 		for _, o := range objects {
@@ -157,21 +155,20 @@ func (w *world) finally(objects ...client.Object) {
 	})
 }
 
-// supervise runs both controllers until the test ends or the returned function
-// is called, which waits for their end.
+// supervise runs both controllers until the test ends or stop is called. stop waits for their end.
 func (w *world) supervise() (stop func()) {
 	w.t.Helper()
 	return w.superviseAt(nil)
 }
 
-// superviseAt does what supervise does by another clock, and with further controllers.
+// superviseAt does the same as supervise with another clock, and with further controllers.
 func (w *world) superviseAt(c clock.PassiveClock, more ...func(ctrl.Manager) error) (stop func()) {
 	w.t.Helper()
 	groups := func(mgr ctrl.Manager) error { return operatorgroup.Setup(mgr, operatorgroup.Options{}) }
 	return w.superviseWith(c, append(more, groups)...)
 }
 
-// superviseWith runs the controller of versions and those that are given.
+// superviseWith runs the controller of versions and the given controllers.
 func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager) error) (stop func()) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
@@ -218,8 +215,7 @@ func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager)
 	return stop
 }
 
-// employ lets the controllers run with the rights that deploy/ gives the supervisor, but
-// for some verbs.
+// employ runs the controllers with the rights of the supervisor in deploy/, without some verbs.
 func (w *world) employ(without ...string) {
 	w.t.Helper()
 	text, err := os.ReadFile("../../../../deploy/rbac/supervisor.yaml")
@@ -249,13 +245,13 @@ func (w *world) employ(without ...string) {
 	if w.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		w.t.Fatal(err)
 	}
-	// The authorizer learns of the role a moment later.
+	// The authorizer applies the role after a moment.
 	w.Eventually(func() error {
 		return w.employed().List(w.t.Context(), &apiextensionsv1.CustomResourceDefinitionList{}, client.Limit(1))
 	}).WithTimeout(patience).Should(gomega.Succeed())
 }
 
-// employed is a client with the rights of the controllers.
+// employed returns a client with the rights of the controllers.
 func (w *world) employed() client.Client {
 	w.t.Helper()
 	c, err := client.New(w.config, client.Options{Scheme: newScheme()})
@@ -299,7 +295,7 @@ func (w *world) succeeds(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	return w.reaches(name, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful)
 }
 
-// gone waits until an object is no longer there.
+// gone waits until an object no longer exists.
 func (w *world) gone(obj client.Object) {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -314,8 +310,7 @@ func (w *world) gone(obj client.Object) {
 	}).WithTimeout(patience).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// phases lists the phases in a ClusterServiceVersion's history, repetitions
-// left out.
+// phases returns the phases in the conditions of a ClusterServiceVersion, without repetitions.
 func phases(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv1alpha1.ClusterServiceVersionPhase {
 	var out []operatorsv1alpha1.ClusterServiceVersionPhase
 	for _, c := range csv.Status.Conditions {

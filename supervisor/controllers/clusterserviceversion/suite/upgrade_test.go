@@ -26,8 +26,8 @@ func TestUpgradesByReplaces(t *testing.T) {
 	w.Expect(w.Get(t.Context(), key, &d)).To(gomega.Succeed())
 	first := d.UID
 
-	// Recreate refuses the rolling update that the API server put there by
-	// default while the old version ran.
+	// The API server refuses Recreate with the rolling update that it set by default for the old
+	// version.
 	w.create(w.kettle("kettle.v2", replaces("kettle.v1"), image("example.com/kettle:2"), recreate))
 
 	csv := w.succeeds("kettle.v2")

@@ -88,7 +88,7 @@ func (w *world) condition(status metav1.ConditionStatus, reason, message string)
 	})
 }
 
-// notes are those of the Events on the test's version that have a reason.
+// notes returns the notes of the Events on the test's version with a reason.
 func (w *world) notes(reason string) []string {
 	w.t.Helper()
 	var list eventsv1.EventList

@@ -21,8 +21,8 @@ const (
 	right   = "kettle.v1-kettle-abc"
 )
 
-// installs makes an OperatorGroup and a version as the other controllers leave them when
-// all is well: the group says what it targets, and the version that it knows and works.
+// installs creates an OperatorGroup and a version in the state in which the other controllers leave
+// them. The group's status lists its targets, and the version has succeeded.
 func (w *world) installs(targets ...string) (*operatorsv1.OperatorGroup, *operatorsv1alpha1.ClusterServiceVersion) {
 	w.t.Helper()
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.home, Name: "group"}}
@@ -34,7 +34,8 @@ func (w *world) installs(targets ...string) (*operatorsv1.OperatorGroup, *operat
 	return group, csv
 }
 
-// targets lets a group target other namespaces, and a version know of it.
+// targets changes the target namespaces in the status of a group and in the annotations of a
+// version.
 func (w *world) targets(group *operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion, targets ...string) {
 	w.t.Helper()
 	slices.Sort(targets)
@@ -99,7 +100,7 @@ func rules(verbs ...string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
 }
 
-// permissions are what an InstallPlan makes for the version.
+// permissions returns the objects that an InstallPlan creates for the version.
 func (w *world) permissions() (*corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding) {
 	meta := func() metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: w.home, Name: right, Labels: map[string]string{
@@ -115,7 +116,7 @@ func (w *world) permissions() (*corev1.ServiceAccount, *rbacv1.Role, *rbacv1.Rol
 		}
 }
 
-// copied waits until a namespace has the copy of a version, as the version is now.
+// copied waits until a namespace has a current copy of a version.
 func (w *world) copied(csv *operatorsv1alpha1.ClusterServiceVersion, namespace string) *operatorsv1alpha1.ClusterServiceVersion {
 	w.t.Helper()
 	found := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -134,7 +135,7 @@ func (w *world) copied(csv *operatorsv1alpha1.ClusterServiceVersion, namespace s
 	return found
 }
 
-// granted waits until a namespace has the version's role and binding, with these rules.
+// granted waits until a namespace has the version's role and binding, with the given rules.
 func (w *world) granted(namespace string, copied *operatorsv1alpha1.ClusterServiceVersion, want []rbacv1.PolicyRule) {
 	w.t.Helper()
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
@@ -154,7 +155,7 @@ func (w *world) granted(namespace string, copied *operatorsv1alpha1.ClusterServi
 	})
 }
 
-// bare is a version's name in a namespace.
+// bare returns a version with only a name and a namespace.
 func bare(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
 	return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }

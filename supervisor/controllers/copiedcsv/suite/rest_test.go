@@ -22,7 +22,7 @@ func TestRestWritesNothing(t *testing.T) {
 	}
 	w.quiet()
 	before, versions := w.writes.Load(), w.versions()
-	// What happens elsewhere is looked at, and changes nothing here.
+	// Events elsewhere must not cause writes here.
 	controlplane.Namespace(t)
 	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Labels["operators.coreos.com/other.kitchen"] = "" })
 	w.quiet()
@@ -48,7 +48,7 @@ func TestCopiesOfAnotherManagerAreTakenOverAsTheyAre(t *testing.T) {
 	w.Expect(w.Delete(t.Context(), roleIn(w.home))).To(gomega.Succeed())
 	w.Expect(w.Delete(t.Context(), bindingIn(w.home))).To(gomega.Succeed())
 
-	// A copy as OLM makes it: everything but the targets and the component label.
+	// OLM's copy has everything except the targets and the component label.
 	theirs := &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pantry, Name: name,
@@ -79,7 +79,7 @@ func TestCopiesOfAnotherManagerAreTakenOverAsTheyAre(t *testing.T) {
 	w.copied(csv, pantry)
 }
 
-// versions are the resource versions of all copies of the test's version.
+// versions returns the resource versions of all copies of the test's version by namespace.
 func (w *world) versions() map[string]string {
 	w.t.Helper()
 	var list operatorsv1alpha1.ClusterServiceVersionList

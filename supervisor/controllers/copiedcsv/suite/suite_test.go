@@ -39,11 +39,11 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is how long an expected state may take.
 	patience = 60 * time.Second
-	// polling is how often it is looked for.
+	// polling is the interval between checks.
 	polling = 50 * time.Millisecond
-	// rest is for how long nothing is to happen where nothing is to happen.
+	// rest is how long a state must stay unchanged.
 	rest = 3 * time.Second
 )
 
@@ -68,7 +68,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// installCRDs applies the kinds of the API server-side, the way an installation does.
+// installCRDs applies the CRDs server-side, as an installation does.
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
 	c, err := client.New(cp.Config(), client.Options{Scheme: newScheme()})
 	if err != nil {
@@ -103,7 +103,7 @@ func applyCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomR
 	return nil
 }
 
-// world is a test's view of the cluster.
+// world gives a test access to the cluster.
 type world struct {
 	client.Client
 	*gomega.WithT
@@ -111,12 +111,11 @@ type world struct {
 	t *testing.T
 	// home is the namespace of the operator.
 	home string
-	// writes counts what the controllers have asked the API server to change.
+	// writes counts the write requests of the controllers.
 	writes *atomic.Int64
 }
 
-// Get reads an object as it is, and leaves nothing in it of what it was when it was read
-// before: a decoder does not touch what is absent.
+// Get reads an object into a zeroed value. A decoder would not reset fields that are absent.
 func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	reflect.ValueOf(obj).Elem().SetZero()
 	obj.SetNamespace(key.Namespace)
@@ -124,7 +123,7 @@ func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return w.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // The test says what it was for.
 }
 
-// newWorld makes a namespace and a client for one test.
+// newWorld creates a namespace and a client for one test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: newScheme()})
@@ -134,7 +133,7 @@ func newWorld(t *testing.T) *world {
 	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, home: controlplane.Namespace(t), writes: &atomic.Int64{}}
 }
 
-// counting counts requests that change something, Events left out.
+// counting counts write requests without those for Events.
 type counting struct {
 	http.RoundTripper
 
@@ -148,8 +147,8 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(req)
 }
 
-// supervise runs the controllers until the test ends or the returned function is called,
-// which waits for their end.
+// supervise runs the controllers until the end of the test. The returned function stops them and
+// waits for their end.
 func (w *world) supervise(change ...func(*copiedcsv.Options)) (stop func()) {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
@@ -203,7 +202,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// change changes an object until nobody else has in the meantime.
+// change updates an object and retries after conflicts.
 func change[T client.Object](w *world, obj T, how func(T)) {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -215,7 +214,7 @@ func change[T client.Object](w *world, obj T, how func(T)) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// changeStatus does the same to its status.
+// changeStatus updates the status of an object and retries after conflicts.
 func changeStatus[T client.Object](w *world, obj T, how func(T)) {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -227,13 +226,13 @@ func changeStatus[T client.Object](w *world, obj T, how func(T)) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// eventually waits until something holds.
+// eventually waits until the checks succeed.
 func (w *world) eventually(holds func(g gomega.Gomega)) {
 	w.t.Helper()
 	w.Eventually(holds).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// gone waits until an object is no longer there.
+// gone waits until an object does not exist any more.
 func (w *world) gone(obj client.Object) {
 	w.t.Helper()
 	w.eventually(func(g gomega.Gomega) {
@@ -242,8 +241,8 @@ func (w *world) gone(obj client.Object) {
 	})
 }
 
-// quiet waits until the controllers have written nothing for a while, and fails if they
-// never stop.
+// quiet waits until the controllers have written nothing for a while, and fails if they continue to
+// write.
 func (w *world) quiet() {
 	w.t.Helper()
 	last, since := w.writes.Load(), time.Now()

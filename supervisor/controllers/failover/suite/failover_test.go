@@ -38,8 +38,8 @@ func TestSilentReplicaIsMarkedAndTheLastIsNot(t *testing.T) {
 			Should(gomega.ContainElement(string(failover.Silent)), kind)
 	}
 
-	// The one that is left ends too. It is ready all the time that the first takes
-	// to come back and be believed.
+	// The remaining replica stops too. It must stay ready until the first one answers and its pod
+	// is ready again.
 	w.server(last.UID).stop()
 	w.Eventually(w.serving).WithTimeout(patience).WithPolling(polling).Should(gomega.BeZero())
 	w.revive(first.UID)
@@ -51,7 +51,7 @@ func TestSilentReplicaIsMarkedAndTheLastIsNot(t *testing.T) {
 		w.Expect(isReady(pod) || isReady(back)).To(gomega.BeTrue(), "no replica is ready")
 		return isReady(back)
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
-	// Now there is another one that answers.
+	// Now another replica answers.
 	w.Eventually(func() bool {
 		pod, err := w.pod(last)
 		w.Expect(err).NotTo(gomega.HaveOccurred())
@@ -59,8 +59,7 @@ func TestSilentReplicaIsMarkedAndTheLastIsNot(t *testing.T) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeFalse())
 }
 
-// lose takes a node and the processes of its pods away, and gives when it is not
-// ready.
+// lose stops a node and the processes of its pods. It returns when the node became not ready.
 func (w *world) lose(node string) time.Time {
 	w.t.Helper()
 	for _, pod := range w.pods() {
@@ -87,7 +86,7 @@ func (w *world) lose(node string) time.Time {
 	return since
 }
 
-// restore brings a node back.
+// restore starts a node again.
 func (w *world) restore(node string) {
 	w.t.Helper()
 	if err := controlplane.Get(w.t).StartNode(w.t.Context(), node); err != nil {
@@ -106,7 +105,7 @@ func TestPodsOfALostNodeAreReplaced(t *testing.T) {
 	w := newWorld(t)
 	pods := w.deploy(2)
 	lost, kept := pods[0], pods[1]
-	// A pod that somebody deletes on a lost node hangs in Terminating.
+	// Pods on the unreachable node that no catalog owns must stay.
 	stranger := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "stranger", Labels: map[string]string{"app": "other"}},
 		Spec:       spec(),
@@ -137,7 +136,7 @@ func TestPodsOfALostNodeAreReplaced(t *testing.T) {
 	w.Consistently(func() int { return len(w.owned()) }).WithTimeout(2 * time.Second).WithPolling(polling).Should(gomega.Equal(2))
 }
 
-// owned are the pods of the Deployment.
+// owned returns the pods of the Deployment.
 func (w *world) owned() []corev1.Pod {
 	var found []corev1.Pod
 	for _, pod := range w.pods() {

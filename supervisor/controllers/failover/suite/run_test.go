@@ -15,9 +15,8 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// TestTheSupervisorReplacesPodsOfALostNode runs everything together: catalogs are
-// deployed by their own controller, and what is kept of pods is as little as in
-// the real process.
+// TestTheSupervisorReplacesPodsOfALostNode runs the whole supervisor. The catalog controller
+// deploys the catalog, and the caches hold the reduced pods of production.
 func TestTheSupervisorReplacesPodsOfALostNode(t *testing.T) {
 	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
 	var o supervisor.Options
@@ -38,7 +37,7 @@ func TestTheSupervisorReplacesPodsOfALostNode(t *testing.T) {
 	})
 	w.create(&operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-		// Nothing listens there: what cannot be asked for its digest is run as it is.
+		// No registry listens there. An image whose digest cannot be resolved runs by its tag.
 		Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: "127.0.0.1:1/example/catalog:1"},
 	})
 	running := func() []corev1.Pod {

@@ -38,10 +38,10 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is how long an expected state may take.
 	patience = 90 * time.Second
 	polling  = 20 * time.Millisecond
-	// gracePeriod is how long a node may be silent.
+	// gracePeriod is how long the node lifecycle controller tolerates a silent node.
 	gracePeriod = 5 * time.Second
 
 	name = "shop"
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// world is a test's view of a cluster with one catalog.
+// world gives a test access to a cluster with one catalog.
 type world struct {
 	client.Client
 	*gomega.WithT
@@ -69,10 +69,10 @@ type world struct {
 	store     *catalogs.Store
 
 	mu      sync.Mutex
-	servers map[types.UID]*server // of each pod
+	servers map[types.UID]*server // by pod UID
 }
 
-// server stands in for the process in a pod.
+// server represents the process in a pod.
 type server struct {
 	address string
 	stop    func()
@@ -132,13 +132,13 @@ func podLabels() map[string]string {
 	return map[string]string{api.LabelCatalogSource: name, api.LabelManaged: catalogs.LabelManagedValue}
 }
 
-// spec is that of a pod that serves a catalog.
+// spec returns the spec of a pod that serves a catalog.
 func spec() corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "registry-server", Image: "example/catalog:1"}}}
 }
 
-// deploy runs the catalog in n replicas on nodes of their own, each with a process
-// that serves, and gives the pods.
+// deploy runs the catalog in n replicas on different nodes, each with a serving process, and
+// returns the pods.
 func (w *world) deploy(n int32) []corev1.Pod {
 	w.t.Helper()
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: podLabels()}, Spec: spec()}
@@ -154,7 +154,7 @@ func (w *world) deploy(n int32) []corev1.Pod {
 	return w.readyPods()
 }
 
-// pods gives those of the catalog, and has a process serve for each that is new.
+// pods returns the pods of the catalog and starts a serving process for each new one.
 func (w *world) pods() []corev1.Pod {
 	w.t.Helper()
 	var pods corev1.PodList
@@ -209,7 +209,7 @@ func ready(pod corev1.Pod) corev1.PodCondition {
 
 func isReady(pod corev1.Pod) bool { return ready(pod).Status == corev1.ConditionTrue }
 
-// server gives the process of a pod, which it starts the first time.
+// server returns the process of a pod and starts it at the first call.
 func (w *world) server(pod types.UID) *server {
 	w.t.Helper()
 	w.mu.Lock()
@@ -222,7 +222,7 @@ func (w *world) server(pod types.UID) *server {
 	return started
 }
 
-// revive starts the process of a pod again.
+// revive restarts the process of a pod.
 func (w *world) revive(pod types.UID) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -242,7 +242,7 @@ func serve(t *testing.T, address string) *server {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.Serve(listener) // the test notices when nothing answers
+		_ = s.Serve(listener) // the test detects a missing answer
 	}()
 	stop := sync.OnceFunc(func() {
 		s.Stop()
@@ -262,7 +262,7 @@ func (w *world) pod(of corev1.Pod) (corev1.Pod, error) {
 	return found, err
 }
 
-// events gives the reasons of the Events on an object.
+// events returns the reasons of the Events on an object.
 func (w *world) events(kind, object string) []string {
 	w.t.Helper()
 	var list eventsv1.EventList

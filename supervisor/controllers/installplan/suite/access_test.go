@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/test/latewatch"
 )
 
-// TestPlanGoesOnWhenTheGroupNamesNoAccount removes the account of a group for which a plan
-// waits (R6 of the compatibility scenarios).
+// TestPlanGoesOnWhenTheGroupNamesNoAccount removes the account of a group for which a plan waits
+// (R6 of the compatibility scenarios).
 func TestPlanGoesOnWhenTheGroupNamesNoAccount(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
@@ -46,8 +46,8 @@ func TestPlanGoesOnWhenTheGroupNamesNoAccount(t *testing.T) {
 	}
 }
 
-// TestPlanUsesNoFormerAccount changes the account of a group while the cache of the controller
-// lags behind (R5 of the compatibility scenarios): nothing is done with the former one.
+// TestPlanUsesNoFormerAccount changes the account of a group while the cache of the controller lags
+// behind (R5 of the compatibility scenarios). The controller must not use the former account.
 func TestPlanUsesNoFormerAccount(t *testing.T) {
 	for _, former := range []string{"installer", ""} {
 		t.Run("from "+cmp.Or(former, "none"), func(t *testing.T) {

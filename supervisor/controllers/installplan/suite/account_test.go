@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// grant gives the ServiceAccount installer rights in the namespace.
+// grant grants the ServiceAccount installer rights in the namespace.
 func (w *world) grant(name string, rules ...rbacv1.PolicyRule) {
 	w.t.Helper()
 	w.create(
@@ -30,8 +30,8 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// TestPlanHasTheRightsOfTheGroupsAccount takes a plan through everything that an
-// account can lack.
+// TestPlanHasTheRightsOfTheGroupsAccount executes a plan whose account lacks rights, and grants
+// them one by one.
 func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
@@ -61,10 +61,10 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))
 	lacks(`cannot create resource "serviceaccounts"`)
 	w.grant("accounts", rule("", "serviceaccounts", "create", "update"), rule(rbacv1.GroupName, "roles", "create", "update"), rule(rbacv1.GroupName, "rolebindings", "create", "update"))
-	// What it does not have itself it cannot give away.
+	// An account cannot grant rights that it lacks.
 	lacks("is attempting to grant RBAC permissions not currently held")
 	w.grant("pods", rule("", "pods", "get"))
-	// The window of retries has long been over: rights are waited for without end.
+	// The retry window is over: the plan waits for rights without limit.
 	lacks(`cannot create resource "configmaps"`)
 	w.grant("settings", rule("", "configmaps", "create", "update"))
 	p = w.reaches(complete)

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// subscribed makes a Subscription that the plan serves.
+// subscribed creates a Subscription that the plan serves.
 func (w *world) subscribed() *operatorsv1alpha1.Subscription {
 	w.t.Helper()
 	sub := &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "shop", CatalogSourceNamespace: "olm", Package: "lamp"}}
@@ -26,7 +26,7 @@ func (w *world) subscribed() *operatorsv1alpha1.Subscription {
 	return sub
 }
 
-// tell writes into the Subscription where its plan stands.
+// tell writes the stage of a plan into the status of the Subscription.
 func (w *world) tell(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
 	w.t.Helper()
 	stage := history.StageOf(p)
@@ -41,8 +41,8 @@ func (w *world) tell(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.I
 	}
 }
 
-// TestNextPhaseWaitsForTheSubscription sees that each phase stands until the
-// Subscription shows it, and that the work of a phase does not wait.
+// TestNextPhaseWaitsForTheSubscription checks that each phase stays until the Subscription shows
+// it, and that the work of a phase does not wait.
 func TestNextPhaseWaitsForTheSubscription(t *testing.T) {
 	w := newWorld(t)
 	w.acknowledge = time.Hour
@@ -67,7 +67,7 @@ func TestNextPhaseWaitsForTheSubscription(t *testing.T) {
 	}
 }
 
-// TestNextPhaseDoesNotWaitForEver has a Subscription that shows nothing.
+// TestNextPhaseDoesNotWaitForEver has a Subscription that never shows the phase.
 func TestNextPhaseDoesNotWaitForEver(t *testing.T) {
 	w := newWorld(t)
 	w.acknowledge = 500 * time.Millisecond
@@ -78,7 +78,7 @@ func TestNextPhaseDoesNotWaitForEver(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestPhaseOfSomebodyElseStands empties the phase of a plan that is complete.
+// TestPhaseOfSomebodyElseStands clears the phase of a complete plan.
 func TestPhaseOfSomebodyElseStands(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))

@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// policy has the API server object to ConfigMaps called settings in the namespace.
+// policy creates a policy against ConfigMaps called settings in the namespace.
 func (w *world) policy(action admissionregistrationv1.ValidationAction) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
 	w.t.Helper()
 	meta := metav1.ObjectMeta{Name: "strict-" + w.namespace}
@@ -36,7 +36,7 @@ func (w *world) policy(action admissionregistrationv1.ValidationAction) *admissi
 		PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{action},
 	}}
 	w.create(binding)
-	// It takes the API server a moment to heed it.
+	// The API server applies the policy after a moment.
 	w.Eventually(func() bool {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}}
 		heard := w.heard()
@@ -46,8 +46,7 @@ func (w *world) policy(action admissionregistrationv1.ValidationAction) *admissi
 	return binding
 }
 
-// TestRefusalOfAPolicyPasses has a policy refuse an object for longer than the window
-// of retries.
+// TestRefusalOfAPolicyPasses has a policy that refuses an object for longer than the retry window.
 func TestRefusalOfAPolicyPasses(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -67,7 +66,7 @@ func TestRefusalOfAPolicyPasses(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestQuotaPasses has no room for the object in a quota.
+// TestQuotaPasses has a quota without room for the object.
 func TestQuotaPasses(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -97,7 +96,7 @@ func TestQuotaPasses(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestWarningsAreTold has the API server accept an object with a warning.
+// TestWarningsAreTold has an API server that accepts an object with a warning.
 func TestWarningsAreTold(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))

@@ -19,8 +19,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestUpgradeOfWhatAnotherManagerInstalled upgrades an operator whose objects were made
-// with plain writes: what its new bundle lacks goes, what people added stays.
+// TestUpgradeOfWhatAnotherManagerInstalled upgrades an operator whose objects were created with
+// plain writes. Fields that the new bundle lacks are removed; fields that users added stay.
 func TestUpgradeOfWhatAnotherManagerInstalled(t *testing.T) {
 	for _, manager := range []string{"olm", "catalog", "backup-tool"} {
 		t.Run(manager, func(t *testing.T) { adoptsFrom(t, manager) })
@@ -94,8 +94,8 @@ func adoptsFrom(t *testing.T, manager string) {
 	}
 }
 
-// TestTakingOverIsTold installs an operator over a ConfigMap that somebody made, and one
-// that nobody is told of since its operator is gone.
+// TestTakingOverIsTold installs an operator over the ConfigMap of a user, and over one of a removed
+// operator, which needs no Event.
 func TestTakingOverIsTold(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"),

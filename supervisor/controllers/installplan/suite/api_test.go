@@ -16,12 +16,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// bare is the definition of a kind at v1, without a schema.
+// bare returns the definition of a kind at v1, without a schema.
 func bare(group, plural, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: plural + "." + group,
-			// Those of Kubernetes' own groups need it.
+			// Definitions in the groups of Kubernetes need it.
 			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a test"},
 		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -32,8 +32,8 @@ func bare(group, plural, kind string, scope apiextensionsv1.ResourceScope) *apie
 	}
 }
 
-// TestPlanGoesOnWhenItsAPIAppears has a plan wait for an API for so long that its next
-// try is further away than the test waits: only the definition can have it go on.
+// TestPlanGoesOnWhenItsAPIAppears lets a plan wait for an API until its pauses exceed the time that
+// the test waits. Only the definition can then make it continue.
 func TestPlanGoesOnWhenItsAPIAppears(t *testing.T) {
 	const soon = 5 * time.Second
 	for _, tt := range []struct {
@@ -64,7 +64,7 @@ func TestPlanGoesOnWhenItsAPIAppears(t *testing.T) {
 			w := newWorld(t)
 			w.create(w.group("group"))
 			var tries atomic.Int32
-			// Making the definition writes into it.
+			// The creation of the definition writes into it.
 			wanted := tt.crd.Spec.Names.Kind
 			w.beforeApply = func(kind string) {
 				if kind == wanted {

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// version makes a ClusterServiceVersion of a package that owns some definitions.
+// version creates a ClusterServiceVersion of a package that owns some definitions.
 func (w *world) version(name, pkg string, owned ...string) *operatorsv1alpha1.ClusterServiceVersion {
 	w.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
@@ -41,8 +41,8 @@ func ownedBy(csv *operatorsv1alpha1.ClusterServiceVersion) []metav1.OwnerReferen
 	}}
 }
 
-// TestObjectOfAnotherOperatorIsLeftAlone has the bundle's ConfigMap belong to another
-// operator, until that is gone.
+// TestObjectOfAnotherOperatorIsLeftAlone has a ConfigMap of the bundle that another operator owns
+// until it is deleted.
 func TestObjectOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	tray := w.version("tray.v1", "tray")
@@ -59,14 +59,14 @@ func TestObjectOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	if found := w.settings(); len(found.OwnerReferences) != 1 || found.Data != nil {
 		t.Errorf("the object was touched: %+v", found)
 	}
-	// A plan that was given up goes on too.
+	// A failed plan continues too.
 	if err := w.Delete(t.Context(), tray); err != nil {
 		t.Fatal(err)
 	}
 	w.reaches(complete)
 }
 
-// TestVersionThatReplacesTakesOver has the ConfigMap belong to the version before.
+// TestVersionThatReplacesTakesOver has a ConfigMap that the replaced version owns.
 func TestVersionThatReplacesTakesOver(t *testing.T) {
 	for _, tt := range []struct{ name, pkg, replaces string }{{"lamp.v0", "lamp", ""}, {"light.v0", "", "light.v0"}} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestVersionThatReplacesTakesOver(t *testing.T) {
 				Data:       map[string]string{"a": "old", "dropped": "by the new version"},
 			}
 			w.create(w.group("group"), held)
-			// Somebody who is no manager of operators adds to it.
+			// A client that does not manage operators adds a key.
 			held.Data["theirs"] = "kept"
 			if err := w.Update(t.Context(), held, client.FieldOwner("kubectl-edit")); err != nil {
 				t.Fatal(err)
@@ -96,8 +96,8 @@ func TestVersionThatReplacesTakesOver(t *testing.T) {
 	}
 }
 
-// TestDefinitionOfAnotherOperatorIsLeftAlone has another operator own what the new
-// one is to own: nothing at all is made.
+// TestDefinitionOfAnotherOperatorIsLeftAlone has another operator that owns the definition of the
+// new one: the plan creates nothing.
 func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	name := "lamps." + w.namespace + ".example"
@@ -120,7 +120,7 @@ func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestWhatIsThereIsKept applies over objects that others made or changed.
+// TestWhatIsThereIsKept applies objects over existing ones that other clients created or changed.
 func TestWhatIsThereIsKept(t *testing.T) {
 	w := newWorld(t)
 	meta := func(name string) metav1.ObjectMeta {
@@ -143,8 +143,8 @@ func TestWhatIsThereIsKept(t *testing.T) {
 	if err := w.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "reads"}}); err != nil {
 		t.Fatal(err)
 	}
-	// A Service port without a name is refused beside another: that is the bundle's
-	// mistake, which somebody fixes here.
+	// The API server refuses a Service port without a name beside another. The mistake is in the
+	// bundle, and a user fixes it here.
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "error applying Service lamp of lamp.v1") && strings.Contains(p.Status.Message, "name: Required value")
 	})
@@ -165,8 +165,8 @@ func TestWhatIsThereIsKept(t *testing.T) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// TestBindingOfItsOwnIsMadeAnew changes the role of a binding from one version to the
-// next, which the API does not allow.
+// TestBindingOfItsOwnIsMadeAnew changes the role of a binding between two versions, which the API
+// does not allow.
 func TestBindingOfItsOwnIsMadeAnew(t *testing.T) {
 	w := newWorld(t)
 	before := w.version("lamp.v0", "lamp")
@@ -186,8 +186,8 @@ func TestBindingOfItsOwnIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestOutsideTheNamespace has a ClusterRole of the bundle's name belong to a version
-// elsewhere.
+// TestOutsideTheNamespace has a ClusterRole with the name in the bundle that a version elsewhere
+// owns.
 func TestOutsideTheNamespace(t *testing.T) {
 	for _, tt := range []struct {
 		reason, pkg string

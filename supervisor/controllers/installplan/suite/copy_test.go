@@ -13,8 +13,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestACopyIsNotTheVersion has a copy of an operator of another namespace in the way: the
-// plan says so, leaves the copy alone, and installs the version once the copy has gone.
+// TestACopyIsNotTheVersion has a copied version of another namespace under the name that a plan
+// installs. The plan reports the copy, does not change it, and installs the version after its
+// deletion.
 func TestACopyIsNotTheVersion(t *testing.T) {
 	for _, tt := range []struct {
 		reason string

@@ -35,7 +35,7 @@ func hooked(crd *apiextensionsv1.CustomResourceDefinition, to apiextensionsv1.We
 	return crd
 }
 
-// specOf reads the spec of a definition; empty where there is none.
+// specOf returns the spec of a definition; empty where there is none.
 func (w *world) specOf(name string) apiextensionsv1.CustomResourceDefinitionSpec {
 	w.t.Helper()
 	found := &apiextensionsv1.CustomResourceDefinition{}
@@ -46,7 +46,7 @@ func (w *world) specOf(name string) apiextensionsv1.CustomResourceDefinitionSpec
 	return found.Spec
 }
 
-// ofTray returns a definition of a bundle, after it made the one of another package.
+// ofTray creates a definition of another package, and returns the one of a bundle.
 func ofTray(w *world) *apiextensionsv1.CustomResourceDefinition {
 	w.version("tray.v1", "tray")
 	crd := w.lamps(map[string]string{"v1": anything})
@@ -55,15 +55,15 @@ func ofTray(w *world) *apiextensionsv1.CustomResourceDefinition {
 	return w.lamps(map[string]string{"v1": coloured})
 }
 
-// TestBoundedBundleCannotRewriteCRDs has bundles in a group for one namespace bring
-// definitions that are not theirs: their plans fail at once, and nothing changes. The
-// controller has the rights of deploy/rbac, with which it could change them.
+// TestBoundedBundleCannotRewriteCRDs has bundles in a group for one namespace that bring foreign
+// definitions. Their plans fail at once, and nothing changes. The controller has the rights of
+// deploy/rbac, with which it could change them.
 func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 	attacker := "https://attacker.example/convert"
 	for name, tt := range map[string]struct {
-		// brings returns the definition in the bundle, after it made the one that is there.
+		// brings creates the live definition and returns the one in the bundle.
 		brings func(w *world) *apiextensionsv1.CustomResourceDefinition
-		// replaces is the version that the bundle says it replaces.
+		// replaces is the version that the bundle replaces.
 		replaces string
 		says     string
 	}{
@@ -131,7 +131,7 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 	}
 }
 
-// made makes a definition as another field manager does.
+// made creates a definition as another field manager.
 func (w *world) made(crd *apiextensionsv1.CustomResourceDefinition, manager string) {
 	w.t.Helper()
 	if err := w.Create(w.t.Context(), crd, client.FieldOwner(manager)); err != nil {
@@ -139,8 +139,8 @@ func (w *world) made(crd *apiextensionsv1.CustomResourceDefinition, manager stri
 	}
 }
 
-// TestRefusedCRDGoesOnWhenItIsReleased installs beside another package's definition, which
-// is then uninstalled.
+// TestRefusedCRDGoesOnWhenItIsReleased installs beside the definition of another package, which is
+// then uninstalled.
 func TestRefusedCRDGoesOnWhenItIsReleased(t *testing.T) {
 	w := newWorld(t)
 	w.ownNamespace()
@@ -155,9 +155,9 @@ func TestRefusedCRDGoesOnWhenItIsReleased(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestForeignCRDIsUsedAsItIs has bundles bring a definition that an administrator made: one
-// that is the same stays the administrator's in a bounded group, and one that differs is
-// written in a group that targets all namespaces.
+// TestForeignCRDIsUsedAsItIs has bundles that bring a definition of an administrator. An equal one
+// stays the administrator's in a bounded group. A different one is written in a group that targets
+// all namespaces.
 func TestForeignCRDIsUsedAsItIs(t *testing.T) {
 	t.Run("bounded", func(t *testing.T) {
 		w := newWorld(t)
@@ -186,8 +186,8 @@ func TestForeignCRDIsUsedAsItIs(t *testing.T) {
 	})
 }
 
-// TestBundleCannotConvertForeignCRDs declares a conversion webhook for an administrator's
-// definition that the bundle does not bring, in a group with a service account.
+// TestBundleCannotConvertForeignCRDs declares a conversion webhook for a definition of an
+// administrator that the bundle lacks, in a group with a service account.
 func TestBundleCannotConvertForeignCRDs(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
@@ -207,8 +207,8 @@ func TestBundleCannotConvertForeignCRDs(t *testing.T) {
 	w.nothingIsMade()
 }
 
-// TestCRDAsServiceAccount has the account of a group write definitions, as the flag
-// --crd-as-service-account asks for.
+// TestCRDAsServiceAccount writes definitions with the account of a group, as with the flag
+// --crd-as-service-account.
 func TestCRDAsServiceAccount(t *testing.T) {
 	w := newWorld(t)
 	w.crdAsAccount = true

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestManyPlansFailAtTheirDeadline has many plans fail at the same time.
+// TestManyPlansFailAtTheirDeadline has many plans that fail at the same time.
 func TestManyPlansFailAtTheirDeadline(t *testing.T) {
 	const plans, window = 25, 15 * time.Second
 	w := newWorld(t)
@@ -37,7 +37,7 @@ func TestManyPlansFailAtTheirDeadline(t *testing.T) {
 		w.create(p)
 		p.Status = operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhasePlanning, CatalogSources: []string{"shop"}, Plan: steps}
 		w.Expect(w.Status().Update(t.Context(), p)).To(gomega.Succeed())
-		// A plan that a Subscription refers to is not collected when it has ended.
+		// A finished plan to which a Subscription refers is not collected.
 		sub := &operatorsv1alpha1.Subscription{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: p.Name}, Spec: &operatorsv1alpha1.SubscriptionSpec{Package: p.Name},
 		}
@@ -61,9 +61,9 @@ func TestManyPlansFailAtTheirDeadline(t *testing.T) {
 		}
 		g.Expect(ended).To(gomega.HaveLen(plans))
 	}).WithTimeout(6 * window).WithPolling(polling).Should(gomega.Succeed())
-	// How late a pass is depends on the machine; TestPlanFailsAtItsDeadline has the exact
-	// times. What must not happen is that plans wait for each other's windows: the last of
-	// them would then end after ten windows and more.
+	// How late a pass is depends on the machine; TestPlanFailsAtItsDeadline checks the exact times.
+	// Plans must not wait for each other's windows: the last plan would then end after ten windows
+	// and more.
 	for name, after := range ended {
 		if after < window || after >= 5*window {
 			t.Errorf("%s failed after %s", name, after)

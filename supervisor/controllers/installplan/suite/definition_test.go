@@ -27,7 +27,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// lamps is the definition of a test with the schema of a spec for each version.
+// lamps returns the definition of a test with a schema of spec for each version.
 func (w *world) lamps(specs map[string]string) *apiextensionsv1.CustomResourceDefinition {
 	group := w.namespace + ".example"
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -51,7 +51,7 @@ func (w *world) lamps(specs map[string]string) *apiextensionsv1.CustomResourceDe
 	return crd
 }
 
-// served makes a definition and waits until its kind can be used.
+// served creates a definition and waits until its kind is served.
 func (w *world) served(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.t.Helper()
 	w.create(crd)
@@ -88,7 +88,7 @@ const (
 	coloured = `{"type":"object","required":["colour","power"],"properties":{"colour":{"type":"string","enum":["red","green"]},"power":{"type":"integer","default":1}}}`
 )
 
-// nothingIsMade sees that a plan that was refused has changed nothing.
+// nothingIsMade checks that a refused plan has changed nothing.
 func (w *world) nothingIsMade() {
 	w.t.Helper()
 	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
@@ -97,8 +97,7 @@ func (w *world) nothingIsMade() {
 	}
 }
 
-// TestStoredVersionIsNotDropped brings a definition without a version that objects
-// may be stored in.
+// TestStoredVersionIsNotDropped brings a definition that lacks a stored version.
 func TestStoredVersionIsNotDropped(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -112,8 +111,8 @@ func TestStoredVersionIsNotDropped(t *testing.T) {
 	w.nothingIsMade()
 }
 
-// TestExistingObjectsStayValid brings a schema that an object does not meet, until it
-// is fixed. The controller may not list objects of the kind, but for the check.
+// TestExistingObjectsStayValid brings a schema that rejects an existing object, until the object is
+// fixed. The controller may list objects of the kind only for the check.
 func TestExistingObjectsStayValid(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("trusted %v", trusted), func(t *testing.T) {
@@ -146,8 +145,7 @@ func TestExistingObjectsStayValid(t *testing.T) {
 	}
 }
 
-// TestConversionIsKept brings a definition without conversion over one whose webhook
-// works.
+// TestConversionIsKept brings a definition without conversion over one whose webhook works.
 func TestConversionIsKept(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -174,8 +172,8 @@ func TestConversionIsKept(t *testing.T) {
 	}
 }
 
-// TestDefinitionTellsWhomItWasInstalledWith has two versions share a definition, and
-// one that is gone.
+// TestDefinitionTellsWhomItWasInstalledWith has a definition that two versions and a deleted one
+// share.
 func TestDefinitionTellsWhomItWasInstalledWith(t *testing.T) {
 	w := newWorld(t)
 	w.version("tray.v1", "tray")
@@ -183,7 +181,7 @@ func TestDefinitionTellsWhomItWasInstalledWith(t *testing.T) {
 	crd := w.lamps(map[string]string{"v1": anything})
 	w.served(crd)
 	w.supervise(time.Minute)
-	// What an installation before this one wrote.
+	// An earlier installation wrote this.
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetAPIVersion("apiextensions.k8s.io/v1")
 	u.SetKind("CustomResourceDefinition")
@@ -206,9 +204,9 @@ func TestDefinitionTellsWhomItWasInstalledWith(t *testing.T) {
 	w.Expect(got).To(gomega.ConsistOf(w.namespace+"/tray.v1", w.namespace+"/lamp.v1"))
 }
 
-// TestNewerDefinitionStays installs an older version of an operator that is in another
-// namespace, whose definition lacks what the newer one stores, and then one that asks for a
-// version of the API that the newer one has dropped.
+// TestNewerDefinitionStays installs an older version of an operator whose newer version is in
+// another namespace. The older definition lacks fields that the newer one stores. A second bundle
+// asks for a version of the API that the newer one has dropped.
 func TestNewerDefinitionStays(t *testing.T) {
 	w := newWorld(t)
 	elsewhere := w.namespace + "-newer"
@@ -249,7 +247,7 @@ func TestNewerDefinitionStays(t *testing.T) {
 	})
 }
 
-// TestOldDefinitionIsRefused brings a definition of the API that was removed.
+// TestOldDefinitionIsRefused brings a definition of the removed API version.
 func TestOldDefinitionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -262,7 +260,7 @@ func TestOldDefinitionIsRefused(t *testing.T) {
 	w.nothingIsMade()
 }
 
-// employ lets the controller run with the rights that deploy/ gives the supervisor.
+// employ runs the controller with the rights of the supervisor in deploy/.
 func (w *world) employ() {
 	w.t.Helper()
 	text, err := os.ReadFile("../../../../deploy/rbac/supervisor.yaml")
@@ -287,7 +285,7 @@ func (w *world) employ() {
 	if w.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		w.t.Fatal(err)
 	}
-	// The authorizer learns of the role a moment later.
+	// The authorizer applies the role after a moment.
 	c, err := client.New(w.config, client.Options{Scheme: w.Scheme()})
 	if err != nil {
 		w.t.Fatal(err)

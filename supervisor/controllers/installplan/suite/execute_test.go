@@ -166,8 +166,7 @@ func TestPlanWithForbiddenKindFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPlanSaysThatNamesAreTaken has another definition of the kind that the
-// bundle brings.
+// TestPlanSaysThatNamesAreTaken has another definition with the names of the kind in the bundle.
 func TestPlanSaysThatNamesAreTaken(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -197,8 +196,8 @@ func TestPlanSaysThatNamesAreTaken(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestPlanThatWasCutOffGoesOn stops the process between two steps; the next one
-// finishes what is left.
+// TestPlanThatWasCutOffGoesOn stops the process between two steps; the next process finishes the
+// plan.
 func TestPlanThatWasCutOffGoesOn(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -222,8 +221,7 @@ func TestPlanThatWasCutOffGoesOn(t *testing.T) {
 	}
 }
 
-// TestPlanStartsOverWhenItsVersionIsDeleted deletes the version while its plan
-// is not done.
+// TestPlanStartsOverWhenItsVersionIsDeleted deletes the version while its plan is in progress.
 func TestPlanStartsOverWhenItsVersionIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -240,7 +238,7 @@ func TestPlanStartsOverWhenItsVersionIsDeleted(t *testing.T) {
 	if err := w.Delete(t.Context(), csv); err != nil {
 		t.Fatal(err)
 	}
-	// Its own controller, which lets it go, does not run here.
+	// The controller that removes the finalizer does not run here.
 	if err := w.Patch(t.Context(), csv, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +292,7 @@ func TestLargeManifestsAreReadFromTheImage(t *testing.T) {
 	})
 	w.plan(b, true, 0)
 	w.supervise(time.Hour)
-	// Only the catalog knows the properties.
+	// Only the catalog has the properties.
 	served := b
 	served.Objects = nil
 	w.shelf.put(served)

@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// kind makes a kind with one version v1. Other tests need it not to be there afterwards.
+// kind creates a kind with one version v1. The test deletes it at its end, as other tests require.
 func (w *world) kind(group, kind, schema string, scope apiextensionsv1.ResourceScope) {
 	w.t.Helper()
 	crd := kindOf(w.t, group, kind, schema, scope)
@@ -73,7 +73,7 @@ func (w *world) finally(crd *apiextensionsv1.CustomResourceDefinition) {
 	})
 }
 
-// manifestOf reads a manifest.
+// manifestOf returns an object from a manifest.
 func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -83,7 +83,7 @@ func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// stored reads the object of a manifest.
+// stored returns the stored object of a manifest.
 func (w *world) stored(manifest *unstructured.Unstructured) map[string]any {
 	w.t.Helper()
 	live := manifest.DeepCopy()
@@ -96,7 +96,7 @@ func (w *world) stored(manifest *unstructured.Unstructured) map[string]any {
 	return live.Object
 }
 
-// fieldRow is an object of a bundle, and what becomes of it.
+// fieldRow is an object of a bundle, and what the API server stores of it.
 type fieldRow struct {
 	// manifest has the name of the row as its name; NS stands for the namespace.
 	manifest string
@@ -104,7 +104,7 @@ type fieldRow struct {
 	dropped []string
 	// says are further warnings.
 	says []string
-	// keeps are values that are stored, by the names of the fields.
+	// keeps holds stored values, by the names of the fields.
 	keeps map[string]any
 }
 
@@ -147,7 +147,7 @@ func fieldRows() map[string]fieldRow {
 		"plugin-NS":    {manifest: custom("console.openshift.io/v1", "ConsolePlugin", "plugin-NS", `"known":"a","bogus":1`), dropped: []string{"bogus"}, keeps: map[string]any{"known": "a"}},
 		"metadata":     {manifest: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"metadata","bogus":1},"data":{}}`, dropped: []string{"metadata.bogus"}},
 		"metadata-too": {manifest: `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"metadata-too","bogus":1},"spec":{}}`, dropped: []string{"metadata.bogus"}},
-		// What is null counts as absent.
+		// Null fields count as absent.
 		"null-field":  {manifest: custom("v1", "Service", "null-field", `"spec":{"clusterIP":null,"ports":[{"port":80}]}`)},
 		"null-list":   {manifest: custom("v1", "ServiceAccount", "null-list", `"imagePullSecrets":null`)},
 		"null-custom": {manifest: custom("monitoring.coreos.com/v1", "ServiceMonitor", "null-custom", `"spec":{"known":null}`), keeps: map[string]any{"spec": map[string]any{}}},
@@ -174,8 +174,8 @@ const (
 			"rule":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 0"}]}}}}}]}}`
 )
 
-// TestUnknownFieldsOfEveryKind installs a bundle with objects of all kinds that a plan may
-// hold: what the cluster does not know is dropped and named, all else is stored.
+// TestUnknownFieldsOfEveryKind installs a bundle with objects of all kinds that a plan may hold.
+// Unknown fields are dropped and named; all others are stored.
 func TestUnknownFieldsOfEveryKind(t *testing.T) {
 	w := newWorld(t)
 	w.kind("autoscaling.k8s.io", "VerticalPodAutoscaler", known, apiextensionsv1.NamespaceScoped)
@@ -285,8 +285,8 @@ func (w *world) extensionsAreKept() {
 	}
 }
 
-// TestFieldsThatTheClusterLearns brings a definition with an object that has a field of which
-// the definition knows nothing, and has the definition learn it later.
+// TestFieldsThatTheClusterLearns brings a definition with an object that has an unknown field, and
+// adds the field to the definition later.
 func TestFieldsThatTheClusterLearns(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -311,7 +311,7 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 			live.Spec.Versions[0].Schema.OpenAPIV3Schema = new(schemaOf(t, schema))
 			return w.Update(t.Context(), live)
 		}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
-		// It takes the API server a moment to heed it.
+		// The API server applies the definition after a moment.
 		w.Eventually(func() int64 {
 			heard := w.heard()
 			probe := manifestOf(t, manifest)
@@ -342,7 +342,7 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 	again(lampAutoscaler)
 	w.Expect(field("spec", "targetRef", "name")).To(gomega.Equal("lamp"))
 
-	// What a definition says to preserve is kept.
+	// Fields that the definition preserves are stored.
 	more := strings.Replace(lampAutoscaler, `"spec":{`, `"top":1,"spec":{"new":"x",`, 1)
 	learns(preserves, more)
 	again(more)
@@ -351,8 +351,8 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 	w.warningsTold(1)
 }
 
-// TestValuesThatACreateRefuses has objects that a create does not take either: their plans
-// fail with the words of the API server.
+// TestValuesThatACreateRefuses has objects that a create refuses: their plans fail with the message
+// of the API server.
 func TestValuesThatACreateRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.kind("monitoring.coreos.com", "ServiceMonitor", known, apiextensionsv1.NamespaceScoped)
@@ -385,8 +385,8 @@ func TestValuesThatACreateRefuses(t *testing.T) {
 	w.warningsTold(warned)
 }
 
-// TestRefusedPlanTellsItsWarnings has a definition that ends the plan before anything is applied:
-// what the other objects would lose is told all the same.
+// TestRefusedPlanTellsItsWarnings has a definition that ends the plan before a step is applied.
+// Events still report the fields that the other objects would lose.
 func TestRefusedPlanTellsItsWarnings(t *testing.T) {
 	w := newWorld(t)
 	w.ownNamespace()

@@ -22,8 +22,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// warningsTold waits until there are so many Events about warnings, and returns them by the
-// path of the step that they are about.
+// warningsTold waits until there are n Events about warnings, and returns them by the path of their
+// step.
 func (w *world) warningsTold(n int) map[string]string {
 	w.t.Helper()
 	told := map[string]string{}
@@ -43,8 +43,8 @@ func (w *world) warningsTold(n int) map[string]string {
 	return told
 }
 
-// autoscalers makes the kind VerticalPodAutoscaler, of which the definition declares less
-// than objects may have. The group is shared by all tests.
+// autoscalers creates the kind VerticalPodAutoscaler with a definition that declares only some of
+// its fields. All tests share the group.
 func (w *world) autoscalers() {
 	w.t.Helper()
 	w.kind("autoscaling.k8s.io", "VerticalPodAutoscaler", known, apiextensionsv1.NamespaceScoped)
@@ -59,8 +59,8 @@ func autoscalerList() *unstructured.UnstructuredList {
 
 const lampAutoscaler = `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"name":"lamp"},"spec":{"known":"a","targetRef":{"name":"lamp"},"raw":{"b":1}}}`
 
-// TestUnknownFieldsAreDropped installs a bundle that has one unknown field in each of its
-// objects: the plan ends in time, and one Event for each object names the field.
+// TestUnknownFieldsAreDropped installs a bundle that has one unknown field in each of its objects.
+// The plan ends in time, and one Event for each object names the field.
 func TestUnknownFieldsAreDropped(t *testing.T) {
 	w := newWorld(t)
 	w.autoscalers()
@@ -110,7 +110,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 	w.warningsTold(5)
 }
 
-// versions lists the resource versions of what the bundle brought.
+// versions returns the resource versions of the objects of the bundle.
 func (w *world) versions() []string {
 	var found []string
 	for _, kind := range []schemaKind{{"v1", "Service"}, {"rbac.authorization.k8s.io/v1", "Role"}, {"autoscaling.k8s.io/v1", "VerticalPodAutoscaler"}, {"operators.coreos.com/v1alpha1", "ClusterServiceVersion"}} {
@@ -151,8 +151,8 @@ func TestManyUnknownFieldsAreCounted(t *testing.T) {
 	}
 }
 
-// TestFieldsOfTheNextVersion installs a version that lacks fields of the version before it, known and
-// unknown, and takes over an object that a user applied.
+// TestFieldsOfTheNextVersion installs a version that lacks fields of the version before it, known
+// and unknown. It also takes over an object that a user applied.
 func TestFieldsOfTheNextVersion(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -187,8 +187,8 @@ func TestFieldsOfTheNextVersion(t *testing.T) {
 	}
 }
 
-// TestAccountNeedsNoPatch has the account of an OperatorGroup that may create and update one
-// kind and no more bring an object of it with an unknown field, first new and then changed.
+// TestAccountNeedsNoPatch has an account of an OperatorGroup that may only create and update one
+// kind. It brings an object with an unknown field, first new and then changed.
 func TestAccountNeedsNoPatch(t *testing.T) {
 	w := newWorld(t)
 	w.autoscalers()
@@ -219,8 +219,8 @@ func TestAccountNeedsNoPatch(t *testing.T) {
 	}
 }
 
-// TestDuplicateFields has keys twice in a mapping: the last counts, and the Event of the step names
-// them once, beside what the API server drops.
+// TestDuplicateFields has duplicate keys in a mapping: the last counts. The Event of the step names
+// them once, beside the fields that the API server drops.
 func TestDuplicateFields(t *testing.T) {
 	for name, inline := range map[string]int{"in the plan": plan.MaxInline, "in the catalog": 0} {
 		t.Run(name, func(t *testing.T) {

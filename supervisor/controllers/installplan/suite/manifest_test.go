@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// planOf makes an approved plan of the steps that somebody wrote.
+// planOf creates an approved plan from given steps.
 func (w *world) planOf(steps ...*operatorsv1alpha1.Step) {
 	w.t.Helper()
 	p := &operatorsv1alpha1.InstallPlan{
@@ -31,8 +31,8 @@ func (w *world) planOf(steps ...*operatorsv1alpha1.Step) {
 	}
 }
 
-// TestStepHoldsWhatItNames has steps say that they are something which the account of
-// the OperatorGroup need not have the right to.
+// TestStepHoldsWhatItNames has a step that names a CustomResourceDefinition, which the supervisor
+// writes with its own rights. Its manifest is a ClusterRoleBinding.
 func TestStepHoldsWhatItNames(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
@@ -62,7 +62,7 @@ func TestStepHoldsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestUnreadableStepEndsThePlan has a step whose manifest is no JSON come last.
+// TestUnreadableStepEndsThePlan has a last step whose manifest is no JSON.
 func TestUnreadableStepEndsThePlan(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -79,9 +79,9 @@ func TestUnreadableStepEndsThePlan(t *testing.T) {
 	w.nothingIsMade()
 }
 
-// TestLargeVersionAndDefinitionOfAnImage has both be too large for the plan. The
-// catalog, which has the version's properties, comes late: until then nobody knows
-// whether the version declares a webhook that converts.
+// TestLargeVersionAndDefinitionOfAnImage has a version and a definition that are too large for the
+// plan. The catalog, which has the properties of the version, appears late. Until then the plan
+// cannot read whether the version declares a conversion webhook.
 func TestLargeVersionAndDefinitionOfAnImage(t *testing.T) {
 	w := newWorld(t)
 	b := w.bundle(w.crd(), settings)

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestNothingIsLeftOfAVersionThatIsDeletedMidway deletes the version, which its
-// finalizer holds, just before an object outside its namespace is applied.
+// TestNothingIsLeftOfAVersionThatIsDeletedMidway deletes the version, which has a finalizer, just
+// before a cluster-scoped object is applied.
 func TestNothingIsLeftOfAVersionThatIsDeletedMidway(t *testing.T) {
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding"} {
 		t.Run(kind, func(t *testing.T) {
@@ -42,13 +42,13 @@ func TestNothingIsLeftOfAVersionThatIsDeletedMidway(t *testing.T) {
 				return p.Status.Phase == working && strings.Contains(p.Status.Message, "lamp.v1 is being deleted before its plan was done; starting over")
 			})
 			if kind == "ClusterRoleBinding" {
-				// What was there when the deletion began is the finalizer's business.
+				// The finalizer deletes objects that existed when the deletion began.
 				if err := w.DeleteAllOf(t.Context(), &rbacv1.ClusterRole{}, client.MatchingLabels(plan.OwnerLabels("lamp.v1", w.namespace))); err != nil {
 					t.Fatal(err)
 				}
 			}
 			w.outside(0)
-			// Its own controller, which lets it go, does not run here.
+			// The controller that removes the finalizer does not run here.
 			if err := w.Patch(t.Context(), csv, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,7 @@ func (w *world) follow() <-chan watch.Event {
 	return watcher.ResultChan()
 }
 
-// rouse changes the OperatorGroup, which has plans tried at once.
+// rouse changes the OperatorGroup, which makes the controller retry plans at once.
 func (w *world) rouse() {
 	w.t.Helper()
 	text := `{"metadata":{"annotations":{"roused":"` + time.Now().Format(time.RFC3339Nano) + `"}}}`
@@ -54,8 +54,7 @@ func (c *tally) mentions(name string) int {
 	return n
 }
 
-// TestFailedPlanRestsUntilItsCauseIsGone has a definition refused that comes after
-// the version, which would be applied.
+// TestFailedPlanRestsUntilItsCauseIsGone refuses a definition that follows an applicable version.
 func TestFailedPlanRestsUntilItsCauseIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -69,8 +68,8 @@ func TestFailedPlanRestsUntilItsCauseIsGone(t *testing.T) {
 	w.reaches(failed)
 	name := "lamps." + w.namespace + ".example"
 	for range 3 {
-		// Each probe looks at the definition. The next one begins when the one
-		// before is over and its outcome is written.
+		// Each probe reads the definition. The next probe begins after the outcome of the one
+		// before is written.
 		before := counted.mentions(name)
 		w.rouse()
 		w.Eventually(func() int { return counted.mentions(name) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeNumerically(">", before))
@@ -78,14 +77,14 @@ func TestFailedPlanRestsUntilItsCauseIsGone(t *testing.T) {
 	w.nothingIsMade()
 	w.migrate()
 	w.rouse()
-	// It left Failed only to complete.
+	// The plan left Failed only to complete.
 	want := []string{"", "Planning", string(working), string(failed), string(working), string(complete)}
 	if diff := cmp.Diff(want, phases(t, events)); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
 }
 
-// migrate has nothing stored any more in the version that a definition began with.
+// migrate removes the first version of a definition from its stored versions.
 func (w *world) migrate() {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {
@@ -98,7 +97,7 @@ func (w *world) migrate() {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// TestForbiddenKindFailsForGood rouses a plan that cannot be fixed.
+// TestForbiddenKindFailsForGood triggers a retry of a plan that cannot be fixed.
 func TestForbiddenKindFailsForGood(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// tally notes the requests of the controller that concern single objects.
+// tally counts the requests of the controller for single objects.
 type tally struct {
 	mu            sync.Mutex
 	reads, writes []string
@@ -39,8 +39,8 @@ func (c *tally) watch(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// TestStepsTakeOneRequestEach installs what nobody has yet: one request makes each
-// object, and the plan is written once for each phase.
+// TestStepsTakeOneRequestEach installs a new operator: one request creates each object, and the
+// plan is written once for each phase.
 func TestStepsTakeOneRequestEach(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
@@ -55,14 +55,14 @@ func TestStepsTakeOneRequestEach(t *testing.T) {
 	writes := slices.DeleteFunc(counted.writes, func(line string) bool {
 		return strings.HasSuffix(line, "/events") || strings.HasPrefix(line, "DELETE")
 	})
-	// Installing and Complete, and a status between the two where the new kind is not
-	// served within the moment that it is waited for.
+	// Installing and Complete, and a status between them where the API server does not serve the
+	// new kind within patienceForAPI.
 	const phases, between = 2, 1
 	if n := len(writes); n < len(p.Status.Plan)+phases || n > len(p.Status.Plan)+phases+between {
 		t.Errorf("%d writes for %d steps:\n%s", n, len(p.Status.Plan), strings.Join(writes, "\n"))
 	}
-	// The OperatorGroup before a pass, the definition before it is made, and the version after
-	// the object that has no namespace.
+	// The OperatorGroup before a pass, the definition before its creation, and the version after
+	// the cluster-scoped object.
 	reads := slices.DeleteFunc(slices.Clone(counted.reads), func(line string) bool { return strings.Contains(line, "/customresourcedefinitions/") })
 	groups := 0
 	reads = slices.DeleteFunc(reads, func(line string) bool {

@@ -12,8 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// subscribing makes the plan of a bundle with a step for the Subscription of the
-// package tray.
+// subscribing creates the plan of a bundle with a step for the Subscription of the package tray.
 func (w *world) subscribing(installPlan string) {
 	w.t.Helper()
 	w.plan(w.bundle(settings), false, plan.MaxInline)
@@ -34,12 +33,12 @@ func (w *world) subscribing(installPlan string) {
 	}
 }
 
-// TestSubscriptionIsMadeOnce shows when a plan makes the Subscription of a package
-// that an operator needs.
+// TestSubscriptionIsMadeOnce checks when a plan creates the Subscription of a package that an
+// operator needs.
 func TestSubscriptionIsMadeOnce(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
-		there  string // the package of a Subscription that is there
+		there  string // the package of an existing Subscription
 		as     string // its name
 		want   operatorsv1alpha1.StepStatus
 		list   []string
@@ -78,8 +77,7 @@ func TestSubscriptionIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestForeignSubscriptionIsRefused has a step for a Subscription that the plan did
-// not ask for.
+// TestForeignSubscriptionIsRefused has a step for a Subscription that the plan did not generate.
 func TestForeignSubscriptionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))

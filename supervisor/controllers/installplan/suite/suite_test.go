@@ -42,7 +42,7 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience bounds the wait for an expected state.
 	patience = 60 * time.Second
 	polling  = 20 * time.Millisecond
 )
@@ -72,7 +72,7 @@ func (s *shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name str
 	return b, nil
 }
 
-// images are bundle images in memory.
+// images holds bundle images in memory.
 type images struct{ content sync.Map }
 
 func (i *images) Content(_ context.Context, r bundleimage.Request) (bundleimage.Content, error) {
@@ -93,19 +93,18 @@ type world struct {
 	namespace string
 	shelf     *shelf
 	images    *images
-	// beforeApply is told the kind of each object that the controller is about
-	// to apply.
+	// beforeApply receives the kind of each object that the controller is about to apply.
 	beforeApply func(kind string)
-	// config is that of the controller; the administrator's when nil.
+	// config is the configuration of the controller's client; the administrator's when nil.
 	config *rest.Config
 	// acknowledge is how long phases wait for Subscriptions.
 	acknowledge time.Duration
-	// crdAsAccount has the account of a group write definitions.
+	// crdAsAccount makes the controller write definitions with the account of a group.
 	crdAsAccount bool
-	// owners and generation are those of the plan.
+	// owners and generation are set on the plan.
 	owners     []metav1.OwnerReference
 	generation int
-	// warned counts the warnings that the test itself was given.
+	// warned counts the warnings that the test itself received.
 	warned *atomic.Int64
 }
 
@@ -115,7 +114,7 @@ type counter struct{ n *atomic.Int64 }
 // HandleWarningHeader counts one.
 func (c counter) HandleWarningHeader(int, string, string) { c.n.Add(1) }
 
-// heard says how many warnings the test has been given so far.
+// heard returns the number of warnings that the test has received.
 func (w *world) heard() int64 { return w.warned.Load() }
 
 func newWorld(t *testing.T) *world {
@@ -137,7 +136,7 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// newClient is the client of the controller.
+// newClient returns the client of the controller.
 func (w *world) newClient(cfg *rest.Config, options client.Options) (client.Client, error) {
 	c, err := client.NewWithWatch(cfg, options)
 	if err != nil {
@@ -155,8 +154,7 @@ func (w *world) newClient(cfg *rest.Config, options client.Options) (client.Clie
 	}), nil
 }
 
-// supervise runs the controller until the test ends or stop is called, which
-// waits for its end.
+// supervise runs the controller until the test ends or stop is called. stop waits for the end.
 func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	w.t.Helper()
 	cfg := w.config
@@ -168,7 +166,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{w.namespace: {}},
-			// Definitions are shared with versions of other namespaces.
+			// Versions of other namespaces share definitions.
 			ByObject: map[client.Object]cache.ByObject{
 				&operatorsv1alpha1.ClusterServiceVersion{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}},
 			},
@@ -224,8 +222,8 @@ func (w *world) group(name string) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
-// bundle is a bundle whose objects bear the namespace's name where they have no
-// namespace, so that tests do not meet.
+// bundle returns a bundle. Its cluster-scoped objects have names with the namespace in them, so
+// that tests do not conflict.
 func (w *world) bundle(objects ...string) plan.Bundle {
 	csv := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},
 		"spec":{"displayName":"Lamp","version":"1.0.0","install":{"strategy":"deployment","spec":{"deployments":[],
@@ -246,7 +244,7 @@ func (w *world) crd() string {
 
 const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`
 
-// plan makes the plan of a bundle the way its maker does.
+// plan creates the plan of a bundle as the subscription controller does.
 func (w *world) plan(b plan.Bundle, approved bool, inline int) {
 	w.t.Helper()
 	steps, err := plan.Steps(w.namespace, b)
@@ -281,7 +279,7 @@ func (w *world) read() *operatorsv1alpha1.InstallPlan {
 	return p
 }
 
-// becomes waits until the plan is as wanted, and gives it.
+// becomes waits until the condition holds for the plan, and returns the plan.
 func (w *world) becomes(holds func(*operatorsv1alpha1.InstallPlan) bool) *operatorsv1alpha1.InstallPlan {
 	w.t.Helper()
 	var p *operatorsv1alpha1.InstallPlan
@@ -303,7 +301,7 @@ func installed(p *operatorsv1alpha1.InstallPlan) operatorsv1alpha1.InstallPlanCo
 	return p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 }
 
-// statuses lists the steps as kind=status.
+// statuses returns the steps as kind=status.
 func statuses(p *operatorsv1alpha1.InstallPlan) []string {
 	var list []string
 	for _, s := range p.Status.Plan {
@@ -321,7 +319,7 @@ func (w *world) settings() *corev1.ConfigMap {
 	return found
 }
 
-// hasSettings waits until the ConfigMap of a bundle is there.
+// hasSettings waits until the ConfigMap of a bundle exists.
 func (w *world) hasSettings() {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -329,14 +327,14 @@ func (w *world) hasSettings() {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// stays sees that the plan is at a phase for a while.
+// stays checks that the phase of the plan does not change for a while.
 func (w *world) stays(phase operatorsv1alpha1.InstallPlanPhase) {
 	w.t.Helper()
 	w.Consistently(func() operatorsv1alpha1.InstallPlanPhase { return w.read().Status.Phase }).
 		WithTimeout(500 * time.Millisecond).WithPolling(polling).Should(gomega.Equal(phase))
 }
 
-// schemaOf reads a schema from JSON.
+// schemaOf returns a schema from JSON.
 func schemaOf(t *testing.T, text string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	var s apiextensionsv1.JSONSchemaProps
@@ -346,7 +344,7 @@ func schemaOf(t *testing.T, text string) apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
-// text writes a definition as a bundle has it.
+// text returns a definition as JSON, as in a bundle.
 func text(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) string {
 	t.Helper()
 	bundled := crd.DeepCopy()

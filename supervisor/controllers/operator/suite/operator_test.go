@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// install makes what an operator consists of: only its Subscription says of which package
-// it is.
+// install creates the objects of an operator. Only its Subscription names the package.
 func (w *world) install(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	w.t.Helper()
 	csv := w.version(name)
@@ -43,7 +42,7 @@ func (w *world) install(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// components are what install makes and an Operator lists, in order.
+// components returns the objects of install in the order of an Operator's status.
 func (w *world) components(name string) []string {
 	n := w.namespace
 	return []string{
@@ -62,7 +61,7 @@ func (w *world) components(name string) []string {
 	}
 }
 
-// lists waits until the Operator has all components.
+// lists waits until the Operator lists all components.
 func (w *world) lists(name string) *operatorsv1.Operator {
 	w.t.Helper()
 	return w.shows(func(g gomega.Gomega, o *operatorsv1.Operator) {
@@ -70,8 +69,8 @@ func (w *world) lists(name string) *operatorsv1.Operator {
 	})
 }
 
-// TestAdoptsAndGathers installs an operator nothing of which bears the label, apart from
-// what a bystander owns, and sees it followed.
+// TestAdoptsAndGathers installs an operator without any component label. All its objects must get
+// the label and appear in the status. An unrelated object must not.
 func TestAdoptsAndGathers(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -97,7 +96,7 @@ func TestAdoptsAndGathers(t *testing.T) {
 	w.bears(bystander, w.label(), false)
 }
 
-// TestNamespaceAndLabelByHand has objects that somebody has labelled.
+// TestNamespaceAndLabelByHand has objects that a user has labelled.
 func TestNamespaceAndLabelByHand(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -133,14 +132,14 @@ func TestOperatorComesBackWhileComponentsRemain(t *testing.T) {
 	w.Eventually(gone).Should(gomega.BeTrue())
 	w.Consistently(gone).Should(gomega.BeTrue())
 
-	// One that a person makes is left to him.
+	// An Operator that a user creates stays.
 	own := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: w.operator()}}
 	w.create(own)
 	w.shows(func(g gomega.Gomega, o *operatorsv1.Operator) { g.Expect(listed(o)).To(gomega.BeEmpty()) })
 	w.Consistently(gone).Should(gomega.BeFalse())
 }
 
-// TestReleasesOlderPlans has a Subscription go on to another plan.
+// TestReleasesOlderPlans changes the InstallPlan of a Subscription.
 func TestReleasesOlderPlans(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -177,7 +176,7 @@ func TestReleasesOlderPlans(t *testing.T) {
 	w.Expect(older.Labels).To(gomega.HaveKeyWithValue("colour", "red"))
 	w.bears(latest, w.label(), true)
 
-	// Whoever gives it back is not quarrelled with.
+	// A label that another client restores is not removed again.
 	before := older.DeepCopy()
 	older.Labels[w.label()] = ""
 	w.Expect(w.Patch(t.Context(), older, client.MergeFrom(before))).To(gomega.Succeed())
@@ -187,7 +186,7 @@ func TestReleasesOlderPlans(t *testing.T) {
 	}).Should(gomega.HaveKey(w.label()))
 }
 
-// TestCopiesAreNoComponents has a copy of a version that bears the label of the original.
+// TestCopiesAreNoComponents has a copy of a version with the label of the original.
 func TestCopiesAreNoComponents(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -201,8 +200,8 @@ func TestCopiesAreNoComponents(t *testing.T) {
 	}).Should(gomega.MatchError(apierrors.IsNotFound, "is not found"))
 }
 
-// TestRest sees that nothing is written where nothing happens, and that another
-// supervisor finds all as it should be.
+// TestRest checks that an idle cluster causes no writes, and that a second supervisor finds nothing
+// to change.
 func TestRest(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

@@ -37,10 +37,10 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is how long an expected state may take.
 	patience = 60 * time.Second
 	polling  = 50 * time.Millisecond
-	// quiet is how long nothing is to happen where nothing is to happen.
+	// quiet is how long a state must stay unchanged.
 	quiet = 3 * time.Second
 )
 
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// world is a test's view of the cluster.
+// world gives a test access to the cluster.
 type world struct {
 	client.Client
 	*gomega.WithT
@@ -78,8 +78,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// Get reads an object as it is, and leaves nothing in it of what it was when it was read
-// before: a decoder does not touch what is absent.
+// Get reads an object into a zeroed value. A decoder would not reset fields that are absent.
 func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	reflect.ValueOf(obj).Elem().SetZero()
 	obj.SetNamespace(key.Namespace)
@@ -105,8 +104,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// written are the writes of supervisors so far that concern the test, the names of whose
-// cluster-wide objects end in that of its namespace.
+// written returns the write requests of supervisors that concern the test. The names of its
+// cluster-scoped objects end in the name of its namespace.
 func (w *world) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,8 +118,7 @@ func (w *world) written() []string {
 	return found
 }
 
-// settled waits until nothing more is written because of what has been made, and counts
-// what was.
+// settled waits until supervisors write nothing more and returns the number of writes.
 func (w *world) settled() int {
 	w.t.Helper()
 	last := -1
@@ -132,7 +130,7 @@ func (w *world) settled() int {
 	return last
 }
 
-// supervise runs the controllers until the test ends.
+// supervise runs the controllers until the end of the test.
 func (w *world) supervise() {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
@@ -172,8 +170,8 @@ func (w *world) supervise() {
 	})
 }
 
-// create makes objects, in the namespace of the test if their kind has one, and takes
-// away at the end those that have none.
+// create creates objects. Namespaced ones are in the namespace of the test. Cluster-scoped ones are
+// deleted after the test.
 func (w *world) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, obj := range objects {
@@ -201,7 +199,7 @@ func (w *world) status(obj client.Object) {
 	}
 }
 
-// bears waits until an object has the label of the operator of the test, or has it not.
+// bears waits until an object has, or lacks, a label.
 func (w *world) bears(obj client.Object, label string, wanted bool) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {
@@ -211,7 +209,7 @@ func (w *world) bears(obj client.Object, label string, wanted bool) {
 	}).Should(gomega.Succeed())
 }
 
-// shows waits until the Operator of the test is as it is to be.
+// shows waits until the Operator of the test passes all checks.
 func (w *world) shows(checks ...func(gomega.Gomega, *operatorsv1.Operator)) *operatorsv1.Operator {
 	w.t.Helper()
 	o := &operatorsv1.Operator{}
@@ -226,13 +224,13 @@ func (w *world) shows(checks ...func(gomega.Gomega, *operatorsv1.Operator)) *ope
 	return o
 }
 
-// operator is the name of the Operator of the test.
+// operator returns the name of the test's Operator.
 func (w *world) operator() string { return "kettle." + w.namespace }
 
-// label is the label of its components.
+// label returns the label of its components.
 func (w *world) label() string { return plan.ComponentLabel("kettle", w.namespace) }
 
-// listed are the components of an Operator, in the order of its status.
+// listed returns the components of an Operator in the order of its status.
 func listed(o *operatorsv1.Operator) []string {
 	var names []string
 	for _, ref := range o.Status.Components.Refs {
@@ -241,7 +239,7 @@ func listed(o *operatorsv1.Operator) []string {
 	return names
 }
 
-// conditionsOf are the conditions of the first component of a kind.
+// conditionsOf returns the conditions of the first component of a kind.
 func conditionsOf(o *operatorsv1.Operator, kind string) map[string]string {
 	found := map[string]string{}
 	for _, ref := range o.Status.Components.Refs {
@@ -256,7 +254,7 @@ func conditionsOf(o *operatorsv1.Operator, kind string) map[string]string {
 	return found
 }
 
-// subscription asks for the package kettle and has installed a version.
+// subscription creates a Subscription to the package kettle with an installed version.
 func (w *world) subscription(installed string) *operatorsv1alpha1.Subscription {
 	w.t.Helper()
 	sub := &operatorsv1alpha1.Subscription{
@@ -269,10 +267,10 @@ func (w *world) subscription(installed string) *operatorsv1alpha1.Subscription {
 	return sub
 }
 
-// group is the API group of the operator of the test.
+// group returns the API group of the test's operator.
 func (w *world) group() string { return "kettles." + w.namespace }
 
-// version is a version that provides cups.
+// version returns a version that provides cups.
 func (w *world) version(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	csv.Spec.DisplayName = "Kettle"
@@ -296,7 +294,7 @@ func deployment() *appsv1.Deployment {
 	}
 }
 
-// cups is the definition that the versions of the test provide.
+// cups returns the CustomResourceDefinition that the versions of the test provide.
 func (w *world) cups() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "cups." + w.group()},
@@ -313,8 +311,8 @@ func (w *world) cups() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// owned gives an object to a version: by a reference, or by labels where it has no
-// namespace.
+// owned makes a version the owner of an object: by a reference, or by labels for a cluster-scoped
+// object.
 func (w *world) owned(csv *operatorsv1alpha1.ClusterServiceVersion, obj client.Object) client.Object {
 	w.t.Helper()
 	obj.SetLabels(map[string]string{api.LabelManaged: "true"})

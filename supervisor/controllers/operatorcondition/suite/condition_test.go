@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestOperatorReports lets an operator say with its own rights that it cannot be
-// upgraded, and an administrator say otherwise.
+// TestOperatorReports reports Upgradeable=False with the operator's own permissions. An
+// administrator then overrides it.
 func TestOperatorReports(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -45,7 +45,7 @@ func TestOperatorReports(t *testing.T) {
 	operator := w.operator()
 	w.Eventually(func() error { return change(operator, reports) }).Should(gomega.Succeed())
 	shows(metav1.ConditionFalse)
-	// People do not say since when.
+	// A user omits lastTransitionTime.
 	override := `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Known","message":"it is safe"}]}}`
 	w.Expect(w.Patch(t.Context(), condition.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(override)))).To(gomega.Succeed())
 	shows(metav1.ConditionTrue)
@@ -54,7 +54,7 @@ func TestOperatorReports(t *testing.T) {
 	w.Expect(change(operator, func(spec *operatorsv2.OperatorConditionSpec) { spec.Conditions = nil })).To(gomega.Succeed())
 	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Status.Conditions).To(gomega.BeEmpty()) })
 
-	// It has no rights on what belongs to others in its namespace.
+	// The operator has no permissions on other OperatorConditions in its namespace.
 	other := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "spout.v1"}}
 	w.create(other)
 	condition = other
@@ -63,7 +63,7 @@ func TestOperatorReports(t *testing.T) {
 	}
 }
 
-// TestGoesWithItsVersion deletes a version.
+// TestGoesWithItsVersion deletes a version and waits for the deletion of its objects.
 func TestGoesWithItsVersion(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -76,8 +76,8 @@ func TestGoesWithItsVersion(t *testing.T) {
 	w.absent(&rbacv1.Role{})
 }
 
-// TestSpecStaysWhileAnUpgradeWaits edits a version while there is another one to replace it:
-// the generation, by which reports are judged, stays until that one is gone.
+// TestSpecStaysWhileAnUpgradeWaits edits a version while another version replaces it. The
+// generation, which reports are compared with, must not change until the other version is gone.
 func TestSpecStaysWhileAnUpgradeWaits(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -104,7 +104,7 @@ func TestSpecStaysWhileAnUpgradeWaits(t *testing.T) {
 	w.appears(condition, func(g gomega.Gomega) { g.Expect(condition.Spec.ServiceAccounts).To(gomega.Equal([]string{"other"})) })
 }
 
-// TestRepairs breaks what was made, in each way.
+// TestRepairs damages each object in each way and waits for the repair.
 func TestRepairs(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
@@ -146,7 +146,8 @@ func TestRepairs(t *testing.T) {
 			})
 		}
 		whole()
-		// What garbage collection takes away meanwhile is not there to be damaged.
+		// Garbage collection may delete the objects in between. The damage requires that they
+		// exist.
 		w.Eventually(func() error {
 			w.appears(role)
 			w.appears(binding)
@@ -156,7 +157,7 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// TestForeignRoleIsLeftAlone has a role of somebody else under the name that is needed.
+// TestForeignRoleIsLeftAlone has a role of another owner with the needed name.
 func TestForeignRoleIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	foreign := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: own}}
@@ -176,8 +177,8 @@ func TestForeignRoleIsLeftAlone(t *testing.T) {
 	w.appears(now, func(g gomega.Gomega) { g.Expect(now.Rules).NotTo(gomega.BeEmpty()) })
 }
 
-// TestRest sees that nothing is written where nothing happens, that a copy of a version
-// has no OperatorCondition, and that another supervisor finds all as it should be.
+// TestRest checks that an idle cluster causes no writes, and that a second supervisor finds nothing
+// to change. A copy of a version has no OperatorCondition.
 func TestRest(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

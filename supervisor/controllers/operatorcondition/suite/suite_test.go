@@ -33,14 +33,14 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is how long an expected state may take.
 	patience = 60 * time.Second
 	polling  = 50 * time.Millisecond
-	// quiet is how long nothing is to happen where nothing is to happen.
+	// quiet is how long a state must stay unchanged.
 	quiet = 3 * time.Second
-	// account is what the operator of the tests runs as.
+	// account is the service account of the test's operator.
 	account = "kettle"
-	// own is the name of its version, and of all that is made for that.
+	// own is the name of its version and of all objects of the version.
 	own = "kettle.v1"
 )
 
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// world is a test's view of the cluster.
+// world gives a test access to the cluster.
 type world struct {
 	client.Client
 	*gomega.WithT
@@ -78,8 +78,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// Get reads an object as it is, and leaves nothing in it of what it was when it was read
-// before: a decoder does not touch what is absent.
+// Get reads an object into a zeroed value. A decoder would not reset fields that are absent.
 func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	reflect.ValueOf(obj).Elem().SetZero()
 	obj.SetNamespace(key.Namespace)
@@ -107,7 +106,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// written are the writes of supervisors so far in the namespace of the test.
+// written returns the write requests of supervisors in the namespace of the test.
 func (w *world) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,8 +119,7 @@ func (w *world) written() []string {
 	return found
 }
 
-// settled waits until nothing more is written because of what has been made, and counts
-// what was.
+// settled waits until supervisors write nothing more and returns the number of writes.
 func (w *world) settled() int {
 	w.t.Helper()
 	last := -1
@@ -133,7 +131,7 @@ func (w *world) settled() int {
 	return last
 }
 
-// supervise runs the controller until the test ends.
+// supervise runs the controller until the end of the test.
 func (w *world) supervise() {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
@@ -169,7 +167,7 @@ func (w *world) supervise() {
 	})
 }
 
-// create makes objects in the namespace of the test.
+// create creates objects in the namespace of the test.
 func (w *world) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, obj := range objects {
@@ -180,7 +178,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// appears waits until an object of the name of the version is there and as it is to be.
+// appears waits until an object with the name of the version exists and passes all checks.
 func (w *world) appears(obj client.Object, checks ...func(gomega.Gomega)) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {
@@ -191,7 +189,7 @@ func (w *world) appears(obj client.Object, checks ...func(gomega.Gomega)) {
 	}).Should(gomega.Succeed())
 }
 
-// absent waits until there is no object of the name of the version.
+// absent waits until no object with the name of the version exists.
 func (w *world) absent(obj client.Object) {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -203,7 +201,7 @@ func (w *world) absent(obj client.Object) {
 	}).Should(gomega.Succeed())
 }
 
-// version is a version whose Deployments run as account.
+// version returns a version whose Deployments run as account.
 func version(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	labels := map[string]string{"app": "kettle"}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -225,7 +223,7 @@ func version(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// operator is a client with the rights of the operator.
+// operator returns a client with the permissions of the operator.
 func (w *world) operator() client.Client {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
@@ -238,7 +236,7 @@ func (w *world) operator() client.Client {
 	return c
 }
 
-// upgradeable is what an operator or an administrator says.
+// upgradeable returns the condition Upgradeable as an operator or an administrator writes it.
 func upgradeable(status metav1.ConditionStatus) []metav1.Condition {
 	return []metav1.Condition{{
 		Type: operatorsv2.Upgradeable, Status: status, Reason: "Boiling", Message: "the kettle is on", LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)),

@@ -35,8 +35,8 @@ func TestFixedClaimsStay(t *testing.T) {
 	w.claims(og, "Tray")
 }
 
-// TestOneOfTwoGroupsHasAnAPI makes two groups that reach all namespaces, with an
-// operator each that provides the same API, at the same moment.
+// TestOneOfTwoGroupsHasAnAPI creates two groups for all namespaces at the same moment. Each has an
+// operator that provides the same API.
 func TestOneOfTwoGroupsHasAnAPI(t *testing.T) {
 	w := newWorld(t)
 	s := w.supervise()
@@ -71,8 +71,8 @@ func TestOneOfTwoGroupsHasAnAPI(t *testing.T) {
 	w.claims(groups[winner])
 }
 
-// TestGroupsThatComeApartHaveTheirAPIs lets a group leave the namespaces of
-// another.
+// TestGroupsThatComeApartHaveTheirAPIs narrows the targets of a group, so that it shares no
+// namespace with the other group any more.
 func TestGroupsThatComeApartHaveTheirAPIs(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// cleanup is a context for the end of a test, when the test's own is over.
+// cleanup returns a context for cleanups, which run after the test's own context has ended.
 func cleanup(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(context.WithoutCancel(t.Context()), patience)
@@ -26,9 +26,8 @@ func TestRolesGoWithTheGroup(t *testing.T) {
 	w.becomes(func(g gomega.Gomega) { g.Expect(w.rolesOf(g, w.namespace)).To(gomega.BeEmpty()) })
 }
 
-// TestGroupGoneWhileNoSupervisorRan cuts supervisors off after each number of
-// writes in turn: whatever the last one got done, the next does the rest, and no
-// role of anybody else is touched.
+// TestGroupGoneWhileNoSupervisorRan disconnects a supervisor after a number of writes. The next
+// supervisor must complete the cleanup. Roles of other owners must stay.
 func TestGroupGoneWhileNoSupervisorRan(t *testing.T) {
 	for limit := range int64(5) {
 		t.Run(fmt.Sprintf("CutOffAfter%d", limit), func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package suite tests the OperatorGroup controllers on a real control plane, one
-// file a behaviour that users see. It holds nothing else, so that the unit tests of
-// the controllers start at once.
+// Package suite tests the OperatorGroup controllers on a real control plane. Each file tests one
+// behaviour that is visible to users. It is a separate package, so that the unit tests of the
+// controllers need no control plane.
 package suite

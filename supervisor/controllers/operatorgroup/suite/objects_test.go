@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// group targets the namespaces given; all of them when none is.
+// group returns a group that targets the given namespaces; all namespaces if there are none.
 func group(namespace string, targets ...string) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"},
@@ -22,7 +22,7 @@ func group(namespace string, targets ...string) *operatorsv1.OperatorGroup {
 	}
 }
 
-// operator provides kinds of the group that the test's namespace gives its name.
+// operator returns a ClusterServiceVersion that provides kinds in the test's API group.
 func (w *world) operator(namespace string, kinds ...string) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "operator.v1"},
@@ -48,14 +48,14 @@ func (w *world) operator(namespace string, kinds ...string) *operatorsv1alpha1.C
 	return csv
 }
 
-// crdName is the name of the definition of a kind, and api what claims call it.
+// crdName returns the name of the CustomResourceDefinition of a kind.
 func (w *world) crdName(kind string) string { return strings.ToLower(kind) + "s." + w.apiGroup() }
 func (w *world) api(kind string) string     { return kind + ".v1." + w.apiGroup() }
 
-// apiGroup keeps the definitions of tests apart.
+// apiGroup returns an API group that is unique to the test.
 func (w *world) apiGroup() string { return w.namespace + ".example.com" }
 
-// lamps is the definition of the kind Lamp; it goes with the test.
+// lamps creates the CustomResourceDefinition of the kind Lamp and deletes it after the test.
 func (w *world) lamps() *apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -82,7 +82,7 @@ func (w *world) lamps() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// succeed writes the phase that a ClusterServiceVersion has once it runs.
+// succeed sets the phase of a ClusterServiceVersion to Succeeded.
 func (w *world) succeed(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	w.t.Helper()
 	csv.Status.Phase = operatorsv1alpha1.CSVPhaseSucceeded
@@ -91,7 +91,7 @@ func (w *world) succeed(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	}
 }
 
-// claims waits until a group has claimed these kinds and no others.
+// claims waits until a group has claimed exactly the given kinds.
 func (w *world) claims(group *operatorsv1.OperatorGroup, kinds ...string) {
 	w.t.Helper()
 	apis := make([]string, len(kinds))
@@ -104,8 +104,7 @@ func (w *world) claims(group *operatorsv1.OperatorGroup, kinds ...string) {
 	})
 }
 
-// rolesOf returns the cluster roles that say they are of groups of a namespace, by
-// level.
+// rolesOf returns the cluster roles of the groups in a namespace by level.
 func (w *world) rolesOf(g gomega.Gomega, namespace string) map[string]*rbacv1.ClusterRole {
 	var list rbacv1.ClusterRoleList
 	g.Expect(w.List(w.t.Context(), &list, client.MatchingLabels{

@@ -14,8 +14,8 @@ import (
 
 func apiRoles() []string { return []string{"-v1-admin", "-v1-edit", "-v1-view", "-v1-crdview"} }
 
-// TestRolesOfAGroupGatherThoseOfItsAPIs goes all the way from an operator to the
-// rules that Kubernetes gathers in the roles of its group, and back.
+// TestRolesOfAGroupGatherThoseOfItsAPIs installs an operator, checks the rules that Kubernetes
+// aggregates in the roles of its group, and removes the operator.
 func TestRolesOfAGroupGatherThoseOfItsAPIs(t *testing.T) {
 	w := newWorld(t)
 	s := w.supervise()
@@ -43,7 +43,7 @@ func TestRolesOfAGroupGatherThoseOfItsAPIs(t *testing.T) {
 			g.Expect(role.Rules).To(gomega.BeEmpty(), "the role %s still allows something", level)
 		}
 	})
-	// Whoever has custom resources can still reach them, until the definition goes.
+	// Users of custom resources keep their access until the definition is deleted.
 	admin := w.role(crd.Name + "-v1-admin")
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(admin), admin)).To(gomega.Succeed())
 	w.remove(crd)
@@ -123,8 +123,8 @@ func TestForeignRoleIsLeftAlone(t *testing.T) {
 	w.Expect(foreign.ResourceVersion).To(gomega.Equal(version))
 }
 
-// TestTakesOverWhatOLMMade begins with the roles as OLM leaves them: rules that
-// were gathered for an operator that is gone, and an owner that is not collected.
+// TestTakesOverWhatOLMMade starts with roles as OLM leaves them: aggregated rules of a removed
+// operator, and an owner reference that the garbage collector does not resolve.
 func TestTakesOverWhatOLMMade(t *testing.T) {
 	w := newWorld(t)
 	first := w.supervise()

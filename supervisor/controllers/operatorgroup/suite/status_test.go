@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// status waits until the status of a group is as check expects.
+// status waits until the status of a group passes check.
 func (w *world) status(group *operatorsv1.OperatorGroup, check func(g gomega.Gomega, status operatorsv1.OperatorGroupStatus)) {
 	w.t.Helper()
 	w.becomes(func(g gomega.Gomega) {

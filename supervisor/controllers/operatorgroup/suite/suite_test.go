@@ -35,11 +35,11 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience is how long an expected state may take.
 	patience = 60 * time.Second
-	// poll is how often it is looked for.
+	// poll is the interval between checks.
 	poll = 50 * time.Millisecond
-	// quiet is how long nothing may happen where nothing has to.
+	// quiet is how long a state must stay unchanged.
 	quiet = 3 * time.Second
 )
 
@@ -64,8 +64,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// installCRDs applies the kinds of the API server-side, the way an installation
-// does.
+// installCRDs applies the CRDs server-side, as an installation does.
 func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
 	c, err := client.New(cp.Config(), client.Options{Scheme: newScheme()})
 	if err != nil {
@@ -93,7 +92,7 @@ func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return nil
 }
 
-// world is a test's view of the cluster.
+// world gives a test access to the cluster.
 type world struct {
 	client.Client
 	*gomega.WithT
@@ -102,8 +101,7 @@ type world struct {
 	namespace string
 }
 
-// Get reads an object as it is, and leaves nothing in it of what it was when it was read
-// before: a decoder does not touch what is absent.
+// Get reads an object into a zeroed value. A decoder would not reset fields that are absent.
 func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	reflect.ValueOf(obj).Elem().SetZero()
 	obj.SetNamespace(key.Namespace)
@@ -111,7 +109,7 @@ func (w *world) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return w.Client.Get(ctx, key, obj, opts...) //nolint:wrapcheck // The test says what it was for.
 }
 
-// newWorld makes a namespace and a client for one test.
+// newWorld creates a namespace and a client for one test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c, err := client.New(controlplane.Get(t).Config(), client.Options{Scheme: newScheme()})
@@ -121,17 +119,17 @@ func newWorld(t *testing.T) *world {
 	return &world{Client: c, WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
 }
 
-// errCut is what a supervisor sees that is cut off from the API server.
+// errCut is the error of requests after a supervisor was disconnected from the API server.
 var errCut = errors.New("cut off")
 
-// wire counts what a supervisor writes, and lets through only so much of it.
+// wire counts the write requests of a supervisor and limits their number.
 type wire struct {
 	next   http.RoundTripper
 	writes *atomic.Int64
-	limit  int64 // below zero for none
+	limit  int64 // negative for no limit
 }
 
-// RoundTrip sends a request on unless it is a write beyond the limit.
+// RoundTrip forwards a request unless it is a write beyond the limit.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodGet && w.writes.Add(1) > w.limit && w.limit >= 0 {
 		return nil, errCut
@@ -143,21 +141,20 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// supervisor is the controllers, running.
+// supervisor is a running set of controllers.
 type supervisor struct {
 	writes atomic.Int64
 	stop   func()
 }
 
-// supervise runs the controllers until the test ends or stop is called, which
-// waits for their end.
+// supervise runs the controllers until the end of the test. The stop function stops them and waits
+// for their end.
 func (w *world) supervise() *supervisor {
 	w.t.Helper()
 	return w.superviseFor(-1)
 }
 
-// superviseFor runs controllers that can write so many times, and are then cut
-// off in the middle of what they do.
+// superviseFor runs controllers that are disconnected after a number of writes.
 func (w *world) superviseFor(limit int64) *supervisor {
 	w.t.Helper()
 	s := &supervisor{}
@@ -210,7 +207,7 @@ func (w *world) remove(obj client.Object) {
 	}
 }
 
-// change writes an object again and again until nobody is in between.
+// change updates an object and retries after conflicts.
 func (w *world) change(obj client.Object, mutate func()) {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -222,13 +219,13 @@ func (w *world) change(obj client.Object, mutate func()) {
 	}).WithTimeout(patience).WithPolling(poll).Should(gomega.Succeed())
 }
 
-// becomes waits until what check looks at is as it expects.
+// becomes waits until check succeeds.
 func (w *world) becomes(check func(g gomega.Gomega)) {
 	w.t.Helper()
 	w.Eventually(check).WithTimeout(patience).WithPolling(poll).Should(gomega.Succeed())
 }
 
-// gone waits until an object is no longer there.
+// gone waits until an object does not exist any more.
 func (w *world) gone(obj client.Object) {
 	w.t.Helper()
 	w.becomes(func(g gomega.Gomega) {
@@ -238,7 +235,7 @@ func (w *world) gone(obj client.Object) {
 	})
 }
 
-// staysQuiet fails the test if a supervisor writes anything while nothing changes.
+// staysQuiet fails if the supervisor writes while nothing changes.
 func (w *world) staysQuiet(s *supervisor) {
 	w.t.Helper()
 	last, since := s.writes.Load(), time.Now()

@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// TestSubscriptionNamesTheAPIThatIsMissing has a bundle bring an object whose kind is not
-// served, until it is.
+// TestSubscriptionNamesTheAPIThatIsMissing has a bundle with an object whose kind is not served at
+// first.
 func TestSubscriptionNamesTheAPIThatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	bundle := entry("scale.v1", "1.0.0")

@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestPlanCarriesWarningsAboutManifests has keys twice in a mapping, in JSON that the catalog holds
-// and in YAML of a bundle image: the plan has the last value and the warning.
+// TestPlanCarriesWarningsAboutManifests has duplicate keys in a mapping, in JSON of the catalog and
+// in YAML of a bundle image. The plan has the last value and the warning.
 func TestPlanCarriesWarningsAboutManifests(t *testing.T) {
 	for name, manifest := range map[string]string{
 		"inline": `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},

@@ -31,10 +31,10 @@ func (w *world) annotate(name, key, value string) {
 	w.patch(sub, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, text))
 }
 
-// pin pins the Subscription of these tests to a version, or lets it go.
+// pin pins the Subscription of these tests to a version, or removes the pin.
 func (w *world) pin(version string) { w.annotate("my-lamp", "chandlery.dev/pin", version) }
 
-// version reads a ClusterServiceVersion; nil when there is none.
+// version returns a ClusterServiceVersion; nil when there is none.
 func (w *world) version(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	w.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -48,7 +48,7 @@ func (w *world) version(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// phase gives a version a phase that its own controller, which does not run here, would.
+// phase sets the phase of a version, in place of its controller, which does not run here.
 func (w *world) phase(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase) {
 	w.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -58,8 +58,8 @@ func (w *world) phase(name string, phase operatorsv1alpha1.ClusterServiceVersion
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// goes waits until a version is being deleted, and does what its own controller would
-// do then.
+// goes waits until a version is being deleted, and removes its finalizer in place of its
+// controller.
 func (w *world) goes(name string) {
 	w.t.Helper()
 	w.Eventually(func() bool {
@@ -71,7 +71,7 @@ func (w *world) goes(name string) {
 	}
 }
 
-// replaced deletes a version that another has taken over from.
+// replaced deletes a version that another one has replaced.
 func (w *world) replaced(name string) {
 	w.t.Helper()
 	if err := w.Delete(w.t.Context(), w.version(name)); err != nil {
@@ -80,8 +80,8 @@ func (w *world) replaced(name string) {
 	w.goes(name)
 }
 
-// TestPin goes to a version that is not the newest, stays there, and goes on when it is
-// let go, and back, and on again.
+// TestPin installs a version that is not the newest, keeps it, and continues after the pin is
+// removed. It then returns to older versions and continues again.
 func TestPin(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(3))
@@ -101,7 +101,7 @@ func TestPin(t *testing.T) {
 		return sub.Status.InstalledCSV == "lamp.v3" && sub.Status.GetCondition(heldBack).Status != "True"
 	})
 
-	// Back over two versions, and to and fro: no two versions take over from each other.
+	// Return over two versions, and to and fro: no two versions replace each other.
 	for _, step := range []struct{ from, to string }{{"lamp.v3", "lamp.v1"}, {"lamp.v1", "lamp.v2"}, {"lamp.v2", "lamp.v1"}, {"lamp.v1", "lamp.v2"}} {
 		w.pin(step.to)
 		w.succeed(step.to)
@@ -113,7 +113,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPinRefused names versions that there are not, and others that nothing leads to.
+// TestPinRefused pins to missing versions, and to versions without an upgrade path.
 func TestPinRefused(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp"))
@@ -129,8 +129,8 @@ func TestPinRefused(t *testing.T) {
 	w.settled("my-lamp", "lamp.v2")
 }
 
-// TestPinWithdrawsAnUpdateThatFailed goes back to the version that an update was about
-// to replace, and keeps the custom resources.
+// TestPinWithdrawsAnUpdateThatFailed returns to the version that a failed update was to replace,
+// and keeps the custom resources.
 func TestPinWithdrawsAnUpdateThatFailed(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp", start("lamp.v1")))
@@ -152,13 +152,13 @@ func TestPinWithdrawsAnUpdateThatFailed(t *testing.T) {
 	if got := w.version("lamp.v2"); got != nil {
 		t.Errorf("lamp.v2 is back: %+v", got.Status)
 	}
-	// Let go, it tries again.
+	// Without the pin, it tries again.
 	w.pin("")
 	w.succeed("lamp.v2")
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool { return sub.Status.InstalledCSV == "lamp.v2" })
 }
 
-// wick is a CustomResourceDefinition of this test's own, with fields of its spec.
+// wick returns a CustomResourceDefinition of this test, with fields of its spec.
 func (w *world) wick(fields ...string) string {
 	properties := map[string]apiextensionsv1.JSONSchemaProps{}
 	for _, name := range fields {
@@ -188,8 +188,8 @@ func (w *world) wick(fields ...string) string {
 	return string(text)
 }
 
-// TestPinLosesNothing does not go back to a version whose definition would drop what an
-// object has, says which, and goes when it is fixed.
+// TestPinLosesNothing does not return to a version whose definition would drop a field of an
+// object. The status names the field, and the return follows the fix.
 func TestPinLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	lamp := w.lamp(2)
@@ -214,7 +214,7 @@ func TestPinLosesNothing(t *testing.T) {
 		t.Error("something was changed")
 	}
 	w.patch(wick, `{"spec":{"colour":null}}`)
-	// Of the object no event comes; another look is taken when something else happens.
+	// The object causes no event; another event causes another check.
 	w.pin(" lamp.v1")
 	w.succeed("lamp.v1")
 	w.replaced("lamp.v2")

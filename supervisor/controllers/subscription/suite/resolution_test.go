@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// TestTwentySubscriptions has twenty Subscriptions in one namespace, three of
-// which are impossible in different ways: the others do not notice.
+// TestTwentySubscriptions has twenty Subscriptions in one namespace. Three cannot be resolved, in
+// different ways, and do not affect the others.
 func TestTwentySubscriptions(t *testing.T) {
 	w := newWorld(t)
 	var (
@@ -86,8 +86,7 @@ func TestTwentySubscriptions(t *testing.T) {
 	w.rests()
 }
 
-// rests shows that nothing is written any more where nothing happens, though
-// every Subscription is looked at again.
+// rests checks that a reconcile without changes writes nothing.
 func (w *world) rests() {
 	w.t.Helper()
 	revisions := func() map[string]string {
@@ -115,8 +114,8 @@ func (w *world) rests() {
 		}
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 	before := revisions()
-	// One more Subscription makes the whole namespace be looked at, and its answer
-	// says that this is done.
+	// Another Subscription causes a reconcile of the whole namespace, and its condition marks the
+	// end.
 	w.create(w.subscription("z-last", "z-last"))
 	w.says("z-last", unresolved, "ConstraintsNotSatisfiable", "no operators found in package z-last")
 	after := revisions()
@@ -126,8 +125,8 @@ func (w *world) rests() {
 	}
 }
 
-// TestDependencyIsInstalledAlong has an operator that needs another one, with and
-// without approval by hand, and from a catalog whose listing holds no manifests.
+// TestDependencyIsInstalledAlong has an operator that needs another one, with and without manual
+// approval, and from a catalog whose listing has no manifests.
 func TestDependencyIsInstalledAlong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		approval operatorsv1alpha1.Approval
@@ -185,7 +184,7 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 			if diff := cmp.Diff(want, sub.Spec); diff != "" {
 				t.Errorf("generated Subscription (-want +got):\n%s", diff)
 			}
-			// From now on it is updated like any other.
+			// From now on it gets updates like any other.
 			second := entry("tray.v2", "2.0.0")
 			second.Replaces = "tray.v1"
 			w.server.Serve(single("crate", requiresPackage("tray")), fakecatalog.Simple("tray", entry("tray.v1", "1.0.0"), second))
@@ -201,8 +200,8 @@ func TestDependencyIsInstalledAlong(t *testing.T) {
 	}
 }
 
-// TestLostDependencyComesBack deletes what an operator needs, and the Subscription
-// that was made for it.
+// TestLostDependencyComesBack deletes a dependency of an operator, and the Subscription that was
+// generated for it.
 func TestLostDependencyComesBack(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(single("crate", requiresPackage("tray")), single("tray"))
@@ -244,7 +243,7 @@ func TestLostDependencyComesBack(t *testing.T) {
 	w.rests()
 }
 
-// subscriptions are the names of those of the namespace.
+// subscriptions returns the names of the Subscriptions of the namespace.
 func (w *world) subscriptions() []string {
 	w.t.Helper()
 	list := &operatorsv1alpha1.SubscriptionList{}
@@ -258,7 +257,7 @@ func (w *world) subscriptions() []string {
 	return names
 }
 
-// TestAdoption takes from Subscriptions what they know of their operators.
+// TestAdoption removes from Subscriptions the records of their operators.
 func TestAdoption(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(2), single("radio"), fakecatalog.Simple("am", entry("receiver.v1", "1.0.0")), fakecatalog.Simple("fm", entry("receiver.v1", "1.0.0")))
@@ -269,7 +268,7 @@ func TestAdoption(t *testing.T) {
 	w.succeed("lamp.v2")
 	w.settled("my-lamp", "lamp.v2")
 
-	// The status is lost, as a backup loses it.
+	// The status is lost, as in a backup.
 	stop()
 	lost := w.becomes("my-lamp", func(*operatorsv1alpha1.Subscription) bool { return true })
 	lost.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now()}
@@ -281,7 +280,7 @@ func TestAdoption(t *testing.T) {
 		t.Errorf("plan %+v, want %s", found.Status.InstallPlanRef, p.Name)
 	}
 
-	// The Subscription is deleted and recreated, under another name.
+	// The Subscription is deleted and recreated under another name.
 	if err := w.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
@@ -291,12 +290,12 @@ func TestAdoption(t *testing.T) {
 		w.Eventually(func() int { return w.events(name)["Adopted"] }).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(1), name)
 	}
 
-	// Somebody else installed an operator, and left no record.
+	// Another client installed an operator, without a record.
 	w.foundling("radio.v1")
 	w.create(w.subscription("my-radio", "radio"))
 	w.settled("my-radio", "radio.v1")
 
-	// This one could be of either package.
+	// This version could be of either package.
 	stop()
 	am, fm := w.subscription("my-am", "am"), w.subscription("my-fm", "fm")
 	w.create(am, fm)
@@ -309,7 +308,7 @@ func TestAdoption(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settled("my-am", "receiver.v1")
-	// The first plan may have gone with the Subscription that owned it.
+	// The first plan may have been deleted with its owner.
 	for _, other := range w.plans() {
 		if other.UID != p.UID {
 			t.Errorf("plan %s installs %v, though everything was there", other.Name, other.Spec.ClusterServiceVersionNames)
@@ -317,7 +316,7 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// foundling makes a version that says nothing of where it came from.
+// foundling creates a version without a record of its origin.
 func (w *world) foundling(name string) {
 	w.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -330,8 +329,8 @@ func (w *world) foundling(name string) {
 	w.succeed(name)
 }
 
-// TestOperatorGroups shows that Subscriptions say what is wrong when there is not
-// exactly one OperatorGroup, and that nothing else changes.
+// TestOperatorGroups checks that Subscriptions report when there is not exactly one OperatorGroup,
+// and that nothing else changes.
 func TestOperatorGroups(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp"))
@@ -353,7 +352,7 @@ func TestOperatorGroups(t *testing.T) {
 	w.says("new", unresolved, prevented, "found 0 operatorGroups, expected 1")
 	w.create(w.group("one"), w.group("two"))
 	stays(w.says("my-lamp", unresolved, prevented, "found 2 operatorGroups, expected 1; delete all but one of the OperatorGroups one, two of namespace "+w.namespace))
-	// For a moment there was one group alone: the update is published after that.
+	// For a moment there was one group: publish the update after that.
 	w.server.Serve(w.lamp(3))
 	w.create(w.subscription("newer", "absent"))
 	w.says("newer", unresolved, prevented, "found 2 operatorGroups, expected 1")
@@ -367,8 +366,8 @@ func TestOperatorGroups(t *testing.T) {
 	w.settled("my-lamp", "lamp.v3")
 }
 
-// TestDeprecations shows that Subscriptions say what their catalog advises
-// against, for what is installed and only as long as that is so.
+// TestDeprecations checks that Subscriptions report the deprecations of installed packages,
+// channels and versions, while they apply.
 func TestDeprecations(t *testing.T) {
 	w := newWorld(t)
 	deprecated := w.lamp(2)
@@ -384,7 +383,7 @@ func TestDeprecations(t *testing.T) {
 	if c := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionBundleDeprecated); c.Status == "True" {
 		t.Errorf("condition %+v", c)
 	}
-	// Who names no channel is told nothing of channels.
+	// A Subscription without a channel has no condition about channels.
 	w.patch(sub, `{"spec":{"channel":null}}`)
 	w.becomes("my-lamp", func(sub *operatorsv1alpha1.Subscription) bool {
 		return sub.Status.GetCondition(operatorsv1alpha1.SubscriptionChannelDeprecated).Status != "True" &&
@@ -397,8 +396,7 @@ func TestDeprecations(t *testing.T) {
 	})
 }
 
-// TestGlobalCatalogs shows that an OperatorGroup keeps the catalogs of the global
-// namespace out.
+// TestGlobalCatalogs checks that an OperatorGroup can exclude the catalogs of the global namespace.
 func TestGlobalCatalogs(t *testing.T) {
 	w := newWorld(t)
 	w.global = controlplane.Namespace(t)

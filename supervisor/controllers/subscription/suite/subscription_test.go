@@ -21,7 +21,7 @@ const (
 	latest     = operatorsv1alpha1.SubscriptionStateAtLatest
 )
 
-// owners names the owners of a plan.
+// owners returns the owners of a plan.
 func owners(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for _, ref := range p.OwnerReferences {
@@ -34,8 +34,8 @@ func owners(p *operatorsv1alpha1.InstallPlan) []string {
 	return names
 }
 
-// TestSubscriptionInstallsAndUpdates goes from nothing to a first version that
-// is approved by hand, and to the next one.
+// TestSubscriptionInstallsAndUpdates installs a first version with manual approval, and then the
+// next one.
 func TestSubscriptionInstallsAndUpdates(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp", manual, start("lamp.v1")))
@@ -88,8 +88,8 @@ func TestSubscriptionInstallsAndUpdates(t *testing.T) {
 	}
 }
 
-// TestTroublesStayWhereTheyAre puts Subscriptions that cannot be served beside
-// one that can, for the same package too.
+// TestTroublesStayWhereTheyAre has invalid Subscriptions beside a valid one, also for the same
+// package.
 func TestTroublesStayWhereTheyAre(t *testing.T) {
 	w := newWorld(t)
 	w.create(
@@ -115,7 +115,7 @@ func TestTroublesStayWhereTheyAre(t *testing.T) {
 		return sub.Status.State == latest && sub.Status.GetCondition(unresolved).Status != "True"
 	})
 
-	// What is fixed goes on by itself.
+	// A fixed Subscription continues without a restart.
 	sub := w.becomes("a-package", func(*operatorsv1alpha1.Subscription) bool { return true })
 	w.server.Serve(w.lamp(2), renamed(w.lamp(1), "gone"))
 	w.becomes(sub.Name, func(sub *operatorsv1alpha1.Subscription) bool {
@@ -134,7 +134,7 @@ func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	if sub.Status.CurrentCSV != "lamp.v2" || sub.Status.GetCondition(unresolved).Status == "True" || sub.Status.GetCondition(waits).Status != "True" {
 		t.Errorf("status %+v", sub.Status)
 	}
-	// What cannot be read is planned and no more, and it is said what becomes of it.
+	// Without manifests there is only a plan, and the condition states how it continues.
 	w.create(w.subscription("late", "radio"))
 	late := w.says("late", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "goes on by itself as soon as the catalog answers")
 	if late.Status.State != operatorsv1alpha1.SubscriptionStateNone || late.Status.CurrentCSV != "" || late.Status.InstalledCSV != "" {
@@ -149,8 +149,8 @@ func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	w.settled("late", "radio.v1")
 }
 
-// TestPlanIsMadeGood leaves behind what a process leaves that dies between
-// making a plan and filling it, and then deletes the plan.
+// TestPlanIsMadeGood recreates the state after a process died between the creation of a plan and
+// its steps. It then deletes the plan.
 func TestPlanIsMadeGood(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp", manual))
@@ -181,8 +181,7 @@ func TestPlanIsMadeGood(t *testing.T) {
 	}
 }
 
-// TestSharedPlan has two Subscriptions with the same wish, and one that has
-// nothing to do with them.
+// TestSharedPlan has two equal Subscriptions, and one for another package.
 func TestSharedPlan(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(2), renamed(w.lamp(1), "radio"))
@@ -210,7 +209,7 @@ func TestSharedPlan(t *testing.T) {
 		}
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 
-	// The last wish to be asked goes away, and with it the question.
+	// The last Subscription with manual approval becomes automatic, and the plan is approved.
 	w.patch(first, `{"spec":{"installPlanApproval":"Automatic"}}`)
 	w.Eventually(func(g gomega.Gomega) {
 		p := &operatorsv1alpha1.InstallPlan{}
@@ -243,7 +242,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 	w.onlyPlan(complete)
 }
 
-// TestRemovedVersionIsInstalledAnew deletes a version that was installed.
+// TestRemovedVersionIsInstalledAnew deletes an installed version.
 func TestRemovedVersionIsInstalledAnew(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp"))

@@ -39,7 +39,7 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about.
+	// patience bounds the wait for an expected state.
 	patience = 60 * time.Second
 	polling  = 20 * time.Millisecond
 	// refresh is how often catalogs are read again.
@@ -69,8 +69,8 @@ type world struct {
 	server *fakecatalog.Server
 }
 
-// newWorld makes a namespace with an OperatorGroup and a catalog named shop, which
-// has lamp with two versions, and fan with manifests in an image.
+// newWorld creates a namespace with an OperatorGroup and a catalog named shop. The catalog has lamp
+// with two versions, and fan with manifests in an image.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Client: controlplane.Client(t), WithT: gomega.NewWithT(t), t: t, namespace: controlplane.Namespace(t)}
@@ -80,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// lamp is a package with a chain of n versions.
+// lamp returns a package with a chain of n versions.
 func (w *world) lamp(n int) fakecatalog.Package {
 	var entries []fakecatalog.Entry
 	for i := 1; i <= n; i++ {
@@ -94,13 +94,13 @@ func (w *world) lamp(n int) fakecatalog.Package {
 	return fakecatalog.Simple("lamp", entries...)
 }
 
-// entry is a bundle with nothing but its ClusterServiceVersion.
+// entry returns a bundle that contains only its ClusterServiceVersion.
 func entry(name, version string, properties ...*api.Property) fakecatalog.Entry {
 	return fakecatalog.Entry{Name: name, Version: version, Properties: properties, Objects: []string{fmt.Sprintf(
 		`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":%q},"spec":{"displayName":"Lamp","version":%q,"install":{"strategy":"deployment","spec":{"deployments":[]}}}}`, name, version)}}
 }
 
-// single is a package with one version.
+// single returns a package with one version.
 func single(name string, properties ...*api.Property) fakecatalog.Package {
 	return fakecatalog.Simple(name, entry(name+".v1", "1.0.0", properties...))
 }
@@ -109,12 +109,12 @@ func requiresPackage(name string) *api.Property {
 	return &api.Property{Type: "olm.package.required", Value: fmt.Sprintf(`{"packageName":%q,"versionRange":">=1.0.0"}`, name)}
 }
 
-// gvk is a property about an API of the kind: olm.gvk or olm.gvk.required.
+// gvk returns a property about an API of the kind: olm.gvk or olm.gvk.required.
 func gvk(property, kind string) *api.Property {
 	return &api.Property{Type: property, Value: fmt.Sprintf(`{"group":"suite.example","version":"v1","kind":%q}`, kind)}
 }
 
-// renamed is a package under another name, its versions with it.
+// renamed returns a package under another name, and renames its versions.
 func renamed(p fakecatalog.Package, name string) fakecatalog.Package {
 	entries := slices.Clone(p.Channels[0].Entries)
 	for i := range entries {
@@ -130,8 +130,7 @@ func renamed(p fakecatalog.Package, name string) fakecatalog.Package {
 	return fakecatalog.Simple(name, entries...)
 }
 
-// catalog is a CatalogSource with an update strategy that the API's Go type
-// cannot read.
+// catalog returns a CatalogSource with an update strategy that the API's Go type cannot read.
 func (w *world) catalog(name, address string) client.Object {
 	u := catalogs.NewObject()
 	u.SetNamespace(w.namespace)
@@ -163,8 +162,7 @@ func (w *world) group(name string) *operatorsv1.OperatorGroup {
 	return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
-// supervise runs the controllers until the test ends or stop is called, which
-// waits for their end.
+// supervise runs the controllers until the test ends or stop is called. stop waits for their end.
 func (w *world) supervise() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -222,7 +220,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// becomes waits until a Subscription is as wanted, and gives it.
+// becomes waits until the condition holds for a Subscription, and returns the Subscription.
 func (w *world) becomes(name string, holds func(*operatorsv1alpha1.Subscription) bool) *operatorsv1alpha1.Subscription {
 	w.t.Helper()
 	sub := &operatorsv1alpha1.Subscription{}
@@ -253,8 +251,7 @@ func (w *world) plans() []operatorsv1alpha1.InstallPlan {
 	return list.Items
 }
 
-// onlyPlan waits until there is one plan in a phase, and fails when there are
-// more.
+// onlyPlan waits until there is one plan in a phase, and fails when there are more.
 func (w *world) onlyPlan(phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
 	w.t.Helper()
 	var plans []operatorsv1alpha1.InstallPlan
@@ -281,7 +278,7 @@ func (w *world) patch(object client.Object, text string) {
 	}
 }
 
-// events are the reasons of what was told of an object, once each.
+// events returns the reasons of the Events of an object, with their numbers.
 func (w *world) events(name string) map[string]int {
 	w.t.Helper()
 	list := &corev1.EventList{}
@@ -297,7 +294,7 @@ func (w *world) events(name string) map[string]int {
 	return found
 }
 
-// settled waits until a Subscription has its newest version and says nothing bad.
+// settled waits until a Subscription has its newest version and no resolution error.
 func (w *world) settled(name, csv string) *operatorsv1alpha1.Subscription {
 	w.t.Helper()
 	return w.becomes(name, func(sub *operatorsv1alpha1.Subscription) bool {
@@ -305,8 +302,8 @@ func (w *world) settled(name, csv string) *operatorsv1alpha1.Subscription {
 	})
 }
 
-// succeed gives a version the phase that its own controller, which does not run
-// here, would.
+// succeed sets the phase of a version to Succeeded, in place of its controller, which does not run
+// here.
 func (w *world) succeed(name string) {
 	w.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}

@@ -12,8 +12,8 @@ import (
 
 const uninstalling operatorsv1alpha1.SubscriptionConditionType = "Uninstalling"
 
-// uninstall asks for the operator of a Subscription to go with it, waits until that is
-// heard, and deletes the Subscription.
+// uninstall requests the uninstallation of the operator of a Subscription, waits for the finalizer,
+// and deletes the Subscription.
 func (w *world) uninstall(name string) {
 	w.t.Helper()
 	w.annotate(name, "chandlery.dev/on-delete", "uninstall")
@@ -34,8 +34,8 @@ func (w *world) absent(name string) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue(), "subscription "+name+" is there still")
 }
 
-// TestUninstall removes an operator with its Subscription, also when the supervisor is
-// away in between, and says what it waits for meanwhile.
+// TestUninstall removes an operator with its Subscription, also with a restart of the supervisor in
+// between. The status shows what the Subscription waits for.
 func TestUninstall(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp"))
@@ -54,8 +54,8 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// TestDeletedWithoutWish leaves the operator where nobody has asked for more, or has
-// taken that back.
+// TestDeletedWithoutWish keeps the operator where its uninstallation was not requested, or the
+// request was withdrawn.
 func TestDeletedWithoutWish(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp"))
@@ -78,8 +78,8 @@ func TestDeletedWithoutWish(t *testing.T) {
 	}
 }
 
-// TestUninstallTakesDependenciesAlong removes what only this operator needed, and not
-// what another one needs too.
+// TestUninstallTakesDependenciesAlong removes the dependencies that only this operator needed, and
+// no others.
 func TestUninstallTakesDependenciesAlong(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(single("tray", requiresPackage("bulb"), requiresPackage("wire")), single("desk", requiresPackage("wire")), single("bulb"), single("wire"))
@@ -104,7 +104,7 @@ func TestUninstallTakesDependenciesAlong(t *testing.T) {
 	w.absent("my-tray")
 	w.settled(wire, "wire.v1")
 
-	// What desk needs stays as long as desk does, and says so.
+	// The dependency of desk stays as long as desk does, and its status reports that.
 	w.uninstall(wire)
 	w.says(wire, uninstalling, "StillRequired", "clusterserviceversion desk.v1 requires an operator with package: wire")
 	w.uninstall("my-desk")
@@ -114,8 +114,8 @@ func TestUninstallTakesDependenciesAlong(t *testing.T) {
 	w.absent(wire)
 }
 
-// TestUninstallEndsAPlanThatWaits removes what waits for approval, so that nothing is
-// installed by it later.
+// TestUninstallEndsAPlanThatWaits removes a plan that waits for approval, so that it installs
+// nothing later.
 func TestUninstallEndsAPlanThatWaits(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp", manual))

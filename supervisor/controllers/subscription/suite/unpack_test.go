@@ -40,8 +40,8 @@ func (r *record) currents(name string) []string {
 	return slices.Compact(list)
 }
 
-// TestCurrentCSVWaitsForItsBundle has a catalog offer an update whose image does not exist,
-// and then one that can be had: status.currentCSV never names the first.
+// TestCurrentCSVWaitsForItsBundle offers an update whose image does not exist, and then one with an
+// image: status.currentCSV never names the first.
 func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 	const unpacked = operatorsv1alpha1.SubscriptionBundleUnpackFailed
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -80,7 +80,7 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 			if got := r.currents("my-lamp"); !slices.Equal(got, []string{"", "lamp.v1"}) {
 				t.Errorf("currentCSV was %q", got)
 			}
-			// What a supervisor before this rule wrote is corrected in one write.
+			// A wrong status of an earlier release is corrected in one write.
 			sub := w.subscription("my-lamp", "lamp")
 			w.patchStatus(sub, `{"status":{"currentCSV":"lamp.v2"}}`)
 			r = w.recording()
@@ -119,7 +119,7 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 		w.supervise()
 		s := w.says("my-lamp", unpacked, "BundleUnpackFailed", "Bundle unpacking failed - NotFound: bundle lamp.v1: ").Status
 		w.Expect(s.State).To(gomega.BeEmpty())
-		// What is resolved together waits together.
+		// Versions that are resolved together wait together.
 		w.says("my-torch", unpacked, "BundleUnpackFailed", "bundle lamp.v1: ")
 		for _, name := range []string{"my-lamp", "my-torch"} {
 			if got := r.currents(name); !slices.Equal(got, []string{""}) {
@@ -129,7 +129,8 @@ func TestCurrentCSVWaitsForItsBundle(t *testing.T) {
 	})
 }
 
-// bundleImage returns a bundle image with one manifest. For "" it has no label of a bundle.
+// bundleImage returns a bundle image with one manifest. Without a manifest it has no label of a
+// bundle.
 func bundleImage(t *testing.T, manifest string) v1.Image {
 	t.Helper()
 	var archive bytes.Buffer
@@ -164,14 +165,14 @@ func bundleImage(t *testing.T, manifest string) v1.Image {
 	return img
 }
 
-// TestUpdateWhoseImageIsLate offers an update whose image is late or of no use: currentCSV moves
-// only once the bundle is there (N3, N5, N6, N8).
+// TestUpdateWhoseImageIsLate offers an update whose image is late or invalid: currentCSV changes
+// only after the bundle arrives (N3, N5, N6, N8).
 func TestUpdateWhoseImageIsLate(t *testing.T) {
 	const unpacking, unpacked = operatorsv1alpha1.SubscriptionBundleUnpacking, operatorsv1alpha1.SubscriptionBundleUnpackFailed
 	for scenario, tt := range map[string]struct {
 		late, foreign bool   // pushed late, or no bundle
-		holds         string // requests whose path contains it are not answered until they are released
-		timeout       string // that of the OperatorGroup
+		holds         string // requests whose path contains it are not answered until release
+		timeout       string // the unpack timeout of the OperatorGroup
 		kind          operatorsv1alpha1.SubscriptionConditionType
 		reason, text  string
 		comes         bool
@@ -228,10 +229,10 @@ func TestUpdateWhoseImageIsLate(t *testing.T) {
 	}
 }
 
-// heldRegistry is a registry that does not answer some requests until it is released.
+// heldRegistry is a registry that does not answer some requests until release is called.
 type heldRegistry struct {
 	t *testing.T
-	// reference is that of the image which is pushed.
+	// reference is the reference of the pushed image.
 	reference string
 	inner     http.Handler
 	release   func()
@@ -258,7 +259,7 @@ func newHeldRegistry(t *testing.T, path string) *heldRegistry {
 	return h
 }
 
-// push pushes the image, past what is held.
+// push pushes the image and bypasses the held requests.
 func (h *heldRegistry) push(img v1.Image) {
 	h.t.Helper()
 	server := httptest.NewServer(h.inner)
@@ -272,7 +273,7 @@ func (h *heldRegistry) push(img v1.Image) {
 	}
 }
 
-// lampBeside is a package that requires lamp.
+// lampBeside returns a package that requires lamp.
 func (w *world) lampBeside() fakecatalog.Package {
 	return single("torch", requiresPackage("lamp"))
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// waitsFor makes a version wait, as its own controller would.
+// waitsFor makes a version wait, in place of its controller.
 func (w *world) waitsFor(name, message string) {
 	w.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -20,8 +20,7 @@ func (w *world) waitsFor(name, message string) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// TestUpdateThatWaits has an operator that does not let itself be updated, for reasons
-// that change all the time.
+// TestUpdateThatWaits has an operator that prevents its update, for changing reasons.
 func TestUpdateThatWaits(t *testing.T) {
 	w := newWorld(t)
 	w.server.Serve(w.lamp(3))
@@ -41,7 +40,7 @@ func TestUpdateThatWaits(t *testing.T) {
 	})
 }
 
-// TestConfigThatCannotBeRead tells whoever wrote it.
+// TestConfigThatCannotBeRead checks the condition about an unreadable annotation.
 func TestConfigThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.subscription("my-lamp", "lamp"))

@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// health is what a Subscription has to say about its catalog.
+// health is the message of a Subscription about its catalogs.
 type health string
 
 const (
@@ -30,16 +30,14 @@ const (
 	missing health = "missing"
 )
 
-// truth is what was so from one version of a Subscription up to another: the
-// controller had learnt it by the first one, and it did not change before the
-// second.
+// truth is a fact that holds from one version of a Subscription to another. The controller had seen
+// it at the first version, and it did not change before the second.
 type truth struct {
 	health   health
 	from, to uint64
 }
 
-// record is every status of every Subscription, as a watch tells it, and what
-// the test knows to have been so.
+// record holds every status of every Subscription, from a watch, and the facts that the test knows.
 type record struct {
 	w        *world
 	stop     context.CancelFunc
@@ -47,16 +45,14 @@ type record struct {
 	mu       sync.Mutex
 	statuses map[string][]*operatorsv1alpha1.Subscription
 	truths   map[string][]truth
-	// wells are the versions that are well, each from the moment before it is
-	// made so.
+	// wells holds the healthy versions, each from the moment before it becomes healthy.
 	wells map[string]bool
 	wrong []error
-	// blind are the times in which no snapshot may be there: from the deletion of
-	// the catalog to its recovery.
+	// blind are the times without a snapshot: from the deletion of the catalog to its recovery.
 	blind []truth
 }
 
-// recording begins to watch.
+// recording starts the watch.
 func (w *world) recording() *record {
 	w.t.Helper()
 	c, err := client.NewWithWatch(controlplane.Get(w.t).Config(), client.Options{Scheme: w.Scheme()})
@@ -82,7 +78,7 @@ func (w *world) recording() *record {
 	return r
 }
 
-// end stops watching.
+// end stops the watch.
 func (r *record) end() {
 	r.stop()
 	<-r.ended
@@ -101,7 +97,7 @@ func (r *record) follow(watcher watch.Interface) {
 	}
 }
 
-// take notes a status and holds it against what must be so at any time.
+// take records a status and checks what must hold at any time.
 func (r *record) take(sub *operatorsv1alpha1.Subscription) {
 	r.statuses[sub.Name] = append(r.statuses[sub.Name], sub)
 	fail := func(format string, args ...any) {
@@ -121,14 +117,14 @@ func (r *record) take(sub *operatorsv1alpha1.Subscription) {
 	}
 }
 
-// number is that of a version; zero for none.
+// number returns the number of a version; zero for none.
 func number(csv string) int {
 	_, text, _ := strings.Cut(csv, ".v")
 	n, _ := strconv.Atoi(text) // zero when there is none
 	return n
 }
 
-// succeed makes a version well once it is there.
+// succeed makes a version healthy once it exists.
 func (r *record) succeed(csv string) {
 	r.w.t.Helper()
 	r.mu.Lock()
@@ -137,7 +133,7 @@ func (r *record) succeed(csv string) {
 	r.w.succeed(csv)
 }
 
-// learn waits until every Subscription says what is so from now on.
+// learn waits until every Subscription shows the current health.
 func (r *record) learn(h health, names ...string) {
 	r.w.t.Helper()
 	for _, name := range names {
@@ -146,7 +142,7 @@ func (r *record) learn(h health, names ...string) {
 	}
 }
 
-// change says that what was so is so no longer.
+// change ends the current facts of Subscriptions.
 func (r *record) change(names ...string) {
 	r.w.t.Helper()
 	for _, name := range names {
@@ -174,7 +170,7 @@ func saysHealth(sub *operatorsv1alpha1.Subscription, h health) bool {
 	return (c.Status == "True") == (h != well) && strings.Contains(c.Message, string(h))
 }
 
-// check holds the whole record against what was so.
+// check compares the whole record with the facts.
 func (r *record) check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,9 +193,9 @@ func (r *record) check() error {
 	return errors.Join(wrong...)
 }
 
-// TestCatalogTroublesDuringUpgrades lets two operators go up a chain of versions
-// while their catalog is stopped, broken, deleted and brought back. A watch sees
-// every status that the Subscriptions ever have: none goes back, and each is true.
+// TestCatalogTroublesDuringUpgrades upgrades two operators through a chain of versions while their
+// catalog is stopped, broken, deleted and restored. A watch records every status of the
+// Subscriptions: none reverts, and each is true.
 func TestCatalogTroublesDuringUpgrades(t *testing.T) {
 	w := newWorld(t)
 	story := &upgrades{world: w, names: []string{"my-lamp", "my-radio"}}
@@ -224,7 +220,7 @@ func TestCatalogTroublesDuringUpgrades(t *testing.T) {
 	}
 }
 
-// upgrades are those of two packages of one catalog, version by version.
+// upgrades holds the upgrades of two packages of one catalog, version by version.
 type upgrades struct {
 	*world
 
@@ -232,10 +228,10 @@ type upgrades struct {
 	r     *record
 }
 
-// serve makes the catalog offer so many versions.
+// serve makes the catalog offer n versions.
 func (u *upgrades) serve(n int) { u.server.Serve(u.lamp(n), renamed(u.lamp(n), "radio")) }
 
-// upgraded installs a version, and waits until that is told.
+// upgraded installs a version, and waits until the status shows it.
 func (u *upgrades) upgraded(n int) {
 	u.t.Helper()
 	for _, pkg := range []string{"lamp", "radio"} {
@@ -244,7 +240,7 @@ func (u *upgrades) upgraded(n int) {
 	}
 }
 
-// appears waits until a version is under way.
+// appears waits until a version is in progress.
 func (u *upgrades) appears(n int) {
 	u.t.Helper()
 	for _, pkg := range []string{"lamp", "radio"} {
@@ -255,8 +251,8 @@ func (u *upgrades) appears(n int) {
 	}
 }
 
-// stops lets the catalog stop while an upgrade is under way, which comes to its end
-// without it; it returns with something newer.
+// stops ends the catalog during an upgrade, which ends without it. The catalog returns with a
+// newer version.
 func (u *upgrades) stops() {
 	u.serve(2)
 	u.appears(2)
@@ -271,8 +267,7 @@ func (u *upgrades) stops() {
 	u.upgraded(3)
 }
 
-// breaks lets the catalog refuse every call while an upgrade is under way, until it
-// has something newer.
+// breaks makes the catalog refuse every call during an upgrade, until it has a newer version.
 func (u *upgrades) breaks() {
 	u.serve(4)
 	u.appears(4)
@@ -286,8 +281,7 @@ func (u *upgrades) breaks() {
 	u.r.learn(well, u.names...)
 }
 
-// isDeleted deletes the CatalogSource and recreates it, at first with nobody behind
-// it.
+// isDeleted deletes the CatalogSource and recreates it, at first without a server.
 func (u *upgrades) isDeleted() {
 	u.appears(5)
 	u.r.change(u.names...)

@@ -1,3 +1,2 @@
-// Package suite tests package snapshot on a real kube-apiserver, as users with different
-// rights.
+// Package suite tests package snapshot on a real kube-apiserver, as users with different permissions.
 package suite

@@ -43,8 +43,7 @@ const (
 
 const subscriptions = "subscriptions.operators.coreos.com"
 
-// TestTake looks at a cluster before the CustomResourceDefinitions came, and then as one
-// user after the other.
+// TestTake reads a cluster before the CustomResourceDefinitions exist, and then as several users.
 func TestTake(t *testing.T) {
 	cp := controlplane.Get(t)
 	admin, err := snapshot.NewClient(cp.Config())
@@ -106,7 +105,7 @@ func TestTake(t *testing.T) {
 	})
 }
 
-// seesOLM makes Deployments of OLM where nothing else is.
+// seesOLM creates Deployments of OLM in an otherwise empty namespace.
 func seesOLM(t *testing.T, admin client.Client) {
 	t.Helper()
 	elsewhere := controlplane.Namespace(t)
@@ -133,7 +132,7 @@ func seesOLM(t *testing.T, admin client.Client) {
 	}
 }
 
-// seesNamespace looks as a user who may read what is of operators in one namespace.
+// seesNamespace reads as a user who may read the kinds of operators in one namespace.
 func seesNamespace(t *testing.T, user client.Reader, shop, wares string) {
 	t.Helper()
 	o := take(t, user, snapshot.Options{Fallback: shop, SupervisorNamespaces: []string{wares}})
@@ -173,8 +172,8 @@ func counts(t *testing.T, o *explain.Observation, subs, sources, versions int) {
 	}
 }
 
-// fill makes a Subscription in each of two namespaces, a version with its copy, a catalog
-// that the API's Go type cannot read, a Lease and two Events.
+// fill creates a Subscription in each of two namespaces, a version with its copy, a Lease and two Events. It
+// also creates a catalog that the API's Go type cannot decode.
 func fill(t *testing.T, c client.Client, shop, wares string) {
 	t.Helper()
 	spec := &operatorsv1alpha1.SubscriptionSpec{CatalogSource: "wares", CatalogSourceNamespace: wares, Package: "lamp"}
@@ -215,7 +214,7 @@ func fill(t *testing.T, c client.Client, shop, wares string) {
 	}
 }
 
-// somebody may read the kinds of operators in a namespace, and nothing else.
+// somebody returns a client of a user who may read the kinds of operators in a namespace, and nothing else.
 func somebody(t *testing.T, admin client.Client, namespace string) client.Client {
 	t.Helper()
 	user := "user-of-" + namespace
@@ -245,7 +244,7 @@ func somebody(t *testing.T, admin client.Client, namespace string) client.Client
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It takes a moment until the API server goes by a role.
+	// A role takes effect in the API server after a moment.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := pause.Until(ctx, polling, func() string {

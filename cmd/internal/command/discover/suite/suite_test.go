@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, controlplane.Options{Nodes: -1}, prepare))
 }
 
-// prepare installs the kinds, and makes the Lease of a supervisor that runs.
+// prepare installs the kinds and creates the Lease of a running supervisor.
 func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err := supervisor.InstallCRDs(ctx, cp.Config(), io.Discard); err != nil {
 		return err //nolint:wrapcheck // says what it did
@@ -47,13 +47,13 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	holder, duration := "supervisor-0", int32(15)
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "harbour"}},
-		// Whatever bears the labels of OLM is not OLM for that.
+		// A Deployment with OLM's labels need not be OLM.
 		deployment("shop-catalog", "shop"),
 		&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "harbour", Name: api.LeaseName},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: &holder, LeaseDurationSeconds: &duration,
-				// Whoever is far ahead does not become stale while the tests run.
+				// The Lease must not become stale while the tests run.
 				RenewTime: &metav1.MicroTime{Time: time.Now().Add(time.Hour)},
 			},
 		},
@@ -69,7 +69,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return nil
 }
 
-// deployment is one with the labels of OLM's, that runs a program.
+// deployment returns a Deployment with OLM's labels that runs a program.
 func deployment(name, program string) *appsv1.Deployment {
 	labels := map[string]string{"app": "catalog-operator"}
 	return &appsv1.Deployment{
@@ -84,8 +84,8 @@ func deployment(name, program string) *appsv1.Deployment {
 	}
 }
 
-// adminRights returns a binding that lets the service account of a Deployment do everything,
-// as OLM's may.
+// adminRights returns a binding that grants all permissions to the service account of a Deployment,
+// as OLM has them.
 func adminRights(d *appsv1.Deployment) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
@@ -110,7 +110,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code console.Code
 	return out.String(), errOut.String(), code
 }
 
-// unreachable is a kubeconfig of an API server that is not there.
+// unreachable returns a kubeconfig of an API server that does not exist.
 func unreachable(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -215,7 +215,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestDocument reads what programs read.
+// TestDocument parses the machine-readable output.
 func TestDocument(t *testing.T) {
 	out, _, code := run(t, "subscriptions", "widgets.example.com", "-o", "json", "--kubeconfig", controlplane.Get(t).Kubeconfig())
 	var document struct {
@@ -233,7 +233,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestRole applies what --role prints, as the manual says.
+// TestRole applies what --role prints, as the manual describes.
 func TestRole(t *testing.T) {
 	cp := controlplane.Get(t)
 	args := []string{"subscriptions", "-n", "default", "--as", "bob", "--kubeconfig", cp.Kubeconfig()}

@@ -1,4 +1,3 @@
-// Package timeline tells a person what the InstallPlans of a Subscription went
-// through, how things stand now and what can be done. It is pure: what it tells of
-// is read elsewhere.
+// Package timeline shows the transitions of a Subscription's InstallPlans, the current state and
+// the possible next steps. Its functions are pure; callers read the objects.
 package timeline

@@ -9,15 +9,15 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Widths of the columns of news, in which every phase and reason has room: the lines
-// come one by one and have to stand below each other all the same.
+// Widths of the columns of news. Every phase and reason fits, because the lines are printed one by
+// one and must align.
 const (
 	widthPhase  = 16
 	widthReason = 29
 )
 
-// After gives the transitions that are newer than one with that number. A ledger that
-// does not reach so far was begun anew: then it is all of them.
+// After returns the transitions after a sequence number. If the log's last number is smaller, the
+// log was recreated, and After returns all transitions.
 func (t *Timeline) After(sequence int64) []Transition {
 	if t.Last() < sequence {
 		sequence = 0
@@ -31,7 +31,7 @@ func (t *Timeline) After(sequence int64) []Transition {
 	return newer
 }
 
-// Last is the number of the newest transition; 0 when there is none.
+// Last returns the sequence number of the newest transition; 0 if there is none.
 func (t *Timeline) Last() int64 {
 	if len(t.Transitions) == 0 {
 		return 0
@@ -39,9 +39,8 @@ func (t *Timeline) Last() int64 {
 	return t.Transitions[len(t.Transitions)-1].Sequence
 }
 
-// News tells what has changed since an earlier look: transitions, then the state and
-// the conditions, each in a line that begins with the Subscription's name. It is
-// empty when nothing has.
+// News returns what has changed since before: transitions, then the state and the conditions. Each
+// line begins with the Subscription's name. News is empty if nothing has changed.
 func (t *Timeline) News(before *Timeline, zone *time.Location) string {
 	lines := t.progress(before, zone)
 	if now, was := t.standing(), before.standing(); now != was {
@@ -63,7 +62,7 @@ func (t *Timeline) News(before *Timeline, zone *time.Location) string {
 	return b.String()
 }
 
-// progress tells of transitions since an earlier look.
+// progress returns lines about the transitions since before.
 func (t *Timeline) progress(before *Timeline, zone *time.Location) []string {
 	var lines []string
 	previous := before.newest()
@@ -80,7 +79,7 @@ func (t *Timeline) progress(before *Timeline, zone *time.Location) []string {
 	return lines
 }
 
-// conditions tells of conditions that came, changed or went since an earlier look.
+// conditions returns lines about the conditions that appeared, changed or ended since before.
 func (t *Timeline) conditions(before *Timeline) []string {
 	var lines []string
 	now, was := t.holding(), before.holding()
@@ -105,12 +104,12 @@ func (t *Timeline) newest() *Transition {
 	return &t.Transitions[len(t.Transitions)-1]
 }
 
-// says tells whether another condition says the same, were it since another time.
+// says reports whether two conditions are equal except for their times.
 func (c *Condition) says(other Condition) bool {
 	return c.Type == other.Type && c.Status == other.Status && c.Reason == other.Reason && c.Message == other.Message
 }
 
-// news is a transition in one line.
+// news returns a transition as one line.
 func (t *Transition) news(zone *time.Location, previous *Transition) string {
 	cells := t.cells(zone, t.Time.Time, "")
 	after := ""
@@ -120,7 +119,7 @@ func (t *Transition) news(zone *time.Location, previous *Transition) string {
 	return fmt.Sprintf("%4d  %s  %-*s  %-*s  %s%s", t.Sequence, cells[1], widthPhase, cells[3], widthReason, cells[4], after, t.Observed)
 }
 
-// Record is a transition as a machine reads it that follows a Subscription.
+// Record is a transition in the machine-readable output that follows Subscriptions.
 type Record struct {
 	Transition
 
@@ -128,7 +127,7 @@ type Record struct {
 	Subscription string `json:"subscription"`
 }
 
-// Records are the transitions that are newer than one with that number.
+// Records returns the transitions after a sequence number.
 func (t *Timeline) Records(sequence int64) []Record {
 	newer := t.After(sequence)
 	records := make([]Record, len(newer))

@@ -16,10 +16,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// none stands for a phase that is empty.
+// none stands for an empty phase.
 const none = "-"
 
-// Table writes the timeline for a person, with times of the zone.
+// Table returns the human-readable form, with times in the zone.
 func (t *Timeline) Table(zone *time.Location) string {
 	var b strings.Builder
 	b.WriteString(t.headline() + "\n")
@@ -51,7 +51,7 @@ func (t *Timeline) headline() string {
 	return bundles.OneLine(text + ", catalog " + t.Catalog)
 }
 
-// silence says why there is nothing to tell.
+// silence returns why there are no transitions.
 func (t *Timeline) silence() string {
 	if t.InstallPlan == "" {
 		return "no history yet: no InstallPlan has been made for it"
@@ -59,7 +59,7 @@ func (t *Timeline) silence() string {
 	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but nobody has kept a ledger of it (annotation %s)", t.InstallPlan, api.AnnotationTransitions)
 }
 
-// standing says which version there is and which one is to come.
+// standing returns the state with the installed and the next version.
 func (t *Timeline) standing() string {
 	state := t.State
 	if state == "" {
@@ -77,12 +77,12 @@ func (t *Timeline) standing() string {
 	}
 }
 
-// holding are the conditions that are not False: what is well goes without saying.
+// holding returns the conditions that are not False. False means that nothing is wrong.
 func (t *Timeline) holding() []Condition {
 	return slices.DeleteFunc(slices.Clone(t.Conditions), func(c Condition) bool { return c.Status == string(corev1.ConditionFalse) })
 }
 
-// text is a condition in one line.
+// text returns a condition as one line.
 func (c *Condition) text(now time.Time) string {
 	text := c.Type + "=" + c.Status
 	if c.Reason != "" {
@@ -97,7 +97,7 @@ func (c *Condition) text(now time.Time) string {
 	return text
 }
 
-// rows writes the transitions in columns, below the plan that they are of.
+// rows writes the transitions in columns, below the name of their InstallPlan.
 func (t *Timeline) rows(b *strings.Builder, zone *time.Location) {
 	rows := [][]string{head(zone, t.now)}
 	for i := range t.Transitions {
@@ -132,7 +132,7 @@ func head(zone *time.Location, now time.Time) []string {
 	return []string{"  #", "TIME (" + name + ")", "AGO", "PHASE", "REASON", "LASTED", "SEEN"}
 }
 
-// cells is a transition in columns.
+// cells returns a transition as the cells of a row.
 func (t *Transition) cells(zone *time.Location, now time.Time, lasted string) []string {
 	phase, reason := t.Phase, t.Reason
 	if phase == "" {
@@ -147,7 +147,7 @@ func (t *Transition) cells(zone *time.Location, now time.Time, lasted string) []
 	}
 }
 
-// gap says that transitions are missing.
+// gap returns a line about missing transitions.
 func (t *Transition) gap(first bool) string {
 	if first {
 		return fmt.Sprintf("… earlier ones that are no longer kept: %d", t.Lost)
@@ -155,7 +155,7 @@ func (t *Transition) gap(first bool) string {
 	return fmt.Sprintf("… missing here, because somebody has changed the annotation %s: %d", api.AnnotationTransitions, t.Lost)
 }
 
-// plan names the plan with what it installs.
+// plan returns the name of the InstallPlan and what it installs.
 func (t *Transition) plan() string {
 	if t.Versions == nil {
 		return "InstallPlan " + t.Plan
@@ -163,8 +163,8 @@ func (t *Transition) plan() string {
 	return fmt.Sprintf("InstallPlan %s: %s", t.Plan, strings.Join(t.Versions, ", "))
 }
 
-// span writes a duration as kubectl does. Clocks of different machines differ: a
-// duration is never negative.
+// span returns a duration in kubectl's format, at least "<1s". Clocks of different machines differ,
+// so durations may be negative.
 func span(d time.Duration) string {
 	if d < time.Second {
 		return "<1s"
@@ -172,7 +172,7 @@ func span(d time.Duration) string {
 	return duration.HumanDuration(d)
 }
 
-// aligned lays rows out in columns.
+// aligned returns rows as lines with aligned columns.
 func aligned(rows [][]string) []string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

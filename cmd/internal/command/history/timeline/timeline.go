@@ -13,42 +13,41 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// Timeline is what there is to tell of a Subscription.
+// Timeline is the history and the state of a Subscription.
 type Timeline struct {
 	Namespace    string    `json:"namespace"`
 	Subscription string    `json:"subscription"`
 	UID          types.UID `json:"uid"`
 	Package      string    `json:"package"`
 	Channel      string    `json:"channel,omitempty"`
-	// Catalog is the CatalogSource, with its namespace before a slash.
+	// Catalog is the CatalogSource as NAMESPACE/NAME.
 	Catalog string `json:"catalog"`
-	// Transitions are what the ledger holds, the oldest first.
+	// Transitions are the transitions in the log, oldest first.
 	Transitions []Transition `json:"transitions"`
-	// State, InstalledCSV, CurrentCSV and InstallPlan are those of the status.
+	// State, InstalledCSV, CurrentCSV and InstallPlan come from the status.
 	State        string      `json:"state,omitempty"`
 	InstalledCSV string      `json:"installedCSV,omitempty"`
 	CurrentCSV   string      `json:"currentCSV,omitempty"`
 	InstallPlan  string      `json:"installPlan,omitempty"`
 	Conditions   []Condition `json:"conditions,omitempty"`
-	// Next is what somebody can do now.
+	// Next are the steps that a user can take now.
 	Next []string `json:"next,omitempty"`
-	// Problem says why there are no transitions though there is a ledger.
+	// Problem is the error of a log that cannot be parsed.
 	Problem string `json:"problem,omitempty"`
 
 	now time.Time
 }
 
-// Transition is one step of a plan, and what follows from the others.
+// Transition is a transition of an InstallPlan with derived fields.
 type Transition struct {
 	history.Transition
 
-	// Versions are what the plan installs; unknown when it is gone.
+	// Versions are what the InstallPlan installs; unknown if it no longer exists.
 	Versions []string `json:"versions,omitempty"`
-	// Lasted is how long things stayed so, to the second; nil for the newest one, and
-	// where what came next is lost.
+	// Lasted is how long the phase lasted, to the second. It is nil for the newest transition, and
+	// if the next one is missing.
 	Lasted *metav1.Duration `json:"lasted,omitempty"`
-	// Lost is how many transitions there were between the one before and this one
-	// that the ledger no longer holds.
+	// Lost is the number of transitions missing between the previous one and this one.
 	Lost int64 `json:"lost,omitempty"`
 }
 
@@ -58,12 +57,12 @@ type Condition struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Since is when it became so, as far as it is known.
+	// Since is the time of the last transition of the condition, if known.
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// Of tells of a Subscription. Plans are those of its namespace, as far as they are
-// still there; program is how the person calls the one that tells.
+// Of returns the timeline of a Subscription. plans are the existing InstallPlans of its namespace.
+// program is how the user calls the program.
 func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan, program string, now time.Time) Timeline {
 	t := Timeline{
 		Namespace: sub.Namespace, Subscription: sub.Name, UID: sub.UID,
@@ -90,7 +89,7 @@ func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPl
 	return t
 }
 
-// versions says what each plan installs.
+// versions returns what each InstallPlan installs.
 func versions(plans []operatorsv1alpha1.InstallPlan) map[types.UID][]string {
 	names := make(map[types.UID][]string, len(plans))
 	for i := range plans {
@@ -99,7 +98,7 @@ func versions(plans []operatorsv1alpha1.InstallPlan) map[types.UID][]string {
 	return names
 }
 
-// follow sees each transition beside the ones before and after it.
+// follow returns the transitions of a log, with the fields that depend on neighboring transitions.
 func follow(ledger history.Ledger, versions map[types.UID][]string) []Transition {
 	transitions := make([]Transition, len(ledger))
 	before := int64(0)
@@ -113,8 +112,7 @@ func follow(ledger history.Ledger, versions map[types.UID][]string) []Transition
 	return transitions
 }
 
-// next says what somebody can do. What a message of a condition says is not said
-// again.
+// next returns the steps that a user can take. It does not repeat messages of conditions.
 func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan, program string) []string {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil {
@@ -142,7 +140,7 @@ func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.Install
 	}
 }
 
-// done says whether every step of a plan is applied.
+// done reports whether every step of an InstallPlan is applied.
 func done(p *operatorsv1alpha1.InstallPlan) bool {
 	left := func(s *operatorsv1alpha1.Step) bool {
 		return s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent

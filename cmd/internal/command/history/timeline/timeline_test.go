@@ -22,23 +22,23 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// zone is that of the reader.
+// zone is the time zone of the output.
 var zone = time.FixedZone("EET", 2*60*60)
 
-// begin is when the first transition was.
+// begin is the time of the first transition.
 var begin = time.Date(2026, time.March, 2, 8, 59, 30, 0, time.UTC)
 
-// after is a time so much later.
+// after returns the time d after begin.
 func after(d time.Duration) metav1.Time { return metav1.NewTime(begin.Add(d)) }
 
-// went is a transition of a plan.
+// went returns a transition of an InstallPlan.
 func went(plan, phase, reason string, d time.Duration, observed history.Observed) history.Transition {
 	return history.Transition{
 		Plan: "install-" + plan, UID: types.UID(plan), Version: "1", Phase: phase, Reason: reason, Time: after(d), Observed: observed,
 	}
 }
 
-// ledger numbers transitions.
+// ledger numbers transitions and returns them as a log.
 func ledger(transitions ...history.Transition) history.Ledger {
 	var l history.Ledger
 	for _, t := range transitions {
@@ -71,7 +71,7 @@ func condition(kind operatorsv1alpha1.SubscriptionConditionType, reason, message
 	return operatorsv1alpha1.SubscriptionCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: &at}
 }
 
-// first is an installation that went well.
+// first is a successful installation.
 func first() []history.Transition {
 	return []history.Transition{
 		went("aaa", "", "InstallPlanNotYetReconciled", 0, history.Live),
@@ -83,7 +83,7 @@ func first() []history.Transition {
 
 const day = 24 * time.Hour
 
-// situations are Subscriptions, each with what is left of its plans.
+// situations returns Subscriptions for the tests.
 func situations() map[string]*operatorsv1alpha1.Subscription {
 	waiting := ledger(append(first(),
 		went("bbb", "", "InstallPlanNotYetReconciled", day, history.Live),
@@ -171,8 +171,7 @@ func compare(t *testing.T, name, got string) {
 	}
 }
 
-// TestNews follows a Subscription from its beginning, with looks that see one change
-// each, none, or many.
+// TestNews follows a Subscription from its beginning, with reads that see one change, none, or many.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	all := situations()

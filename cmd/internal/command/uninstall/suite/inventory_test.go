@@ -17,10 +17,10 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// inventory is the content of all objects of a cluster, by kind, namespace and name.
+// inventory maps all objects of a cluster, by kind, namespace and name, to their contents.
 type inventory map[string]string
 
-// volatile are the kinds that the cluster itself writes all the time.
+// volatile returns the kinds that the cluster itself writes all the time.
 func volatile() []string {
 	return []string{"Event", "Lease", "Node", "Pod", "ReplicaSet", "Endpoints", "EndpointSlice", "ComponentStatus", "IPAddress", "CSINode", "PodMetrics", "NodeMetrics"}
 }
@@ -76,7 +76,7 @@ func (all inventory) add(t *testing.T, c client.Client, gvk schema.GroupVersionK
 	}
 }
 
-// gone are the keys that after lacks.
+// gone returns the keys that after lacks.
 func (all inventory) gone(after inventory) []string {
 	var lost []string
 	for key := range all {
@@ -88,10 +88,10 @@ func (all inventory) gone(after inventory) []string {
 	return lost
 }
 
-// keys are all keys, sorted.
+// keys returns all keys, sorted.
 func (all inventory) keys() []string { return slices.Sorted(maps.Keys(all)) }
 
-// of are the keys of a kind.
+// of returns the keys of a kind.
 func (all inventory) of(kind string) []string {
 	return slices.DeleteFunc(all.keys(), func(key string) bool { return !strings.HasPrefix(key, kind+" ") })
 }

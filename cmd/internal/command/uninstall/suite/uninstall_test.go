@@ -52,11 +52,12 @@ type cluster struct {
 	cp *controlplane.ControlPlane
 	// root is the folder of the repository.
 	root string
-	// supervisor is the process that works in the place of pods, whose nodes run nothing.
+	// supervisor is the supervisor process. It replaces the pods, because the nodes of the control
+	// plane run nothing.
 	supervisor *process.Process
 }
 
-// way is a documented way to uninstall, and the one to install that belongs to it.
+// way is a documented way to uninstall, with the matching way to install.
 type way struct {
 	name               string
 	install, uninstall func(*cluster)
@@ -79,7 +80,8 @@ func ways() []way {
 }
 
 // TestUninstallingKeepsOperators uninstalls the product in each documented way beside ten
-// operators, while a supervisor works, compares all objects of the cluster, and installs it again.
+// operators, while a supervisor works. It compares all objects of the cluster and installs the
+// product again.
 func TestUninstallingKeepsOperators(t *testing.T) {
 	c := newCluster(t)
 	c.prepare()
@@ -88,7 +90,7 @@ func TestUninstallingKeepsOperators(t *testing.T) {
 	c.operate()
 
 	for i, way := range ways() {
-		if i > 0 { // another way to uninstall needs what it installed itself
+		if i > 0 { // the other ways to uninstall need their own installation
 			c.end()
 			ways()[0].uninstall(c)
 			c.forgetNamespace()
@@ -114,8 +116,7 @@ func TestUninstallingKeepsOperators(t *testing.T) {
 	}
 }
 
-// TestUninstallingEverything removes ten operators with the kinds, after it has refused to do so
-// without an answer.
+// TestUninstallingEverything removes ten operators and the kinds. Without confirmation, the command refuses.
 func TestUninstallingEverything(t *testing.T) {
 	c := newCluster(t)
 	c.prepare()
@@ -179,7 +180,7 @@ func TestProductIsWhatTheManifestsHold(t *testing.T) {
 			}
 		}
 		for _, object := range listed {
-			// They are made by supervisors and by an optional component.
+			// Supervisors and an optional component create these.
 			if object.Kind != "Lease" && object.Kind != "ServiceMonitor" {
 				got = append(got, object.String())
 			}
@@ -192,7 +193,7 @@ func TestProductIsWhatTheManifestsHold(t *testing.T) {
 	}
 }
 
-// TestPrerequisitesChangeNothingOfOthers applies them beside objects that another manager has made.
+// TestPrerequisitesChangeNothingOfOthers applies the prerequisites beside objects of another manager.
 func TestPrerequisitesChangeNothingOfOthers(t *testing.T) {
 	c := newCluster(t)
 	foreign := []string{"Namespace olm", "ClusterRole aggregate-olm-edit", "CustomResourceDefinition subscriptions.operators.coreos.com"}
@@ -233,7 +234,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// clear removes everything, so that each test begins with an empty cluster.
+// clear removes everything. Each test begins with an empty cluster.
 func (c *cluster) clear() {
 	c.t.Helper()
 	ctx := context.WithoutCancel(c.t.Context())
@@ -241,7 +242,7 @@ func (c *cluster) clear() {
 		_ = c.supervisor.Kill()
 	}
 	for _, args := range [][]string{
-		{"delete", "deployment", "-n", home, "--all", "--ignore-not-found"}, // none is ready then
+		{"delete", "deployment", "-n", home, "--all", "--ignore-not-found"}, // afterwards none is ready
 	} {
 		_ = exec.CommandContext(ctx, c.cp.Kubectl(), append([]string{"--kubeconfig", c.cp.Kubeconfig()}, args...)...).Run()
 	}
@@ -257,7 +258,7 @@ func (c *cluster) clear() {
 	}
 }
 
-// prepare applies the prerequisites as the documents say.
+// prepare applies the prerequisites as the documentation describes.
 func (c *cluster) prepare() {
 	c.t.Helper()
 	c.kubectl("create", "-f", filepath.Join(c.deploy(), "prerequisites", "namespace.yaml"))
@@ -266,7 +267,7 @@ func (c *cluster) prepare() {
 
 func (c *cluster) deploy() string { return filepath.Join(c.root, "deploy") }
 
-// run runs a program that ends with a code and returns what it prints.
+// run runs a program, checks its exit code and returns what it prints.
 func (c *cluster) run(code int, name string, args ...string) string {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), name, args...)
@@ -299,7 +300,7 @@ func (c *cluster) helm(args ...string) {
 	c.t.Logf("%s", c.run(0, path, append(args, "--kubeconfig", c.cp.Kubeconfig())...))
 }
 
-// start runs a supervisor with the rights of its ServiceAccount.
+// start runs a supervisor with the permissions of its ServiceAccount.
 func (c *cluster) start() {
 	c.t.Helper()
 	kubeconfig, err := c.cp.NewKubeconfig("system:serviceaccount:"+home+":chandlery-supervisor", "system:serviceaccounts", "system:serviceaccounts:"+home)
@@ -308,8 +309,8 @@ func (c *cluster) start() {
 		"--leader-election-namespace="+home, "--metrics-address=0", "--health-address=0", "--catalog-refresh-interval=1s")
 }
 
-// end stops the supervisor, as the kubelet does when its pod is deleted. It may have exited, with
-// any status, when its rights or its Lease were gone.
+// end stops the supervisor, as the kubelet does when its pod is deleted. The supervisor may have
+// exited with any status if its permissions or its Lease were deleted.
 func (c *cluster) end() {
 	c.t.Helper()
 	if err := c.supervisor.Stop(patience); errors.Is(err, process.ErrKilled) {
@@ -318,8 +319,8 @@ func (c *cluster) end() {
 	c.supervisor = nil
 }
 
-// atRest returns the inventory of the cluster once nothing changes any more. An Operator lists its
-// components at most each five seconds.
+// atRest returns the inventory of the cluster after nothing changes any more. An Operator lists its
+// components at most every five seconds.
 func (c *cluster) atRest() inventory {
 	c.t.Helper()
 	const quiet = 6 * time.Second
@@ -337,7 +338,7 @@ func (c *cluster) atRest() inventory {
 	return last
 }
 
-// operate installs ten operators, and an object of the kind that they own.
+// operate installs ten operators and an object of the kind that they own.
 func (c *cluster) operate() {
 	c.t.Helper()
 	address := programs.Serve(c.t, program("registry"), filepath.Join(c.root, "examples", "catalog"))
@@ -359,7 +360,7 @@ func (c *cluster) operate() {
 	c.Expect(c.Create(c.t.Context(), lantern)).To(gomega.Succeed())
 }
 
-// subscribe installs an operator into a namespace of its own.
+// subscribe installs an operator into its own namespace.
 func (c *cluster) subscribe(namespace string) {
 	c.t.Helper()
 	in := metav1.ObjectMeta{Namespace: namespace, Name: "lantern"}
@@ -386,7 +387,7 @@ func (c *cluster) succeeded(namespace string) {
 	}, patience, polling).Should(gomega.Succeed(), namespace)
 }
 
-// works waits until the supervisor installs another operator, and all others have succeeded.
+// works waits until the supervisor has installed another operator and all others have succeeded.
 func (c *cluster) works(namespace string) {
 	c.t.Helper()
 	c.subscribe(namespace)
@@ -396,7 +397,7 @@ func (c *cluster) works(namespace string) {
 	}
 }
 
-// forgetNamespace deletes the namespace of the supervisors, which Helm leaves.
+// forgetNamespace deletes the namespace of the supervisors, which Helm keeps.
 func (c *cluster) forgetNamespace() {
 	c.t.Helper()
 	c.kubectl("delete", "namespace", home, "--ignore-not-found")
