@@ -13,7 +13,7 @@ import (
 
 // Source is the origin of the content.
 type Source interface {
-	// Load returns the content. An error that holds bundles.Problems says why the content cannot be served.
+	// Load returns the content. The error holds bundles.Problems if the content cannot be served.
 	Load(ctx context.Context) (*index.Index, error)
 	// Fingerprint returns a text that changes when the content changes.
 	Fingerprint() (string, error)

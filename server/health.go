@@ -15,7 +15,7 @@ import (
 
 // healthNames are the names for which clients request health. The kubelet and load balancers use
 // the empty name, and the usual catalog client uses "Registry". Other clients use the name of the
-// service, as the gRPC convention says.
+// service, as gRPC's convention requires.
 var healthNames = []string{"", "Registry", registry.ServiceName, registry.ExperimentalServiceName, extension.ServiceName}
 
 // healthService is the health service of gRPC. It begins as NOT_SERVING and ends its watches when

@@ -1,6 +1,6 @@
 // Command versions measures two properties of ClusterServiceVersions: the time from an available
-// Deployment to the phase Succeeded, and the delay of other clients of the API server while a
-// version is removed with all its custom resources.
+// Deployment to the phase Succeeded, and the delay of other clients during a removal. The removal
+// deletes a version with all its custom resources.
 //
 //	go run ./bench/versions [--installs 20] [--objects 1000]
 //

@@ -179,7 +179,7 @@ func (l *loader) plain(skim *skimmer, name string) (foundFile, error) {
 	return out, err
 }
 
-// count adds a file's size to that of the catalog.
+// count adds a file's size to the size of the catalog.
 func (l *loader) count(size int64) error {
 	if l.bytes.Add(size) > l.options.MaxTotalBytes {
 		return fmt.Errorf("%w: more than %d bytes", errTooMany, l.options.MaxTotalBytes)

@@ -60,7 +60,7 @@ func plainCharacters(text []byte) bool {
 }
 
 // isPeculiar reports whether a text begins with a line separator, the byte order mark or an invalid
-// character, or with a character that it does not distinguish from these.
+// character. It also returns true for characters that it does not distinguish from these.
 func isPeculiar(text []byte) bool {
 	switch text[0] {
 	case 0xc2:

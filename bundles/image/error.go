@@ -20,7 +20,7 @@ const (
 	// ReasonReference: the text is not a reference to an image.
 	ReasonReference Reason = "BadReference"
 	// ReasonUnauthorized: the registry requires credentials, or other ones. Many registries also
-	// give this answer for images that do not exist.
+	// answer this for images that do not exist.
 	ReasonUnauthorized Reason = "Unauthorized"
 	// ReasonNotFound: the registry lacks the image.
 	ReasonNotFound Reason = "NotFound"

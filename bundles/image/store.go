@@ -67,7 +67,7 @@ func (s Store) Get(ctx context.Context, c *Client, reference, digest string, wha
 	}
 	kept, err := s.add(ctx, c, pin(ref, digest), what, entry)
 	if e, ok := errors.AsType[*Error](err); ok {
-		// Users know the image by its tag, not by the digest.
+		// Users refer to the image by its tag, not by the digest.
 		e.Reference = reference
 	}
 	return kept, describe(reference, err)

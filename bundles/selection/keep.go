@@ -78,7 +78,7 @@ type wanted struct {
 	installed []string
 	// extra are bundles that dependencies need, by channel.
 	extra map[string][]string
-	// named means that the selection itself wants the package.
+	// named is set if the selection names the package.
 	named bool
 }
 

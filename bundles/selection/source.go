@@ -101,7 +101,7 @@ func (s *Selected) findInstalled(ctx context.Context, selection *Selection) erro
 	return nil
 }
 
-// installedOf returns the installed names that a package knows: names of its entries, and of
+// installedOf returns the installed names that occur in a package: names of its entries, and of
 // bundles that they replace or skip.
 func installedOf(p *bundles.Package, installed []string) []string {
 	if p == nil {

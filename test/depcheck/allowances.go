@@ -4,13 +4,13 @@ package depcheck
 type Allowance struct {
 	Size
 
-	// Reason is why.
+	// Reason is the reason for the exception.
 	Reason string
 }
 
 const divide = "has more than one responsibility"
 
-// Allowances returns the types that exceed the limits.
+// Allowances returns the types that may exceed the limits.
 func Allowances() map[string]Allowance {
 	return map[string]Allowance{
 		"bundles.CSVMetadata":                                     {Size{0, 14}, "the fields of olm.csv.metadata"},

@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// drawing are the folders of the packages that may write control sequences.
+// drawing returns the folders of the packages that may write control sequences.
 func drawing() []string {
 	return []string{"cmd/internal/terminal", "cmd/internal/console", "cmd/internal/progress"}
 }
 
-// archiving are the folders of the packages that may write what is not text.
+// archiving returns the folders of the packages that may write data that is not text.
 func archiving() []string {
 	return append(drawing(), "cmd/internal/command/supportbundle", "cmd/internal/document")
 }
 
-// UnfilteredOutput returns a line for each place of the programs below root, a folder of the
-// module, that could bring text of foreign origin to a terminal as it is: one that writes to
-// the streams of the process past a terminal.Writer, or that makes a control sequence outside
-// of the packages that draw. The folder is named by module as it is seen from the module.
+// UnfilteredOutput returns a line for each expression in the programs below root, a folder of the
+// module, that could write unfiltered foreign text to a terminal. These expressions write to the
+// streams of the process without a terminal.Writer, or create a control sequence outside the
+// packages that draw. module is the path of the folder in the module.
 func UnfilteredOutput(root, module string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -49,7 +49,7 @@ func UnfilteredOutput(root, module string) ([]string, error) {
 	return found, err
 }
 
-// unfiltered returns the expressions of a file that its folder may not have.
+// unfiltered returns the forbidden expressions of a file.
 func unfiltered(file *ast.File, folder string) []ast.Expr {
 	var found []ast.Expr
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -69,7 +69,7 @@ func unfiltered(file *ast.File, folder string) []ast.Expr {
 	return found
 }
 
-// isForbidden reports whether a folder may not have an expression.
+// isForbidden reports whether an expression is forbidden in a folder.
 func isForbidden(expr ast.Expr, folder string) bool {
 	switch {
 	case isName(expr, "terminal", "Control"):
@@ -81,8 +81,8 @@ func isForbidden(expr ast.Expr, folder string) bool {
 		isName(expr, "fmt", "Print", "Printf", "Println")
 }
 
-// isName reports whether an expression is one of the names of a package. The empty package is
-// the file's own.
+// isName reports whether an expression is one of the names of a package. The empty package is the
+// file's own package.
 func isName(expr ast.Expr, pkg string, names ...string) bool {
 	name := ""
 	switch expr := expr.(type) {
@@ -98,7 +98,7 @@ func isName(expr ast.Expr, pkg string, names ...string) bool {
 	return name != "" && slices.Contains(names, name)
 }
 
-// message says what is wrong with an expression, and the remedy.
+// message returns the problem of an expression and the remedy.
 func message(expr ast.Expr) string {
 	selector, ok := expr.(*ast.SelectorExpr)
 	if ok && isName(selector, "terminal", "Control", "Unfiltered") {

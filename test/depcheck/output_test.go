@@ -8,7 +8,7 @@ import (
 	"github.com/chandlery/chandlery/test/depcheck"
 )
 
-// TestOutputIsFiltered is the check itself, on the programs as they stand.
+// TestOutputIsFiltered checks the current programs.
 func TestOutputIsFiltered(t *testing.T) {
 	t.Parallel()
 	found, err := depcheck.UnfilteredOutput("../../cmd", "cmd")

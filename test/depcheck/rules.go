@@ -1,7 +1,6 @@
-// Package depcheck holds the rules on which of the module's packages may depend
-// on which, and the test that fails when one is broken. docs/architecture.md has
-// the picture; the linter enforces the direct imports, this package the whole
-// chains.
+// Package depcheck holds the rules for dependencies between the module's packages, and the test
+// that enforces them. docs/architecture.md describes them. The linter enforces the direct imports;
+// this package enforces indirect dependencies.
 package depcheck
 
 import (
@@ -15,13 +14,11 @@ import (
 // Module is the path of the module, which every path in a Rule is relative to.
 const Module = "github.com/chandlery/chandlery"
 
-// A Rule forbids the packages below From to depend, directly or not, on the
-// packages below any of Never, except those below But. Paths of the module are
-// written without its path, others in full.
+// Rule forbids the packages below From to depend, directly or not, on the packages below any of
+// Never, except those below But. Paths of the module are relative to it, and others are complete.
 type Rule struct {
 	From string
-	// With limits the rule to packages that depend on this package, or are it.
-	// Empty for no limit.
+	// With limits the rule to this package and the packages that depend on it. Empty for no limit.
 	With   string
 	Never  []string
 	But    []string
@@ -111,9 +108,9 @@ func Rules() []Rule {
 // operatorRegistry is the module of the libraries for catalogs.
 const operatorRegistry = "github.com/operator-framework/operator-registry"
 
-// clients are the packages that talk to API servers and catalogs. Packages that are
-// pure use none of them. The linter keeps these packages from importing anything of
-// Kubernetes; operator-registry's package of properties links its types.
+// clients returns the packages that call API servers and catalogs. Pure packages use none of them.
+// The linter prevents pure packages from importing Kubernetes. operator-registry's property package
+// links its types.
 func clients() []string {
 	return []string{
 		"k8s.io/client-go/kubernetes", "k8s.io/client-go/dynamic", "k8s.io/client-go/metadata", "k8s.io/client-go/discovery",
@@ -121,11 +118,11 @@ func clients() []string {
 	}
 }
 
-// controllers is the folder with one folder for each controller. They meet through API objects and
-// through packages outside of it, never directly.
+// controllers is the folder of the controllers, with one folder each. Controllers interact through
+// API objects and through packages outside this folder, never directly.
 const controllers = Module + "/supervisor/controllers/"
 
-// ControllerRules returns a rule for each controller among some packages that keeps the others out.
+// ControllerRules returns a rule for each controller among some packages that forbids the other controllers.
 func ControllerRules(packages []golist.Package) []Rule {
 	var all []string
 	for _, p := range packages {
@@ -141,8 +138,7 @@ func ControllerRules(packages []golist.Package) []Rule {
 	return rules
 }
 
-// Violations returns a line for each package that breaks a rule, in the order of
-// the packages and the rules.
+// Violations returns a line for each violation of a rule, in the order of the packages and the rules.
 func Violations(packages []golist.Package, rules []Rule) []string {
 	var found []string
 	for _, p := range packages {
@@ -160,14 +156,14 @@ func Violations(packages []golist.Package, rules []Rule) []string {
 	return found
 }
 
-// appliesTo reports whether a package depends on what the rule is limited to.
+// appliesTo reports whether a package depends on the package to which the rule is limited.
 func (r *Rule) appliesTo(p golist.Package) bool {
 	return r.With == "" || below(p.ImportPath, r.With) ||
 		slices.ContainsFunc(p.Deps, func(dep string) bool { return below(dep, r.With) })
 }
 
-// below says whether the package is root or lies below it. A root whose first
-// part has no dot (and the root ".", the whole module) is relative to the module.
+// below reports whether the package is root or is below it. A root whose first element has no dot
+// (and the root ".", the whole module) is relative to the module.
 func below(path, root string) bool {
 	root = absolute(root)
 	return path == root || strings.HasPrefix(path, root+"/")

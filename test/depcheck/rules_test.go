@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/test/golist"
 )
 
-// TestDirectionOfDependencies is the check itself, on the module as it stands.
+// TestDirectionOfDependencies checks the current module.
 func TestDirectionOfDependencies(t *testing.T) {
 	t.Parallel()
 	packages, err := golist.Load(t.Context(), "../..", "./...")

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// MaxMethods is how many methods a type may have.
+	// MaxMethods is the largest number of methods of a type.
 	MaxMethods = 15
-	// MaxFields is how many fields a struct may have.
+	// MaxFields is the largest number of fields of a struct.
 	MaxFields = 12
 )
 
 // Size is the number of methods and of fields of a type.
 type Size struct{ Methods, Fields int }
 
-// exceeds reports whether a type is larger than a limit in any way.
+// exceeds reports whether a type has more methods or fields than a limit.
 func (s Size) exceeds(limit Size) bool { return s.Methods > limit.Methods || s.Fields > limit.Fields }
 
 // Source is the parsed code of some folders of the module, without tests.
@@ -82,7 +82,7 @@ func (s *Source) Sizes() map[string]Size {
 	return sizes
 }
 
-// receiver returns the type of which a function is a method, empty for a function.
+// receiver returns the receiver type of a method, or an empty text for a function.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
 		return ""
@@ -104,7 +104,7 @@ func receiver(f *ast.FuncDecl) string {
 	}
 }
 
-// fields counts the fields of a struct type.
+// fields returns the number of fields of a struct type.
 func fields(t *ast.TypeSpec) int {
 	structure, ok := t.Type.(*ast.StructType)
 	if !ok {
@@ -117,8 +117,8 @@ func fields(t *ast.TypeSpec) int {
 	return n
 }
 
-// Oversized compares sizes with the limits, and with what is allowed to exceed them. An allowance has
-// to be the size that the type has: it can only fall.
+// Oversized compares sizes with the limits and the allowances. An allowance must equal the size of
+// the type, so it can only decrease.
 func Oversized(sizes map[string]Size, allowed map[string]Allowance) []string {
 	limit := Size{Methods: MaxMethods, Fields: MaxFields}
 	var problems []string
@@ -145,7 +145,7 @@ func Oversized(sizes map[string]Size, allowed map[string]Allowance) []string {
 	return problems
 }
 
-// Literals returns where string literals begin with a prefix, outside a folder.
+// Literals returns the positions of string literals with a prefix, outside a folder.
 func (s *Source) Literals(prefix, except string) []string {
 	var found []string
 	for name, file := range s.files {

@@ -10,10 +10,10 @@ import (
 	"github.com/chandlery/chandlery/test/depcheck"
 )
 
-// product are the folders of product code.
+// product returns the folders of product code.
 func product() []string { return []string{"bundles", "cmd", "internal", "server", "supervisor"} }
 
-// TestTypesAreSmall is the check itself, on the module as it stands.
+// TestTypesAreSmall checks the current module.
 func TestTypesAreSmall(t *testing.T) {
 	t.Parallel()
 	source, err := depcheck.Parse("../..", product()...)
@@ -25,7 +25,8 @@ func TestTypesAreSmall(t *testing.T) {
 	}
 }
 
-// TestNamesAreInOnePackage finds no label, annotation or finalizer of this project outside supervisor/api.
+// TestNamesAreInOnePackage checks that labels, annotations and finalizers of this project are only
+// in supervisor/api.
 func TestNamesAreInOnePackage(t *testing.T) {
 	t.Parallel()
 	source, err := depcheck.Parse("../..", product()...)
@@ -37,7 +38,7 @@ func TestNamesAreInOnePackage(t *testing.T) {
 	}
 }
 
-// TestOversized counts the methods and fields of types in a module of its own.
+// TestOversized counts the methods and fields of types in a test module.
 func TestOversized(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

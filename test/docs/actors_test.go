@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// testFunction finds the tests and fuzz targets that a file declares.
+// testFunction matches the tests and fuzz targets in a file.
 var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
 
-// actors are the headings of those whose tables docs/security.md must have.
+// actors are the headings of the tables that docs/security.md must have.
 var actors = []string{
 	"anonymous-network-client", "tenant-with-view-in-one-namespace", "tenant-with-edit-in-one-namespace",
 	"author-of-a-bundle-in-a-bounded-group", "author-of-a-bundle-in-a-group-for-all-namespaces", "author-of-a-catalog", "node",
 }
 
-// TestActors checks that docs/security.md has a table for each actor. Each row has to give a reason
-// for what the actor cannot do, and at least one test that exists.
+// TestActors checks that docs/security.md has a table for each actor. Each row must have a reason
+// why the actor cannot do something, and at least one existing test.
 func TestActors(t *testing.T) {
 	t.Parallel()
 	const section = "What each actor can and cannot do"

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMakeTargets looks for every target that is named.
+// TestMakeTargets checks that every named target exists.
 func TestMakeTargets(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -36,7 +36,7 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// allCode are the spans and lines of code of a page, without comments.
+// allCode returns the spans and lines of code of a page, without comments.
 func (p *Page) allCode() []Span {
 	all := slices.Clone(p.Code)
 	for _, fence := range p.Fences {
@@ -48,8 +48,7 @@ func (p *Page) allCode() []Span {
 	return all
 }
 
-// TestCommandLines looks for the command and the flags of every line that begins one of our
-// programs.
+// TestCommandLines checks the command and the flags of every line that runs one of our programs.
 func TestCommandLines(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -71,10 +70,10 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// commandSet has the flags of each command.
+// commandSet maps commands to their flags.
 type commandSet map[string][]string
 
-// documented reads the commands from the generated pages.
+// documented returns the commands on the generated pages.
 func documented(all map[string]Page) commandSet {
 	commands := commandSet{}
 	for name, page := range all {
@@ -94,7 +93,7 @@ func documented(all map[string]Page) commandSet {
 	return commands
 }
 
-// commandOf are the words of a line before the first argument.
+// commandOf returns the words of a line before the first argument.
 func commandOf(words []string) string {
 	end := slices.IndexFunc(words, func(word string) bool { return !plainWord.MatchString(word) })
 	if end < 0 {
@@ -105,8 +104,7 @@ func commandOf(words []string) string {
 
 var plainWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
-// flagsAfter are the flags in the first table of flags below a line, if no other command
-// begins before it.
+// flagsAfter returns the flags in the first table of flags below a line, unless another command begins before it.
 func flagsAfter(page *Page, line int) []string {
 	for _, table := range page.Tables {
 		if table.Rows[0].Line < line {
@@ -124,11 +122,12 @@ func flagsAfter(page *Page, line int) []string {
 	return nil
 }
 
-// sharedSection is the heading of the flags that several commands of a program have.
+// sharedSection is the heading of the flags that several commands of a program share.
 const sharedSection = "Flags that several commands have"
 
-// sharedAfter returns the flags in the line of shared flags below a line, if no other command
-// begins before it: the line is above the table of exit codes. Each flag comes in all its forms.
+// sharedAfter returns the flags in the line of shared flags below a line, unless another command
+// begins before it. That line precedes the table of exit codes. Each flag is returned in all its
+// forms.
 func sharedAfter(page *Page, line int) []string {
 	end := slices.IndexFunc(page.Tables, func(t Table) bool {
 		return t.Rows[0].Line > line && slices.Contains(t.Header, "Exit code")
@@ -151,8 +150,7 @@ func sharedAfter(page *Page, line int) []string {
 	return flags
 }
 
-// formsOf returns the long and the short form of a shared flag; nothing for one that the page does
-// not describe.
+// formsOf returns the long and the short form of a shared flag; nothing for an unknown one.
 func formsOf(page *Page, flag string) []string {
 	for _, table := range page.Tables {
 		if table.Section != sharedSection {
@@ -226,7 +224,7 @@ var (
 	separator = regexp.MustCompile(`\s(?:\||&&|>|<|&|;)(?:\s|$)|\s#`)
 )
 
-// commandLines are the lines and spans of code that begin one of our programs.
+// commandLines returns the lines and spans of code that run one of our programs.
 func commandLines(page *Page) []Span {
 	var all []Span
 	for _, code := range page.shell() {
@@ -245,7 +243,7 @@ func commandLines(page *Page) []Span {
 	return all
 }
 
-// shell are the spans of code and the lines of shell, those that go on put together.
+// shell returns the spans of code and the lines of shell, with continuation lines joined.
 func (p *Page) shell() []Span {
 	all := slices.Clone(p.Code)
 	for _, fence := range p.Fences {
@@ -265,10 +263,10 @@ func (p *Page) shell() []Span {
 	return all
 }
 
-// misuse says what is wrong with a line; nothing where all is well.
+// misuse returns the error in a line; empty for none.
 func (c commandSet) misuse(line string) string {
 	words := strings.Fields(line)
-	if slices.Contains(words, "completion") { // every program has it, with each shell below it
+	if slices.Contains(words, "completion") { // every program has it, with a sub-command for each shell
 		return ""
 	}
 	name, flags := "", []string(nil)
@@ -280,7 +278,7 @@ func (c commandSet) misuse(line string) string {
 	}
 	if name == "" {
 		for known := range c {
-			if strings.HasPrefix(known, line+" ") { // a command that has others below it
+			if strings.HasPrefix(known, line+" ") { // a command with sub-commands
 				return ""
 			}
 		}
@@ -322,7 +320,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// TestFlags looks for every flag that is named by itself among those of our programs.
+// TestFlags checks that every flag that occurs alone exists in our programs.
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -340,5 +338,5 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// foreignFlags are flags of other programs that pages name by themselves.
+// foreignFlags are flags of other programs that occur alone.
 var foreignFlags = []string{"--set"}

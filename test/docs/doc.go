@@ -1,4 +1,3 @@
-// Package docs checks what is written for people: that links lead somewhere, that commands,
-// flags and make targets exist, and that the reference pages name what the code names and
-// nothing else.
+// Package docs checks the documentation: links must have targets; commands, flags and make targets
+// must exist; and the reference pages must list exactly the names in the code.
 package docs

@@ -10,7 +10,7 @@ import (
 
 const root = "../.."
 
-// maxLines bounds a page of docs/: what is longer is two pages.
+// maxLines is the largest length of a page of docs/. A longer page must be split.
 const maxLines = 600
 
 func pages(t *testing.T) map[string]Page {
@@ -29,7 +29,7 @@ func pages(t *testing.T) map[string]Page {
 	return byPath
 }
 
-// TestLinks follows every relative link, to its heading where it names one.
+// TestLinks checks the target of every relative link, and the heading if it names one.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -42,7 +42,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// broken says what is wrong with a link; nothing for one that leads elsewhere.
+// broken returns the error of a link; empty for none and for links to other sites.
 func broken(all map[string]Page, from Page, link string) string {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 		return ""
@@ -94,7 +94,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestReachable begins at the map and follows links.
+// TestReachable checks that links lead from the map to every page.
 func TestReachable(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -119,7 +119,7 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestTables counts cells: a bar that is not escaped makes one too many.
+// TestTables counts cells. A bar without an escape adds a cell.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	for name, page := range pages(t) {
@@ -133,7 +133,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestLength keeps pages of a size that one reads.
+// TestLength checks the length of pages.
 func TestLength(t *testing.T) {
 	t.Parallel()
 	for name, page := range pages(t) {

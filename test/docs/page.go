@@ -11,44 +11,44 @@ import (
 	"unicode"
 )
 
-// Page is a file of Markdown.
+// Page is a Markdown file.
 type Page struct {
-	// Path is below the root of the repository, with slashes.
+	// Path is the path from the root of the repository, with slashes.
 	Path string
 	// Lines is the number of lines.
 	Lines int
-	// Links are the targets of its links and pictures, as they are written.
+	// Links are the targets of its links and pictures, in their original form.
 	Links []Span
-	// Code are its code spans.
+	// Code holds its code spans.
 	Code []Span
-	// Fences are its blocks of code.
+	// Fences are its code blocks.
 	Fences []Fence
-	// Tables are its tables, each with the headings that it stands below.
+	// Tables are its tables, each with the heading above it.
 	Tables []Table
-	// anchors are what a code host calls its headings.
+	// anchors are the anchors of its headings on a code host.
 	anchors map[string]bool
 }
 
 // Span is a text within a line.
 type Span struct {
 	Text string
-	// Line is where it is, from 1.
+	// Line is its line number, from 1.
 	Line int
 }
 
-// Fence is a block of code.
+// Fence is a code block.
 type Fence struct {
-	// Language is what stands behind the first fence.
+	// Language is the text after the opening fence.
 	Language string
-	// Content are its lines.
+	// Content holds its lines.
 	Content []Span
 }
 
 // Table is a table.
 type Table struct {
-	// Section is the last heading of the second level above it.
+	// Section is the preceding heading of the second level.
 	Section string
-	// Header and Rows are its cells.
+	// Header and Rows hold its cells.
 	Header []string
 	Rows   []Row
 }
@@ -94,7 +94,7 @@ var (
 	headingPattern = regexp.MustCompile(`^(#{1,6})\s+(.+?)\s*#*$`)
 )
 
-// Parse reads a page.
+// Parse parses a page.
 func Parse(path, text string) Page {
 	page := Page{Path: path, anchors: map[string]bool{}}
 	section := ""
@@ -127,7 +127,7 @@ func Parse(path, text string) Page {
 	return page
 }
 
-// addSpans finds links and code in a line.
+// addSpans adds the links and code in a line.
 func (p *Page) addSpans(line string, at int) {
 	for _, match := range codePattern.FindAllStringSubmatch(line, -1) {
 		p.Code = append(p.Code, Span{match[1] + match[2], at})
@@ -138,7 +138,7 @@ func (p *Page) addSpans(line string, at int) {
 	}
 }
 
-// addTable adds a line to the table that it belongs to.
+// addTable adds a line to its table.
 func (p *Page) addTable(section, line string, at int) {
 	trimmed := strings.TrimSpace(line)
 	if !strings.HasPrefix(trimmed, "|") {
@@ -152,17 +152,17 @@ func (p *Page) addTable(section, line string, at int) {
 		p.Tables = append(p.Tables, Table{Section: section, Header: row.Cells, Rows: []Row{row}})
 	case !strings.Contains(trimmed, "---") || strings.Trim(trimmed, "|-: ") != "":
 		p.Tables[last].Rows = append(p.Tables[last].Rows, row)
-	default: // the line below the header takes its place
+	default: // the line below the header is replaced
 		p.Tables[last].Rows[0] = Row{Line: at}
 	}
 }
 
 func (t Table) lastLine() int { return t.Rows[len(t.Rows)-1].Line }
 
-// Body are the rows below the header.
+// Body returns the rows below the header.
 func (t Table) Body() []Row { return t.Rows[1:] }
 
-// cells splits a row at bars that are not escaped.
+// cells splits a row at bars without an escape.
 func cells(row string) []string {
 	row = strings.ReplaceAll(strings.Trim(row, "|"), `\|`, "\x00")
 	var all []string
@@ -172,7 +172,7 @@ func cells(row string) []string {
 	return all
 }
 
-// addAnchor notes a heading under the name that code hosts give it.
+// addAnchor adds the anchor of a heading.
 func (p *Page) addAnchor(heading string) {
 	heading = linkText.ReplaceAllString(heading, "$1")
 	name := Anchor(heading)
@@ -184,7 +184,7 @@ func (p *Page) addAnchor(heading string) {
 
 var linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// Anchor is the name that code hosts give to a heading.
+// Anchor returns the anchor that code hosts assign to a heading.
 func Anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -198,7 +198,7 @@ func Anchor(heading string) string {
 	}, heading)
 }
 
-// spans are the code spans of a cell.
+// spans returns the code spans of a cell.
 func spans(cell string) []string {
 	var all []string
 	for _, match := range codePattern.FindAllStringSubmatch(cell, -1) {

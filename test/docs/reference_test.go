@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// code is the product's code, which is read once.
+// code returns the product's code, which is loaded once.
 var code = sync.OnceValues(func() (*facts.Code, error) { return facts.Load(context.Background(), root) })
 
 func load(t *testing.T) *facts.Code {
@@ -46,7 +46,7 @@ func TestNames(t *testing.T) {
 	compareNames(t.Errorf, load(t).Names(), documented)
 }
 
-// compareNames complains of each name that one of both lacks.
+// compareNames reports each name that one of both lacks.
 func compareNames(complain func(string, ...any), found map[string][]string, documented map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(documented)), func(d string) bool { return stands(d, name) }) {
@@ -61,11 +61,11 @@ func compareNames(complain func(string, ...any), found map[string][]string, docu
 	}
 }
 
-// ownPrefix begins all names of ours, and stands for none of them.
+// ownPrefix is the prefix of this project's names. It is not a name.
 const ownPrefix = "chandlery.dev/"
 
-// stands says whether a documented name is that of the code, or begins with it and goes on
-// with something that differs from object to object, which is written in capitals.
+// stands reports whether a documented name matches a name in the code. The documented name may have
+// further parts in capitals, which differ between objects.
 func stands(documented, found string) bool {
 	rest, ok := strings.CutPrefix(documented, found)
 	switch {
@@ -115,7 +115,7 @@ func TestStates(t *testing.T) {
 	found := load(t).States()
 	for kind, values := range found {
 		for _, value := range slices.Sorted(maps.Keys(values)) {
-			// What is called a reason in the code may be that of an Event.
+			// A reason in the code may be the reason of an Event.
 			if documented[kind][value] == 0 && (kind != facts.Reason || documented[facts.Event][value] == 0) {
 				t.Errorf("%s lacks the %s %s, which is in %s: give its cause and its remedy",
 					page.Path, kind, value, strings.Join(values[value], ", "))
@@ -131,8 +131,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// known says whether the code has a value. Phases are the reasons of conditions, too, and
-// Events have the reason of what they tell of.
+// known reports whether the code has a value. Phases also are reasons of conditions, and Events
+// share reasons with conditions.
 func known(found map[facts.Kind]map[string][]string, kind facts.Kind, value string) bool {
 	in := func(kinds ...facts.Kind) bool {
 		return slices.ContainsFunc(kinds, func(k facts.Kind) bool { return len(found[k][value]) > 0 })
@@ -147,7 +147,7 @@ func known(found map[facts.Kind]map[string][]string, kind facts.Kind, value stri
 	}
 }
 
-// stated collects what the tables of a page have, and what is wrong with them.
+// stated returns the values in the tables of a page, and the problems of the tables.
 func stated(page Page) (map[facts.Kind]map[string]int, []string) {
 	documented := map[facts.Kind]map[string]int{}
 	var complaints []string
@@ -193,7 +193,7 @@ func TestStated(t *testing.T) {
 	}
 }
 
-// TestMetrics compares metrics.md with the metrics that the programs make.
+// TestMetrics compares metrics.md with the metrics of the programs.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	metrics, err := load(t).Metrics()
@@ -217,7 +217,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestFindings compares findings.md with the codes of diagnoses.
+// TestFindings compares findings.md with the codes of findings.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	var want, got []string

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestYAML decodes what stands in fences of YAML, and objects of ours with their fields.
+// TestYAML decodes the YAML code blocks, and objects of our kinds with their fields.
 func TestYAML(t *testing.T) {
 	t.Parallel()
 	objects := 0
@@ -41,13 +41,13 @@ func TestYAML(t *testing.T) {
 
 var documents = regexp.MustCompile(`(?m)^---$`)
 
-// decode says whether a text is an object of ours, and what is wrong with it.
+// decode reports whether a text is an object of our kinds and returns its error.
 func decode(text string) (bool, error) {
 	var found any
 	if err := yaml.Unmarshal([]byte(text), &found); err != nil {
 		return false, err
 	}
-	fields, _ := found.(map[string]any) // what stands there may be a part of a list
+	fields, _ := found.(map[string]any) // the text may be a part of a list
 	var into any
 	switch fields["kind"] {
 	case operatorsv1alpha1.CatalogSourceKind:

@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// patience bounds the wait for anything that has to come true.
+	// patience is the deadline for conditions.
 	patience = 60 * time.Second
-	// poll is the pause between two looks.
+	// poll is the interval between checks.
 	poll = 100 * time.Millisecond
 )
 
-// newClient gives a client of the test's control plane.
+// newClient returns a client of the test's control plane.
 func newClient(t *testing.T) client.WithWatch {
 	t.Helper()
 	return controlplane.Client(t)
 }
 
-// eventually waits until a condition holds. The condition's text says, when time
-// is up, how things stood last.
+// eventually waits until a condition holds. The text that the condition returns describes the last
+// state after a timeout.
 func eventually(t *testing.T, what string, condition func(ctx context.Context) (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -54,7 +54,7 @@ func eventually(t *testing.T, what string, condition func(ctx context.Context) (
 	}
 }
 
-// create makes objects that the test needs.
+// create creates objects.
 func create(t *testing.T, c client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -64,7 +64,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 	}
 }
 
-// leader waits until somebody leads and tells who.
+// leader waits until a supervisor leads and returns its identity.
 func leader(t *testing.T, c client.Client) string {
 	t.Helper()
 	var name string
@@ -76,7 +76,7 @@ func leader(t *testing.T, c client.Client) string {
 	return name
 }
 
-// holder is the identity of the process that holds the Lease; empty for none.
+// holder returns the identity of the holder of the Lease; empty for none.
 func holder(ctx context.Context, c client.Client) (string, error) {
 	lease := &coordinationv1.Lease{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: leaseNamespace, Name: api.LeaseName}, lease); err != nil {
@@ -85,8 +85,8 @@ func holder(ctx context.Context, c client.Client) (string, error) {
 	return supervisor.IdentityOf(ptr.Deref(lease.Spec.HolderIdentity, "")), nil
 }
 
-// awaitInstalled waits until the Subscription to the sample package has its last
-// version, and that version is well.
+// awaitInstalled waits until the Subscription to the sample package has its last version and that
+// version has succeeded.
 func awaitInstalled(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
 	eventually(t, lastCSV+" to be installed in "+namespace, func(ctx context.Context) (bool, string) {

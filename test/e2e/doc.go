@@ -1,5 +1,4 @@
-// Package e2e runs the programs as processes against a real control plane and
-// kills them at the worst moments.
+// Package e2e runs the programs as processes with a real control plane and kills them at critical moments.
 //
 // It has only tests. `make e2e` runs them.
 package e2e

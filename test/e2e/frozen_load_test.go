@@ -25,7 +25,7 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// defaultRounds is how many leaders are frozen without ROUNDS.
+// defaultRounds is the number of frozen leaders without ROUNDS.
 const defaultRounds = 20
 
 func numberOfRounds(t *testing.T) int {
@@ -55,21 +55,21 @@ type write struct {
 	Received metav1.MicroTime `json:"requestReceivedTimestamp"`
 }
 
-// leaderOnly reports whether only a leader may send the request: neither a Lease, nor an
-// Event, nor a mark on a pod.
+// leaderOnly reports whether only a leader may send the request. Leases, Events and metadata of
+// pods do not count.
 func (w *write) leaderOnly() bool {
 	return !slices.Contains([]string{"leases", "events"}, w.ObjectRef.Resource) &&
 		(w.ObjectRef.Resource != "pods" || w.ObjectRef.Subresource != "status")
 }
 
-// auditLog reads an audit log from where it stopped before.
+// auditLog reads an audit log from its last position.
 type auditLog struct {
 	path   string
 	offset int64
 	writes map[string][]write
 }
 
-// read returns what a user has written so far that only a leader may write.
+// read returns the leader-only writes of a user so far.
 func (a *auditLog) read(t *testing.T, user string) []write {
 	t.Helper()
 	file, err := os.Open(a.path)
@@ -84,7 +84,7 @@ func (a *auditLog) read(t *testing.T, user string) []write {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			// A line that is not finished is read the next time.
+			// An unfinished line is read the next time.
 			return a.writes[user]
 		}
 		if err != nil {
@@ -101,8 +101,7 @@ func (a *auditLog) read(t *testing.T, user string) []write {
 	}
 }
 
-// keepBusy changes OperatorGroups until the test ends, each of which the leader answers with
-// several writes.
+// keepBusy changes OperatorGroups until the test ends. The leader reacts to each change with several writes.
 func keepBusy(t *testing.T, c client.Client, namespaces []string) {
 	t.Helper()
 	const workers = 4
@@ -128,13 +127,12 @@ func keepBusy(t *testing.T, c client.Client, namespaces []string) {
 	})
 }
 
-// TestFrozenLeaderUnderLoad freezes leaders that write all the time for longer than their
-// Lease, and lets them go on when another one leads: none of what they had begun to write
-// may arrive.
+// TestFrozenLeaderUnderLoad freezes leaders that write continuously for longer than their Lease,
+// and resumes them when another one leads. None of their pending writes may arrive.
 func TestFrozenLeaderUnderLoad(t *testing.T) {
 	const (
 		groups = 40
-		// warm is how many writes a leader has sent before it is frozen.
+		// warm is the number of writes of a leader before it is frozen.
 		warm = 100
 	)
 	c, cp := newClient(t), controlplane.Get(t)

@@ -15,10 +15,9 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// TestFrozenLeader halts the leading supervisor early in an installation with two
-// updates, lets the standby finish it, and then lets the old leader go on. It
-// believes that it leads; it has to end by itself, and nothing that it would
-// write from what it remembers may arrive.
+// TestFrozenLeader freezes the leading supervisor early in an installation with two updates, lets
+// the standby finish it, and then resumes the old leader. The old leader still acts as the leader.
+// It must exit, and none of its outdated writes may arrive.
 func TestFrozenLeader(t *testing.T) {
 	const source = "frozen"
 	c := newClient(t)
@@ -45,8 +44,8 @@ func TestFrozenLeader(t *testing.T) {
 	for namespace := range recorders {
 		create(t, c, operatorGroup(namespace), subscription(namespace, samplePackage, firstCSV, source, namespace))
 	}
-	// Early, and with much begun: what the old leader has in mind is then most out of
-	// date when it comes back. Without the fence this test fails.
+	// Freeze early, with much in progress, so the state of the old leader is as outdated as
+	// possible. Without fencing this test fails.
 	if err := recorders["frozen-0"].after(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,7 @@ import (
 // leaseNamespace holds the Lease that the supervisors compete for.
 const leaseNamespace = "default"
 
-// Short lease times make a suite of many hand-overs end; the order between them
-// is that of the defaults.
+// Short lease times, for many hand-overs. They have the order of the defaults.
 const (
 	leaseDuration = 3 * time.Second
 	renewDeadline = 2 * time.Second
@@ -37,13 +36,13 @@ func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig()) //nolint:wrapcheck // says what failed
 }
 
-// startSupervisor runs a supervisor of that identity.
+// startSupervisor runs a supervisor with an identity.
 func startSupervisor(t *testing.T, identity string) *process.Process {
 	t.Helper()
 	return startSupervisorAs(t, identity, controlplane.Get(t).Kubeconfig())
 }
 
-// startSupervisorAs runs a supervisor of that identity with a kubeconfig.
+// startSupervisorAs runs a supervisor with an identity and a kubeconfig.
 func startSupervisorAs(t *testing.T, identity, kubeconfig string, more ...string) *process.Process {
 	t.Helper()
 	return programs.Start(t, identity, filepath.Join(bin, "supervisor"), append([]string{

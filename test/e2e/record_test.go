@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// recorded are the kinds whose every change a recorder sees.
+// recorded are the kinds whose changes are recorded.
 var recorded = []schema.GroupVersionKind{
 	{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "Subscription"},
 	{Group: "operators.coreos.com", Version: "v1alpha1", Kind: "InstallPlan"},
@@ -31,31 +31,29 @@ var recorded = []schema.GroupVersionKind{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 }
 
-// recordedOfCluster are the kinds without a namespace that are recorded where
-// their label says that they were made for the namespace.
+// recordedOfCluster are the cluster-scoped kinds that are recorded if their label names the namespace.
 var recordedOfCluster = []schema.GroupVersionKind{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
 }
 
-// compared are the kinds whose contents one run must have in common with another.
+// compared are the kinds whose contents must be equal in two runs.
 var compared = []string{
 	"Deployment", "ServiceAccount", "ConfigMap", "Service", "Role", "RoleBinding",
 	"ClusterRole", "ClusterRoleBinding", "ClusterServiceVersion",
 }
 
-// recorder counts the changes in a namespace and keeps every content that each
-// object has had.
+// recorder counts the changes in a namespace and stores every content of each object.
 type recorder struct {
 	changes chan struct{}
 
 	mu       sync.Mutex
 	total    int
-	contents map[string][]string // by kind and name, in order, without repeats
+	contents map[string][]string // by kind and name, in order, without repetitions
 	phases   map[string][]string
 }
 
-// record watches a namespace until the test ends.
+// record records the changes in a namespace until the test ends.
 func record(t *testing.T, c client.WithWatch, namespace string) *recorder {
 	t.Helper()
 	r := &recorder{changes: make(chan struct{}, 1), contents: map[string][]string{}, phases: map[string][]string{}}
@@ -103,7 +101,7 @@ func (r *recorder) add(event watch.Event) {
 	}
 }
 
-// appendNew appends a text unless it is the last one already.
+// appendNew appends a text unless it is the last one.
 func appendNew(list []string, text string) []string {
 	if len(list) > 0 && list[len(list)-1] == text {
 		return list
@@ -111,8 +109,8 @@ func appendNew(list []string, text string) []string {
 	return append(list, text)
 }
 
-// content is what was applied of an object: neither what the API server fills
-// in, nor its status, nor its owners, which change as versions take over.
+// content returns the applied content of an object. It omits fields that the API server sets, the
+// status, and the owners, which change with updates.
 func content(u *unstructured.Unstructured) string {
 	kept := map[string]any{}
 	for key, value := range u.Object {
@@ -147,8 +145,8 @@ func (r *recorder) count() int {
 	return r.total
 }
 
-// history gives the contents that the objects of the compared kinds have had, with the
-// namespace's name taken out so that two namespaces can be compared.
+// history returns the contents of the objects of the compared kinds. It removes the name of the
+// namespace, so two namespaces can be compared.
 func (r *recorder) history(namespace string) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,8 +156,7 @@ func (r *recorder) history(namespace string) map[string][]string {
 		if !slices.Contains(compared, kind) {
 			continue
 		}
-		// The names of what belongs to the cluster end in a digest that the
-		// namespace is part of.
+		// The names of cluster-scoped objects end with a digest that depends on the namespace.
 		_, name, _ := strings.Cut(key, "/")
 		common := name
 		if end := strings.LastIndexByte(name, '-'); end > 0 && strings.HasPrefix(kind, "Cluster") && kind != "ClusterServiceVersion" {
@@ -173,7 +170,7 @@ func (r *recorder) history(namespace string) map[string][]string {
 	return found
 }
 
-// phasesOf gives the phases that the objects of a kind went through.
+// phasesOf returns the phases of the objects of a kind.
 func (r *recorder) phasesOf(kind string) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// The installation that is disturbed: the first version, then two updates, one
-// hop each.
+// The tested installation: the first version, then two updates, one step each.
 const (
 	samplePackage = "lantern"
 	firstCSV      = "lantern.v1.0.0"
@@ -24,14 +23,14 @@ const (
 	versions      = 3
 )
 
-// kills is the number of moments, spread evenly over the changes of an
-// undisturbed run, at which a leader is killed.
+// kills is the number of moments, spread evenly over the changes of an undisturbed run, at which a
+// leader is killed.
 const kills = 12
 
-// TestKilledLeader kills the leading supervisor at many moments of an
-// installation with two updates. The standby has to finish it, and what is
-// applied has to be the same as without the kill: no object ever has a content
-// that it did not have in the undisturbed run, and no plan is made twice.
+// TestKilledLeader kills the leading supervisor at many moments of an installation with two
+// updates. The standby must finish it with the same result as without the kill: no object may ever
+// have a content that it did not have in the undisturbed run, and no InstallPlan may be created
+// twice.
 func TestKilledLeader(t *testing.T) {
 	c := newClient(t)
 	catalog, err := buildcache.SourceDir("examples/catalog")
@@ -84,9 +83,8 @@ func TestKilledLeader(t *testing.T) {
 	}
 }
 
-// awaitPlans waits until the last thing that has been seen of every plan is that
-// it is complete: a version can be well before a successor has gone through the
-// steps that were done already.
+// awaitPlans waits until every InstallPlan is recorded as complete. A version may succeed before a
+// successor has checked the completed steps.
 func (r *recorder) awaitPlans(t *testing.T) {
 	t.Helper()
 	eventually(t, "all plans to be complete", func(context.Context) (bool, string) {
@@ -101,7 +99,7 @@ func (r *recorder) awaitPlans(t *testing.T) {
 	})
 }
 
-// install subscribes to the sample package in a namespace of its own.
+// install subscribes to the sample package in its own namespace.
 func install(t *testing.T, c client.WithWatch, namespace string) *recorder {
 	t.Helper()
 	create(t, c, namespaceObject(namespace))
@@ -110,8 +108,8 @@ func install(t *testing.T, c client.WithWatch, namespace string) *recorder {
 	return r
 }
 
-// checkPlans checks that every plan is complete, has one owner, the
-// Subscription, and that each step is done.
+// checkPlans checks that every InstallPlan is complete, has one owner, the Subscription, and that
+// each step is done.
 func checkPlans(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
 	plans := &operatorsv1alpha1.InstallPlanList{}

@@ -22,25 +22,25 @@ type Channel struct {
 	Deprecation string
 }
 
-// Entry is the place of a bundle in a channel.
+// Entry is a bundle in a channel.
 type Entry struct {
 	Name, Version, Replaces, SkipRange string
 	Skips                              []string
 	// Objects are the manifests, inline.
 	Objects []string
-	// Image is where the manifests are when they are not inline.
+	// Image is the image with the manifests if they are not inline.
 	Image      string
 	Properties []*api.Property
 	// Deprecation is the message of a deprecation of the bundle.
 	Deprecation string
 }
 
-// Simple is a package with one channel, stable.
+// Simple returns a package with one channel, stable.
 func Simple(name string, entries ...Entry) Package {
 	return Package{Name: name, Channels: []Channel{{Name: "stable", Entries: entries}}}
 }
 
-// Bundles are the messages that ListBundles sends for a package.
+// Bundles returns the messages of ListBundles for a package.
 func (p Package) Bundles() []*api.Bundle {
 	var bundles []*api.Bundle
 	for _, c := range p.Channels {
@@ -57,7 +57,7 @@ func (p Package) Bundles() []*api.Bundle {
 	return bundles
 }
 
-// Package is the message that GetPackage answers with.
+// Package returns the answer of GetPackage.
 func (p Package) Package() *api.Package {
 	message := &api.Package{Name: p.Name, Deprecation: deprecation(p.Deprecation)}
 	for i, c := range p.Channels {

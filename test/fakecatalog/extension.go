@@ -16,40 +16,38 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// pages is how pages are served.
+// pages configures the paging.
 type pages struct {
-	// size bounds them; zero for as large as they are wanted.
+	// size is the largest size of a page; zero for the requested size.
 	size int
-	// aborted is how many of the next ones that are not the first of a listing end
-	// it.
+	// aborted is the number of further pages, other than first ones, that fail.
 	aborted int
-	// served counts them.
+	// served is the number of served pages.
 	served int
 }
 
-// Paginate makes pages no larger than size.
+// Paginate limits the size of pages.
 func (s *Server) Paginate(size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages.size = size
 }
 
-// Abort makes the next n pages that are not the first of a listing fail, as when the
-// content is replaced.
+// Abort makes the next n pages other than first ones fail, as after a change of the content.
 func (s *Server) Abort(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages.aborted = n
 }
 
-// Pages is how many pages of bundles have been served.
+// Pages returns the number of served pages of bundles.
 func (s *Server) Pages() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pages.served
 }
 
-// HangUp ends the streams of those who watch.
+// HangUp ends the streams of all watches.
 func (s *Server) HangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,11 +55,11 @@ func (s *Server) HangUp() {
 	s.news()
 }
 
-// digest is that of a content.
+// digest returns the digest of a content.
 func digest(packages []Package) string {
 	sum := sha256.New()
 	add := func(m proto.Message) {
-		// What cannot be encoded cannot be served either.
+		// Content that cannot be encoded cannot be served either.
 		text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		_, _ = sum.Write(append(text, 0))
 	}
@@ -81,7 +79,7 @@ type extension struct {
 	server *Server
 }
 
-// GetInfo says which content is served.
+// GetInfo returns the digest of the content.
 func (e *extension) GetInfo(context.Context, *registryv1.GetInfoRequest) (*registryv1.GetInfoResponse, error) {
 	e.server.mu.Lock()
 	defer e.server.mu.Unlock()
@@ -92,7 +90,7 @@ func (e *extension) GetInfo(context.Context, *registryv1.GetInfoRequest) (*regis
 	return &registryv1.GetInfoResponse{Content: &registryv1.Content{Digest: e.server.digest()}, Build: &registryv1.Build{}}, nil
 }
 
-// Watch says which content is served, each time that it changes.
+// Watch sends the digest of the content after each change.
 func (e *extension) Watch(_ *registryv1.WatchRequest, stream grpc.ServerStreamingServer[registryv1.WatchResponse]) error {
 	begun := -1
 	for {
@@ -121,7 +119,7 @@ func (e *extension) Watch(_ *registryv1.WatchRequest, stream grpc.ServerStreamin
 	}
 }
 
-// ListBundles serves a page of bundles.
+// ListBundles returns a page of bundles.
 func (e *extension) ListBundles(_ context.Context, r *registryv1.ListBundlesRequest) (*registryv1.ListBundlesResponse, error) {
 	var all []*registryv1.Bundle
 	for _, p := range e.server.served() {
@@ -136,7 +134,7 @@ func (e *extension) ListBundles(_ context.Context, r *registryv1.ListBundlesRequ
 	return out, err
 }
 
-// ListDeprecations serves a page of deprecations.
+// ListDeprecations returns a page of deprecations.
 func (e *extension) ListDeprecations(_ context.Context, r *registryv1.ListDeprecationsRequest) (*registryv1.ListDeprecationsResponse, error) {
 	var all []*registryv1.DeprecatedObject
 	add := func(pkg, name, message string, kind registryv1.DeprecatedKind) {
@@ -159,20 +157,20 @@ func (e *extension) ListDeprecations(_ context.Context, r *registryv1.ListDeprec
 	return out, err
 }
 
-// served is the content.
+// served returns the content.
 func (s *Server) served() []Package {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.packages
 }
 
-// request is what requests for pages have.
+// request is the interface of requests for pages.
 type request interface {
 	GetPageSize() int32
 	GetPageToken() string
 }
 
-// turn gives the page of all that is wanted.
+// turn returns the requested page of all elements.
 func turn[T any](s *Server, all []T, r request) (found []T, next, digest string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +201,7 @@ func turn[T any](s *Server, all []T, r request) (found []T, next, digest string,
 	return all[begin:end], next, digest, nil
 }
 
-// bundle is a bundle without its manifests.
+// bundle returns a bundle without its manifests.
 func bundle(b *api.Bundle, defaultChannel string) *registryv1.Bundle {
 	out := &registryv1.Bundle{
 		Name: b.GetCsvName(), Package: b.GetPackageName(), Channel: b.GetChannelName(), Image: b.GetBundlePath(), Version: b.GetVersion(),

@@ -1,6 +1,5 @@
-// Package fakecatalog is a catalog server for tests of its clients: it serves
-// api.Registry on loopback, and the extension API where the test wants it, with
-// content and faults that the test chooses.
+// Package fakecatalog is a catalog server for tests of clients. It serves api.Registry on loopback,
+// and optionally the extension API, with content and faults that the test chooses.
 package fakecatalog
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/test/ports"
 )
 
-// Server serves one catalog. Its methods may be called from any goroutine.
+// Server serves one catalog. Its methods are safe for concurrent use.
 type Server struct {
 	api.UnimplementedRegistryServer
 
@@ -34,24 +33,24 @@ type Server struct {
 	failure  error
 	listed   int
 	asked    int
-	// announced is the digest that the test chose; nil for that of the content.
+	// announced is the digest that the test has set; nil for the digest of the content.
 	announced *string
-	// extended says that the extension API is served.
+	// extended is set if the extension API is served.
 	extended bool
 	pages    pages
 	hangups  int
-	// changed is closed when what Watch tells may be something else.
+	// changed is closed when Watch may have something to send.
 	changed chan struct{}
 }
 
-// Start starts a server that stops when the test ends. It serves api.Registry alone,
-// and announces a digest of its content.
+// Start starts a server that stops when the test ends. It serves only api.Registry and announces a
+// digest of its content.
 func Start(tb testing.TB, packages ...Package) *Server {
 	tb.Helper()
 	return start(tb, &Server{tb: tb}, packages)
 }
 
-// StartExtended starts a server that has the extension API too.
+// StartExtended starts a server that also serves the extension API.
 func StartExtended(tb testing.TB, packages ...Package) *Server {
 	tb.Helper()
 	return start(tb, &Server{tb: tb, extended: true}, packages)
@@ -66,21 +65,20 @@ func start(tb testing.TB, s *Server, packages []Package) *Server {
 	return s
 }
 
-// Extend says whether the server has the extension API the next time that it is
-// restarted.
+// Extend sets whether the server has the extension API after its next restart.
 func (s *Server) Extend(extended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.extended = extended
 }
 
-// news tells those who watch that something changed. The lock is held.
+// news notifies all watches of a change. The lock must be held.
 func (s *Server) news() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// Address is where the server listens, the same after each restart.
+// Address returns the address of the server. It does not change after a restart.
 func (s *Server) Address() string { return s.address }
 
 // Serve replaces the content.
@@ -91,8 +89,7 @@ func (s *Server) Serve(packages ...Package) {
 	s.news()
 }
 
-// Announce makes the server send this instead of the digest of its content. With an
-// empty one it says nothing of its content, as opm's.
+// Announce replaces the announced digest of the content. With an empty one the server announces none, like opm's.
 func (s *Server) Announce(digest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +97,7 @@ func (s *Server) Announce(digest string) {
 	s.news()
 }
 
-// digest is what the server says of its content. The lock is held.
+// digest returns the announced digest. The lock must be held.
 func (s *Server) digest() string {
 	if s.announced != nil {
 		return *s.announced
@@ -108,14 +105,14 @@ func (s *Server) digest() string {
 	return digest(s.packages)
 }
 
-// Asked is how many times the packages have been asked for.
+// Asked returns how often ListPackages was called.
 func (s *Server) Asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
 }
 
-// header is what comes before the messages of a stream.
+// header returns the header of a stream.
 func (s *Server) header() metadata.MD {
 	if s.digest() == "" {
 		return nil
@@ -144,7 +141,7 @@ func (s *Server) ListPackages(_ *api.ListPackageRequest, stream grpc.ServerStrea
 	return nil
 }
 
-// Fail makes every call fail with err; nil ends that.
+// Fail makes every call fail with err; nil ends this.
 func (s *Server) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +149,7 @@ func (s *Server) Fail(err error) {
 	s.news()
 }
 
-// Listed is how many times the content has been asked for.
+// Listed returns how often the content was requested.
 func (s *Server) Listed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +186,7 @@ func (s *Server) Restart() {
 	s.mu.Unlock()
 	go func() {
 		defer close(ended)
-		// One that is stopped before it got so far says so, and nothing is wrong.
+		// A server that is stopped early returns an error without any problem.
 		if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			s.tb.Errorf("serving: %v", err)
 		}
@@ -225,7 +222,7 @@ func (s *Server) ListBundles(_ *api.ListBundlesRequest, stream grpc.ServerStream
 	return nil
 }
 
-// GetPackage finds a package.
+// GetPackage returns a package.
 func (s *Server) GetPackage(_ context.Context, request *api.GetPackageRequest) (*api.Package, error) {
 	packages, err := s.content()
 	if err != nil {
@@ -239,7 +236,7 @@ func (s *Server) GetPackage(_ context.Context, request *api.GetPackageRequest) (
 	return nil, status.Errorf(codes.NotFound, "no package %s", request.GetName())
 }
 
-// GetBundle finds a bundle in a channel.
+// GetBundle returns a bundle of a channel.
 func (s *Server) GetBundle(_ context.Context, request *api.GetBundleRequest) (*api.Bundle, error) {
 	packages, err := s.content()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package filelock makes processes on one machine take turns.
+// Package filelock provides exclusive locks between processes on one machine.
 //
-// A lock belongs to an open file and ends with it: when it is released, and also when
-// the process that holds it dies in whatever way.
+// A lock belongs to an open file and ends with it: when it is released, and when the process that
+// holds it ends for any reason.
 package filelock
 
 import (
@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poll is how often a waiting process asks for a lock again: the kernel has no way to
-// wait for a file lock that a context can interrupt.
+// poll is the interval at which a waiting process tries to take a lock. The kernel has no wait for
+// file locks that a context can interrupt.
 const poll = 200 * time.Millisecond
 
-// ErrHeld is returned by Try when somebody else holds the lock.
+// ErrHeld is returned by Try if another process holds the lock.
 var ErrHeld = errors.New("lock is held by another")
 
 // Lock is an exclusive lock that is held.
@@ -27,8 +27,8 @@ type Lock struct {
 	file *os.File
 }
 
-// Try takes the lock on the file called name, which it makes where it does not exist,
-// folders included. The error wraps ErrHeld when somebody else holds it.
+// Try takes the lock on a file. It creates the file and its folders if they do not exist. The error
+// wraps ErrHeld if another process holds the lock.
 func Try(name string) (*Lock, error) {
 	err := os.MkdirAll(filepath.Dir(name), 0o755)
 	if err != nil {
@@ -52,8 +52,8 @@ func Try(name string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// Acquire takes the lock as Try does, and waits for it as long as somebody else holds
-// it and ctx lasts. It calls waiting once when it begins to wait.
+// Acquire takes the lock as Try does. It waits while another process holds it, until ctx ends. It
+// calls waiting once when it begins to wait.
 func Acquire(ctx context.Context, name string, waiting func()) (*Lock, error) {
 	held, err := Try(name)
 	if !errors.Is(err, ErrHeld) {
@@ -79,11 +79,11 @@ func Acquire(ctx context.Context, name string, waiting func()) (*Lock, error) {
 	}
 }
 
-// File returns the open file. A process that inherits it holds the lock as well.
+// File returns the open file. A process that inherits it also holds the lock.
 func (l *Lock) File() *os.File { return l.file }
 
-// Release gives the lock back. The file stays where it is: removing it would let two
-// processes hold locks on files of the same name.
+// Release releases the lock. It does not delete the file, because two processes could then hold
+// locks on files of the same name.
 func (l *Lock) Release() error {
 	err := l.file.Close()
 	if err != nil {

@@ -1,13 +1,12 @@
-// Command fuzz runs fuzz targets, one after the other, each for a time. It reads them from
-// its input, one "PACKAGE TARGET" line each, as test/packages prints them:
+// Command fuzz runs fuzz targets, one after the other, each for a time. It reads "PACKAGE TARGET"
+// lines from its input, as test/packages prints them:
 //
 //	go run ./test/packages fuzz | go run ./test/fuzz -fuzztime 10s
 //
-// It differs from `go test -fuzz` in two ways. The test program of a package is built once
-// for all its targets, while the targets of the package before it run, and only the
-// packages of the module are built with coverage. And the time ends with an interrupt:
-// `go test -fuzztime` fails now and then when the time ends while an input is executed
-// (go.dev/issue/75804, fixed in Go 1.27).
+// It differs from `go test -fuzz` in two ways. The test program of a package is built once for all
+// its targets, while the targets of the previous package run. Only the packages of the module are
+// built with coverage. The time ends with an interrupt: `go test -fuzztime` fails now and then when
+// the time ends while an input is executed (go.dev/issue/75804, fixed in Go 1.27).
 package main
 
 import (
@@ -32,14 +31,14 @@ type target struct{ pkg, name string }
 type program struct {
 	pkg     string
 	targets []string
-	// path is the program, dir the folder of the sources, cache the folder of the inputs
-	// that were interesting in earlier runs.
+	// path is the program, dir is the folder of the sources, and cache is the folder of the
+	// interesting inputs of earlier runs.
 	path, dir, cache string
-	// err is why the program was not built.
+	// err is the error of the build.
 	err error
 }
 
-// options are what the command line says.
+// options are the command-line flags.
 type options struct {
 	time         time.Duration
 	minimizeTime string
@@ -107,7 +106,7 @@ func parse(in io.Reader) ([]target, error) {
 	return targets, nil
 }
 
-// group returns one program for each run of targets of the same package.
+// group returns one program for each sequence of targets of the same package.
 func group(targets []target) []program {
 	var programs []program
 	for _, t := range targets {
@@ -120,7 +119,7 @@ func group(targets []target) []program {
 	return programs
 }
 
-// buildAll builds the programs in their order, one ahead of what is received.
+// buildAll builds the programs in their order, one ahead of the receiver.
 func buildAll(ctx context.Context, module, dir string, programs []program) <-chan program {
 	built := make(chan program)
 	go func() {
@@ -140,9 +139,9 @@ func buildAll(ctx context.Context, module, dir string, programs []program) <-cha
 
 // build builds a program and finds its folders.
 func build(ctx context.Context, module string, p *program) error {
-	// The linters do what go vet would do once more, and no debugger reads the program.
-	// Coverage of the module's own packages guides the fuzzing; with -fuzz, the go command
-	// would build all dependencies a second time, those on Kubernetes among them.
+	// The linters already do the checks of go vet, and no debugger reads the program. Coverage of
+	// the module's own packages guides the fuzzing; with -fuzz, the go command would build all
+	// dependencies a second time, those on Kubernetes among them.
 	_, err := goOutput(ctx, module, "test", "-c", "-vet=off", "-ldflags=-w", "-gcflags=./...=-d=libfuzzer", "-o", p.path, p.pkg)
 	if err != nil {
 		return err
@@ -159,7 +158,7 @@ func build(ctx context.Context, module string, p *program) error {
 	return nil
 }
 
-// goOutput returns what the go command prints, without the last line break.
+// goOutput returns the output of the go command, without the last line break.
 func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
 	var stderr strings.Builder
 	command := exec.CommandContext(ctx, "go", args...)
@@ -171,7 +170,7 @@ func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// fuzz runs one target until its time is over, or until an input fails.
+// fuzz runs one target until its time ends or an input fails.
 func fuzz(ctx context.Context, o options, p program, name string, out io.Writer) error {
 	begun := &firstWrite{out: out, written: make(chan struct{})}
 	command := exec.CommandContext(ctx, p.path, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.timeout=0",
@@ -189,8 +188,8 @@ func fuzz(ctx context.Context, o options, p program, name string, out io.Writer)
 	return nil
 }
 
-// interrupt interrupts a process when the time since its first output is over, and returns
-// how it ended. Before the first output, the process does not handle interrupts yet.
+// interrupt interrupts a process after the time since its first output, and returns its result.
+// Before the first output, the process does not handle interrupts yet.
 func interrupt(process *os.Process, begun <-chan struct{}, ended <-chan error, limit time.Duration) error {
 	select {
 	case err := <-ended:

@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), o, strings.NewReader("example.com/lamp FuzzFine\n"), &out); err != nil {
 		t.Errorf("a target that holds until its time is over: %v\n%s", err, &out)
 	}
-	// The other target still runs, and its time is longer than its failure takes.
+	// The other target still runs, and its time exceeds the time until its failure.
 	o.time = time.Minute
 	err := run(t.Context(), o, strings.NewReader("example.com/lamp FuzzBroken\n"), &out)
 	if err == nil || !strings.Contains(err.Error(), "FuzzBroken in example.com/lamp") {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// firstWrite passes on what is written, and closes a channel before the first byte.
+// firstWrite passes output on, and closes a channel before the first byte.
 type firstWrite struct {
 	out     io.Writer
 	once    sync.Once

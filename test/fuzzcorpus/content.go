@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// What is taken of the catalogs: small packages, and those that have what others lack.
+// The packages that are used: small packages, and those with rare properties.
 var (
 	wholePackages  = []string{"sosreport-operator", "nlp-server"}
 	bundlePackages = []string{"sosreport-operator", "customized-user-remediation"}
@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// Bounds of what is taken.
+// Limits of the corpus.
 const (
 	maxRunes  = 120
 	maxImages = 8
@@ -50,7 +50,7 @@ type bundle struct {
 	objects                                  []object
 }
 
-// content is what the corpus is made of.
+// content is the input for the corpus.
 type content struct {
 	// catalogs are packages of a catalog as their blobs.
 	catalogs   [][]json.RawMessage
@@ -60,7 +60,7 @@ type content struct {
 	images     []string
 }
 
-// blob is what is read of a blob of a catalog.
+// blob holds the fields used of a blob of a catalog.
 type blob struct {
 	Schema     string     `json:"schema"`
 	Name       string     `json:"name"`
@@ -135,7 +135,7 @@ func readBlobs(catalog, pkg string) ([]json.RawMessage, error) {
 	}
 }
 
-// marshal returns a value as JSON, reduced and with the characters of HTML as they are.
+// marshal returns a value as JSON, reduced and without escapes for HTML.
 func marshal(value any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -146,14 +146,13 @@ func marshal(value any) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// address is an address of a person or a team.
+// address matches an address of a person or a team.
 var address = regexp.MustCompile(`[A-Za-z0-9._+-]+@[A-Za-z0-9-]+\.[A-Za-z.]+`)
 
-// sentence matches a text that was written for people.
+// sentence matches text for people.
 var sentence = regexp.MustCompile(`[A-Za-z]{2,},? [A-Za-z]{2,}`)
 
-// mask returns a character that stands for another one of its kind, so that a text keeps
-// its form and no more.
+// mask returns a character that replaces another one of its kind, so a text only keeps its form.
 func mask(r rune) rune {
 	switch {
 	case unicode.IsUpper(r):
@@ -165,8 +164,8 @@ func mask(r rune) rune {
 	}
 }
 
-// reduce masks sentences and cuts long texts, and leaves out icons and the addresses of people. Manifests in
-// properties stay whole: they are reduced when they are decoded.
+// reduce masks sentences, shortens long texts, and removes icons and the addresses of people. It
+// does not change manifests in properties, which are reduced when they are decoded.
 func reduce(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -226,10 +225,10 @@ func (c *content) addFacts(blobs []json.RawMessage) error {
 	return nil
 }
 
-// digits is what versions of the same form differ in.
+// digits matches the digits in which versions of the same form differ.
 var digits = regexp.MustCompile(`\d+`)
 
-// addRange adds a range of versions, one of each form.
+// addRange adds one range of versions of each form.
 func (c *content) addRange(text string) {
 	form := func(text string) string { return digits.ReplaceAllString(text, "0") }
 	if text != "" && !slices.ContainsFunc(c.ranges, func(known string) bool { return form(known) == form(text) }) {
@@ -261,7 +260,7 @@ func lastBundle(pkg string, blobs []json.RawMessage) (bundle, error) {
 	return out, nil
 }
 
-// addProperty adds the manifest or the version that a property holds.
+// addProperty adds the manifest or the version in a property.
 func (b *bundle) addProperty(p property) error {
 	switch p.Type {
 	case "olm.package":

@@ -1,15 +1,14 @@
-// Command fuzzcorpus renews the committed corpus of the fuzz targets, which is made of real
-// catalogs and bundles:
+// Command fuzzcorpus generates the committed corpus of the fuzz targets from real catalogs and bundles:
 //
 //	go run ./test/fuzzcorpus
 //
-// It reads the catalogs that test/realcatalogs finds, made of public community operators
-// (Apache-2.0), and writes testdata/fuzz/TARGET/community-* below the package of each
-// target. The files are also inputs of the ordinary tests. They have the forms of real
-// catalogs and not their texts: sentences are masked, long texts are cut, and icons and
-// addresses of people are left out. The whole corpus stays below 300 KiB.
+// It reads the catalogs of test/realcatalogs, which contain public community operators
+// (Apache-2.0), and writes testdata/fuzz/TARGET/community-* below the package of each target. The
+// files are also inputs of the ordinary tests. They have the forms of real catalogs but not their
+// texts: sentences are masked, long texts are shortened, and icons and addresses of people are
+// removed. The whole corpus stays below 300 KiB.
 //
-// Targets whose input is nothing that a catalog holds have the seeds in their code alone.
+// Targets whose input does not occur in catalogs have seeds only in their code.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// prefix begins the names of the files that this command owns.
+// prefix is the prefix of the names of the files that this command owns.
 const prefix = "community-"
 
 func main() {
@@ -95,7 +94,7 @@ func generate(ctx context.Context) (map[string][]byte, error) {
 	return files, nil
 }
 
-// committed returns the files of the corpus in the module, by their paths in it.
+// committed returns the files of the corpus in the module, by their paths.
 func committed(root string) (map[string][]byte, error) {
 	files := make(map[string][]byte)
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// maxBytes bounds the whole corpus.
+// maxBytes bounds the size of the whole corpus.
 const maxBytes = 300 << 10
 
 // loadCommitted returns the folder of the module and the committed corpus.

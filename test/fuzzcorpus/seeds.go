@@ -16,13 +16,13 @@ import (
 
 // seed is one input of a target.
 type seed struct {
-	// pkg is the folder of the package in the module.
+	// pkg is the folder of the package in the module, and target is the name of the target.
 	pkg, target string
 	// values are the arguments of the target.
 	values []any
 }
 
-// encode returns a file of a corpus, as the go command reads it.
+// encode returns a file of a corpus in the go command's format.
 func encode(values []any) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("go test fuzz v1\n")
@@ -105,7 +105,7 @@ func (c *content) ofCatalogs(add func(pkg, target string, values ...any)) error 
 	return nil
 }
 
-// archive returns a layer of an image that holds one file.
+// archive returns a layer of an image with one file.
 func archive(name string, content []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -118,12 +118,11 @@ func archive(name string, content []byte) ([]byte, error) {
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	// The padding at the end is left out, as some writers do.
+	// Omit the padding at the end, as some writers do.
 	return out.Bytes(), nil
 }
 
-// ofObjects adds the objects of bundles as YAML, and catalogs in ConfigMaps that are made
-// of them.
+// ofObjects adds the objects of bundles as YAML, and catalogs in ConfigMaps with these objects.
 func (c *content) ofObjects(add func(pkg, target string, values ...any)) error {
 	for _, b := range c.bundles {
 		var crds, csvs []json.RawMessage
@@ -160,7 +159,7 @@ func (c *content) ofObjects(add func(pkg, target string, values ...any)) error {
 	return nil
 }
 
-// ofServices adds what the registry answers and searches.
+// ofServices adds answers of the registry and search texts.
 func (c *content) ofServices(add func(pkg, target string, values ...any)) error {
 	for _, b := range c.bundles {
 		message := &api.Bundle{CsvName: b.name, PackageName: b.pkg, ChannelName: "stable", Version: b.version}
@@ -179,7 +178,7 @@ func (c *content) ofServices(add func(pkg, target string, values ...any)) error 
 	return nil
 }
 
-// constraintTypes are the types of properties in the order of the target FuzzParse.
+// constraintTypes are the types of properties, in the order of the target FuzzParse.
 var constraintTypes = []string{
 	"olm.package", "olm.gvk", "olm.label", "olm.deprecated", "olm.package.required", "olm.gvk.required", "olm.label.required", "olm.constraint",
 }

@@ -1,5 +1,5 @@
-// Package golist asks the go command which packages the module has and what they
-// depend on, for the checks and the test runner that reason about packages.
+// Package golist lists the packages of the module and their dependencies with the go command, for
+// checks and the test runner.
 package golist
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Package is one package of the module, with what its tests add.
+// Package is one package of the module, with its tests.
 type Package struct {
 	// ImportPath is the path by which the package is imported.
 	ImportPath string
@@ -23,14 +23,13 @@ type Package struct {
 	TestFiles []string
 	// Imports are the packages its product code imports directly.
 	Imports []string
-	// Deps are the packages its product code needs, directly or not.
+	// Deps are the packages that its product code depends on, directly or not.
 	Deps []string
-	// TestDeps are the packages its test binary needs, directly or not; empty
-	// where there are no tests.
+	// TestDeps are the packages that its test binary depends on, directly or not; empty without tests.
 	TestDeps []string
 }
 
-// entry is what `go list -json` prints for a package or a test binary.
+// entry is the output of `go list -json` for a package or a test binary.
 type entry struct {
 	ImportPath   string   `json:"ImportPath"`
 	Dir          string   `json:"Dir"`
@@ -42,9 +41,8 @@ type entry struct {
 	Deps         []string `json:"Deps"`
 }
 
-// Load returns the packages of the module in the folder dir that match the
-// patterns ("./..." for all), in the order of go list. It fails where go list
-// does, with what that printed.
+// Load returns the packages of the module in the folder dir that match the patterns ("./..." for
+// all), in the order of go list. If go list fails, the error contains its output.
 func Load(ctx context.Context, dir string, patterns ...string) ([]Package, error) {
 	args := append([]string{
 		"list", "-test",
@@ -61,9 +59,9 @@ func Load(ctx context.Context, dir string, patterns ...string) ([]Package, error
 	return decode(bytes.NewReader(out))
 }
 
-// decode reads the stream of JSON documents of `go list -test`: packages as they
-// are, variants of packages compiled for a test (left out), and one main package
-// named PATH.test for each test binary, which knows what the tests depend on.
+// decode parses the stream of JSON documents of `go list -test`. It returns packages, ignores
+// variants of packages for a test, and takes the test dependencies from the main package PATH.test
+// of each test binary.
 func decode(r io.Reader) ([]Package, error) {
 	var packages []Package
 	testDeps := map[string][]string{}
@@ -94,7 +92,7 @@ func decode(r io.Reader) ([]Package, error) {
 	return packages, nil
 }
 
-// clean strips the " [PATH.test]" that marks packages compiled for one test.
+// clean removes the suffix " [PATH.test]" of packages compiled for one test.
 func clean(deps []string) []string {
 	paths := make([]string, len(deps))
 	for i, dep := range deps {

@@ -1,3 +1,2 @@
-// Package grpcurl runs the commands that docs/operations.md gives for grpcurl against a
-// registry that encrypts, as somebody would who reads it.
+// Package grpcurl runs the grpcurl commands in docs/operations.md with a registry that uses TLS.
 package grpcurl

@@ -53,7 +53,7 @@ func TestDocumentedCommands(t *testing.T) {
 			if client {
 				address = mutual
 			}
-			// The shell finds the tool of this repository by that name.
+			// The shell finds this repository's tool by this name.
 			script := "grpcurl() { go tool -C " + root + " -modfile=tools/go.mod grpcurl \"$@\"; }\n" +
 				strings.NewReplacer(documented, address, "ca.crt", filepath.Join(dir, "ca.crt"),
 					"client.crt", filepath.Join(dir, "client.crt"), "client.key", filepath.Join(dir, "client.key")).Replace(command)
@@ -63,7 +63,7 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 		})
 	}
-	// The server that wants a certificate takes no client without one.
+	// The server that requires a certificate accepts no client without one.
 	script := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/go.mod", "grpcurl", "-connect-timeout", "5",
 		"-cacert", filepath.Join(dir, "ca.crt"), mutual, "list")
 	script.Dir = root
@@ -72,7 +72,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// answers tells whether the output is what the documentation promises.
+// answers reports whether the output is as documented.
 func answers(command, out string) bool {
 	switch {
 	case strings.HasSuffix(command, " list"):
@@ -84,7 +84,7 @@ func answers(command, out string) bool {
 	}
 }
 
-// documentedCommands returns the lines of the documentation that call grpcurl.
+// documentedCommands returns the lines of the documentation that run grpcurl.
 func documentedCommands(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -132,7 +132,7 @@ func serve(t *testing.T, dir string, mutual bool) string {
 	return s.Address().String()
 }
 
-// writeFiles makes a catalog and certificates.
+// writeFiles writes a catalog and certificates.
 func writeFiles(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(dir, "catalog"), 0o700); err != nil {

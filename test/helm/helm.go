@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/test/buildcache"
 )
 
-// Program returns the path of the program, which is built once.
+// Program returns the path of the program. It is built once.
 func Program() (string, error) { return program() }
 
 var program = sync.OnceValues(func() (string, error) {
@@ -24,8 +24,8 @@ var program = sync.OnceValues(func() (string, error) {
 	return Tool(filepath.Join(dir, "go.mod"), "helm")
 })
 
-// Tool builds a tool of a go.mod file and returns its path. The go command reports on its error
-// output which modules it downloads, so only its standard output is the path.
+// Tool builds a tool of a go.mod file and returns its path. The go command reports downloads on
+// standard error, so standard output contains only the path.
 func Tool(modfile, name string) (string, error) {
 	ctx := context.Background() //nolint:forbidigo // It is built once for all tests, and outlives the first.
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+modfile, "-n", name)

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// FillCache lets opm make the cache of a catalog that [Opm] puts into an image.
+// FillCache creates the cache of a catalog with opm. [Opm] adds it to an image.
 func FillCache(ctx context.Context, opm, catalog, cache string) error {
 	out, err := exec.CommandContext(ctx, opm, "serve", catalog, "--cache-dir", cache, "--cache-only",
 		"--termination-log=", "--pprof-addr=").CombinedOutput()
@@ -19,7 +19,7 @@ func FillCache(ctx context.Context, opm, catalog, cache string) error {
 	return nil
 }
 
-// brokenCatalog names a package that is not there.
+// brokenCatalog returns a catalog that names a missing package.
 func brokenCatalog() fs.FS {
 	const text = "schema: olm.channel\nname: stable\npackage: nowhere\nentries:\n- name: nowhere.v1.0.0\n"
 	return fstest.MapFS{"nowhere/catalog.yaml": &fstest.MapFile{Data: []byte(text)}}

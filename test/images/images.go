@@ -1,5 +1,5 @@
-// Package images makes the catalog images that tests serve: as opm makes them, on
-// our registry, with nothing but content, and damaged ones. Nothing is pulled.
+// Package images builds the catalog images for tests: like opm's, based on our registry, with
+// nothing but content, and damaged ones. It pulls nothing.
 package images
 
 import (
@@ -21,24 +21,22 @@ import (
 	"github.com/chandlery/chandlery/deploy/images"
 )
 
-// ContentLabel says in which folder of a catalog image the catalog is.
+// ContentLabel is the label with the folder of the catalog in a catalog image.
 const ContentLabel = "operators.operatorframework.io.index.configs.v1"
 
-// Folder is where the catalog is in the images of this package.
+// Folder is the folder of the catalog in the images of this package.
 const Folder = "configs"
 
-// cacheFolder is where opm keeps what it has read from the catalog.
+// cacheFolder is the folder of opm's cache.
 const cacheFolder = "tmp/cache"
 
-// opmUser is the user that opm's own images run as.
+// opmUser is the user ID of opm's own images.
 const opmUser = 1001
 
-// epoch is the time that all files carry, so that the same content is the same
-// image.
+// epoch returns the time of all files. With a fixed time, the same content is the same image.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// Program makes an image of a static program, which lies at /AT in it, and starts it
-// with the arguments.
+// Program returns an image of a static program with the path /AT, which it starts with the arguments.
 func Program(binary, at string, args ...string) (v1.Image, error) {
 	body, err := os.ReadFile(binary)
 	if err != nil {
@@ -48,8 +46,8 @@ func Program(binary, at string, args ...string) (v1.Image, error) {
 		[]layer.Entry{layer.Temporary("tmp"), layer.Program(at, body)})
 }
 
-// Opm makes a catalog image as "opm generate dockerfile" would: the program opm,
-// the catalog, and the cache that opm has made of it. [FillCache] makes that.
+// Opm returns a catalog image like that of "opm generate dockerfile": the program opm, the catalog,
+// and opm's cache of it. [FillCache] creates the cache.
 func Opm(opm string, catalog, cache fs.FS) (v1.Image, error) {
 	body, err := os.ReadFile(opm)
 	if err != nil {
@@ -63,15 +61,15 @@ func Opm(opm string, catalog, cache fs.FS) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	// opm writes into its cache even where it only reads; a user without an entry
-	// in /etc/passwd, as clusters give it, is in root's group.
+	// opm writes to its cache even when it only reads. The user that a cluster assigns has no entry
+	// in /etc/passwd and belongs to root's group.
 	for i := range cached {
 		cached[i].Owner, cached[i].Mode = opmUser, cached[i].Mode|0o660
 		if cached[i].Mode.IsDir() {
 			cached[i].Mode |= 0o110
 		}
 	}
-	// The folder above is in a layer of its own as well; the last one counts.
+	// The parent folder is also in its own layer. The last one applies.
 	cached = append(cached, layer.Temporary("tmp"))
 	return assemble(v1.Config{
 		Entrypoint: []string{"/bin/opm"}, Cmd: []string{"serve", "/" + Folder, "--cache-dir=/" + cacheFolder},
@@ -79,8 +77,7 @@ func Opm(opm string, catalog, cache fs.FS) (v1.Image, error) {
 	}, []layer.Entry{layer.Temporary("tmp"), layer.Program("bin/opm", body)}, content, cached)
 }
 
-// Registry makes a catalog image of our registry's image: the catalog is added,
-// and nothing else changes.
+// Registry returns a catalog image based on our registry's image, with the catalog added.
 func Registry(registry v1.Image, catalog fs.FS) (v1.Image, error) {
 	config, err := registry.ConfigFile()
 	if err != nil {
@@ -106,7 +103,7 @@ func Registry(registry v1.Image, catalog fs.FS) (v1.Image, error) {
 	return mutate.AppendLayers(image, content)
 }
 
-// Content makes an image that holds a catalog and no program.
+// Content returns an image with a catalog and no program.
 func Content(catalog fs.FS) (v1.Image, error) {
 	entries, err := layer.Tree(catalog, Folder)
 	if err != nil {
@@ -115,7 +112,7 @@ func Content(catalog fs.FS) (v1.Image, error) {
 	return assemble(v1.Config{Labels: labels()}, entries)
 }
 
-// Bundle makes the image of a bundle directory as "opm alpha bundle generate" describes it: the
+// Bundle returns the image of a bundle directory as "opm alpha bundle generate" describes it: the
 // annotations of the bundle are labels of the image.
 func Bundle(bundle fs.FS) (v1.Image, error) {
 	text, err := fs.ReadFile(bundle, "metadata/annotations.yaml")
@@ -135,18 +132,16 @@ func Bundle(bundle fs.FS) (v1.Image, error) {
 	return assemble(v1.Config{Labels: metadata.Annotations}, entries)
 }
 
-// Broken makes the image on our registry of a catalog that cannot be served: a
-// channel without its package.
+// Broken returns an image on our registry with a catalog that cannot be served: a channel without its package.
 func Broken(registry v1.Image) (v1.Image, error) { return Registry(registry, brokenCatalog()) }
 
-// WithoutCatalog makes an image that says where its catalog is and does not hold
-// it.
+// WithoutCatalog returns an image that names the folder of its catalog and lacks the catalog.
 func WithoutCatalog() (v1.Image, error) {
 	return assemble(v1.Config{Labels: labels()}, []layer.Entry{layer.File("etc/motd", []byte("no catalog here\n"))})
 }
 
-// Local makes the image of one of our programs, chandlery/registry or
-// chandlery/supervisor, for containers on this machine.
+// Local returns the image of one of our programs, chandlery/registry or chandlery/supervisor, for
+// containers on this machine.
 func Local(ctx context.Context, wanted string) (v1.Image, error) {
 	all, err := images.Build(ctx, images.Options{
 		Version: "test", Commit: "test", Created: epoch(), Platforms: []v1.Platform{images.Local()},
@@ -158,7 +153,7 @@ func Local(ctx context.Context, wanted string) (v1.Image, error) {
 	return all[0].Platforms[0].Image, nil
 }
 
-// Push writes an image to a registry that speaks plain HTTP, at HOST:PORT/NAME:TAG.
+// Push pushes an image to a registry over plain HTTP, at HOST:PORT/NAME:TAG.
 func Push(ctx context.Context, reference string, image v1.Image) (v1.Hash, error) {
 	tag, err := name.NewTag(reference, name.Insecure)
 	if err != nil {
@@ -174,7 +169,7 @@ func labels() map[string]string { return map[string]string{ContentLabel: "/" + F
 
 func user() string { return fmt.Sprintf("%d:%d", images.User, images.User) }
 
-// assemble makes an image for this machine, one layer for each group of entries.
+// assemble returns an image for this machine, with one layer for each group of entries.
 func assemble(config v1.Config, groups ...[]layer.Entry) (v1.Image, error) {
 	platform := images.Local()
 	layers := make([]v1.Layer, 0, len(groups))

@@ -16,8 +16,7 @@ import (
 	"github.com/chandlery/chandlery/test/images"
 )
 
-// TestImagesHoldWhatTheySay makes one image of each kind, of small stand-ins for
-// the programs.
+// TestImagesHoldWhatTheySay builds one image of each kind, with small stand-ins for the programs.
 func TestImagesHoldWhatTheySay(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("a program"), 0o700); err != nil {

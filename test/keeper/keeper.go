@@ -1,7 +1,6 @@
-// Package keeper keeps something running in the background for a person: `up` starts a
-// process of the same program that goes on running, `down` ends it. A lock on a file
-// tells whether it lives, whatever it died of; a file of state says how to use what it
-// keeps once that is ready.
+// Package keeper runs something in the background for interactive use. `up` starts a process of the
+// same program that remains running, and `down` stops it. A lock on a file shows whether the
+// process is alive. A state file describes how to use what it runs.
 package keeper
 
 import (
@@ -22,49 +21,49 @@ import (
 )
 
 const (
-	// Action is the first argument of the process that Spawn leaves behind.
+	// Action is the first argument of the background process.
 	Action = "keep"
-	// poll is how often the keeper is looked at.
+	// poll is the interval between checks of the keeper.
 	poll = 100 * time.Millisecond
-	// downLimit bounds the wait for the keeper to be gone.
+	// downLimit bounds the wait for the end of the keeper.
 	downLimit = time.Minute
-	// lockLimit is how long a new keeper tries to be the only one.
+	// lockLimit bounds the attempts of a new keeper to take the lock.
 	lockLimit = 2 * time.Second
-	// watchInterval is how often the keeper looks whether everything still runs.
+	// watchInterval is the interval at which the keeper checks whether everything runs.
 	watchInterval = time.Second
 )
 
 var (
-	// ErrNotRunning says that there is no keeper.
+	// ErrNotRunning means that there is no keeper.
 	ErrNotRunning = errors.New("is not running")
-	// ErrNotReady says that what the keeper keeps is still starting.
+	// ErrNotReady means that the keeper is still starting.
 	ErrNotReady = errors.New("is starting: ask again in a few seconds")
-	// errGone says that the keeper has ended.
+	// errGone means that the keeper has ended.
 	errGone = errors.New("stopped before it was ready")
 )
 
-// Keeper is the process that keeps one thing, running or not.
+// Keeper describes a background process, running or not.
 type Keeper struct {
 	// Dir is the folder of the keeper's files.
 	Dir string
-	// Name is what is kept, as messages call it.
+	// Name is the name of what the keeper runs, for messages.
 	Name string
-	// Start is the command that starts it, for messages.
+	// Start is the command that starts the keeper, for messages.
 	Start string
-	// Limit bounds the wait until it is ready.
+	// Limit bounds the wait until the keeper is ready.
 	Limit time.Duration
 }
 
 func (k Keeper) stateFile() string { return filepath.Join(k.Dir, "state.json") }
 func (k Keeper) logFile() string   { return filepath.Join(k.Dir, "keeper.log") }
 
-// DataDir is where what is kept may write. It is removed before a start and after the end.
+// DataDir returns the data folder. It is removed before a start and after the end.
 func (k Keeper) DataDir() string { return filepath.Join(k.Dir, "data") }
 
-// lockFile is locked by the keeper as long as it lives.
+// lockFile returns the file that the keeper locks while it is alive.
 func (k Keeper) lockFile() string { return filepath.Join(k.Dir, "lock") }
 
-// Kept tells whether a keeper lives.
+// Kept reports whether a keeper is alive.
 func (k Keeper) Kept() (bool, error) {
 	held, err := filelock.Try(k.lockFile())
 	if errors.Is(err, filelock.ErrHeld) {
@@ -78,8 +77,8 @@ func (k Keeper) Kept() (bool, error) {
 	return false, held.Release()
 }
 
-// Ready reads what the keeper announced into state. The error wraps ErrNotReady or
-// ErrNotRunning where it has announced nothing.
+// Ready reads the announced state into state. The error wraps ErrNotReady or ErrNotRunning if
+// nothing was announced.
 func (k Keeper) Ready(state any) error {
 	kept, err := k.Kept()
 	if err != nil {
@@ -107,8 +106,8 @@ func (k Keeper) Ready(state any) error {
 	return nil
 }
 
-// Up makes sure that a keeper runs and waits for its state. It calls prepare, whose
-// output the user sees, where what is kept is not ready.
+// Up starts a keeper unless one runs, and waits for its state. If the keeper is not ready, it first
+// calls prepare, whose output the user sees.
 func (k Keeper) Up(ctx context.Context, state any, prepare func() error) error {
 	err := k.Ready(state)
 	if err == nil {
@@ -140,7 +139,7 @@ func (k Keeper) Up(ctx context.Context, state any, prepare func() error) error {
 	return nil
 }
 
-// spawn starts the keeper: this program, in a session of its own.
+// spawn starts the keeper: this program, in its own session.
 func (k Keeper) spawn(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -161,7 +160,7 @@ func (k Keeper) spawn(ctx context.Context) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 
-	// The keeper has the log open by itself once it runs.
+	// The keeper has its own handle of the log.
 	err = errors.Join(cmd.Start(), log.Close())
 	if err != nil {
 		return fmt.Errorf("start the keeper of the %s: %w", k.Name, err)
@@ -170,14 +169,14 @@ func (k Keeper) spawn(ctx context.Context) error {
 	return k.waitUntilKept(ctx, cmd)
 }
 
-// waitUntilKept returns when the new process has taken the lock, or ended.
+// waitUntilKept returns when the new process has taken the lock or has ended.
 func (k Keeper) waitUntilKept(ctx context.Context, cmd *exec.Cmd) error {
 	ended := make(chan struct{})
 
 	go func() {
 		defer close(ended)
 
-		// How it ended is in its log.
+		// The result is in its log.
 		_ = cmd.Wait()
 	}()
 
@@ -225,7 +224,7 @@ func (k Keeper) waitUntilReady(ctx context.Context, state any) error {
 	}
 }
 
-// gone returns the error for a keeper that ended, with what it said.
+// gone returns the error of a keeper that ended, with the end of its log.
 func (k Keeper) gone() error {
 	data, err := os.ReadFile(k.logFile())
 	if err != nil {
@@ -235,9 +234,9 @@ func (k Keeper) gone() error {
 	return fmt.Errorf("%w:\n%s", errGone, strings.TrimSpace(string(data)))
 }
 
-// Keep is what the process that Up leaves behind does: it holds the lock while run runs.
+// Keep is the main function of the background process: it holds the lock while run runs.
 func (k Keeper) Keep(ctx context.Context, run func(context.Context) error) error {
-	// Whoever looks whether a keeper lives holds the lock for a moment.
+	// A check for a keeper holds the lock for a moment.
 	locking, cancel := context.WithTimeout(ctx, lockLimit)
 	defer cancel()
 
@@ -251,7 +250,7 @@ func (k Keeper) Keep(ctx context.Context, run func(context.Context) error) error
 	return errors.Join(err, held.Release())
 }
 
-// Watch returns when ctx ends, or with an error when check has one.
+// Watch returns when ctx ends, or with the first error of check.
 func Watch(ctx context.Context, check func() error) error {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -270,8 +269,7 @@ func Watch(ctx context.Context, check func() error) error {
 	}
 }
 
-// Announce writes the state, whole or not at all. Its JSON has the process id of the
-// keeper as "pid".
+// Announce writes the state atomically. Its JSON contains the process ID of the keeper as "pid".
 func (k Keeper) Announce(state any) error {
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -292,7 +290,7 @@ func (k Keeper) Announce(state any) error {
 	return nil
 }
 
-// Down stops what is kept, waits until it is gone and says so.
+// Down stops the keeper, waits until it has ended and prints a line.
 func (k Keeper) Down(ctx context.Context, out io.Writer) error {
 	kept, err := k.Kept()
 	if err != nil {
@@ -302,7 +300,7 @@ func (k Keeper) Down(ctx context.Context, out io.Writer) error {
 	if !kept {
 		fmt.Fprintf(out, "no %s is running\n", k.Name)
 
-		// One that was killed may have left its data.
+		// A killed keeper may have left its data.
 		return k.clean()
 	}
 
@@ -356,7 +354,7 @@ func (k Keeper) waitUntilGone(ctx context.Context) error {
 	}
 }
 
-// clean removes what is of no use without a keeper.
+// clean removes the files that are useless without a keeper.
 func (k Keeper) clean() error {
 	err := errors.Join(os.RemoveAll(k.stateFile()), os.RemoveAll(k.DataDir()))
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package latewatch holds back what the watches of a client deliver, as a cache does that lags
-// behind the API server.
+// Package latewatch delays the events of a client's watches, to simulate a cache that lags behind the API server.
 package latewatch
 
 import (
@@ -9,19 +8,19 @@ import (
 	"sync"
 )
 
-// Gate holds back the watches of one resource. Make one with [New].
+// Gate delays the watches of one resource. Create one with [New].
 type Gate struct {
 	resource string
 
 	mu sync.Mutex
-	// closed is nil while watches deliver, and is closed when they do so again.
+	// closed is nil while watches deliver events. Otherwise it is closed when they do so again.
 	closed chan struct{}
 }
 
-// New returns a gate for a resource, as "operatorgroups", that holds nothing back yet.
+// New returns an open gate for a resource, such as "operatorgroups".
 func New(resource string) *Gate { return &Gate{resource: resource} }
 
-// Hold holds back what the watches deliver until release is called.
+// Hold delays the events of the watches until release is called.
 func (g *Gate) Hold() (release func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -35,7 +34,7 @@ func (g *Gate) Hold() (release func()) {
 	})
 }
 
-// Wrap returns a transport whose watches go through the gate.
+// Wrap returns a transport whose watches pass through the gate.
 func (g *Gate) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
@@ -59,7 +58,7 @@ type body struct {
 	done <-chan struct{}
 }
 
-// Read returns what has come once the gate is open, or the request has ended.
+// Read waits until the gate is open or the request has ended, and reads.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.gate.mu.Lock()

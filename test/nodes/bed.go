@@ -18,18 +18,17 @@ import (
 	"github.com/chandlery/chandlery/test/images"
 )
 
-// Client is the machine without a kubelet from which Command uses the cluster.
+// Client is the machine without a kubelet from which Command accesses the cluster.
 const Client = "client"
 
 const (
-	// lockFile is held by the one bed of this machine, whoever runs it.
+	// lockFile is locked by the only bed on this machine.
 	lockFile = "/run/" + prefix + "-nodes.lock"
-	// settingsFile holds what the bed found set in the kernel, while it runs.
+	// settingsFile holds the kernel settings from before the bed, while it runs.
 	settingsFile = "/run/" + prefix + "-nodes.settings"
 )
 
-// Bed is a cluster with real nodes that was started. Its methods may be called by any
-// number of goroutines.
+// Bed is a running cluster with real nodes. Its methods are safe for concurrent use.
 type Bed struct {
 	options  Options
 	dir      string
@@ -38,14 +37,14 @@ type Bed struct {
 	images   *imageServer
 	plane    *controlplane.ControlPlane
 	client   kubernetes.Interface
-	// machines are the client and then the nodes.
+	// machines are the client and the nodes.
 	machines []*machine
 }
 
-// Start builds the programs where the cache lacks them, waits until no other bed runs on
-// this machine, removes what one that was killed left, and returns when every node is
-// Ready. The bed runs on after ctx ends, until Stop or the end of this process. Where the
-// machine cannot run nodes the error is an *UnsupportedError.
+// Start builds missing programs, waits until no other bed runs on this machine, removes what a
+// killed one has left, and returns when every node is Ready. The bed keeps running after ctx ends,
+// until Stop or the end of this process. If the machine cannot run nodes, the error is an
+// *UnsupportedError.
 func Start(ctx context.Context, o Options) (*Bed, error) {
 	o = o.withDefaults()
 
@@ -120,7 +119,7 @@ func (b *Bed) start(ctx context.Context, programs programs) error {
 	return b.startMachines(ctx)
 }
 
-// makeFolders makes the folder of the bed.
+// makeFolders creates the folder of the bed.
 func (b *Bed) makeFolders() error {
 	b.dir = b.options.Dir
 	if b.dir == "" {
@@ -129,7 +128,7 @@ func (b *Bed) makeFolders() error {
 			return err
 		}
 
-		// The lock makes this bed the only one; what is there was left by a killed one.
+		// The lock makes this bed the only one. Existing files were left by a killed one.
 		b.dir = filepath.Join(root, "nodes")
 
 		err = os.RemoveAll(b.dir)
@@ -216,7 +215,7 @@ func (b *Bed) startControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// startMachines starts all machines at the same time and waits for the nodes.
+// startMachines starts all machines concurrently and waits for the nodes.
 func (b *Bed) startMachines(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 
@@ -239,9 +238,9 @@ func (b *Bed) startMachines(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Stop ends every process of the bed and removes what it made: namespaces, links, control
-// groups and, unless Options chose it, the folder. The pods are not asked. That something
-// is left of it is an error. A second call does nothing.
+// Stop ends every process of the bed and removes what it created: namespaces, links, control groups
+// and, unless Options chose it, the folder. Pods are killed. Leftovers are an error. A second call
+// does nothing.
 func (b *Bed) Stop() error {
 	if b.lock == nil {
 		return nil
@@ -265,7 +264,7 @@ func (b *Bed) Stop() error {
 		failures = append(failures, b.images.stop())
 	}
 
-	// The lock still keeps others from making what this must not find.
+	// The lock still prevents other beds from creating anything, which this check would find.
 	failures = append(failures, sweep(ctx), nothingLeft(ctx), b.settings.restore(settingsFile))
 
 	if b.options.Dir == "" && b.dir != "" {
@@ -288,8 +287,7 @@ func sweep(ctx context.Context) error {
 	return errors.Join(removeCgroups(ctx, cgroupFolder, prefix+"-"), networkDown(ctx))
 }
 
-// Err returns what ended by itself: programs of the control plane and of machines that
-// were not lost.
+// Err returns the errors of ended programs of the control plane and of machines that are switched on.
 func (b *Bed) Err() error {
 	failures := []error{b.plane.Err()}
 	for _, m := range b.machines {
@@ -299,8 +297,8 @@ func (b *Bed) Err() error {
 	return errors.Join(failures...)
 }
 
-// Config returns the access of a cluster administrator, good on this machine, on every
-// machine of the bed and in pods. Each call returns a copy.
+// Config returns the access of a cluster administrator. It works on this machine, on every machine
+// of the bed and in pods. Each call returns a copy.
 func (b *Bed) Config() *rest.Config { return b.plane.Config() }
 
 // Kubeconfig returns the path of a file with the same access.
@@ -309,13 +307,13 @@ func (b *Bed) Kubeconfig() string { return b.plane.Kubeconfig() }
 // Kubectl returns the path of a kubectl of the same version.
 func (b *Bed) Kubectl() string { return b.plane.Kubectl() }
 
-// ControlPlane returns the control plane, of which components can be stopped.
+// ControlPlane returns the control plane. Its components can be stopped.
 func (b *Bed) ControlPlane() *controlplane.ControlPlane { return b.plane }
 
-// LogDir returns the directory of the logs of the machines: one file a machine and program.
+// LogDir returns the directory of the machines' logs: one file for each machine and program.
 func (b *Bed) LogDir() string { return filepath.Join(b.dir, "logs") }
 
-// SaveLogs copies the logs of the machines and of the control plane into dir, which it makes.
+// SaveLogs creates dir and copies the logs of the machines and of the control plane into it.
 func (b *Bed) SaveLogs(dir string) error {
 	err := os.CopyFS(dir, os.DirFS(b.LogDir()))
 	if err == nil {
@@ -329,7 +327,7 @@ func (b *Bed) SaveLogs(dir string) error {
 	return nil
 }
 
-// Nodes returns the names of the nodes, the first being number 1.
+// Nodes returns the names of the nodes. The first has the number 1.
 func (b *Bed) Nodes() []string {
 	var names []string
 	for _, m := range b.machines[1:] {
@@ -339,14 +337,14 @@ func (b *Bed) Nodes() []string {
 	return names
 }
 
-// Command returns a program of this machine to be run in the network of a machine of the
-// bed: Client or the name of a node. It sees the files and processes of this machine, and
-// goes on when the node is lost.
+// Command returns a program of this machine to run in the network of a machine of the bed: Client
+// or the name of a node. It sees the files and processes of this machine, and continues when the
+// node is lost.
 func (*Bed) Command(ctx context.Context, machine, program string, args ...string) *exec.Cmd {
 	return Command(ctx, machine, program, args...)
 }
 
-// Command does what the method does, for the bed of whatever process.
+// Command is the method Command for the bed of any process.
 func Command(ctx context.Context, machine, program string, args ...string) *exec.Cmd {
 	enter := []string{"--net=" + filepath.Join(netnsFolder, netns(machine)), "--", program}
 

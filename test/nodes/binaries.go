@@ -11,13 +11,13 @@ import (
 
 const containerdModule = "github.com/containerd/containerd/v2"
 
-// programs are the folders of what nodes run.
+// programs are the folders of the programs of nodes.
 type programs struct {
 	kubernetes, containerd, pause string
 }
 
-// Build builds the programs of the control plane and of the nodes unless the cache holds
-// them. Progress goes to the writer, one line a program.
+// Build builds the programs of the control plane and of the nodes unless the cache has them. It
+// writes progress with one line for each program.
 func Build(ctx context.Context, progress io.Writer) error {
 	_, err := build(ctx, progress)
 
@@ -42,7 +42,7 @@ func build(ctx context.Context, progress io.Writer) (programs, error) {
 			{Name: "containerd-shim-runc-v2", Package: containerdModule + "/cmd/containerd-shim-runc-v2"},
 			{Name: "ctr", Package: containerdModule + "/cmd/ctr"},
 		},
-		// File systems that need C libraries or that no node here has.
+		// These file systems need C libraries or do not occur on the nodes.
 		Tags: []string{"no_btrfs", "no_zfs", "no_devmapper"},
 	})
 	if err != nil {

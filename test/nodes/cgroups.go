@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// cgroupFolder is where the hierarchies of control groups are mounted.
+// cgroupFolder is the mount point of the control group hierarchies.
 const cgroupFolder = "/sys/fs/cgroup"
 
-// cgroup is the name of the control group that holds the pods of a node.
+// cgroup returns the name of the control group for the pods of a node.
 func cgroup(node string) string { return prefix + "-" + node }
 
-// hierarchies returns the folders below root that are hierarchies of control groups: root
-// itself where version 2 is mounted there, else one for each controller.
+// hierarchies returns the folders below root that are hierarchies of control groups: root itself
+// for version 2, else one for each controller.
 func hierarchies(root string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err == nil {
 		return []string{root}, nil
@@ -43,7 +43,7 @@ func hierarchies(root string) ([]string, error) {
 			return nil, fmt.Errorf("find the control groups below %s: %w", root, err)
 		}
 
-		// cpu and cpuacct are often names of one hierarchy.
+		// cpu and cpuacct often name one hierarchy.
 		if !slices.Contains(folders, folder) {
 			folders = append(folders, folder)
 		}
@@ -52,7 +52,7 @@ func hierarchies(root string) ([]string, error) {
 	return folders, nil
 }
 
-// addCgroup makes a control group in every hierarchy.
+// addCgroup creates a control group in every hierarchy.
 func addCgroup(root, name string) error {
 	folders, err := hierarchies(root)
 	if err != nil {
@@ -69,10 +69,10 @@ func addCgroup(root, name string) error {
 	return nil
 }
 
-// addTo makes a control group in a hierarchy; the only one is that of version 2.
+// addTo creates a control group in a hierarchy. only is set for the single hierarchy of version 2.
 func addTo(hierarchy, name string, only bool) error {
 	if only {
-		// A group has the controllers that the group above hands down.
+		// A group has the controllers that its parent enables.
 		err := os.WriteFile(filepath.Join(hierarchy, "cgroup.subtree_control"), []byte("+cpu +cpuset +memory +pids"), 0o644)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func addTo(hierarchy, name string, only bool) error {
 		return err
 	}
 
-	// Of version 1: a group starts without processors and memory and takes no process.
+	// In version 1, a group has no processors and memory at first and accepts no process.
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(hierarchy, file))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -105,8 +105,8 @@ func addTo(hierarchy, name string, only bool) error {
 	return nil
 }
 
-// removeCgroups removes the control groups whose names begin with start, with what is
-// below, as soon as they are empty.
+// removeCgroups removes the control groups whose names begin with start, including their children,
+// as soon as they are empty.
 func removeCgroups(ctx context.Context, root, start string) error {
 	folders, err := hierarchies(root)
 	if err != nil {
@@ -115,7 +115,7 @@ func removeCgroups(ctx context.Context, root, start string) error {
 
 	for _, folder := range folders {
 		for _, name := range left(folder, start) {
-			// A group can be removed a moment after its last process has ended.
+			// A group can be removed shortly after its last process has ended.
 			err = wait(ctx, "control group "+name+" to be empty", always, func(context.Context) error {
 				return removeTree(filepath.Join(folder, name))
 			})
@@ -128,7 +128,7 @@ func removeCgroups(ctx context.Context, root, start string) error {
 	return nil
 }
 
-// removeTree removes a control group from the leaves up: its files cannot be removed.
+// removeTree removes a control group and its children, bottom up. The files of a group cannot be removed.
 func removeTree(group string) error {
 	entries, err := os.ReadDir(group)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,8 +158,8 @@ func removeTree(group string) error {
 	return err
 }
 
-// processesOf returns the processes of a container on a node, by its id without the
-// name of the runtime.
+// processesOf returns the processes of a container on a node. container is the ID without the name
+// of the runtime.
 func processesOf(root, node, container string) ([]int, error) {
 	folders, err := hierarchies(root)
 	if err != nil {

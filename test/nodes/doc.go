@@ -1,28 +1,25 @@
-// Package nodes runs a Kubernetes cluster with real nodes on one Linux machine, as root:
-// the control plane of test/controlplane, and for each node a containerd, a kubelet and a
-// kube-proxy, so that pods are processes, images are pulled and a node can be lost.
+// Package nodes runs a Kubernetes cluster with real nodes on one Linux machine, as root: the
+// control plane of test/controlplane, and for each node a containerd, a kubelet and a kube-proxy.
+// Pods are processes, images are pulled, and a node can be lost.
 //
-// A node is a network namespace with a cable (a veth) to one bridge, and process and
-// mount namespaces that end with their first process. Killing that process is what a
-// power cut is to a machine: nothing of the node runs on, nothing says good-bye (its cable
-// is pulled first), and what it had mounted is gone. Lose does that and Return switches
-// the node on again, with the disk it had.
+// A node is a network namespace with a veth pair to one bridge, and process and mount namespaces
+// that end with their first process. Killing that process is like a power cut: all processes of the
+// node end, no connection is closed (its link is set down first), and its mounts disappear. Lose
+// does this, and Return starts the node again with its old disk.
 //
-// There are routes between the nodes, the pods of all nodes and this machine. Beside the
-// nodes there is the client, a machine without a kubelet: what runs there (Command) uses
-// ClusterIPs through a kube-proxy that no lost node takes away.
+// There are routes between the nodes, the pods of all nodes and this machine. In addition there is
+// the client, a machine without a kubelet. Programs there (Command) use ClusterIPs through a
+// kube-proxy that remains when a node is lost.
 //
-// Every image comes from a registry on the bridge, whatever host its name begins with:
-// what Push stores as chandlery/registry:dev is what a pod gets for that name, for
-// quay.io/chandlery/registry:dev and for the registry's own address. Network policies are
-// accepted and have no effect: nothing on the nodes enforces them. Names of Services are
-// not resolved: there is no DNS.
+// Every image comes from a registry on the bridge, whatever host its name has. After Push stores
+// chandlery/registry:dev, a pod gets this image by that name, by quay.io/chandlery/registry:dev and
+// by the registry's own address. Network policies have no effect, because nothing on the nodes
+// enforces them. There is no DNS, so names of Services are not resolved.
 //
-// The names of namespaces, links and control groups start with "chandlery", and there is
-// one bed on a machine at a time: Start waits for another to stop, and first removes what
-// one that was killed left behind.
+// The names of namespaces, links and control groups start with "chandlery", and a machine has one
+// bed at a time. Start waits until another one has stopped, and removes what a killed one has left.
 //
-// A test package shares one bed:
+// The tests of a package share one bed:
 //
 //	func TestMain(m *testing.M) { os.Exit(nodes.Main(m, nodes.Options{})) }
 //
@@ -32,6 +29,6 @@
 //		…
 //	}
 //
-// Where the machine cannot run nodes, because the user is not root or a program is
-// missing, Main says so: in CI ($CI is set) as a failure, else the tests are skipped.
+// If the machine cannot run nodes, because the user is not root or a program is missing, Main fails
+// in CI ($CI is set). Elsewhere the tests are skipped.
 package nodes

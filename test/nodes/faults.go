@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrState is wrapped by the errors of Lose for a node that is lost and of Return for one
-// that is not.
+// ErrState is wrapped by the errors of Lose for a lost node and of Return for a running one.
 var ErrState = errors.New("wrong state")
 
 // node returns a node by its number, from 1.
@@ -26,9 +25,8 @@ func (b *Bed) node(number int) (*machine, error) {
 	return b.machines[number], nil
 }
 
-// Lose takes a node away as a power cut does: its cable is pulled, then every process on
-// it ends at once. It returns when they have; what the cluster makes of it is to be
-// watched.
+// Lose stops a node like a power cut: its link is set down, and then every process on it ends at
+// once. It returns when they have ended and does not wait for the cluster's reaction.
 func (b *Bed) Lose(ctx context.Context, number int) error {
 	m, err := b.node(number)
 	if err != nil {
@@ -42,8 +40,7 @@ func (b *Bed) Lose(ctx context.Context, number int) error {
 		return fmt.Errorf("lose %s: %w: it is lost", m.name, ErrState)
 	}
 
-	// First the cable: a process that is killed closes its connections, one on a machine
-	// without power does not.
+	// Set the link down first: a killed process closes its connections, but a machine without power does not.
 	err = plug(ctx, m.number, "down")
 	if err != nil {
 		return fmt.Errorf("lose %s: %w", m.name, err)
@@ -51,8 +48,7 @@ func (b *Bed) Lose(ctx context.Context, number int) error {
 
 	err = m.off()
 	if err == nil {
-		// A machine comes up without the control groups that it went down with; a kubelet
-		// that finds some takes seconds for each.
+		// A machine starts without its old control groups. A kubelet would need seconds for each existing one.
 		err = removeCgroups(ctx, cgroupFolder, cgroup(m.name))
 	}
 
@@ -63,8 +59,7 @@ func (b *Bed) Lose(ctx context.Context, number int) error {
 	return nil
 }
 
-// Return brings back a node that Lose took away, with the disk it had, and waits until it
-// is Ready.
+// Return starts a node that Lose has stopped, with its old disk, and waits until it is Ready.
 func (b *Bed) Return(ctx context.Context, number int) error {
 	m, err := b.node(number)
 	if err != nil {
@@ -94,7 +89,7 @@ func (b *Bed) Return(ctx context.Context, number int) error {
 	return nil
 }
 
-// Lost returns the numbers of the nodes that are lost.
+// Lost returns the numbers of the lost nodes.
 func (b *Bed) Lost() []int {
 	var numbers []int
 
@@ -107,8 +102,8 @@ func (b *Bed) Lost() []int {
 	return numbers
 }
 
-// KillPod kills every process of the containers of a pod, without a word to its kubelet,
-// which sees containers that ended and restarts them as the pod wants it.
+// KillPod kills every process of a pod's containers without notifying the kubelet. The kubelet
+// detects the end of the containers and restarts them according to the pod.
 func (b *Bed) KillPod(ctx context.Context, namespace, name string) error {
 	pod, err := b.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -145,7 +140,7 @@ func (b *Bed) KillPod(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// waitForNode waits until pods can be scheduled to a node that was just switched on.
+// waitForNode waits until pods can be scheduled to a node that was just started.
 func (b *Bed) waitForNode(ctx context.Context, m *machine) error {
 	since := time.Now()
 
@@ -159,8 +154,8 @@ func (b *Bed) waitForNode(ctx context.Context, m *machine) error {
 	})
 }
 
-// unready says why pods cannot be scheduled to a node, or returns nil. What its kubelet
-// said before a time does not count.
+// unready returns why pods cannot be scheduled to a node, or nil. Heartbeats of its kubelet before
+// a time do not count.
 func unready(node *corev1.Node, since time.Time) error {
 	for _, c := range node.Status.Conditions {
 		if c.Type != corev1.NodeReady {

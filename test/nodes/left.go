@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// machineHome marks the processes of machines: no other has this environment.
+// machineHome marks the processes of machines. No other process has this environment.
 const machineHome = "HOME=/run/node"
 
-// Left returns what exists of any bed on this machine: network namespaces, links,
-// control groups, mounts and processes. It is empty when none runs and none was killed.
+// Left returns what remains of any bed on this machine: network namespaces, links, control groups,
+// mounts and processes. It is empty if none runs and none was killed.
 func Left() []string {
 	var found []string
 
@@ -39,8 +39,7 @@ func Left() []string {
 	return append(append(found, mounts()...), machineProcesses()...)
 }
 
-// nothingLeft waits until nothing is left: the last process of a machine ends a moment
-// after the one that it was started by.
+// nothingLeft waits until nothing remains. The last process of a machine ends shortly after its parent.
 func nothingLeft(ctx context.Context) error {
 	return wait(ctx, "the end of the bed", always, func(context.Context) error {
 		found := Left()
@@ -52,7 +51,7 @@ func nothingLeft(ctx context.Context) error {
 	})
 }
 
-// mounts are the mounts whose place is named after a bed.
+// mounts returns the mount points that are named after a bed.
 func mounts() []string {
 	data, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -71,8 +70,8 @@ func mounts() []string {
 	return found
 }
 
-// machineProcesses are the processes that a machine's programs and pods consist of, but
-// for those that a pod started with an environment of its own: they are in control groups.
+// machineProcesses returns the processes of machines and their pods. It omits processes of pods
+// with their own environment, which are found by their control groups.
 func machineProcesses() []string {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -82,7 +81,7 @@ func machineProcesses() []string {
 	var found []string
 
 	for _, file := range files {
-		// A process may end, or be of the kernel.
+		// The process may have ended or belong to the kernel.
 		data, err := os.ReadFile(file)
 		if err == nil && bytes.HasPrefix(data, []byte(machineHome+"\x00")) {
 			found = append(found, "process "+filepath.Base(filepath.Dir(file)))

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// switchOn is what the first process of a machine does.
+// switchOn is the script of a machine's first process.
 //
 //go:embed switch-on.sh
 var switchOn string
@@ -27,11 +27,11 @@ type machine struct {
 	logs     string
 	programs programs
 
-	// power is held while the machine is switched on or off.
+	// power is locked while the machine is started or stopped.
 	power sync.Mutex
 
 	mu sync.Mutex
-	// first is the process that the others end with; nil while the machine is off.
+	// first is the first process, with which the others end; nil while the machine is off.
 	first   *process.Process
 	running []*process.Process
 }
@@ -56,8 +56,8 @@ func (m *machine) on(ctx context.Context) error {
 		Name: m.name, Path: "nsenter", Log: m.log("machine"), Env: m.environment(),
 		Args: []string{
 			"--net=" + filepath.Join(netnsFolder, netns(m.name)), "--",
-			// The kernel ends every process of a process namespace with its first, and the
-			// mounts of a mount namespace with its last.
+			// The kernel ends every process of a process namespace with its first process, and the
+			// mounts of a mount namespace with its last process.
 			"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
 			"sh", "-c", switchOn, "switch-on", m.dir, m.programs.kubernetes, m.programs.containerd,
 		},
@@ -91,7 +91,7 @@ func (m *machine) off() error {
 	err := first.Kill()
 
 	for _, p := range running {
-		// What entered the namespace ends when the process in it has.
+		// Processes that entered the namespace end after its first process.
 		select {
 		case <-p.Done():
 		case <-time.After(killLimit):
@@ -128,12 +128,12 @@ func (m *machine) start(ctx context.Context, program string, args ...string) err
 	return nil
 }
 
-// environment is all that programs of the machine see of the caller's.
+// environment returns the only variables of the caller that programs of the machine get.
 func (m *machine) environment() []string {
 	return []string{machineHome, "TMPDIR=/run/node/tmp", "PATH=/run/programs/containerd:" + os.Getenv("PATH")}
 }
 
-// root is the root folder of the machine as this machine sees it.
+// root returns the path of the machine's root folder on this machine.
 func (m *machine) root() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *machine) root() string {
 	return fmt.Sprintf("/proc/%d/root", m.first.PID())
 }
 
-// isOn tells whether the machine runs, as far as the bed knows.
+// isOn reports whether the machine is switched on.
 func (m *machine) isOn() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *machine) isOn() bool {
 	return m.first != nil
 }
 
-// err is what ended though the machine is on.
+// err returns the errors of programs that ended while the machine is on.
 func (m *machine) err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +170,7 @@ func (m *machine) log(program string) string {
 	return filepath.Join(m.logs, m.name+"-"+program+".log")
 }
 
-// write writes a file that the programs of the machine find in /run/node.
+// write writes a file to /run/node of the machine.
 func (m *machine) write(name, content string) error {
 	file := filepath.Join(m.dir, filepath.FromSlash(name))
 
@@ -186,7 +186,7 @@ func (m *machine) write(name, content string) error {
 	return nil
 }
 
-// copy copies a file to where the programs of the machine find it.
+// copy copies a file to /run/node of the machine.
 func (m *machine) copy(name, from string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// prefix starts the name of everything that is seen from outside the bed.
+	// prefix is the prefix of all names that are visible outside the bed.
 	prefix = "chandlery"
-	// bridge is what the cables of all machines are plugged into.
+	// bridge is the bridge to which all machines are connected.
 	bridge = prefix + "0"
-	// hostAddress is where machines and pods reach this machine.
+	// hostAddress is the address of this machine for machines and pods.
 	hostAddress = "10.201.0.1"
 	// podRange holds the addresses of all pods.
 	podRange = "10.202.0.0/16"
-	// netnsFolder is where `ip netns` keeps named network namespaces.
+	// netnsFolder is the folder of the network namespaces that `ip netns` manages.
 	netnsFolder = "/run/netns"
 )
 
-// address is the address of a node (the client has number 0).
+// address returns the address of a node. The client has the number 0.
 func address(number int) string { return fmt.Sprintf("10.201.0.%d", 10+number) }
 
-// podSubnet holds the addresses of the pods of a node.
+// podSubnet returns the addresses of the pods of a node.
 func podSubnet(number int) string { return fmt.Sprintf("10.202.%d.0/24", number) }
 
-// netns is the name of the network namespace of a machine.
+// netns returns the name of the network namespace of a machine.
 func netns(machine string) string { return prefix + "-" + machine }
 
-// cable is the name of this machine's end of a machine's veth.
+// cable returns the name of this machine's end of a machine's veth pair.
 func cable(number int) string { return fmt.Sprintf("%s-%d", prefix, number) }
 
-// networkUp lays the network: the bridge and a namespace for each machine, the client
-// being the first of names and the nodes the rest.
+// networkUp creates the network: the bridge and a namespace for each machine. The first name is the
+// client's, and the others are the nodes'.
 func networkUp(ctx context.Context, names []string) error {
 	lines := []string{
 		"link add " + bridge + " type bridge",
@@ -71,7 +71,7 @@ func networkUp(ctx context.Context, names []string) error {
 	return nil
 }
 
-// machineUp sets up the inside of the namespace of a machine among so many nodes.
+// machineUp configures the namespace of a machine, for a number of nodes.
 func machineUp(ctx context.Context, number int, name string, nodes int) error {
 	lines := []string{
 		"link set lo up",
@@ -91,7 +91,7 @@ func machineUp(ctx context.Context, number int, name string, nodes int) error {
 		return err
 	}
 
-	// A node is the router of its pods.
+	// A node routes the traffic of its pods.
 	return execute(ctx, "", "nsenter", "--net="+filepath.Join(netnsFolder, netns(name)),
 		"sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
 }
@@ -101,7 +101,7 @@ func plug(ctx context.Context, number int, state string) error {
 	return ip(ctx, "", []string{"link set " + cable(number) + " " + state})
 }
 
-// networkDown removes every link and namespace of a bed, whoever made them.
+// networkDown removes every link and namespace of any bed.
 func networkDown(ctx context.Context) error {
 	var failures []error
 
@@ -109,7 +109,7 @@ func networkDown(ctx context.Context) error {
 		failures = append(failures, ip(ctx, "", []string{"netns delete " + name}))
 	}
 
-	// A veth goes with the namespace of its other end, but only some time later.
+	// A veth is deleted with the namespace of its other end, but only some time later.
 	for _, name := range left("/sys/class/net", prefix) {
 		err := ip(ctx, "", []string{"link delete " + name})
 		if err != nil && len(left("/sys/class/net", name)) > 0 {
@@ -138,7 +138,7 @@ func left(folder, start string) []string {
 	return names
 }
 
-// ip runs commands of ip(8), one a line, in a named network namespace or in this one.
+// ip runs commands of ip(8), one per line, in a named network namespace or in this one.
 func ip(ctx context.Context, namespace string, lines []string) error {
 	args := []string{"-batch", "-"}
 	if namespace != "" {
@@ -148,7 +148,7 @@ func ip(ctx context.Context, namespace string, lines []string) error {
 	return execute(ctx, strings.Join(lines, "\n")+"\n", "ip", args...)
 }
 
-// execute runs a program to its end.
+// execute runs a program and waits for its end.
 func execute(ctx context.Context, input, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin = strings.NewReader(input)

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// pauseImage keeps the namespaces of a pod.
+	// pauseImage holds the namespaces of a pod.
 	pauseImage = prefix + "/pause:test"
-	// containerdSocket is where containerd listens on each node.
+	// containerdSocket is the socket of containerd on each node.
 	containerdSocket = "/run/containerd/containerd.sock"
-	// cniPrograms is where Debian has the plugins.
+	// cniPrograms is Debian's folder of the plugins.
 	cniPrograms = "/usr/lib/cni"
 )
 
-// containerdConfig is the configuration of containerd; what is not said is its default.
+// containerdConfig is the configuration of containerd. Other settings have their defaults.
 const containerdConfig = `version = 3
 
 # It makes a folder in /opt, which nothing needs.
@@ -47,14 +47,13 @@ SystemdCgroup = false
 disable = true
 `
 
-// registries sends pulls of every image to the registry at an address, without TLS.
+// registries redirects pulls of every image to the registry at an address, without TLS.
 func registries(address string) string {
 	return fmt.Sprintf("[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", "http://"+address)
 }
 
-// cni gives each pod a cable of its own to its node and lets the node route: unlike
-// with a bridge, answers of a pod to another of the same node then pass the rules of
-// kube-proxy without a kernel module.
+// cni gives each pod a veth pair to its node, and the node routes. Unlike with a bridge, traffic
+// between two pods of a node then passes the rules of kube-proxy without a kernel module.
 func cni(number int) map[string]any {
 	return map[string]any{
 		"cniVersion": "1.0.0",
@@ -73,7 +72,7 @@ func cni(number int) map[string]any {
 	}
 }
 
-// kubelet is the configuration of the kubelet of a node; leaseSeconds 0 is its default.
+// kubelet returns the configuration of a node's kubelet. leaseSeconds 0 means the default.
 func kubelet(name string, leaseSeconds int) map[string]any {
 	config := map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -92,7 +91,7 @@ func kubelet(name string, leaseSeconds int) map[string]any {
 		"failCgroupV1":             false,
 		"cgroupDriver":             "cgroupfs",
 		"cgroupRoot":               "/" + cgroup(name),
-		// What is free on the disk of this machine says nothing about the node.
+		// The free space on this machine's disk is irrelevant to the node.
 		"localStorageCapacityIsolation": false,
 		"evictionHard": map[string]string{
 			"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "imagefs.inodesFree": "0%",
@@ -106,8 +105,7 @@ func kubelet(name string, leaseSeconds int) map[string]any {
 	return config
 }
 
-// proxy is the configuration of the kube-proxy of a machine. node is the Node that it
-// takes for its own.
+// proxy returns the configuration of the kube-proxy of a machine. node is the name of its Node.
 func proxy(number int, node string) map[string]any {
 	return map[string]any{
 		"apiVersion":       "kubeproxy.config.k8s.io/v1alpha1",
@@ -117,12 +115,12 @@ func proxy(number int, node string) map[string]any {
 		"hostnameOverride": node,
 		"clusterCIDR":      podRange,
 		"clientConnection": map[string]any{"kubeconfig": "/run/node/proxy.kubeconfig"},
-		// These settings belong to the whole machine; what they are is good enough.
+		// These settings apply to the whole machine. Do not change them.
 		"conntrack": map[string]any{"maxPerCore": 0, "min": 0},
 	}
 }
 
-// configure writes what the programs of a machine read.
+// configure writes the configuration of a machine's programs.
 func (b *Bed) configure(m *machine) error {
 	proxyKubeconfig, err := b.plane.NewKubeconfig("system:kube-proxy")
 	if err != nil {
@@ -142,7 +140,7 @@ func (b *Bed) configure(m *machine) error {
 	}
 
 	for name, content := range files {
-		// JSON is YAML, and what CNI wants.
+		// JSON is valid YAML, and CNI requires it.
 		text, err := json.MarshalIndent(content, "", "  ")
 		if err != nil {
 			return fmt.Errorf("configure %s: %w", m.name, err)
@@ -172,7 +170,7 @@ func (b *Bed) configureNode(m *machine) error {
 
 	for name, content := range map[string]string{
 		"containerd.toml": containerdConfig,
-		// The entry for hosts without an entry of their own.
+		// The entry for hosts without their own entry.
 		"registries/_default/hosts.toml": registries(b.Registry()),
 		"resolv.conf":                    "",
 	} {
@@ -236,5 +234,5 @@ func (b *Bed) runNode(ctx context.Context, m *machine) error {
 	)
 }
 
-// nodeName is the name of a node.
+// nodeName returns the name of a node.
 func nodeName(number int) string { return fmt.Sprintf("node-%d", number) }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// hierarchy makes a folder that looks like a hierarchy of control groups.
+// hierarchy creates a folder that looks like a hierarchy of control groups.
 func hierarchy(t *testing.T, root string, files map[string]string) {
 	t.Helper()
 
@@ -44,7 +44,7 @@ func TestCgroupsOfVersion1(t *testing.T) {
 		}
 	}
 
-	for range 2 { // A group that is there is taken as it is.
+	for range 2 { // an existing group is used unchanged
 		err := addCgroup(root, "chandlery-node-1")
 		if err != nil {
 			t.Fatalf("addCgroup(...): %v", err)
@@ -127,7 +127,7 @@ func TestLeaseSeconds(t *testing.T) {
 	}
 }
 
-// TestPodsOfNodesHaveSubnetsOfTheRange keeps the configuration of kube-proxy in step with that of CNI.
+// TestPodsOfNodesHaveSubnetsOfTheRange checks that the configuration of kube-proxy matches that of CNI.
 func TestPodsOfNodesHaveSubnetsOfTheRange(t *testing.T) {
 	text, err := json.Marshal(cni(2))
 	if err != nil {
@@ -191,7 +191,7 @@ func TestSettingsSurviveAKilledBed(t *testing.T) {
 
 	set("1\n")
 	read()
-	set("10\n") // By a kubelet, whose bed is then killed.
+	set("10\n") // a kubelet changes it, and its bed is then killed
 
 	second := read()
 	if diff := cmp.Diff(settings{file: "1\n"}, second); diff != "" {

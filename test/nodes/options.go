@@ -9,27 +9,26 @@ import (
 // Defaults of a bed.
 const (
 	defaultNodes = 3
-	// maxNodes is how many nodes the addresses are laid out for.
+	// maxNodes is the largest number of nodes for which there are addresses.
 	maxNodes = 9
-	// startLimit bounds one start, apart from the build and the wait for another bed.
+	// startLimit bounds one start, without the build and the wait for another bed.
 	startLimit = 3 * time.Minute
 )
 
-// Options says what bed to start. The zero value is a good one.
+// Options configure a bed. The zero value is useful.
 type Options struct {
-	// Nodes is how many nodes there are: 0 means three; nine at most.
+	// Nodes is the number of nodes: 0 means three; nine at most.
 	Nodes int
-	// NodeMonitorGracePeriod is how long a node may be silent before it is NotReady: 0
-	// means what Kubernetes does by default, 50 s with a lease of 40 s. With another
-	// value the kubelets renew their leases that much more often.
+	// NodeMonitorGracePeriod is the time without a heartbeat after which a node is NotReady. 0
+	// means the default of Kubernetes, 50 s with a Lease of 40 s. With another value, the kubelets
+	// renew their Leases proportionally more often.
 	NodeMonitorGracePeriod time.Duration
-	// AuditReads has the API server write down every request of ServiceAccounts:
-	// see controlplane.Options.
+	// AuditReads logs every request of ServiceAccounts: see controlplane.Options.
 	AuditReads bool
-	// Dir is where data, credentials and logs go. It must be empty or absent and stays
-	// after Stop; an empty string means a folder in the cache that Stop removes.
+	// Dir is the folder for data, credentials and logs. It must be empty or absent and remains
+	// after Stop. Empty means a folder in the cache that Stop removes.
 	Dir string
-	// Progress hears about the build and about waiting: nil means standard error.
+	// Progress receives the progress of the build and of waiting: nil means standard error.
 	Progress io.Writer
 }
 
@@ -47,8 +46,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// leaseSeconds is how long the lease of a kubelet lasts: 40 s of the 50 s that the
-// controller manager grants by default, or 0 for what the kubelet does by itself.
+// leaseSeconds returns the duration of a kubelet's Lease: 40 s for the controller manager's default
+// of 50 s, in proportion otherwise, or 0 for the kubelet's default.
 func (o Options) leaseSeconds() int {
 	if o.NodeMonitorGracePeriod == 0 {
 		return 0

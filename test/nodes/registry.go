@@ -19,23 +19,23 @@ import (
 	"github.com/chandlery/chandlery/test/images"
 )
 
-// registryPort is where the registry listens on the bridge.
+// registryPort is the registry's port on the bridge.
 const registryPort = "5000"
 
-// What is stored as NAME is served as private/NAME, too, to this user only.
+// An image stored as NAME is also served as private/NAME, only to this user.
 const (
 	PrivateUser     = "harbourmaster"
 	PrivatePassword = "open sesame"
 	privatePrefix   = "/v2/private/"
 )
 
-// imageServer is the registry that all nodes pull from.
+// imageServer is the registry of all nodes.
 type imageServer struct {
 	server *http.Server
 	ended  chan error
 }
 
-// serveImages starts a registry that keeps blobs in a folder.
+// serveImages starts a registry that stores blobs in a folder.
 func serveImages(ctx context.Context, folder string) (*imageServer, error) {
 	var config net.ListenConfig
 
@@ -55,7 +55,7 @@ func serveImages(ctx context.Context, folder string) (*imageServer, error) {
 	return i, nil
 }
 
-// guard asks for credentials where a private name is asked for.
+// guard requires credentials for private names.
 func guard(open http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, private := strings.CutPrefix(r.URL.Path, privatePrefix)
@@ -90,12 +90,10 @@ func (i *imageServer) stop() error {
 	return nil
 }
 
-// Registry returns the address of the registry, host and port. It speaks HTTP, to nodes,
-// pods and this machine.
+// Registry returns the host and port of the registry. It serves plain HTTP to nodes, pods and this machine.
 func (*Bed) Registry() string { return net.JoinHostPort(hostAddress, registryPort) }
 
-// PushIdle stores the image whose program only waits, which is that of the sandboxes of pods, under a
-// name without a host.
+// PushIdle stores the image of pod sandboxes, whose program only waits, under a name without a host.
 func (b *Bed) PushIdle(ctx context.Context, repositoryTag string) error {
 	reference, err := name.ParseReference(b.Registry()+"/"+pauseImage, name.Insecure)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// UnsupportedError says why this machine cannot run nodes.
+// UnsupportedError means that this machine cannot run nodes.
 type UnsupportedError struct {
-	// Missing are the things that it lacks, each with its remedy.
+	// Missing are the missing requirements with their remedies.
 	Missing []string
 }
 
-// Error names everything that is missing.
+// Error names all missing requirements.
 func (e *UnsupportedError) Error() string {
 	return "this machine cannot run nodes: " + strings.Join(e.Missing, "; ")
 }
 
-// requirement is a program and the Debian package that has it.
+// requirement is a program with its Debian package.
 type requirement struct {
 	program, debian string
 }
@@ -45,7 +45,7 @@ func requirements() []requirement {
 	})
 }
 
-// Check returns an *UnsupportedError where this machine cannot run nodes.
+// Check returns an *UnsupportedError if this machine cannot run nodes.
 func Check(ctx context.Context) error {
 	var missing []string
 
@@ -75,7 +75,7 @@ func Check(ctx context.Context) error {
 	return nil
 }
 
-// lackingFeatures tries what root may be kept from in a container or a kernel may lack.
+// lackingFeatures tests features that a container may deny to root or that a kernel may lack.
 func lackingFeatures(ctx context.Context) []string {
 	var missing []string
 

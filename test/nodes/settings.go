@@ -8,11 +8,10 @@ import (
 	"os"
 )
 
-// settings are values of files.
+// settings maps files to their contents.
 type settings map[string]string
 
-// kernelSettings are the files of the settings that a kubelet changes for the machine
-// that it believes to have for itself.
+// kernelSettings returns the files of the kernel settings that a kubelet changes.
 func kernelSettings() []string {
 	return []string{
 		"/proc/sys/vm/overcommit_memory", "/proc/sys/vm/panic_on_oom", "/proc/sys/kernel/panic",
@@ -20,8 +19,8 @@ func kernelSettings() []string {
 	}
 }
 
-// readSettings reads files and notes in a file what they said. Where an earlier bed was
-// killed and could not restore what it had noted, that is what is returned.
+// readSettings reads files and stores their contents in the file notes. If a killed bed has not
+// restored its settings, it returns those.
 func readSettings(notes string, files []string) (settings, error) {
 	s := settings{}
 
@@ -55,7 +54,7 @@ func readSettings(notes string, files []string) (settings, error) {
 	return s, wrapSettings(err)
 }
 
-// restore sets what was read and removes the notes. It does nothing where nothing was read.
+// restore restores the stored settings and removes the file notes. It does nothing if nothing was read.
 func (s settings) restore(notes string) error {
 	if s == nil {
 		return nil

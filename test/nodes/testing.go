@@ -8,18 +8,17 @@ import (
 	"testing"
 )
 
-// current is the bed that Main started, or why there is none: a test package has one.
+// current is the bed that Main has started, or why there is none. A test package has one.
 var current struct {
 	bed         *Bed
 	unsupported error
 }
 
-// Main starts a bed, prepares it, runs the tests of the package, stops the bed and returns
-// the exit code, for TestMain to exit with. When tests fail it keeps the logs and says
-// where.
+// Main starts a bed, prepares it, runs the tests of the package, stops the bed and returns the exit
+// code for TestMain. If tests fail, it keeps the logs and prints their path.
 //
-// Where the machine cannot run nodes, it says why and fails in CI ($CI is set); elsewhere
-// Get skips each test with the reason.
+// If the machine cannot run nodes, it prints the reason and fails in CI ($CI is set). Elsewhere Get
+// skips each test with the reason.
 func Main(m *testing.M, o Options, prepare ...func(context.Context, *Bed) error) int {
 	ctx := context.Background() //nolint:forbidigo // A test binary has no caller to take a context from.
 
@@ -85,7 +84,7 @@ func keepLogs(bed *Bed) {
 	fmt.Fprintln(os.Stderr, "logs of the nodes:", dir)
 }
 
-// Get returns the bed of the test package, which Main started.
+// Get returns the bed that Main has started.
 func Get(tb testing.TB) *Bed {
 	tb.Helper()
 
@@ -100,8 +99,8 @@ func Get(tb testing.TB) *Bed {
 	return current.bed
 }
 
-// Require is for a test that starts a bed by itself: where the machine cannot run nodes it
-// fails the test in CI ($CI is set) and skips it elsewhere, in either case with the reason.
+// Require is for a test that starts its own bed. If the machine cannot run nodes, it fails the test
+// in CI ($CI is set) and skips it elsewhere, with the reason.
 func Require(tb testing.TB) {
 	tb.Helper()
 
@@ -116,8 +115,8 @@ func Require(tb testing.TB) {
 	}
 }
 
-// Namespace makes a namespace for one test, named after it, and returns its name. It is
-// deleted when the test ends, without waiting for its content to go.
+// Namespace creates a namespace for one test, named after it, and returns its name. The namespace
+// is deleted when the test ends, without waiting for its content.
 func (b *Bed) Namespace(tb testing.TB) string {
 	tb.Helper()
 

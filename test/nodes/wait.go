@@ -7,18 +7,17 @@ import (
 )
 
 const (
-	// waitPoll is how often a condition is looked at.
+	// waitPoll is the interval between checks of a condition.
 	waitPoll = 50 * time.Millisecond
-	// checkLimit bounds one look, so that a silent server cannot use up the whole wait.
+	// checkLimit bounds one check, so a server that does not answer cannot use up the whole wait.
 	checkLimit = 5 * time.Second
-	// stopLimit bounds the removal of what a bed made.
+	// stopLimit bounds the removal of what a bed has created.
 	stopLimit = time.Minute
-	// killLimit is how long the end of killed processes may take.
+	// killLimit bounds the wait for the end of killed processes.
 	killLimit = 30 * time.Second
 )
 
-// wait looks until check has no objection, ctx ends or alive says that there is no more
-// to wait for.
+// wait calls check repeatedly until it returns nil, ctx ends or alive returns an error.
 func wait(ctx context.Context, what string, alive func() error, check func(context.Context) error) error {
 	ticker := time.NewTicker(waitPoll)
 	defer ticker.Stop()
@@ -46,5 +45,5 @@ func wait(ctx context.Context, what string, alive func() error, check func(conte
 	}
 }
 
-// always is for what depends on no process of ours.
+// always is the check alive for conditions that depend on none of our processes.
 func always() error { return nil }

@@ -1,5 +1,4 @@
-// Package olmstyle makes, in a cluster without OLM, what OLM would have made there: its
-// own Deployments, catalogs, and operators that it has installed, with the names, labels,
-// hashes, owners, statuses and field managers that it gives them. Tests take such a cluster
-// over.
+// Package olmstyle creates, in a cluster without OLM, the objects that OLM would have created: its
+// own Deployments, catalogs, and installed operators, with OLM's names, labels, hashes, owners,
+// statuses and field managers. Tests take over such a cluster.
 package olmstyle

@@ -8,7 +8,7 @@ import (
 	"math/big"
 )
 
-// Hash is what OLM's hash labels hold: SHA-224 of the JSON with a newline, in base 62.
+// Hash returns the value of OLM's hash labels: SHA-224 of the JSON with a newline, in base 62.
 func Hash(value any) string {
 	var text bytes.Buffer
 	if err := json.NewEncoder(&text).Encode(value); err != nil {
@@ -18,19 +18,19 @@ func Hash(value any) string {
 	return new(big.Int).SetBytes(sum[:]).Text(62)
 }
 
-// caHash is what the annotation olmcahash holds.
+// caHash returns the value of the annotation olmcahash.
 func caHash(ca []byte) string {
 	sum := sha256.Sum256(ca)
 	return hex.EncodeToString(sum[:])
 }
 
-// unpackName names the ConfigMap with the content of a bundle image.
+// unpackName returns the name of the ConfigMap with the content of a bundle image.
 func unpackName(image string) string {
 	sum := sha256.Sum256([]byte(image))
 	return hex.EncodeToString(sum[:])[:63]
 }
 
-// named joins a base and a hash to the name of a role.
+// named returns the name of a role with a base and a hash.
 func named(base, hash string) string {
 	const longest = 63
 	if room := longest - len(hash) - 1; len(base) > room {
@@ -39,8 +39,7 @@ func named(base, hash string) string {
 	return base + "-" + hash
 }
 
-// Hash62 is SHA-224 of a text, in base 62, as it ends the names of the roles of
-// OperatorGroups.
+// Hash62 returns the SHA-224 of a text in base 62, the suffix of the role names of OperatorGroups.
 func Hash62(text string) string {
 	sum := sha256.Sum224([]byte(text))
 	return new(big.Int).SetBytes(sum[:]).Text(62)

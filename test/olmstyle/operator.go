@@ -23,23 +23,23 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// Operator is one that OLM has installed.
+// Operator is an operator that OLM has installed.
 type Operator struct {
-	// Namespace is where it is installed, Package and Channel what from, and Catalog the
-	// CatalogSource, in OLM's namespace.
+	// Namespace is the namespace of the installation. Package and Channel are its source, and
+	// Catalog is the CatalogSource in OLM's namespace.
 	Namespace, Package, Channel, Catalog string
-	// Version is the version as it stands in the bundle, and Semver its number.
+	// Version is the version as it is in the bundle, and Semver is its number.
 	Version *operatorsv1alpha1.ClusterServiceVersion
 	Semver  string
 	// Definitions are the CustomResourceDefinitions of the bundle.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// Global says that it serves all namespaces, else its own alone.
+	// Global is set if the operator serves all namespaces. Otherwise it serves its own.
 	Global bool
-	// Approval is that of the Subscription.
+	// Approval is the approval of the Subscription.
 	Approval operatorsv1alpha1.Approval
 }
 
-// Install makes an operator as OLM leaves it when it has installed it.
+// Install creates an operator in the state after OLM has installed it.
 func (w World) Install(ctx context.Context, o Operator) error {
 	if err := w.MakeNamespace(ctx, o.Namespace); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (w World) Install(ctx context.Context, o Operator) error {
 			InstallPlanApproval: o.Approval,
 		},
 	}
-	// A person makes it; OLM writes the status when there is a plan.
+	// A user creates the Subscription. OLM writes its status when there is an InstallPlan.
 	if err := w.Client.Create(ctx, sub, byPerson); err != nil {
 		return fmt.Errorf("making Subscription %s: %w", o.Package, err)
 	}
@@ -96,7 +96,7 @@ func (o *Operator) component() map[string]string {
 	return map[string]string{"operators.coreos.com/" + o.Package + "." + o.Namespace: ""}
 }
 
-// group makes the OperatorGroup, with what OLM writes to it.
+// group creates the OperatorGroup, with what OLM writes to it.
 func (w World) group(ctx context.Context, o *Operator) (*operatorsv1.OperatorGroup, error) {
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "group"}}
 	targets := []string{""}
@@ -151,8 +151,7 @@ func providedBy(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	return all
 }
 
-// plan is the InstallPlan by which it was installed. The manifests were in the ConfigMap of
-// an unpacked bundle.
+// plan returns the InstallPlan of the installation. Its manifests were in the ConfigMap of an unpacked bundle.
 func (o *Operator) plan(sub *operatorsv1alpha1.Subscription) *operatorsv1alpha1.InstallPlan {
 	reference, err := json.Marshal(map[string]any{
 		"kind": "ConfigMap", "name": unpackName(o.Version.Name), "namespace": Namespace,
@@ -210,7 +209,7 @@ func (o *Operator) definitions() []*apiextensionsv1.CustomResourceDefinition {
 	return all
 }
 
-// define makes a definition and waits until it is served.
+// define creates a definition and waits until it is served.
 func (w World) define(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	if err := w.Client.Create(ctx, crd, byCatalog); err != nil {
 		return fmt.Errorf("making a definition: %w", err)
@@ -229,7 +228,7 @@ func (w World) define(ctx context.Context, crd *apiextensionsv1.CustomResourceDe
 	return fmt.Errorf("definition %s is not established", crd.Name)
 }
 
-// csv is the version as OLM leaves it.
+// csv returns the version in the state after its installation.
 func (o *Operator) csv(group *operatorsv1.OperatorGroup) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := o.Version.DeepCopy()
 	csv.Namespace = o.Namespace
@@ -288,7 +287,7 @@ func succeeded(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha1.C
 	return status
 }
 
-// owned are the labels of what belongs to a version.
+// owned returns the labels of objects that belong to a version.
 func owned(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 	return map[string]string{
 		"olm.managed": "true", "olm.owner": csv.Name, "olm.owner.namespace": csv.Namespace, "olm.owner.kind": "ClusterServiceVersion",
@@ -302,7 +301,7 @@ func reference(csv *operatorsv1alpha1.ClusterServiceVersion) []metav1.OwnerRefer
 	}}
 }
 
-// permissions are the accounts, roles and bindings of the install strategy.
+// permissions returns the accounts, roles and bindings of the install strategy.
 func (o *Operator) permissions(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	var all []client.Object
 	accounts := map[string]bool{}
@@ -342,7 +341,7 @@ func (o *Operator) permissions(csv *operatorsv1alpha1.ClusterServiceVersion) []c
 	return all
 }
 
-// lifted are the roles that an operator for all namespaces gets in the whole cluster.
+// lifted returns the cluster-scoped copies of the roles of an operator for all namespaces.
 func (o *Operator) lifted(csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	if !o.Global {
 		return nil
@@ -379,7 +378,7 @@ func subjects(csv *operatorsv1alpha1.ClusterServiceVersion, account string) []rb
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: csv.Namespace, Name: account}}
 }
 
-// deployments are those of the version, with every annotation of it on the pods.
+// deployments returns the Deployments of the version, with all its annotations on the pods.
 func (w World) deployments(o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) []client.Object {
 	var all []client.Object
 	for _, declared := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {

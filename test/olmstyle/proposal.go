@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Propose makes an operator as OLM leaves it when it has planned it and not installed it
-// yet: the plan waits for approval where the Subscription says so, and is being carried
-// out else. What it installs is in the ConfigMap of an unpacked bundle.
+// Propose creates an operator in the state after OLM has planned and not yet installed it. The
+// InstallPlan waits for approval if the Subscription requires it, and is in progress otherwise. Its
+// manifests are in the ConfigMap of an unpacked bundle.
 func (w World) Propose(ctx context.Context, o Operator) error {
 	if err := w.MakeNamespace(ctx, o.Namespace); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (w World) Propose(ctx context.Context, o Operator) error {
 	return nil
 }
 
-// unpacked makes the ConfigMap with what the bundle of an operator brings.
+// unpacked creates the ConfigMap with the content of an operator's bundle.
 func (w World) unpacked(ctx context.Context, o *Operator) error {
 	source := &operatorsv1alpha1.CatalogSource{}
 	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: o.Catalog}, source); err != nil {

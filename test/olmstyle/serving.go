@@ -23,12 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// annotationAuthority keeps, on a version that is being made, the hash of the authority
-// that its pods mount the certificate of.
+// annotationAuthority holds, on a version under construction, the hash of the authority whose
+// certificate its pods mount.
 const annotationAuthority = "olmcahash"
 
-// serve makes what a version with webhooks needs: certificates, Services, rights and
-// configurations.
+// serve creates what a version with webhooks needs: certificates, Services, permissions and configurations.
 func (w World) serve(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	for i := range csv.Spec.WebhookDefinitions {
 		if err := w.serveOne(ctx, o, csv, &csv.Spec.WebhookDefinitions[i]); err != nil {
@@ -95,7 +94,7 @@ func targetOf(d *operatorsv1alpha1.WebhookDescription) intstr.IntOrString {
 	return intstr.FromInt32(d.ContainerPort)
 }
 
-// configuration is that of a validating webhook in the version's own namespace.
+// configuration returns the configuration of a validating webhook for the version's own namespace.
 func configuration(csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1alpha1.WebhookDescription, service string, ca []byte) client.Object {
 	labels := owned(csv)
 	labels["olm.webhook-description-generate-name"] = d.GenerateName
@@ -112,7 +111,7 @@ func configuration(csv *operatorsv1alpha1.ClusterServiceVersion, d *operatorsv1a
 	}
 }
 
-// mount gives the certificate to the pods of a Deployment that serves.
+// mount mounts the certificate in the pods of a Deployment with webhooks.
 func (w World) mount(csv *operatorsv1alpha1.ClusterServiceVersion, name string, spec *appsv1.DeploymentSpec) {
 	hash := w.authorities[csv.Namespace+"/"+name]
 	if hash == "" {
@@ -134,7 +133,7 @@ func (w World) mount(csv *operatorsv1alpha1.ClusterServiceVersion, name string, 
 	spec.Template.Annotations[annotationAuthority] = hash
 }
 
-// certificate makes an authority and what it signs, as OLM does.
+// certificate creates an authority and a certificate as OLM does.
 func certificate(service, namespace string) (ca, cert, key []byte, err error) {
 	fail := func(err error) ([]byte, []byte, []byte, error) {
 		return nil, nil, nil, fmt.Errorf("making a certificate: %w", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// conditions are the OperatorCondition of a version, and the right to it.
+// conditions creates the OperatorCondition of a version and the permissions for it.
 func (w World) conditions(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	managed := map[string]string{"olm.managed": "true"}
 	condition := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{
@@ -52,7 +52,7 @@ func (w World) conditions(ctx context.Context, o *Operator, csv *operatorsv1alph
 		&rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(), RoleRef: roleRef("Role", csv.Name), Subjects: bound})
 }
 
-// roles are those of users: for each API, and those of the OperatorGroup that gather them.
+// roles creates the roles of users: for each API, and the aggregating ones of the OperatorGroup.
 func (w World) roles(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
 	verbs := map[string][]string{"admin": {"*"}, "edit": {"create", "update", "patch", "delete"}, "view": {"get", "list", "watch"}}
 	for suffix := range verbs {
@@ -113,7 +113,7 @@ func apiRole(name string, k schema.GroupVersionKind, suffix string, owner []meta
 	}
 }
 
-// copies are those of a version that serves all namespaces.
+// copies creates the copies of a version that serves all namespaces.
 func (w World) copies(ctx context.Context, o *Operator, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	if !o.Global {
 		return nil

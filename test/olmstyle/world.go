@@ -20,31 +20,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The managers under which OLM's programs write.
+// The field managers of OLM's programs.
 const (
 	byOLM     = client.FieldOwner("olm")
 	byCatalog = client.FieldOwner("catalog")
 	byPerson  = client.FieldOwner("kubectl-client-side-apply")
 )
 
-// Namespace is where OLM and its global catalogs are.
+// Namespace is the namespace of OLM and its global catalogs.
 const Namespace = "olm"
 
 const image = "registry.example.com/operator-framework/olm:v0.40.0"
 
-// World makes what OLM makes.
+// World creates OLM's objects in a cluster.
 type World struct {
 	// Client writes to the cluster.
 	Client client.Client
 
-	// authorities has the hash of the authority by namespace and name of a Deployment.
+	// authorities maps the namespace and name of a Deployment to the hash of its authority.
 	authorities map[string]string
 }
 
-// New gives the world of a cluster.
+// New returns the world of a cluster.
 func New(c client.Client) World { return World{Client: c, authorities: map[string]string{}} }
 
-// create makes objects by one manager. Their status is written, too.
+// create creates objects with one field manager, including their status.
 func (w World) create(ctx context.Context, by client.FieldOwner, objects ...client.Object) error {
 	for _, o := range objects {
 		full, _ := o.DeepCopyObject().(client.Object)
@@ -61,7 +61,7 @@ func (w World) create(ctx context.Context, by client.FieldOwner, objects ...clie
 		if err := w.Client.Status().Update(ctx, full, by); err != nil {
 			return fmt.Errorf("writing the status of %T %s: %w", o, client.ObjectKeyFromObject(o), err)
 		}
-		// Creating has dropped the status.
+		// The creation has cleared the status.
 		reflect.ValueOf(o).Elem().Set(reflect.ValueOf(full).Elem())
 	}
 	return nil
@@ -77,7 +77,7 @@ func hasStatus(o client.Object) bool {
 	}
 }
 
-// MakeNamespace makes a namespace, if there is none.
+// MakeNamespace creates a namespace if it does not exist.
 func (w World) MakeNamespace(ctx context.Context, name string) error {
 	err := w.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, byPerson)
 	if apierrors.IsAlreadyExists(err) {
@@ -89,13 +89,13 @@ func (w World) MakeNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// account is the service account of OLM's Deployments, and role the ClusterRole that it has.
+// account is the service account of OLM's Deployments, and role is its ClusterRole.
 const (
 	account = "olm-operator-serviceaccount"
 	role    = "system:controller:operator-lifecycle-manager"
 )
 
-// rights are OLM's service account and what it may do, as OLM's manifests have them.
+// rights returns OLM's service account and its permissions, as in OLM's manifests.
 func rights() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: account}},
@@ -117,7 +117,7 @@ func rights() []client.Object {
 	}
 }
 
-// InstallOLM makes OLM's own Deployments, and what they may do.
+// InstallOLM creates OLM's own Deployments and their permissions.
 func (w World) InstallOLM(ctx context.Context) error {
 	if err := w.MakeNamespace(ctx, Namespace); err != nil {
 		return err
@@ -148,8 +148,8 @@ func program(name, command string, args ...string) *appsv1.Deployment {
 	}
 }
 
-// Catalog makes a CatalogSource in OLM's namespace, hosted there from an image, or at an
-// address, and what OLM makes for it.
+// Catalog creates a CatalogSource in OLM's namespace, hosted from an image or at an address, and
+// the objects that OLM creates for it.
 func (w World) Catalog(ctx context.Context, name, image, address string) error {
 	source := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name},
@@ -173,7 +173,7 @@ func (w World) Catalog(ctx context.Context, name, image, address string) error {
 	return w.create(ctx, byCatalog, catalogObjects(source)...)
 }
 
-// catalogObjects are what OLM makes for a catalog that it hosts.
+// catalogObjects returns the objects that OLM creates for a hosted catalog.
 func catalogObjects(source *operatorsv1alpha1.CatalogSource) []client.Object {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{

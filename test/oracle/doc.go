@@ -1,4 +1,3 @@
-// Package oracle runs the catalog server that the field uses, opm, as a process
-// of its own: its answers and its verdicts are what ours are compared with. It
-// cannot be linked, because it registers the proto package api as well.
+// Package oracle runs the usual catalog server, opm, as a process. Tests compare its answers and
+// verdicts with ours. It cannot be linked, because it also registers the proto package api.
 package oracle

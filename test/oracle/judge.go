@@ -13,16 +13,15 @@ import (
 	"github.com/chandlery/chandlery/test/buildcache"
 )
 
-// Verdict is what operator-registry's declcfg library makes of a catalog.
+// Verdict is the verdict of operator-registry's declcfg library on a catalog.
 type Verdict struct {
-	// Error says why it refuses the catalog; empty when it accepts it.
+	// Error is the error for the catalog; empty if it is accepted.
 	Error string `json:"error"`
-	// Packages is what an accepted catalog holds, in byte order of the names,
-	// as everything below it.
+	// Packages is the content of an accepted catalog, in byte order of the names, like everything below it.
 	Packages []PackageModel `json:"packages"`
 }
 
-// PackageModel is a package as declcfg understands it.
+// PackageModel is a package in declcfg's model.
 type PackageModel struct {
 	Name           string         `json:"name"`
 	Description    string         `json:"description"`
@@ -32,7 +31,7 @@ type PackageModel struct {
 	Channels       []ChannelModel `json:"channels"`
 }
 
-// ChannelModel is a channel as declcfg understands it.
+// ChannelModel is a channel in declcfg's model.
 type ChannelModel struct {
 	Name        string       `json:"name"`
 	Head        string       `json:"head"`
@@ -40,7 +39,7 @@ type ChannelModel struct {
 	Entries     []EntryModel `json:"entries"`
 }
 
-// EntryModel is a bundle in a channel as declcfg understands it.
+// EntryModel is a bundle of a channel in declcfg's model.
 type EntryModel struct {
 	Name          string          `json:"name"`
 	Image         string          `json:"image"`
@@ -65,8 +64,8 @@ type ImageModel struct {
 	Image string `json:"image"`
 }
 
-// BuildJudge returns the path of the program that judges catalogs by the declcfg
-// library, building it first where the cache does not hold it.
+// BuildJudge returns the path of the program that validates catalogs with the declcfg library. It
+// builds the program unless the cache has it.
 func BuildJudge(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := buildcache.SourceDir(helperModule)
 	if err != nil {
@@ -84,8 +83,7 @@ func BuildJudge(ctx context.Context, progress io.Writer) (string, error) {
 	return filepath.Join(binaries, "judge"), nil
 }
 
-// Judge returns the verdicts on catalog directories, in their order, from one
-// process.
+// Judge returns the verdicts on catalog directories, in their order, from one process.
 func Judge(ctx context.Context, judge string, dirs []string) ([]Verdict, error) {
 	cmd := exec.CommandContext(ctx, judge)
 	cmd.Stdin = strings.NewReader(strings.Join(dirs, "\n") + "\n")

@@ -15,8 +15,7 @@ const (
 	program      = "opm"
 )
 
-// Build returns the path of the opm program, building it first where the cache
-// does not hold it. Progress goes to the writer.
+// Build returns the path of opm. It builds opm unless the cache has it. It writes progress.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := buildcache.SourceDir(helperModule)
 	if err != nil {
@@ -34,21 +33,21 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	return filepath.Join(binaries, program), nil
 }
 
-// buildTags leave out what needs C libraries for image formats that serving and
-// validating have nothing to do with.
+// buildTags returns tags that exclude image formats that need C libraries. Serving and validating
+// do not use them.
 func buildTags() []string {
 	return []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"}
 }
 
-// Serve starts "opm serve" on a catalog directory. Its cache goes to a
-// directory of its own and its output to a file.
+// Serve starts "opm serve" with a catalog directory. Its cache is in a separate directory, and its
+// output in a file.
 func Serve(ctx context.Context, opm, catalog, port, work string) (*process.Process, error) {
 	args := []string{catalog, "--port", port, "--cache-dir", filepath.Join(work, "opm-cache"), "--cache-enforce-integrity=false"}
 	return serve(ctx, opm, work, args)
 }
 
-// ServeCached starts "opm serve" with a cache that has to be that of the catalog, as it is in
-// catalog images: opm ends when it is not. The folder of an image has both.
+// ServeCached starts "opm serve" with an existing cache, as in catalog images. opm exits if the
+// cache does not match the catalog. The folder of an image has both.
 func ServeCached(ctx context.Context, opm, image, port, work string) (*process.Process, error) {
 	args := []string{
 		filepath.Join(image, "configs"), "--port", port, "--cache-dir", filepath.Join(image, "tmp", "cache"), "--cache-enforce-integrity=true",

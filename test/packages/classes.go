@@ -16,23 +16,22 @@ import (
 )
 
 const (
-	// builder is what every test that needs built programs depends on.
+	// builder is the package on which every test with built programs depends.
 	builder = "github.com/chandlery/chandlery/test/buildcache"
-	// endToEnd is the path below which the end-to-end suites live.
+	// endToEnd is the path above the end-to-end suites.
 	endToEnd = "github.com/chandlery/chandlery/test/e2e"
-	// realNodes is the one of them that loses real nodes.
+	// realNodes is the end-to-end suite with real nodes.
 	realNodes = endToEnd + "/nodes"
 )
 
 const module = "github.com/chandlery/chandlery/"
 
-// peers names the packages whose tests compare what programs say or make that run apart
-// from them. The race detector sees nothing of those and makes comparing take ten times
-// as long.
+// peers returns the packages whose tests compare the output of separate programs. The race detector
+// cannot check those programs and makes the comparison ten times slower.
 func peers() []string { return []string{module + "test/conformance", module + "deploy/images"} }
 
-// long names the packages whose tests take minutes, the longest first. They run first: at the
-// end nothing would be left to run beside them.
+// long returns the packages whose tests take minutes, the longest first. They run first: at the
+// end, nothing would remain to run in parallel.
 func long() []string {
 	return []string{
 		module + "supervisor/controllers/clusterserviceversion/suite", module + "supervisor/controllers/installplan/suite",
@@ -48,7 +47,7 @@ func classes() []string {
 	return []string{"unit", "suites", "e2e", "nodes", "peers", "bench", "fuzz"}
 }
 
-// lines returns what to print for a class.
+// lines returns the output for a class.
 func lines(class string, packages []golist.Package) ([]string, error) {
 	switch class {
 	case "unit":
@@ -69,32 +68,31 @@ func lines(class string, packages []golist.Package) ([]string, error) {
 	return nil, fmt.Errorf("unknown class %q: want one of %s", class, strings.Join(classes(), ", "))
 }
 
-// isEndToEnd says whether the package belongs to the end-to-end suites.
+// isEndToEnd reports whether the package belongs to the end-to-end suites.
 func isEndToEnd(p golist.Package) bool {
 	return p.ImportPath == endToEnd || strings.HasPrefix(p.ImportPath, endToEnd+"/")
 }
 
-// isUnit says whether the package's tests need nothing but Go.
+// isUnit reports whether the package's tests need only Go.
 func isUnit(p golist.Package) bool { return !isEndToEnd(p) && !isPeer(p) && !isSuite(p) }
 
-// needsNoNodes says whether the package is an end-to-end suite that can do without real
-// nodes.
+// needsNoNodes reports whether the package is an end-to-end suite that needs no real nodes.
 func needsNoNodes(p golist.Package) bool { return isEndToEnd(p) && !needsNodes(p) }
 
-// isPeer says whether the package's tests only watch other programs.
+// isPeer reports whether the package's tests only run other programs.
 func isPeer(p golist.Package) bool { return slices.Contains(peers(), p.ImportPath) }
 
-// needsNodes says whether the package's tests need real nodes.
+// needsNodes reports whether the package's tests need real nodes.
 func needsNodes(p golist.Package) bool {
 	return p.ImportPath == realNodes || strings.HasPrefix(p.ImportPath, realNodes+"/")
 }
 
-// isSuite says whether the package's tests need programs built beforehand.
+// isSuite reports whether the package's tests need programs that are built beforehand.
 func isSuite(p golist.Package) bool {
 	return slices.Contains(p.TestDeps, builder)
 }
 
-// paths returns the import paths of the packages that keep keeps.
+// paths returns the import paths of the packages for which keep returns true.
 func paths(packages []golist.Package, keep func(golist.Package) bool) []string {
 	var kept []string
 	for _, p := range packages {
@@ -105,7 +103,7 @@ func paths(packages []golist.Package, keep func(golist.Package) bool) []string {
 	return kept
 }
 
-// longFirst puts the packages whose tests take long before the others.
+// longFirst sorts the packages with long tests before the others.
 func longFirst(paths []string) []string {
 	place := func(path string) int {
 		if i := slices.Index(long(), path); i >= 0 {
@@ -155,7 +153,7 @@ func functions(p golist.Package, prefix string) ([]string, error) {
 		path := filepath.Join(p.Dir, name)
 		file, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed since go list saw it
+			continue // removed after go list has run
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking for %s functions: %w", prefix, err)
@@ -169,14 +167,14 @@ func functions(p golist.Package, prefix string) ([]string, error) {
 	return names, nil
 }
 
-// declaration matches the head of a top-level function.
+// declaration matches the first line of a top-level function.
 var declaration = regexp.MustCompile(`^func ([A-Z][A-Za-z0-9_]*)\(`)
 
 // scan returns the names of the top-level functions with the prefix.
 func scan(source io.Reader, prefix string) ([]string, error) {
 	var names []string
 	scanner := bufio.NewScanner(source)
-	scanner.Buffer(nil, 16<<20) // embedded test data may make long lines
+	scanner.Buffer(nil, 16<<20) // embedded test data may have long lines
 	for scanner.Scan() {
 		match := declaration.FindStringSubmatch(scanner.Text())
 		if len(match) == 2 && strings.HasPrefix(match[1], prefix) {

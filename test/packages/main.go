@@ -1,6 +1,5 @@
-// Command packages prints the packages of the module that a make target works on,
-// so that each test belongs to exactly one class by what it needs rather than by
-// a tag that could be forgotten:
+// Command packages prints the packages of the module for a make target. Each test belongs to
+// exactly one class by its requirements, because tags could be forgotten:
 //
 //	packages unit    tests that need nothing but Go
 //	packages suites  tests that need programs built by test/buildcache (a control
@@ -29,7 +28,7 @@ func main() {
 	}
 }
 
-// run prints the lines that the arguments ask for.
+// run prints the lines for the arguments.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("want one class or more (%s)", strings.Join(classes(), ", "))

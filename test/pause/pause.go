@@ -1,4 +1,4 @@
-// Package pause waits for the end-to-end suites.
+// Package pause provides waits for the end-to-end suites.
 package pause
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// For waits for a while, or until ctx ends, and says whether ctx still lives.
+// For waits for a duration, or until ctx ends, and reports whether ctx has not ended.
 func For(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -19,8 +19,8 @@ func For(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Until asks again and again until there is nothing left to say. When ctx ends before,
-// the error has what was said last.
+// Until calls left repeatedly until it returns an empty text. If ctx ends first, the error contains
+// the last text.
 func Until(ctx context.Context, every time.Duration, left func() string) error {
 	last := ""
 	for {
@@ -28,7 +28,7 @@ func Until(ctx context.Context, every time.Duration, left func() string) error {
 		if says == "" {
 			return nil
 		}
-		// What is said when the time is over says nothing.
+		// Ignore the text after the end of ctx.
 		if ctx.Err() == nil {
 			last = says
 		}

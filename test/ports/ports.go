@@ -1,5 +1,5 @@
-// Package ports hands out TCP ports of the loopback interface to programs that are told
-// where to listen before they run, so that no two of them are told the same.
+// Package ports reserves TCP ports of the loopback interface for programs that need their port
+// before they start. No two programs get the same port.
 package ports
 
 import (
@@ -16,17 +16,16 @@ import (
 	"github.com/chandlery/chandlery/test/filelock"
 )
 
-// Ports are taken from below the range that the kernel hands out by itself, so that no
-// outgoing connection and no listener on port 0 can take one between our look at it and
-// the start of the program that it is for.
+// Ports are below the range from which the kernel assigns ports. So no outgoing connection and no
+// listener on port 0 can take one before its program starts.
 const (
 	lowest  = 20000
 	highest = 32000
 	tries   = 200
 )
 
-// Port is a free port of the loopback interface that every other process of this user
-// that asks here leaves alone.
+// Port is a free port of the loopback interface. Other processes of this user that use this package
+// do not get it.
 type Port struct {
 	// Number is the port.
 	Number int
@@ -34,8 +33,7 @@ type Port struct {
 	lock *filelock.Lock
 }
 
-// Reserve finds a port that nobody listens on and keeps it until it is released or this
-// process ends.
+// Reserve finds a port without a listener and reserves it until it is released or this process ends.
 func Reserve(ctx context.Context) (*Port, error) {
 	root, err := buildcache.Root()
 	if err != nil {
@@ -45,7 +43,7 @@ func Reserve(ctx context.Context) (*Port, error) {
 	return reserve(ctx, filepath.Join(root, "ports"))
 }
 
-// reserve keeps its locks as files in dir.
+// reserve stores its locks as files in dir.
 func reserve(ctx context.Context, dir string) (*Port, error) {
 	var last error
 
@@ -79,7 +77,7 @@ func reserveNumber(ctx context.Context, dir string, number int) (*Port, error) {
 	return port, nil
 }
 
-// probe tells whether one can listen there.
+// probe returns an error if the address cannot be listened on.
 func probe(ctx context.Context, address string) error {
 	var config net.ListenConfig
 
@@ -91,10 +89,10 @@ func probe(ctx context.Context, address string) error {
 	return listener.Close()
 }
 
-// Address is where to listen and dial.
+// Address returns the address for listening and dialing.
 func (p *Port) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number)) }
 
-// Release lets others have the port. Releasing it again, or no port at all, does nothing.
+// Release releases the port. Releasing it again, or no port at all, does nothing.
 func (p *Port) Release() error {
 	if p == nil || p.lock == nil {
 		return nil
@@ -106,7 +104,7 @@ func (p *Port) Release() error {
 	return lock.Release()
 }
 
-// Address reserves a port until the test ends and returns where to listen and dial.
+// Address reserves a port until the test ends and returns its address.
 func Address(tb testing.TB) string {
 	tb.Helper()
 

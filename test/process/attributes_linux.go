@@ -2,9 +2,8 @@ package process
 
 import "syscall"
 
-// attributes puts the process into a group of its own, so that an interrupt typed
-// at the terminal reaches only the program that started it, and lets it die with
-// that program.
+// attributes puts the process into its own group, so an interrupt at the terminal reaches only the
+// parent. It also makes the process end with its parent.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,8 +4,7 @@ package process
 
 import "syscall"
 
-// attributes puts the process into a group of its own, so that an interrupt typed
-// at the terminal reaches only the program that started it.
+// attributes puts the process into its own group, so an interrupt at the terminal reaches only the parent.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

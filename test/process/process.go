@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec describes a process.
 type Spec struct {
-	// Name is how messages call the process.
+	// Name is the name of the process in messages.
 	Name string
-	// Path is the program; Args are its arguments, without the program itself.
+	// Path is the path of the program. Args are its arguments, without the program itself.
 	Path string
 	Args []string
 	// Dir is the folder that it runs in; empty for the caller's.
@@ -26,18 +26,18 @@ type Spec struct {
 	Log string
 }
 
-// ErrKilled says that a process did not end when it was asked to.
+// ErrKilled means that a process did not stop in time and was killed.
 var ErrKilled = errors.New("did not stop in time and was killed")
 
-// ExitError says that a process ended though nobody asked it to.
+// ExitError means that a process ended unexpectedly.
 type ExitError struct {
-	// Name is the process, Log its log file and Tail the end of that.
+	// Name is the name of the process, Log is its log file and Tail is the end of the log.
 	Name, Log, Tail string
-	// Err is how it ended: nil stands for exit status 0.
+	// Err is the result of the process. nil stands for exit status 0.
 	Err error
 }
 
-// Error names the process and shows the end of its log.
+// Error returns the name of the process and the end of its log.
 func (e *ExitError) Error() string {
 	how := "exit status 0"
 	if e.Err != nil {
@@ -46,7 +46,7 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s ended unexpectedly (%s); the end of %s:\n%s", e.Name, how, e.Log, e.Tail)
 }
 
-// Unwrap returns how the process ended.
+// Unwrap returns the result of the process.
 func (e *ExitError) Unwrap() error { return e.Err }
 
 // Process is a program that was started.
@@ -54,10 +54,10 @@ type Process struct {
 	spec    Spec
 	running *os.Process
 	done    chan struct{}
-	exit    error // how it ended; read after done is closed
+	exit    error // the result; read after done is closed
 }
 
-// Start runs the program. It goes on when ctx ends: Stop or Kill end it.
+// Start runs the program. It keeps running after ctx ends, until Stop or Kill.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -71,8 +71,8 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	p := &Process{spec: spec, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// A process that dies with its parent dies with the thread that started
-		// it, so that thread stays for as long as the process does.
+		// A process that dies with its parent dies with the thread that has started it, so the
+		// thread must live as long as the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -89,20 +89,19 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Name returns how messages call the process.
+// Name returns the name of the process in messages.
 func (p *Process) Name() string { return p.spec.Name }
 
 // Log returns the path of its log file.
 func (p *Process) Log() string { return p.spec.Log }
 
-// PID returns its process id.
+// PID returns its process ID.
 func (p *Process) PID() int { return p.running.Pid }
 
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Unexpected returns the error of a process that has ended by itself: an
-// *ExitError. It returns nil while the process runs.
+// Unexpected returns an *ExitError if the process has ended unexpectedly. It returns nil while the process runs.
 func (p *Process) Unexpected() error {
 	select {
 	case <-p.done:
@@ -112,9 +111,8 @@ func (p *Process) Unexpected() error {
 	}
 }
 
-// Stop asks the process to end (SIGTERM) and kills it when it does not within
-// grace, which is an ErrKilled; an exit status other than 0 is an error too. Stopping a process
-// that has ended already is none.
+// Stop sends SIGTERM to the process and kills it after grace, which is an ErrKilled. An exit status
+// other than 0 is an error, too. Stopping a process that has already ended is none.
 func (p *Process) Stop(grace time.Duration) error {
 	select {
 	case <-p.done:
@@ -137,7 +135,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return nil
 }
 
-// Kill ends the process at once (SIGKILL) and waits until it is gone.
+// Kill kills the process (SIGKILL) and waits until it has ended.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -146,10 +144,10 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Freeze halts the process where it is (SIGSTOP) until Thaw.
+// Freeze halts the process (SIGSTOP) until Thaw.
 func (p *Process) Freeze() error { return p.signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen process go on (SIGCONT).
+// Thaw resumes a frozen process (SIGCONT).
 func (p *Process) Thaw() error { return p.signal(syscall.SIGCONT) }
 
 func (p *Process) signal(s os.Signal) error {
@@ -159,8 +157,8 @@ func (p *Process) signal(s os.Signal) error {
 	return nil
 }
 
-// Result returns how a process ended that was meant to end by itself: nil for exit
-// status 0, else an *ExitError. It waits for the end.
+// Result waits for the end of a process that ends on its own. It returns nil for exit status 0,
+// else an *ExitError.
 func (p *Process) Result() error {
 	<-p.done
 	if p.exit == nil {

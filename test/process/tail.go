@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// tailBytes is how much of a log a message shows: some dozen lines.
+// tailBytes is the size of the part of a log in a message: a few dozen lines.
 const tailBytes = 4 << 10
 
-// Tail returns the last whole lines of a log, or why there are none to show.
+// Tail returns the last whole lines of a log, or the reason why there are none.
 func Tail(name string) string {
 	text, err := last(name, tailBytes)
 	if err != nil {
@@ -21,8 +21,7 @@ func Tail(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// last returns at most n bytes from the end of a file, without a part of a line
-// in front.
+// last returns at most n bytes from the end of a file, without a partial line at the beginning.
 func last(name string, n int64) (_ []byte, err error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package programs builds the programs of this repository for tests, as they are now, and
-// runs them while a test lasts.
+// Package programs builds the programs of this repository from the current code and runs them during a test.
 package programs
 
 import (
@@ -16,9 +15,9 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// Build builds packages, which are named from the root of the repository, into a folder.
-// Each program has the name of the folder of its package. The flags are those of make build,
-// so that packages are compiled once for both.
+// Build builds packages, named relative to the root of the repository, into a folder. Each program
+// has the name of its package's folder. The flags match make build, so packages are compiled once
+// for both.
 func Build(ctx context.Context, dir string, packages ...string) error {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
@@ -34,8 +33,8 @@ func Build(ctx context.Context, dir string, packages ...string) error {
 	return nil
 }
 
-// Main builds packages into a folder, runs the tests of a package, which find their
-// programs there, removes the folder and returns the exit code, for TestMain to exit with.
+// Main builds packages into a folder, runs the tests of a package with this folder, removes the
+// folder and returns the exit code for TestMain.
 func Main(run func(dir string) int, packages ...string) int {
 	dir, err := os.MkdirTemp("", "chandlery-programs-")
 	if err != nil {
@@ -51,8 +50,8 @@ func Main(run func(dir string) int, packages ...string) int {
 	return run(dir)
 }
 
-// InstallCRDs has a supervisor install the CustomResourceDefinitions into the cluster of a
-// kubeconfig, as a person does.
+// InstallCRDs installs the CustomResourceDefinitions into the cluster of a kubeconfig with a
+// supervisor, as a user does.
 func InstallCRDs(ctx context.Context, supervisor, kubeconfig string) error {
 	cmd := exec.CommandContext(ctx, supervisor, "install-crds", "--kubeconfig", kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -67,7 +66,7 @@ func Registry(tb testing.TB) string {
 	return one(tb, "registry")
 }
 
-// Catalog builds the program that makes catalogs for one test and returns its path.
+// Catalog builds the program catalog for one test and returns its path.
 func Catalog(tb testing.TB) string {
 	tb.Helper()
 	return one(tb, "catalog")
@@ -82,8 +81,8 @@ func one(tb testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Start runs a program until the test ends, or somebody ends it before. Its output is an
-// artifact of the test, named after it.
+// Start runs a program until the test ends or the program is stopped. Its output is an artifact of
+// the test, named after the program.
 func Start(tb testing.TB, name, program string, args ...string) *process.Process {
 	tb.Helper()
 	p, err := process.Start(tb.Context(), process.Spec{
@@ -100,8 +99,8 @@ func Start(tb testing.TB, name, program string, args ...string) *process.Process
 	return p
 }
 
-// Serve serves a catalog by a registry until the test ends and returns its address. It
-// does not wait until the registry answers.
+// Serve serves a catalog with a registry until the test ends and returns its address. It does not
+// wait until the registry answers.
 func Serve(tb testing.TB, registry, catalog string) string {
 	tb.Helper()
 	address := ports.Address(tb)

@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// TestMainOfSuite builds a program, runs with it, and leaves nothing.
+// TestMainOfSuite builds and runs a program and checks that nothing remains.
 func TestMainOfSuite(t *testing.T) {
 	var seen string
 	code := programs.Main(func(dir string) int {
@@ -27,7 +27,7 @@ func TestMainOfSuite(t *testing.T) {
 	}
 }
 
-// TestBuildError says what could not be built, and why.
+// TestBuildError checks that the error names the package and the cause.
 func TestBuildError(t *testing.T) {
 	err := programs.Build(t.Context(), t.TempDir(), "./test/absent")
 	if err == nil || !strings.HasPrefix(err.Error(), "building [./test/absent]: ") || !strings.Contains(err.Error(), "directory not found") {

@@ -1,6 +1,6 @@
-// Package realcatalogs finds the real catalogs that tests and benchmarks read:
-// archives NAME.tar.xz beside the checkout (../shared/catalogs) or in the
-// folder that $CHANDLERY_CATALOGS names. They are no part of the repository.
+// Package realcatalogs finds the real catalogs that tests and benchmarks read: archives NAME.tar.xz
+// beside the checkout (../shared/catalogs) or in the folder that $CHANDLERY_CATALOGS names. They
+// are not part of the repository.
 package realcatalogs
 
 import (
@@ -23,8 +23,7 @@ import (
 
 // Names of the catalogs.
 const (
-	// Metadata has bundles with an image and the metadata of their
-	// ClusterServiceVersion.
+	// Metadata has bundles with an image and with the metadata of their ClusterServiceVersion.
 	Metadata = "community-metadata"
 	// Objects has bundles without an image and with all their manifests.
 	Objects = "community-objects"
@@ -33,12 +32,11 @@ const (
 // Variable is the environment variable that names the folder of the archives.
 const Variable = "CHANDLERY_CATALOGS"
 
-// ErrNone says that there is no archive of a catalog.
+// ErrNone means that there is no archive of a catalog.
 var ErrNone = errors.New("no archive of the catalog")
 
-// Dir returns the directory of a catalog for a test or benchmark. Where there
-// is no archive the test is skipped and says so; where the variable CI is set it
-// fails, because there the archives always are.
+// Dir returns the directory of a catalog for a test or benchmark. Without an archive it skips the
+// test, or fails it if the variable CI is set, because CI has the archives.
 func Dir(tb testing.TB, name string) string {
 	tb.Helper()
 	dir, err := Find(tb.Context(), name)
@@ -51,9 +49,8 @@ func Dir(tb testing.TB, name string) string {
 	return dir
 }
 
-// Find returns the directory of a catalog, unpacking its archive once into the
-// cache that package buildcache describes. The error wraps [ErrNone] when there
-// is no archive.
+// Find returns the directory of a catalog. It unpacks the archive once into the cache of package
+// buildcache. The error wraps [ErrNone] if there is no archive.
 func Find(ctx context.Context, name string) (string, error) {
 	archive, info, err := find(name)
 	if err != nil {
@@ -67,7 +64,7 @@ func Find(ctx context.Context, name string) (string, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", fmt.Errorf("making a place for catalog %q: %w", name, err)
 	}
-	// Another archive of the same name gets a directory of its own.
+	// Another archive of the same name gets its own directory.
 	key := fmt.Sprintf("%s-%x-%x", name, info.Size(), info.ModTime().Unix())
 	dir := filepath.Join(parent, key)
 	lock, err := filelock.Acquire(ctx, dir+".lock", func() {})
@@ -105,7 +102,7 @@ func find(name string) (string, fs.FileInfo, error) {
 	return archive, info, nil
 }
 
-// unpackInto unpacks an archive; the directory appears when it is complete.
+// unpackInto unpacks an archive. The directory gets its name after it is complete.
 func unpackInto(archive, dir string) error {
 	temporary, err := os.MkdirTemp(filepath.Dir(dir), "unpack-")
 	if err != nil {

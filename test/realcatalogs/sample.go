@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// ShareVariable is the environment variable with the share of packages in a sample: one in so
-// many. Without it a sample is the whole catalog.
+// ShareVariable is the environment variable with the share of packages in a sample: one in so many.
+// Without it, a sample is the whole catalog.
 const ShareVariable = "CATALOG_SHARE"
 
-// Sample returns a directory with a part of the packages of a catalog, always the same ones, and
-// how many packages that are. It skips and fails as [Dir] does.
+// Sample returns a directory with a fixed part of the packages of a catalog, and their number. It
+// skips and fails as [Dir] does.
 func Sample(tb testing.TB, name string) (dir string, packages int) {
 	tb.Helper()
 	share, err := strconv.Atoi(cmp.Or(os.Getenv(ShareVariable), "1"))

@@ -8,36 +8,34 @@ import (
 	"github.com/chandlery/chandlery/test/audit"
 )
 
-// Batch is what it took to install the operator in some namespaces at once.
+// Batch is the cost of installing the operator in some namespaces at once.
 type Batch struct {
-	// Before is how many namespaces had the operator, and Namespaces how many got it.
+	// Before is the number of namespaces that had the operator. Namespaces is the number that got it.
 	Before, Namespaces int
-	// Took is from the first object of the user until all operators are available, and Span until
-	// no request is sent any more.
+	// Took is the time from the user's first object until all operators are available. Span is the
+	// time until no more requests are sent.
 	Took, Span time.Duration
-	// Requests are those of the measured account in the span, without watches and without renewals
-	// of its Lease.
+	// Requests are the requests of the measured account in Span, without watches and renewals of its Lease.
 	Requests []audit.Request
-	// Reconciles are the passes of each controller.
+	// Reconciles are the numbers of reconciliations by controller.
 	Reconciles map[string]int
-	// Supervisor and APIServer are the processor time that they spent.
+	// Supervisor and APIServer are the processor times of the supervisor and the API server.
 	Supervisor, APIServer time.Duration
-	// Memory is what the supervisor has in memory of its own afterwards (RssAnon), in bytes.
+	// Memory is the supervisor's anonymous memory afterwards (RssAnon), in bytes.
 	Memory int64
-	// Failed are the namespaces whose installation failed for good, in order.
+	// Failed are the namespaces whose installation failed permanently, sorted.
 	Failed []string
 }
 
-// Totals are sums over the requests of a batch. Requests that follow the clock, and Events, are in
-// none of them but Events.
+// Totals are sums over the requests of a batch. Periodic requests and Events count only in Events.
 type Totals struct {
 	Reads, Writes, Conflicts, Events int
 }
 
-// Requests is the sum of reads and writes.
+// Requests returns the sum of reads and writes.
 func (t Totals) Requests() int { return t.Reads + t.Writes }
 
-// Totals adds up the requests of a batch.
+// Totals returns the sums over the requests of a batch.
 func (b *Batch) Totals() Totals {
 	var t Totals
 	for _, r := range b.Requests {
@@ -58,12 +56,12 @@ func (b *Batch) Totals() Totals {
 	return t
 }
 
-// Each returns a number for each namespace of the batch.
+// Each returns a number divided by the number of the batch's namespaces.
 func (b *Batch) Each(n int) float64 { return float64(n) / float64(max(1, b.Namespaces)) }
 
 // Kind is a kind of request.
 type Kind struct {
-	// Verb and Resource are those of audit.Request.
+	// Verb and Resource are as in audit.Request.
 	Verb, Resource string
 }
 
@@ -71,7 +69,7 @@ func kindOf(r audit.Request) Kind { return Kind{r.Verb, r.Resource} }
 
 func (k Kind) String() string { return k.Verb + " " + k.Resource }
 
-// Counts counts the requests of a batch by kind.
+// Counts returns the numbers of requests of a batch by kind.
 func (b *Batch) Counts() map[Kind]int {
 	counts := map[Kind]int{}
 	for _, r := range b.Requests {
@@ -84,7 +82,7 @@ func isEvent(r audit.Request) bool {
 	return r.Resource == "events" || strings.HasPrefix(r.Resource, "events.")
 }
 
-// added returns by how much counts grew, without those that did not.
+// added returns the growth of counts, without those that did not grow.
 func added(before, after map[string]int) map[string]int {
 	grown := map[string]int{}
 	for name, n := range after {
@@ -95,8 +93,8 @@ func added(before, after map[string]int) map[string]int {
 	return grown
 }
 
-// batch has a function install the operator in some namespaces, and counts the requests and the
-// processor time of the API server that this takes.
+// batch installs the operator in some namespaces with a function, and counts the requests and the
+// processor time of the API server.
 func (p *plane) batch(ctx context.Context, names []string, install func(context.Context, []string) error) (*Batch, error) {
 	server, err := p.apiServer()
 	if err != nil {

@@ -2,21 +2,21 @@ package scale
 
 import "slices"
 
-// What one installation of a plain bundle may cost: a version, a CustomResourceDefinition, a
-// Deployment, rights in the namespace and in the cluster.
+// The budget of one installation of a plain bundle: a version, a CustomResourceDefinition, a
+// Deployment, and permissions in the namespace and in the cluster.
 const (
-	// MaxRequests are for each installation, all controllers together, without Events.
+	// MaxRequests is the limit for each installation, for all controllers together, without Events.
 	MaxRequests = 60
-	// MaxUpdateRequests are for each update to a version that replaces another.
+	// MaxUpdateRequests is the limit for each update to a version that replaces another.
 	MaxUpdateRequests = 100
-	// MaxReads are how many of them may be reads.
+	// MaxReads is the limit of the reads among them.
 	MaxReads = 20
-	// MaxConflicts are the writes over a newer object that may be refused, for ConflictsPer installations.
+	// MaxConflicts is the limit of conflicting writes for ConflictsPer installations.
 	MaxConflicts = 10
-	// ConflictsPer is the number of installations that MaxConflicts are for.
+	// ConflictsPer is the number of installations for MaxConflicts.
 	ConflictsPer = 50
-	// MaxGrowth is the factor by which requests and passes of an installation may grow from few
-	// namespaces with the operator to many.
+	// MaxGrowth is the factor by which requests and reconciliations of an installation may grow
+	// between few and many namespaces with the operator.
 	MaxGrowth = 1.2
 )
 
@@ -24,15 +24,14 @@ const (
 type Row struct {
 	Kind
 
-	// Each is how many one installation may take, on average. It has room for passes that the
-	// load of the machine makes: the more time passes between two steps, the fewer are merged.
+	// Each is the average number for one installation. It allows for additional reconciliations on
+	// a loaded machine: the more time passes between two steps, the fewer events are merged.
 	Each float64
-	// First is how many more there may be when no namespace has the operator yet.
+	// First is the additional number if no namespace has the operator yet.
 	First int
-	// Minute is how many there may be in a minute that follow the clock and belong to no
-	// installation.
+	// Minute is the number of periodic requests in a minute, which belong to no installation.
 	Minute float64
-	// Why is the reason why they are needed.
+	// Why is the reason for the requests.
 	Why string
 }
 
@@ -50,7 +49,7 @@ const (
 	events   = "events.events.k8s.io"
 )
 
-// writesOfPlans are the writes from the Subscription to the end of the plan.
+// writesOfPlans returns the writes from the Subscription to the end of the InstallPlan.
 func writesOfPlans() []Row {
 	return []Row{
 		{Kind: Kind{"create", plans}, Each: 1, Why: "The plan of the Subscription."},
@@ -69,7 +68,7 @@ func writesOfPlans() []Row {
 	}
 }
 
-// writesOfVersions are the writes from the version to its success.
+// writesOfVersions returns the writes from the version to its success.
 func writesOfVersions() []Row {
 	return []Row{
 		{Kind: Kind{"create", "deployments.apps"}, Each: 1, Why: "The Deployment of the version."},
@@ -85,7 +84,7 @@ func writesOfVersions() []Row {
 	}
 }
 
-// reads are live reads; all others are answered by caches.
+// reads returns the live reads. Caches answer all others.
 func reads() []Row {
 	return []Row{
 		{Kind: Kind{"get", plans}, Each: 1.5, Why: "That no plan of this name exists is no word of a cache, which may lag behind."},

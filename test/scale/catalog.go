@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	// packageName is the one package of the catalog.
+	// packageName is the only package of the catalog.
 	packageName = "widget"
 	// The files of a bundle.
 	fileCSV, fileCRD, fileSettings = "csv.yaml", "crd.yaml", "settings.yaml"
 )
 
 // bundle holds the manifests of a package, in which PACKAGE stands for its name: an operator with a
-// Deployment, a CustomResourceDefinition, a ConfigMap, and rights in its namespace and in the cluster.
+// Deployment, a CustomResourceDefinition, a ConfigMap, and permissions in its namespace and in the
+// cluster.
 //
 //go:embed bundle
 var bundle embed.FS
 
-// Manifests returns the manifests of a package by the names of their files.
+// Manifests returns the manifests of a package by file name.
 func Manifests(pkg string) (map[string]string, error) {
 	entries, err := bundle.ReadDir("bundle")
 	if err != nil {
@@ -59,7 +60,7 @@ type property struct {
 type CatalogBundle struct {
 	// Version is a semantic version.
 	Version string
-	// Image is the bundle's. Where it is empty the manifests, by file, are inline.
+	// Image is the bundle's image. If it is empty, the manifests, by file, are inline.
 	Image     string
 	Manifests map[string]string
 }
@@ -82,8 +83,7 @@ func (v CatalogBundle) properties(pkg string) ([]property, error) {
 	return all, nil
 }
 
-// CatalogText returns a file-based catalog with one package, each of whose versions replaces the one
-// before.
+// CatalogText returns a file-based catalog with one package. Each of its versions replaces the previous one.
 func CatalogText(pkg string, versions ...CatalogBundle) ([]byte, error) {
 	var bundles, entries []any
 	var before string

@@ -12,8 +12,8 @@ import (
 	"github.com/chandlery/chandlery/test/audit"
 )
 
-// Exceeded returns what of a batch is beyond the budget, one sentence each. Conflicts have a limit of
-// their own and count for no row.
+// Exceeded returns a sentence for each exceeded limit of a batch. Conflicts have their own limit
+// and count for no row.
 func Exceeded(b *Batch) []string {
 	var found []string
 	t := b.Totals()
@@ -49,14 +49,14 @@ func Exceeded(b *Batch) []string {
 	return found
 }
 
-// isConflict reports whether a write was refused since the object is newer or another manager's. The
-// creation of what exists has the same status, and is one more creation.
+// isConflict reports whether a write conflicted with a newer object or another field manager. The
+// creation of an existing object has the same status but counts as a creation.
 func isConflict(r audit.Request) bool { return r.Code == http.StatusConflict && r.Verb != "create" }
 
-// allowance returns how often something may occur in some namespaces.
+// allowance returns the allowed number for some namespaces.
 func allowance(each float64, namespaces int) int { return int(math.Ceil(each * float64(namespaces))) }
 
-// allowed returns how many requests of the row's kind a batch may have.
+// allowed returns the allowed number of requests of the row's kind in a batch.
 func (r Row) allowed(b *Batch) int {
 	n := allowance(r.Each, b.Namespaces)
 	if b.Before == 0 {
@@ -68,27 +68,29 @@ func (r Row) allowed(b *Batch) int {
 	return n
 }
 
-// figure is a number that is compared between batches.
+// figure is a number that batches are compared by.
 type figure struct {
 	name string
 	of   func(*Batch) int
-	// pace is how many more there may be for each second that an installation takes longer.
+	// pace is the allowed additional number for each second that an installation takes longer.
 	pace float64
 }
 
-// paced are the controllers that gather events for a time, and how many passes of an installation
-// follow from each second. An installation on a loaded machine takes longer, and has more of them.
+// paced returns the controllers that collect events for a time, with the number of an
+// installation's reconciliations for each second. An installation on a loaded machine takes longer
+// and has more of them.
 func paced() map[string]float64 {
 	return map[string]float64{
-		"operator":  0.4,  // one to wait and one to write in five seconds
-		"adoption":  0.2,  // what happens within a second is one pass
-		"olmconfig": 0.05, // one pass in two seconds, for all that are installed at once
+		"operator":  0.4,  // one wait and one write in five seconds
+		"adoption":  0.2,  // one reconciliation for all events in a second
+		"olmconfig": 0.05, // one reconciliation in two seconds for all concurrent installations
 	}
 }
 
-// Grown returns which figures of an installation have grown by more than MaxGrowth from one batch to
-// all of some later ones: requests, and the passes of each controller with at least one. The load of a
-// machine makes passes, and never takes any away, so the least of the later batches counts.
+// Grown returns the figures of an installation that have grown by more than MaxGrowth between one
+// batch and all of some later ones: requests, and the reconciliations of each controller with at
+// least one. Load of the machine only adds reconciliations, so the smallest value of the later
+// batches counts.
 func Grown(early *Batch, late ...*Batch) []string {
 	figures := []figure{{name: "requests", of: func(b *Batch) int { return b.Totals().Requests() }}}
 	for _, name := range controllers(late) {
@@ -105,13 +107,13 @@ func Grown(early *Batch, late ...*Batch) []string {
 	return found
 }
 
-// beyond returns by how much a figure of one installation is larger than its growth allows.
+// beyond returns how much a figure of one installation exceeds its allowed growth.
 func (f figure) beyond(early, late *Batch) float64 {
 	longer := max(0, late.Took-early.Took).Seconds()
 	return late.Each(f.of(late)) - early.Each(f.of(early))*MaxGrowth - f.pace*longer
 }
 
-// controllers returns the names of all controllers that made a pass, in order.
+// controllers returns the names of all controllers with reconciliations, sorted.
 func controllers(batches []*Batch) []string {
 	names := map[string]bool{}
 	for _, b := range batches {

@@ -17,7 +17,7 @@ func requests(n int, verb, resource string, code int) []audit.Request {
 	return slices.Repeat([]audit.Request{{Verb: verb, Resource: resource, Code: code}}, n)
 }
 
-// usual returns a batch as it should be, in ten namespaces.
+// usual returns a batch within the budget, in ten namespaces.
 func usual() *Batch {
 	return &Batch{
 		Before: 40, Namespaces: 10, Took: 10 * time.Second, Span: time.Minute,

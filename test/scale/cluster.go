@@ -23,25 +23,24 @@ import (
 
 const catalogNamespace, catalogName = "olm", "scale"
 
-// nextVersion of the package replaces firstVersion.
+// firstVersion is replaced by nextVersion.
 const firstVersion, nextVersion = "1.0.0", "1.1.0"
 
-// grace is how long a process gets to end.
+// grace bounds the end of a process.
 const grace = 10 * time.Second
 
-// Options say what runs.
+// Options configure a cluster.
 type Options struct {
-	// Root is the folder of the repository, and Dir one with the programs registry and
-	// supervisor, which gets their logs.
+	// Root is the folder of the repository. Dir is a folder with the programs registry and
+	// supervisor, for their logs.
 	Root, Dir string
-	// Args are further arguments of the supervisor.
+	// Args are additional arguments of the supervisor.
 	Args []string
-	// RealNodes has pods run on real nodes, which takes root.
+	// RealNodes runs pods on real nodes, which requires root.
 	RealNodes bool
 }
 
-// Cluster is a control plane with a catalog, and one supervisor with the rights that it has in a
-// cluster.
+// Cluster is a control plane with a catalog and one supervisor with its permissions in a cluster.
 type Cluster struct {
 	plane    *plane
 	options  Options
@@ -49,7 +48,7 @@ type Cluster struct {
 	metrics  string
 }
 
-// Start starts everything.
+// Start starts all processes.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	p, err := startPlane(ctx, o, "chandlery-supervisor")
 	if err != nil {
@@ -64,7 +63,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Stop ends everything.
+// Stop stops all processes.
 func (c *Cluster) Stop() error {
 	var failures []error
 	for _, p := range []*process.Process{c.plane.measured, c.registry} {
@@ -97,7 +96,7 @@ func (c *Cluster) grant(ctx context.Context) error {
 	return nil
 }
 
-// serve starts the registry on a catalog of one package.
+// serve starts the registry with a catalog of one package.
 func (c *Cluster) serve(ctx context.Context) error {
 	catalog := filepath.Join(c.options.Dir, "catalog")
 	if err := c.publish(firstVersion); err != nil {
@@ -117,7 +116,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 	})
 }
 
-// publish writes a catalog of one package whose newest version is the given one.
+// publish writes a catalog of one package with the given newest version.
 func (c *Cluster) publish(version string) error {
 	manifests, err := plainManifests(packageName)
 	if err != nil {
@@ -174,7 +173,7 @@ func (c *Cluster) start(ctx context.Context, program string, args ...string) (*p
 	})
 }
 
-// Prepare makes namespaces with their OperatorGroups, and waits until the supervisor is idle.
+// Prepare creates namespaces with their OperatorGroups and waits until the supervisor is idle.
 func (c *Cluster) Prepare(ctx context.Context, names []string) error {
 	return c.plane.namespaces(ctx, names, func(ctx context.Context, name string) error {
 		return c.plane.create(ctx, &operatorsv1.OperatorGroup{
@@ -184,13 +183,13 @@ func (c *Cluster) Prepare(ctx context.Context, names []string) error {
 	})
 }
 
-// Install subscribes to the operator in prepared namespaces, all at once, and counts what that takes.
-// Before is how many namespaces have the operator already.
+// Install subscribes to the operator in prepared namespaces, all at once, and counts the cost.
+// before is the number of namespaces that already have the operator.
 func (c *Cluster) Install(ctx context.Context, before int, names []string) (*Batch, error) {
 	return c.counted(ctx, before, names, c.subscribe)
 }
 
-// Update publishes a version that replaces the installed one, and counts what it takes until all of some
+// Update publishes a version that replaces the installed one, and counts the cost until all of some
 // namespaces have it.
 func (c *Cluster) Update(ctx context.Context, names []string) (*Batch, error) {
 	return c.counted(ctx, len(names), names, func(ctx context.Context, names []string) error {
@@ -201,7 +200,7 @@ func (c *Cluster) Update(ctx context.Context, names []string) (*Batch, error) {
 	})
 }
 
-// Rest counts what is sent in a time in which nothing changes, with the operator in some namespaces.
+// Rest counts the requests in a period without changes, with the operator in some namespaces.
 func (c *Cluster) Rest(ctx context.Context, names []string, period time.Duration) (*Batch, error) {
 	return c.counted(ctx, len(names), names, func(ctx context.Context, _ []string) error {
 		select {
@@ -213,7 +212,7 @@ func (c *Cluster) Rest(ctx context.Context, names []string, period time.Duration
 	})
 }
 
-// counted counts what it takes to do something in some namespaces.
+// counted counts the cost of a function for some namespaces.
 func (c *Cluster) counted(ctx context.Context, before int, names []string, do func(context.Context, []string) error) (*Batch, error) {
 	start, err := c.measure(ctx)
 	if err != nil {

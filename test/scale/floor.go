@@ -18,19 +18,19 @@ import (
 // modelNamespace is the namespace whose objects are copied.
 const modelNamespace = "scale-model"
 
-// Floor is a control plane on which a plain client writes what an installation leaves behind. A
-// supervisor installs the operator in a namespace, the model. Every object that it creates or changes
-// there is then written once for each further namespace, and once more where it has a status. With
-// these objects no installation can take fewer requests.
+// Floor is a control plane on which a plain client writes what an installation leaves. A supervisor
+// installs the operator in one namespace, the model. For each further namespace, the client writes
+// every object that the supervisor has created or changed there, and its status. No installation
+// can write these objects with fewer requests.
 type Floor struct {
 	cluster *Cluster
-	// client has the account whose requests are counted.
+	// client uses the account whose requests are counted.
 	client client.Client
 	// templates are the objects of the model.
 	templates []template
 }
 
-// StartFloor starts everything.
+// StartFloor starts all processes.
 func StartFloor(ctx context.Context, o Options) (*Floor, error) {
 	c, err := Start(ctx, o)
 	if err != nil {
@@ -39,24 +39,24 @@ func StartFloor(ctx context.Context, o Options) (*Floor, error) {
 	return &Floor{cluster: c}, nil
 }
 
-// Stop ends everything.
+// Stop stops all processes.
 func (f *Floor) Stop() error { return f.cluster.Stop() }
 
-// Prepare makes namespaces with their OperatorGroups.
+// Prepare creates namespaces with their OperatorGroups.
 func (f *Floor) Prepare(ctx context.Context, names []string) error {
 	return f.cluster.Prepare(ctx, names)
 }
 
-// Install writes the objects of an installation for each of some prepared namespaces, waits until the
-// Deployments are available, and counts what that takes. Before is how many namespaces have them
-// already: where there are none, the supervisor installs them, and ends.
+// Install writes the objects of an installation for each of some prepared namespaces, waits until
+// the Deployments are available, and counts the cost. before is the number of namespaces that
+// already have them. If it is zero, the supervisor installs them and then ends.
 func (f *Floor) Install(ctx context.Context, before int, names []string) (*Batch, error) {
 	if before == 0 {
 		first, err := f.cluster.Install(ctx, before, names)
 		if err != nil {
 			return nil, err
 		}
-		// The first installation also makes what all share.
+		// The first installation also creates the shared objects.
 		if err := f.cluster.Prepare(ctx, []string{modelNamespace}); err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (f *Floor) Install(ctx context.Context, before int, names []string) (*Batch
 	return b, nil
 }
 
-// learn ends the supervisor, and reads what it has written for the model.
+// learn stops the supervisor and reads the objects that it has written for the model.
 func (f *Floor) learn(ctx context.Context, b *Batch) error {
 	p := f.cluster.plane
 	if err := p.measured.Stop(grace); err != nil {
@@ -127,8 +127,7 @@ func (f *Floor) install(ctx context.Context, names []string) error {
 	})
 }
 
-// write creates a Subscription, as a user does, and writes all objects of the installation in its
-// namespace.
+// write creates a Subscription, as a user does, and writes all objects of the installation in its namespace.
 func (f *Floor) write(ctx context.Context, namespace string) error {
 	sub := subscription(namespace)
 	if err := f.cluster.plane.create(ctx, sub); err != nil {
@@ -146,7 +145,7 @@ func (f *Floor) write(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// apply writes an object of a template, and its status.
+// apply writes an object of a template and its status.
 func (f *Floor) apply(ctx context.Context, t template, r *replacements) error {
 	o := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(r.replace(t.object)), o); err != nil {

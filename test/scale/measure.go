@@ -48,7 +48,7 @@ func processorTime(p procfs.Proc) (time.Duration, error) {
 	return time.Duration(stat.CPUTime() * float64(time.Second)), nil
 }
 
-// apiServer finds the process of the API server by the folder of this control plane in its arguments.
+// apiServer finds the process of the API server by this control plane's folder in its arguments.
 func (p *plane) apiServer() (procfs.Proc, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *plane) apiServer() (procfs.Proc, error) {
 	return procfs.Proc{}, fmt.Errorf("no process of the API server uses folder %s", folder)
 }
 
-// reconciles reads how many passes each controller of a process has made from its metrics.
+// reconciles returns the numbers of reconciliations by controller, from the metrics of a process.
 func reconciles(ctx context.Context, address string) (_ map[string]int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
 	if err != nil {

@@ -18,16 +18,17 @@ import (
 	"github.com/chandlery/chandlery/test/oracle/olmpeer"
 )
 
-// olmPatience is how long one installation may take OLM, on average of a batch.
+// olmPatience bounds OLM's average time for one installation of a batch.
 const olmPatience = 20 * time.Second
 
-// OLM is a Cluster with Operator Lifecycle Manager in the place of the supervisor.
+// OLM is a Cluster with Operator Lifecycle Manager instead of the supervisor.
 type OLM struct {
 	cluster *Cluster
 	peer    *olmpeer.Peer
 }
 
-// StartOLM starts everything, and builds OLM where the cache lacks it. Of the options it uses Dir and RealNodes.
+// StartOLM starts all processes. It builds OLM unless the cache has it. It uses only the options
+// Dir and RealNodes.
 func StartOLM(ctx context.Context, o Options) (*OLM, error) {
 	programs, err := olmpeer.Build(ctx, os.Stderr)
 	if err != nil {
@@ -64,7 +65,7 @@ func (m *OLM) start(ctx context.Context, programs string) error {
 	return m.peer.AwaitCatalog(ctx, client.ObjectKey{Namespace: catalogNamespace, Name: catalogName})
 }
 
-// Stop ends everything.
+// Stop stops all processes.
 func (m *OLM) Stop() error {
 	var err error
 	if m.peer != nil {
@@ -73,8 +74,7 @@ func (m *OLM) Stop() error {
 	return errors.Join(err, m.cluster.Stop())
 }
 
-// Prepare makes namespaces with their OperatorGroups, and waits until OLM has reconciled these and is
-// idle.
+// Prepare creates namespaces with their OperatorGroups and waits until OLM has reconciled these and is idle.
 func (m *OLM) Prepare(ctx context.Context, names []string) error {
 	ctx, cancel := m.limit(ctx, names)
 	defer cancel()
@@ -101,10 +101,10 @@ func (m *OLM) Prepare(ctx context.Context, names []string) error {
 	return err
 }
 
-// Install subscribes to the operator in prepared namespaces, all at once, and counts what that takes.
-// Before is how many namespaces have the operator already. Took is until the ClusterServiceVersions are
-// Succeeded whose InstallPlan is Complete: OLM says AtLatestKnown as soon as a ClusterServiceVersion
-// exists. Supervisor and Memory are sums over its two programs.
+// Install subscribes to the operator in prepared namespaces, all at once, and counts the cost.
+// before is the number of namespaces that already have the operator. Took ends when the
+// ClusterServiceVersions of Complete InstallPlans are Succeeded, because OLM sets AtLatestKnown as
+// soon as a ClusterServiceVersion exists. Supervisor and Memory are sums over OLM's two programs.
 func (m *OLM) Install(ctx context.Context, before int, names []string) (*Batch, error) {
 	ctx, cancel := m.limit(ctx, names)
 	defer cancel()
@@ -130,7 +130,7 @@ func (m *OLM) Install(ctx context.Context, before int, names []string) (*Batch, 
 	return b, nil
 }
 
-// subscribe creates Subscriptions, and waits until each installation has ended. It returns the
+// subscribe creates Subscriptions and waits until each installation has ended. It returns the
 // namespaces whose InstallPlan has failed.
 func (m *OLM) subscribe(ctx context.Context, names []string) ([]string, error) {
 	err := each(ctx, names, func(ctx context.Context, name string) error {
@@ -147,8 +147,8 @@ func (m *OLM) subscribe(ctx context.Context, names []string) ([]string, error) {
 	return m.installed(ctx, names)
 }
 
-// installed waits until all plans are Complete or Failed, and the ClusterServiceVersions of complete
-// plans are Succeeded. It returns the namespaces whose plan has failed.
+// installed waits until all InstallPlans are Complete or Failed, and the ClusterServiceVersions of
+// Complete ones are Succeeded. It returns the namespaces whose InstallPlan has failed.
 func (m *OLM) installed(ctx context.Context, names []string) ([]string, error) {
 	complete, failed := sets.New(names...), sets.New[string]()
 	err := m.reached(ctx, names, &operatorsv1alpha1.InstallPlanList{}, func(o client.Object) bool {

@@ -52,8 +52,8 @@ func isSucceeded(o client.Object) bool {
 	return is && !csv.IsCopied() && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 }
 
-// idle waits until OLM has sent no request for a while, and returns the requests since the last
-// call. Watches last longer than a batch and are left out. OLM renews no Lease.
+// idle waits until OLM has sent no request for some time, and returns the requests since the last
+// call. It ignores watches, which last longer than a batch. OLM renews no Lease.
 func (m *OLM) idle(ctx context.Context) ([]audit.Request, error) {
 	// OLM repeats some work after 5 s.
 	const rest = 8 * time.Second
@@ -80,7 +80,7 @@ func (m *OLM) idle(ctx context.Context) ([]audit.Request, error) {
 	return all, nil
 }
 
-// olmMeasurement is the state of counters.
+// olmMeasurement is the state of OLM's counters.
 type olmMeasurement struct {
 	// processor and memory are sums over both programs.
 	processor, apiServer time.Duration
@@ -104,7 +104,7 @@ func (m *OLM) measure() (olmMeasurement, error) {
 	return n, err
 }
 
-// usageOf returns the processor time that a process has used, and its anonymous memory in bytes.
+// usageOf returns the processor time of a process and its anonymous memory in bytes.
 func usageOf(pid int) (processor time.Duration, memory int64, err error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {

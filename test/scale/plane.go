@@ -24,29 +24,28 @@ import (
 const (
 	// home is the namespace of the accounts whose requests are counted.
 	home = "chandlery-system"
-	// writers is how many requests of the user are under way at once.
+	// writers is the number of the user's concurrent requests.
 	writers = 8
 
 	patience = 2 * time.Minute
 	polling  = 100 * time.Millisecond
 )
 
-// operatorImage is what the Deployment of the operator names, after its host.
+// operatorImage is the image of the operator's Deployment, without the host.
 const operatorImage = "operator:v1"
 
-// plane is a control plane of which the requests of one account are counted. Its nodes are kwok's, or
-// real.
+// plane is a control plane that counts the requests of one account. kwok simulates its nodes, or they are real.
 type plane struct {
 	*controlplane.ControlPlane
 
-	// bed has the real nodes; nil where there are none.
+	// bed has the real nodes; nil if there are none.
 	bed *nodes.Bed
 
 	// account is the user whose requests are counted.
 	account string
 	client  client.WithWatch
 	log     *audit.Log
-	// measured is the process under measurement; nil where there is none.
+	// measured is the measured process; nil if there is none.
 	measured *process.Process
 }
 
@@ -69,7 +68,7 @@ func startPlane(ctx context.Context, o Options, account string) (*plane, error) 
 	return p, nil
 }
 
-// stop ends the control plane and its nodes.
+// stop stops the control plane and its nodes.
 func (p *plane) stop() error {
 	if p.bed != nil {
 		return p.bed.Stop()
@@ -77,12 +76,12 @@ func (p *plane) stop() error {
 	return p.Stop()
 }
 
-// kubeconfig writes a kubeconfig for the account, which has the given groups as well.
+// kubeconfig writes a kubeconfig for the account with additional groups.
 func (p *plane) kubeconfig(groups ...string) (string, error) {
 	return p.NewKubeconfig(p.account, append(groups, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")...)
 }
 
-// connect makes the client of the user, whose requests are not limited.
+// connect creates the client of the user, which has no rate limit.
 func (p *plane) connect() error {
 	scheme, err := supervisor.NewScheme()
 	if err != nil {
@@ -103,8 +102,8 @@ func (p *plane) create(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// namespaces creates namespaces, has add put more into each, and waits until Kubernetes has put into
-// them what it puts into each.
+// namespaces creates namespaces, adds objects to each with add, and waits until Kubernetes has
+// created its default objects in each.
 func (p *plane) namespaces(ctx context.Context, names []string, add func(context.Context, string) error) error {
 	err := each(ctx, names, func(ctx context.Context, name string) error {
 		if err := p.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -128,7 +127,7 @@ func (p *plane) namespaces(ctx context.Context, names []string, add func(context
 	return err
 }
 
-// await waits until something holds. That the measured process ends is an error.
+// await waits until a condition holds. It returns an error if the measured process ends.
 func (p *plane) await(ctx context.Context, what string, holds wait.ConditionWithContextFunc) error {
 	err := wait.PollUntilContextTimeout(ctx, polling, patience, true, func(ctx context.Context) (bool, error) {
 		ok, err := holds(ctx)
@@ -143,8 +142,8 @@ func (p *plane) await(ctx context.Context, what string, holds wait.ConditionWith
 	return nil
 }
 
-// idle waits until the account has sent no request for a while but for its Lease, and returns the
-// requests since the last call. Watches last longer than a batch and are left out.
+// idle waits until the account has sent no request for some time, except for its Lease, and returns
+// the requests since the last call. It ignores watches, which last longer than a batch.
 func (p *plane) idle(ctx context.Context) ([]audit.Request, error) {
 	const rest = 3 * time.Second
 	var (
@@ -182,8 +181,8 @@ func (p *plane) reached(ctx context.Context, names []string, list client.ObjectL
 	return nil
 }
 
-// watch removes from waiting the namespaces with an object as wanted, until none is left or the watch
-// ends. A watch without a resource version begins with all objects that exist.
+// watch removes the namespaces with an object as wanted from waiting, until none is left or the
+// watch ends. A watch without a resource version begins with all existing objects.
 func (p *plane) watch(ctx context.Context, list client.ObjectList, waiting map[string]bool, wanted func(client.Object) bool) error {
 	w, err := p.client.Watch(ctx, list)
 	if err != nil {
@@ -212,7 +211,7 @@ func (p *plane) watch(ctx context.Context, list client.ObjectList, waiting map[s
 	return nil
 }
 
-// each calls a function for each of some names, several at once.
+// each calls a function for each of some names, several concurrently.
 func each(ctx context.Context, names []string, do func(context.Context, string) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -222,7 +221,7 @@ func each(ctx context.Context, names []string, do func(context.Context, string) 
 	return group.Wait()
 }
 
-// Names returns the names of namespaces, from one number up to and without another.
+// Names returns the names of namespaces with the numbers from from to to, exclusive.
 func Names(from, to int) []string {
 	var names []string
 	for i := from; i < to; i++ {

@@ -20,12 +20,11 @@ import (
 type writtenObject struct {
 	// resource is RESOURCE.GROUP.
 	resource, namespace, name string
-	// created reports whether it was created, and status whether its status was written.
+	// created reports whether the object was created, and status whether its status was written.
 	created, status bool
 }
 
-// written returns the objects that requests have written, in the order of the first write of each.
-// Events are none of them.
+// written returns the objects that requests have written, in the order of their first writes, without Events.
 func written(requests []audit.Request) []writtenObject {
 	var all []writtenObject
 	for _, r := range requests {
@@ -46,21 +45,21 @@ func written(requests []audit.Request) []writtenObject {
 	return all
 }
 
-// template is an object of the model, from which those of other namespaces are made.
+// template is an object of the model, from which the objects of other namespaces are derived.
 type template struct {
 	kind, name string
 	uid        types.UID
-	// object is JSON; patch is a JSON merge patch where the object exists in each namespace before
-	// an installation, or exists once for all.
+	// object is JSON. patch is a JSON merge patch if the object exists in each namespace before an
+	// installation, or exists once for all.
 	object, patch string
 	// status reports whether the status is written.
 	status bool
-	// shared reports whether the name of the object, which is in no namespace, says nothing of the
-	// namespace that it is for: another one needs another name.
+	// shared is set if the name of a cluster-scoped object does not contain its namespace. A copy
+	// needs another name.
 	shared bool
 }
 
-// rename returns the name of a copy; empty where the replacements give it one.
+// rename returns the name of a copy; empty if the replacements contain it.
 func (t template) rename(r *replacements) string {
 	if !t.shared {
 		return ""
@@ -70,7 +69,7 @@ func (t template) rename(r *replacements) string {
 	return name
 }
 
-// newTemplate makes a template of an object that was written for the namespace of a model.
+// newTemplate returns a template for an object that was written for the namespace of a model.
 func newTemplate(o *unstructured.Unstructured, w writtenObject, model string) (template, error) {
 	t := template{kind: o.GetKind(), name: o.GetName(), uid: o.GetUID(), status: w.status}
 	o.SetUID("")
@@ -78,8 +77,8 @@ func newTemplate(o *unstructured.Unstructured, w writtenObject, model string) (t
 	o.SetGeneration(0)
 	o.SetManagedFields(nil)
 	o.SetCreationTimestamp(metav1.Time{})
-	// A definition is one for all; what exists in a namespace before an installation gets the
-	// annotations and labels that name it.
+	// All namespaces share a definition. An object that exists in a namespace before an
+	// installation gets the annotations and labels that name the namespace.
 	exists := !w.created && (w.namespace != "" || t.kind == "CustomResourceDefinition")
 	t.shared = w.namespace == "" && !exists && !strings.Contains(t.name, model)
 	if exists {
@@ -101,13 +100,13 @@ func newTemplate(o *unstructured.Unstructured, w writtenObject, model string) (t
 	return t, nil
 }
 
-// metadata is what a patch changes of an object.
+// metadata is the part of an object that a patch changes.
 type metadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 }
 
-// naming returns the annotations or labels that name a namespace.
+// naming returns the annotations or labels that contain a namespace.
 func naming(all map[string]string, namespace string) map[string]string {
 	kept := maps.Clone(all)
 	maps.DeleteFunc(kept, func(key, value string) bool {
@@ -116,7 +115,7 @@ func naming(all map[string]string, namespace string) map[string]string {
 	return kept
 }
 
-// replacements turn the text of a template into that for another namespace.
+// replacements convert the text of a template to the text for another namespace.
 type replacements struct {
 	namespace string
 	pairs     []string
@@ -126,14 +125,14 @@ func newReplacements(model, namespace string) *replacements {
 	return &replacements{namespace: namespace, pairs: []string{model, namespace}}
 }
 
-// add has one text replaced by another from now on.
+// add adds the replacement of one text by another.
 func (r *replacements) add(from, to string) { r.pairs = append(r.pairs, from, to) }
 
 func (r *replacements) replace(text string) string {
 	return strings.NewReplacer(r.pairs...).Replace(text)
 }
 
-// subscription is what a user creates in a namespace.
+// subscription returns the Subscription that a user creates in a namespace.
 func subscription(namespace string) *operatorsv1alpha1.Subscription {
 	return &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: packageName},

@@ -37,7 +37,7 @@ func TestTemplate(t *testing.T) {
 		reason, kind, name string
 		annotations        map[string]any
 		written            writtenObject
-		// objects and names are those for namespace b, and patch the patch.
+		// object and names are for namespace b, and patch is the patch.
 		object, patch, renamed string
 	}{
 		"Created": {

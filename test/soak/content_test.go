@@ -12,14 +12,14 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 )
 
-// numPackages of one bundle each make the content larger than what HTTP/2 lets a
-// server send at once, so that streams are under way when the content changes.
+// numPackages is the number of packages with one bundle each. The content exceeds what HTTP/2 lets
+// a server send at once, so streams are in progress when the content changes.
 const (
 	numPackages = 300
 	padding     = 1500
 )
 
-// Every bundle of a content says in its skipRange which content it is of.
+// Every bundle has the generation of its content in its skipRange.
 const catalog = `{"schema":"olm.package","name":"p%[1]d","defaultChannel":"a"}
 {"schema":"olm.channel","package":"p%[1]d","name":"a","entries":[{"name":"b%[1]d","skipRange":"<%[2]d.0.0"}]}
 {"schema":"olm.bundle","package":"p%[1]d","name":"b%[1]d","image":"i","properties":[
@@ -30,7 +30,7 @@ func request(i int) *api.GetBundleRequest {
 	return &api.GetBundleRequest{PkgName: fmt.Sprintf("p%d", i), ChannelName: "a", CsvName: fmt.Sprintf("b%d", i)}
 }
 
-// write puts a content there in one step.
+// write replaces the content in one step.
 func write(t *testing.T, dir string, generation int) {
 	t.Helper()
 	var text strings.Builder
@@ -54,7 +54,7 @@ func replace(t *testing.T, dir, text string) {
 
 var errForeign = errors.New("the bundle is of no content that was ever there")
 
-// generationOf returns the content that a bundle is of.
+// generationOf returns the generation of a bundle's content.
 func generationOf(b *api.Bundle) (int, error) {
 	text := strings.TrimSuffix(strings.TrimPrefix(b.GetSkipRange(), "<"), ".0.0")
 	generation, err := strconv.Atoi(text)

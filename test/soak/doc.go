@@ -1,7 +1,7 @@
-// Package soak lets two registries serve for a while as their users know them:
-// clients ask without a pause and retry as gRPC's service config says, the content
-// is exchanged again and again, and the programs are restarted in turn. No call may
-// fail, no answer may be a mixture, and in the end nothing may be left over.
+// Package soak runs two registries for some time under realistic load. Clients call continuously
+// and retry according to gRPC's service config, the content is replaced repeatedly, and the
+// programs are restarted in turn. No call may fail, no answer may mix contents, and no resources
+// may be left at the end.
 //
-// The length is SOAK, a duration; 20 s without it, and some minutes for `make soak`.
+// SOAK sets the duration: 20 s by default, and some minutes for `make soak`.
 package soak

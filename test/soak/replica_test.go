@@ -24,10 +24,10 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// replica is one of the registries, which comes back on the same ports.
+// replica is one of the registries. It uses the same ports after a restart.
 type replica struct {
 	name, source string
-	// address serves gRPC, the others HTTP.
+	// address serves gRPC. The others serve HTTP.
 	address, metrics, profiles string
 	running                    *process.Process
 	conn                       *grpc.ClientConn
@@ -78,7 +78,7 @@ func (r *replica) start(ctx context.Context, log string) error {
 	return errors.Join(r.running.Unexpected(), err)
 }
 
-// restart stops the program as the kubelet does and starts it again.
+// restart stops the program as the kubelet does, and starts it again.
 func (r *replica) restart(ctx context.Context) error {
 	if err := r.running.Stop(30 * time.Second); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *replica) restart(ctx context.Context) error {
 	return r.start(ctx, r.running.Log())
 }
 
-// generation asks for the content that is served.
+// generation returns the generation of the served content.
 func (r *replica) generation(ctx context.Context) (int, error) {
 	got, err := api.NewRegistryClient(r.conn).GetBundle(ctx, request(0))
 	if err != nil {
@@ -95,11 +95,11 @@ func (r *replica) generation(ctx context.Context) (int, error) {
 	return generationOf(got)
 }
 
-// usage is what a process holds.
+// usage holds the resources of a process.
 type usage struct {
 	goroutines int
 	files      int
-	// mappings of files; memory comes and goes as the runtime sees fit.
+	// mappings is the number of mapped files. Memory is not compared, because it depends on the runtime.
 	mappings int
 }
 
@@ -107,14 +107,12 @@ func (u usage) String() string {
 	return fmt.Sprintf("%d goroutines, %d files, %d mapped files", u.goroutines, u.files, u.mappings)
 }
 
-// exceeds tells whether something is left over. Connections of the look itself
-// may come and go.
+// exceeds reports whether resources are left. The connections of the check itself may vary.
 func (u usage) exceeds(before usage) bool {
 	return u.goroutines > before.goroutines+2 || u.files > before.files+1 || u.mappings > before.mappings
 }
 
-// usage looks at the process after its garbage has been collected, which is also
-// what ends mappings.
+// usage returns the resources of the process after a garbage collection, which also ends mappings.
 func (r *replica) usage(t *testing.T) usage {
 	t.Helper()
 	for range 2 {
@@ -175,7 +173,7 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-// wait ends the test unless the condition holds within a minute.
+// wait fails the test unless the condition becomes true within a minute.
 func wait(t *testing.T, what string, holds func(context.Context) bool) {
 	t.Helper()
 	if err := await(t.Context(), what, holds); err != nil {

@@ -24,20 +24,19 @@ import (
 )
 
 const (
-	// swaps are how often the content is exchanged, and brokenEvery tells how
-	// often content that cannot be served comes between.
+	// swaps is how often the content is replaced. Every brokenEvery-th content cannot be served.
 	swaps       = 50
 	brokenEvery = 10
-	// restarts are how often a replica is restarted, each in its turn.
+	// restarts is how often a replica is restarted, in turn.
 	restarts = 6
-	// callers ask at the same time, on as many connections as there are clients.
+	// callers is the number of concurrent callers. They use as many connections as there are clients.
 	callers = 8
 	clients = 3
-	// shortest is the length without SOAK.
+	// shortest is the duration without SOAK.
 	shortest = "20s"
 )
 
-// serviceConfig is how gRPC's documentation has clients balance and retry.
+// serviceConfig configures balancing and retries according to gRPC's documentation.
 const serviceConfig = `{
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [{
@@ -73,7 +72,7 @@ func TestSoak(t *testing.T) {
 	if err := <-restarted; err != nil {
 		t.Fatal(err)
 	}
-	// What is left in the end is compared with what there is now.
+	// The resources at the end are compared with the current ones.
 	load.pause(t)
 	var before []usage
 	for _, r := range replicas {
@@ -87,7 +86,7 @@ func TestSoak(t *testing.T) {
 		if err != nil || got != generation {
 			t.Errorf("%s serves content %d (%v), want %d", r.name, got, err, generation)
 		}
-		// Connections take a moment to go.
+		// Connections close after a moment.
 		after := r.usage(t)
 		wait(t, fmt.Sprintf("%s to let go of everything: before %v, then %v", r.name, before[i], after), func(context.Context) bool {
 			after = r.usage(t) //nolint:contextcheck // it ends with the test
@@ -98,8 +97,8 @@ func TestSoak(t *testing.T) {
 	load.report(t)
 }
 
-// exchange replaces the content half of the times, evenly over a time, and returns
-// the last one. Each content must be served by the replicas before it is replaced.
+// exchange replaces the content half of the times, evenly over a duration, and returns the last
+// generation. The replicas must serve each content before it is replaced.
 func exchange(t *testing.T, dir string, length time.Duration, generation int, replicas []*replica) int {
 	t.Helper()
 	tick := time.NewTicker(length / (swaps / 2))
@@ -107,7 +106,7 @@ func exchange(t *testing.T, dir string, length time.Duration, generation int, re
 	for range swaps / 2 {
 		<-tick.C
 		generation++
-		// A program that starts on broken content ends, so that comes when no
+		// A program that starts with broken content exits, so broken content is only used while no
 		// replica is restarted.
 		if generation%brokenEvery == 0 && replicas != nil {
 			replace(t, dir, `{"schema":"olm.package"`)
@@ -124,7 +123,7 @@ func exchange(t *testing.T, dir string, length time.Duration, generation int, re
 	return generation
 }
 
-// restart restarts the replicas in turn, evenly over a time.
+// restart restarts the replicas in turn, evenly over a duration.
 func restart(ctx context.Context, replicas []*replica, length time.Duration) error {
 	tick := time.NewTicker(length / (restarts + 1))
 	defer tick.Stop()
@@ -141,7 +140,7 @@ func restart(ctx context.Context, replicas []*replica, length time.Duration) err
 	return nil
 }
 
-// load is what clients ask.
+// load is the load of the clients.
 type load struct {
 	replicas []*replica
 	calls    atomic.Int64
@@ -164,7 +163,7 @@ func startLoad(t *testing.T, replicas []*replica) *load {
 	return l
 }
 
-// resume begins to ask.
+// resume starts the calls.
 func (l *load) resume() {
 	var ctx context.Context
 	ctx, l.stop = context.WithCancel(l.parent)
@@ -193,7 +192,7 @@ func (l *load) resume() {
 	}
 }
 
-// pause ends all questions and closes all connections.
+// pause ends all calls and closes all connections.
 func (l *load) pause(t *testing.T) {
 	t.Helper()
 	l.stop()
@@ -212,7 +211,7 @@ func (l *load) failf(format string, args ...any) {
 	l.failures = append(l.failures, fmt.Sprintf(format, args...))
 }
 
-// ask makes a call: most ask for one bundle, some for all.
+// ask makes a call. Most request one bundle, some all bundles.
 func (l *load) ask(ctx context.Context, client api.RegistryClient, n int) {
 	begin := time.Now()
 	var err error
@@ -226,7 +225,7 @@ func (l *load) ask(ctx context.Context, client api.RegistryClient, n int) {
 		}
 		l.calls.Add(1)
 	}
-	// What is cut off because the test is over says nothing.
+	// Calls that were canceled at the end of the test do not count.
 	if err != nil && ctx.Err() == nil && status.Code(err) != codes.Canceled {
 		l.failf("after %s: %v", time.Since(begin), err)
 	}
@@ -240,7 +239,7 @@ func (l *load) ask(ctx context.Context, client api.RegistryClient, n int) {
 
 var errMixture = errors.New("a stream is of two contents")
 
-// list asks for all bundles, which must be complete and of one content.
+// list requests all bundles. They must be complete and belong to one content.
 func (*load) list(ctx context.Context, client api.RegistryClient) error {
 	stream, err := client.ListBundles(ctx, &api.ListBundlesRequest{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
-// Calls are those of a client of one target, which go on until Stop.
+// Calls are the calls of a client to one target, which continue until Stop.
 type Calls struct {
 	stop func() error
 
@@ -23,8 +23,8 @@ type Calls struct {
 	calls []caller.Call
 }
 
-// Call starts a client of a target: a process where the clients of the cluster
-// are, which calls the ClusterIP of the Service.
+// Call starts a client of a target: a process where the clients of the cluster are, which calls the
+// ClusterIP of the Service.
 func (s *Scene) Call(ctx context.Context, target Target) (*Calls, error) {
 	address, err := s.address(ctx, target)
 	if err != nil {
@@ -53,8 +53,7 @@ func (s *Scene) Call(ctx context.Context, target Target) (*Calls, error) {
 	return c, nil
 }
 
-// wellBy waits until no call fails any more: at first the way to the Service may
-// not be there yet.
+// wellBy waits until calls succeed. At first, the Service may be unreachable.
 func (c *Calls) wellBy(ctx context.Context) error {
 	const span = time.Second
 	begun := time.Now()
@@ -69,7 +68,7 @@ func (c *Calls) wellBy(ctx context.Context) error {
 	})
 }
 
-// Stop ends the client. What it has called stays known.
+// Stop stops the client. Its calls remain available.
 func (c *Calls) Stop() error { return c.stop() }
 
 func (c *Calls) collect(lines *bufio.Scanner) error {
@@ -85,7 +84,7 @@ func (c *Calls) collect(lines *bufio.Scanner) error {
 	return lines.Err()
 }
 
-// Summary is what clients of a style have seen since a time.
+// Summary returns what clients of a style have seen since a time.
 func (c *Calls) Summary(style caller.Style, from time.Time) caller.Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()

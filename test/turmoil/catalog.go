@@ -16,25 +16,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// stateReady is what clients take for a catalog that is well.
+// stateReady is the state that clients expect of a working catalog.
 const stateReady = "READY"
 
 // replicasAnnotation sets the number of replicas of a catalog.
 const replicasAnnotation = "chandlery.dev/replicas"
 
-// Target is what serves a catalog: pods behind a Service.
+// Target is the server of a catalog: pods behind a Service.
 type Target struct {
-	// Namespace has the Service, of that name, and the pods, which bear the labels.
+	// Namespace is the namespace of the Service and of the pods with the labels.
 	Namespace, Service string
 	Labels             map[string]string
-	// Replicas is how many pods there are at full strength.
+	// Replicas is the full number of pods.
 	Replicas int
-	// Hanging says that pods of lost nodes hang in Terminating until the nodes
-	// return: they do not count then. Without a supervisor that is so.
+	// Hanging is set if pods of lost nodes remain Terminating until the nodes return, as without a
+	// supervisor. Such pods do not count.
 	Hanging bool
 }
 
-// Hosted is a catalog that the supervisors run.
+// Hosted returns a catalog that the supervisors run.
 func Hosted(name string, replicas int) Target {
 	return Target{
 		Namespace: CatalogNamespace, Service: name, Replicas: replicas,
@@ -42,11 +42,10 @@ func Hosted(name string, replicas int) Target {
 	}
 }
 
-// String names the target.
+// String returns the name of the target.
 func (t Target) String() string { return t.Namespace + "/" + t.Service }
 
-// NewCatalog describes a catalog that is served from an image. Zero replicas
-// leave the number to the supervisor.
+// NewCatalog returns a catalog from an image. With zero replicas, the supervisor chooses the number.
 func NewCatalog(name, image string, replicas int) *operatorsv1alpha1.CatalogSource {
 	source := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: CatalogNamespace, Name: name},
@@ -81,8 +80,7 @@ func (s *Scene) Ready(ctx context.Context, name string) error {
 	})
 }
 
-// Strong waits until a target has as many pods as it should, each ready and on
-// another node, and nothing else.
+// Strong waits until a target has its full number of pods, each ready and on a different node, and no others.
 func (s *Scene) Strong(ctx context.Context, target Target) error {
 	return Eventually(ctx, target.String()+" to be at full strength", func(ctx context.Context) string {
 		return s.weaknessOf(ctx, target)
@@ -108,7 +106,7 @@ func (s *Scene) pods(ctx context.Context, target Target) ([]corev1.Pod, error) {
 	return pods.Items, nil
 }
 
-// address is where clients in the cluster reach a target.
+// address returns the address of a target for clients in the cluster.
 func (s *Scene) address(ctx context.Context, target Target) (string, error) {
 	service := &corev1.Service{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: target.Namespace, Name: target.Service}, service); err != nil {
@@ -117,7 +115,7 @@ func (s *Scene) address(ctx context.Context, target Target) (string, error) {
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(catalogs.Port)), nil
 }
 
-// Images are what the pods of a target run that are ready, each once, sorted.
+// Images returns the images of a target's ready pods, each once, sorted.
 func (s *Scene) Images(ctx context.Context, target Target) ([]string, error) {
 	pods, err := s.pods(ctx, target)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package turmoil installs the product on a bed of real nodes, as an
-// administrator would, and takes away what can be lost: nodes, leaders, replicas.
-// It judges by what clients of a catalog see and by what is left over.
+// Package turmoil installs the product on a bed of real nodes, as an administrator would, and
+// causes losses: of nodes, leaders and replicas. It checks what clients of a catalog see and what
+// remains afterwards.
 //
-// The end-to-end suite goes many rounds with it, the benchmark of failover
-// measures with it.
+// The end-to-end suite runs many rounds. The failover benchmark measures with it.
 package turmoil

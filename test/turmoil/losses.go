@@ -17,19 +17,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Loss is what a loss came to.
+// Loss holds the times of a loss.
 type Loss struct {
-	// Begun is when something was taken away.
+	// Begun is the time of the loss.
 	Begun time.Time
-	// NotReady is when the control plane declared the node lost; zero where none
-	// was.
+	// NotReady is the time at which the control plane declared the node lost; zero for other losses.
 	NotReady time.Time
-	// Restored is when all was at full strength again, the lost node apart; for a
-	// leader when another one acted.
+	// Restored is the time at which the full number of replicas existed again, without the lost
+	// node. For a leader, it is the time at which another one acted.
 	Restored time.Time
 }
 
-// Leader is the pod of the supervisor that leads.
+// Leader returns the pod of the leading supervisor.
 func (s *Scene) Leader(ctx context.Context) (*corev1.Pod, error) {
 	var leader *corev1.Pod
 	err := Eventually(ctx, "a leader", func(ctx context.Context) string {
@@ -54,14 +53,13 @@ func (s *Scene) holder(ctx context.Context) (string, error) {
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// KillLeader ends the leading supervisor with SIGKILL and waits until another one
-// acts.
+// KillLeader kills the leading supervisor with SIGKILL and waits until another one acts.
 func (s *Scene) KillLeader(ctx context.Context) (Loss, error) {
 	return s.loseLeader(ctx, func(pod *corev1.Pod) error { return s.Bed.KillPod(ctx, pod.Namespace, pod.Name) })
 }
 
-// StopLeader deletes the pod of the leading supervisor, which ends it with
-// SIGTERM, and waits until another one acts.
+// StopLeader deletes the pod of the leading supervisor, which ends it with SIGTERM, and waits until
+// another one acts.
 func (s *Scene) StopLeader(ctx context.Context) (Loss, error) {
 	return s.loseLeader(ctx, func(pod *corev1.Pod) error {
 		return client.IgnoreNotFound(s.Client.Delete(ctx, pod))
@@ -98,8 +96,8 @@ func (s *Scene) loseLeader(ctx context.Context, lose func(*corev1.Pod) error) (L
 	return loss, err
 }
 
-// acts waits until a supervisor does something that only the leader does: it says
-// of a CatalogSource that cannot be served why.
+// acts waits until a supervisor does something that only the leader does: it writes the status of a
+// CatalogSource that cannot be served.
 func (s *Scene) acts(ctx context.Context) (time.Time, error) {
 	probe := &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: CatalogNamespace, GenerateName: "probe-"},
@@ -125,8 +123,8 @@ func (s *Scene) acts(ctx context.Context) (time.Time, error) {
 	return at, s.Client.Delete(ctx, probe)
 }
 
-// LoseNode takes a node away, waits until the control plane has declared it lost
-// and the target is at full strength without it.
+// LoseNode stops a node. It waits until the control plane has declared it lost and the target has
+// its full number of replicas without it.
 func (s *Scene) LoseNode(ctx context.Context, node string, target Target) (Loss, error) {
 	loss := Loss{Begun: time.Now()}
 	if err := s.Bed.Lose(ctx, s.number(node)); err != nil {
@@ -160,11 +158,10 @@ func (s *Scene) LoseNode(ctx context.Context, node string, target Target) (Loss,
 	return loss, err
 }
 
-// number is that of a node on the bed.
+// number returns the number of a node on the bed.
 func (s *Scene) number(node string) int { return slices.Index(s.Bed.Nodes(), node) + 1 }
 
-// NodeOf tells on which node a pod of a target is; elsewhere is a node that
-// it must not be on, where there is a choice.
+// NodeOf returns the node of one of the target's pods. If there is a choice, it is not the node elsewhere.
 func (s *Scene) NodeOf(ctx context.Context, target Target, elsewhere string) (string, error) {
 	pods, err := s.pods(ctx, target)
 	if err != nil {
@@ -181,8 +178,7 @@ func (s *Scene) NodeOf(ctx context.Context, target Target, elsewhere string) (st
 	return pods[0].Spec.NodeName, nil
 }
 
-// KillReplica ends the process of one replica, of which the kubelet learns by
-// itself.
+// KillReplica kills the process of one replica. The kubelet detects this.
 func (s *Scene) KillReplica(ctx context.Context, target Target) (Loss, error) {
 	return s.loseReplica(ctx, target, func(p *corev1.Pod) error { return s.Bed.KillPod(ctx, p.Namespace, p.Name) })
 }
@@ -218,8 +214,7 @@ func (s *Scene) loseReplica(ctx context.Context, target Target, lose func(*corev
 	return loss, err
 }
 
-// same says whether a pod still is what it was: neither another pod nor another
-// process in it.
+// same reports whether a pod has the same UID and number of restarts.
 func same(a, b *corev1.Pod) bool { return a.UID == b.UID && restarts(a) == restarts(b) }
 
 func restarts(p *corev1.Pod) int32 {

@@ -12,9 +12,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// Plain runs a catalog image as anybody would without a supervisor: a Deployment
-// with a readiness probe, spread over nodes, and a Service. Everything else is as
-// Kubernetes has it by default.
+// Plain runs a catalog image without a supervisor: a Deployment with a readiness probe, spread over
+// nodes, and a Service. All other settings are the defaults of Kubernetes.
 func (s *Scene) Plain(ctx context.Context, name, image string, replicas int) (Target, error) {
 	labels := map[string]string{"app": name}
 	target := Target{Namespace: name, Service: name, Labels: labels, Replicas: replicas, Hanging: true}

@@ -12,14 +12,14 @@ import (
 	"github.com/chandlery/chandlery/test/buildcache"
 )
 
-// version is the tag that the manifests ask for.
+// version is the image tag in the manifests.
 const version = "latest"
 
-// sampleOperatorImage is what the sample operators name. They only wait.
+// sampleOperatorImage is the image of the sample operators. They only wait.
 const sampleOperatorImage = "pause:3.10"
 
-// pushPrograms makes the images of this checkout's programs, for this machine
-// only, and pushes them to where the bed's nodes find them.
+// pushPrograms builds the images of this checkout's programs, for this machine only, and pushes
+// them to the bed's registry.
 func (s *Scene) pushPrograms(ctx context.Context) error {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/chandlery/chandlery/test/caller"
 )
 
-// Table writes rounds as a table of a document.
+// Table writes rounds as a table for a document.
 func Table(out io.Writer, rounds []Round) error {
 	if _, err := fmt.Fprint(out, "| Round | Taken away | NotReady after | At full strength | after NotReady | New connections: failed | failing | Long-lived: failed | failing |\n|---|---|---|---|---|---|---|---|---|\n"); err != nil {
 		return fmt.Errorf("writing the table: %w", err)

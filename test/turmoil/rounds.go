@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/test/caller"
 )
 
-// Kind is what a round takes away.
+// Kind is what a round stops.
 type Kind string
 
 // The kinds of rounds.
@@ -24,9 +24,8 @@ const (
 	DeletedReplica Kind = "replica deleted"
 )
 
-// Kinds gives the kinds of a number of rounds, such that nodes, which are what
-// matters most, are lost every third time, and that every kind comes within the
-// first seven.
+// Kinds returns the kinds of a number of rounds. Every third round loses a node, because nodes
+// matter most. Every kind occurs within the first six.
 func Kinds(rounds int) []Kind {
 	order := []Kind{LostNode, KilledLeader, DeletedReplica, LostNodeLeader, StoppedLeader, KilledReplica}
 	kinds := make([]Kind, 0, rounds)
@@ -36,19 +35,18 @@ func Kinds(rounds int) []Kind {
 	return kinds
 }
 
-// Round is what a round came to.
+// Round is the result of a round.
 type Round struct {
 	Kind Kind
 	Loss Loss
-	// Whole is when everything was as before, lost nodes returned.
+	// Whole is the time at which everything was as before, with lost nodes returned.
 	Whole time.Time
-	// Seen is what clients saw, from the loss until everything was whole.
+	// Seen is what clients saw from the loss until Whole.
 	Seen map[caller.Style]caller.Summary
 }
 
-// Go goes through a round: it takes something away, waits until the target and
-// the supervisors are at full strength again, returns what was taken, and waits
-// until all is as before.
+// Go runs a round: it causes a loss, waits until the target and the supervisors have all replicas
+// again, undoes the loss, and waits until everything is as before.
 func (s *Scene) Go(ctx context.Context, kind Kind, target Target, calls *Calls) (Round, error) {
 	round := Round{Kind: kind, Seen: map[caller.Style]caller.Summary{}}
 	var err error
@@ -82,8 +80,8 @@ func (s *Scene) Go(ctx context.Context, kind Kind, target Target, calls *Calls) 
 	return round, nil
 }
 
-// loseAndReturn takes the node of a replica away, one with the leader on it or
-// one without, and returns it when the catalog is at full strength elsewhere.
+// loseAndReturn stops the node of a replica, with or without the leader on it, and starts it again
+// when the catalog has all replicas elsewhere.
 func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, target Target) (Loss, error) {
 	if kind == LostNodeLeader {
 		if err := s.leadBeside(ctx, target); err != nil {
@@ -107,8 +105,7 @@ func (s *Scene) loseAndReturn(ctx context.Context, kind Kind, target Target) (Lo
 	return loss, s.Bed.Return(ctx, s.number(node))
 }
 
-// leadBeside stops leaders until one leads that is on a node with a pod of the
-// target.
+// leadBeside stops leaders until one leads on a node with a pod of the target.
 func (s *Scene) leadBeside(ctx context.Context, target Target) error {
 	const tries = 6
 	for range tries {

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// systemNamespace is where the manifests put the supervisors.
+	// systemNamespace is the namespace of the supervisors in the manifests.
 	systemNamespace = "chandlery-system"
 	// supervisorName is the name of their Deployment.
 	supervisorName = "chandlery-supervisor"
-	// CatalogNamespace is where global catalogs are.
+	// CatalogNamespace is the namespace of global catalogs.
 	CatalogNamespace = "olm"
-	// patience bounds the wait for anything that has to come true.
-	// A plain Deployment is whole six minutes after a node is lost.
+	// patience is the deadline for conditions. A plain Deployment has all replicas again six
+	// minutes after the loss of a node.
 	patience = 8 * time.Minute
-	// poll is the pause between two looks.
+	// poll is the interval between checks.
 	poll = 50 * time.Millisecond
 )
 
@@ -43,9 +43,8 @@ type Scene struct {
 	progress io.Writer
 }
 
-// Install pushes the images to the bed's registry, applies the manifests of
-// deploy/ with kubectl and waits until the supervisors are at full strength.
-// Programs are built into dir.
+// Install pushes the images to the bed's registry, applies the manifests of deploy/ with kubectl
+// and waits until all supervisors are ready. It builds programs into dir.
 func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer) (*Scene, error) {
 	log.SetLogger(logr.Discard())
 	scheme, err := supervisor.NewScheme()
@@ -76,7 +75,7 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 	if err := s.Kubectl(ctx, "apply", "-k", manifests); err != nil {
 		return nil, err
 	}
-	// The one thing that is not as anywhere: the bed's registry speaks HTTP.
+	// The only difference to other clusters: the bed's registry uses plain HTTP.
 	if err := s.Kubectl(ctx, "-n", systemNamespace, "set", "env", "deployment/"+supervisorName, "SUPERVISOR_IMAGE_PLAIN_HTTP=true"); err != nil {
 		return nil, err
 	}
@@ -88,7 +87,7 @@ func Install(ctx context.Context, bed *nodes.Bed, dir string, progress io.Writer
 
 func (s *Scene) program(name string) string { return filepath.Join(s.bin, name) }
 
-// build makes the client that calls catalogs.
+// build builds the client that calls catalogs.
 func (s *Scene) build(ctx context.Context) error {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {
@@ -112,7 +111,7 @@ func (s *Scene) Kubectl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Eventually waits until a condition has nothing to object.
+// Eventually waits until objection returns an empty text.
 func Eventually(ctx context.Context, what string, objection func(context.Context) string) error {
 	last := "nothing"
 	err := wait.PollUntilContextTimeout(ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
@@ -127,7 +126,7 @@ func Eventually(ctx context.Context, what string, objection func(context.Context
 	return nil
 }
 
-// supervisors are the pods of the supervisors.
+// supervisors returns the pods of the supervisors as a target.
 func supervisors() Target {
 	return Target{
 		Namespace: systemNamespace, Service: supervisorName, Replicas: 2,

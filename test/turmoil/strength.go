@@ -8,9 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// weakness says what a set of pods lacks to be at full strength, in which there
-// are as many pods as wanted, each ready, on as many nodes, and no others. Empty
-// when it lacks nothing.
+// weakness returns what a set of pods lacks: it must have the wanted number of pods, each ready, on
+// as many nodes, and no others. It returns an empty text if nothing is lacking.
 func weakness(pods []corev1.Pod, wanted int) string {
 	var faults []string
 	nodes := map[string]bool{}
@@ -40,7 +39,7 @@ func ready(p *corev1.Pod) bool {
 	})
 }
 
-// nodeReady says whether the control plane believes that a node is well.
+// nodeReady reports whether the control plane considers a node ready.
 func nodeReady(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

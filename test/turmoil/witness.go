@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// Witness watches a CatalogSource and notes every word of its status that is not
-// of a catalog that serves. It sees each state that was written, however short.
+// Witness watches a CatalogSource and records every status that does not describe a working
+// catalog. It sees every written status.
 type Witness struct {
 	stop func()
 	done sync.WaitGroup
@@ -21,7 +21,7 @@ type Witness struct {
 	said []string
 }
 
-// Watch begins to watch a catalog that is READY.
+// Watch starts to watch a catalog that is READY.
 func (s *Scene) Watch(ctx context.Context, name string) (*Witness, error) {
 	watch, err := s.Client.Watch(ctx, catalogs.NewList(), client.InNamespace(CatalogNamespace), client.MatchingFields{"metadata.name": name})
 	if err != nil {
@@ -52,7 +52,7 @@ func (w *Witness) hear(u *unstructured.Unstructured) {
 	w.said = append(w.said, fmt.Sprintf("%s: state %+v, reason %s, message %s", u.GetResourceVersion(), state, source.Status.Reason, source.Status.Message))
 }
 
-// Stop ends the watching and gives what was noted.
+// Stop stops the watch and returns the recorded statuses.
 func (w *Witness) Stop() []string {
 	w.stop()
 	w.done.Wait()

@@ -22,18 +22,18 @@ import (
 	"github.com/chandlery/chandlery/test/buildcache"
 )
 
-// publicDatabase is what govulncheck reads when GOVULNDB is not set.
+// publicDatabase is the database of govulncheck if GOVULNDB is not set.
 const publicDatabase = "https://vuln.go.dev"
 
-// options are what the command line and the environment say.
+// options are the settings from the command line and the environment.
 type options struct {
 	// database is the address of the database: http://, https:// or file://.
 	database string
 	// release makes an unreachable database an error.
 	release bool
-	// module is the folder of the module that is checked.
+	// module is the folder of the module to check.
 	module string
-	// packages are the patterns of the packages that are checked.
+	// packages are the patterns of the packages to check.
 	packages []string
 }
 
@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// run checks a module as the arguments say.
+// run checks a module according to the arguments.
 func run(ctx context.Context, args []string, database string, out io.Writer) error {
 	o, err := parse(args, database)
 	if err != nil {
@@ -81,7 +81,7 @@ func parse(args []string, database string) (options, error) {
 	return o, nil
 }
 
-// scan runs govulncheck, which ends with an error when a vulnerable function is called.
+// scan runs govulncheck, which fails if a vulnerable function is called.
 func scan(ctx context.Context, o options, out io.Writer) error {
 	root, err := buildcache.SourceDir(".")
 	if err != nil {

@@ -24,7 +24,7 @@ const foundStatus = 3
 // object is a part of the database.
 type object = map[string]any
 
-// writeFile writes a file, with JSON for all but text.
+// writeFile writes a file: text unchanged, and other content as JSON.
 func writeFile(t *testing.T, path string, content any) {
 	t.Helper()
 	text, isText := content.(string)
@@ -104,7 +104,7 @@ func TestVulnerableCalls(t *testing.T) {
 			if found != tc.fails || !tc.fails && err != nil {
 				t.Fatalf("%s: run() = %v, printed:\n%s", tc.reason, err, &out)
 			}
-			// An entry that is called is listed with its calls; without -show=verbose others are only counted.
+			// A called entry is listed with its calls. Without -show=verbose, other entries are only counted.
 			if got := strings.Contains(out.String(), called); got != tc.fails || strings.Contains(out.String(), uncalled) {
 				t.Errorf("%s: printed:\n%s", tc.reason, &out)
 			}

@@ -13,11 +13,11 @@ import (
 // probeTimeout bounds the wait for a database that does not answer.
 const probeTimeout = 15 * time.Second
 
-// unreachableError reports a database that cannot be read now.
+// unreachableError is the error of a database that cannot be read now.
 type unreachableError struct {
 	// database is its address.
 	database string
-	// err is why it cannot be read.
+	// err is the cause.
 	err error
 }
 
@@ -29,8 +29,8 @@ func (e *unreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// probe reads the head of a database. The error is an *unreachableError when the database
-// cannot be read, and another one when its address is wrong.
+// probe reads the index of a database. The error is an *unreachableError if the database cannot be
+// read, and another one if its address is invalid.
 func probe(ctx context.Context, database string) error {
 	address, err := url.Parse(database)
 	if err != nil {
@@ -50,8 +50,7 @@ func probe(ctx context.Context, database string) error {
 	return nil
 }
 
-// get reports as an error that a page does not answer, or answers with another status
-// than 200.
+// get returns an error if a page does not answer with status 200.
 func get(ctx context.Context, page string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -34,8 +34,8 @@ const (
 	Degraded Code = 5
 )
 
-// Verdict ends a command with a code after the output has stated the reason. It is an error so that
-// commands can return it. [Report] prints nothing for it.
+// Verdict ends a command with a code after the output has stated the reason. It is an error because
+// commands return it. [Report] prints nothing for it.
 type Verdict Code //nolint:errname // it is no error to whoever reads the output
 
 // Error returns a text with the code.

@@ -148,7 +148,7 @@ func located(argument string, p bundles.Problem) bundles.Problem {
 	return p
 }
 
-// newProblem makes the file of a problem relative to the working directory, so that editors find it.
+// newProblem makes the file of a problem relative to the working directory, so editors find it.
 func newProblem(argument string, p bundles.Problem) problem {
 	out := problem{Package: p.Package, Channel: p.Channel, Bundle: p.Bundle, Message: p.Message, Remedy: p.Remedy}
 	p = located(argument, p)

@@ -18,8 +18,7 @@ type flagRow struct {
 // flag once for all of them.
 const minShared = 3
 
-// sharedHeading is the heading of the section of shared flags. sharedAnchor is what code hosts
-// make of it.
+// sharedHeading is the heading of the section of shared flags. sharedAnchor is its anchor on code hosts.
 const (
 	sharedHeading = "Flags that several commands have"
 	sharedAnchor  = "flags-that-several-commands-have"

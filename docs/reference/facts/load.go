@@ -2,8 +2,8 @@
 // and labels, conditions, reasons and Events. The page generator and the tests of docs/ use it to
 // detect stale pages.
 //
-// The code is type-checked, not searched: a name counts wherever it is a constant, however it is
-// spelled.
+// The code is type-checked, not searched: a name counts wherever it is a constant, in whatever form
+// it is written.
 package facts
 
 import (

@@ -1,4 +1,4 @@
-// Command client calls both contracts of a registry from Go.
+// Command client shows both contracts of a registry from Go.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// frozen calls what every catalog answers.
+// frozen asks what every catalog answers.
 func frozen(ctx context.Context, client api.RegistryClient) error {
 	names, err := client.ListPackages(ctx, &api.ListPackageRequest{})
 	if err != nil {
@@ -61,7 +61,7 @@ func frozen(ctx context.Context, client api.RegistryClient) error {
 	}
 }
 
-// extension calls what our registry answers in addition.
+// extension asks what a registry of ours answers beyond that.
 func extension(ctx context.Context, client registryv1.RegistryServiceClient) error {
 	info, err := client.GetInfo(ctx, &registryv1.GetInfoRequest{})
 	if err != nil {

@@ -1,2 +1,2 @@
-// Package authoring runs what the documentation tells authors of catalogs to do.
+// Package authoring runs the commands in the documentation for authors of catalogs.
 package authoring

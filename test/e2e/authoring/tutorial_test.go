@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	}, "./cmd/registry", "./cmd/supervisor", "./cmd/catalog"))
 }
 
-// script returns the commands of the tutorial, each of which has to succeed.
+// script returns the commands of the tutorial. Each must succeed.
 func script(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))
@@ -68,7 +68,7 @@ func script(t *testing.T) string {
 	return strings.Join(commands, "\n") + "\n"
 }
 
-// workplace is a folder with what the tutorial needs of the repository.
+// workplace creates a folder with the files of the repository that the tutorial needs.
 func workplace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,8 +78,8 @@ func workplace(t *testing.T) string {
 	return dir
 }
 
-// environment returns the variables of the tutorial. What is not in its text keeps suites that run
-// side by side apart.
+// environment returns the variables of the tutorial. Variables that are not in its text separate
+// concurrent suites.
 func environment(t *testing.T, images string) []string {
 	t.Helper()
 	cp := controlplane.Get(t)
@@ -95,7 +95,7 @@ func environment(t *testing.T, images string) []string {
 	)
 }
 
-// TestTutorial runs the commands of the tutorial as they stand.
+// TestTutorial runs the commands of the tutorial unchanged.
 func TestTutorial(t *testing.T) {
 	images := httptest.NewServer(registry.New(registry.Logger(slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo))))
 	t.Cleanup(images.Close)
@@ -103,7 +103,7 @@ func TestTutorial(t *testing.T) {
 	cmd.Dir, cmd.Env = workplace(t), environment(t, images.Listener.Addr().String())
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	// What the tutorial starts in the background ends with the group.
+	// Processes that the tutorial starts in the background end with the group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second

@@ -37,16 +37,15 @@ import (
 )
 
 const (
-	// patience is how long a step of a round may take, the start of a supervisor
-	// included. Garbage collection begins half a minute later on what is owned by a kind
-	// that is new.
+	// patience bounds a step of a round, including the start of a supervisor. Garbage collection of
+	// objects whose owner has a new kind begins half a minute late.
 	patience = 2 * time.Minute
 	polling  = 200 * time.Millisecond
 
-	// home is the namespace of the supervisor, and account what it runs as.
+	// home is the namespace of the supervisor. account is its ServiceAccount.
 	home    = "chandlery-system"
 	account = "system:serviceaccount:" + home + ":chandlery-supervisor"
-	// bystander is the namespace of an operator that nobody deletes.
+	// bystander is the namespace of an operator that is never deleted.
 	bystander = "bystander"
 )
 
@@ -60,8 +59,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// grant gives the supervisor's account the rights that it has in a cluster, and no others:
-// those to custom resources it has to borrow.
+// grant grants the supervisor's account exactly its permissions in a cluster. The supervisor needs
+// temporary grants for custom resources.
 func grant(ctx context.Context, cp *controlplane.ControlPlane) error {
 	for _, args := range [][]string{
 		{"create", "namespace", home},
@@ -77,7 +76,7 @@ func grant(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return nil
 }
 
-// employed is the access of the supervisor's account.
+// employed returns the access of the supervisor's account.
 func employed(t *testing.T) *rest.Config {
 	t.Helper()
 	kubeconfig, err := controlplane.Get(t).NewKubeconfig(account, "system:serviceaccounts", "system:serviceaccounts:"+home, "system:authenticated")
@@ -91,8 +90,8 @@ func employed(t *testing.T) *rest.Config {
 	return cfg
 }
 
-// bed is a cluster with a proxy between it and the supervisor. The test itself reads and
-// writes without faults.
+// bed is a cluster with a proxy between it and the supervisor. The test itself accesses the cluster
+// without faults.
 type bed struct {
 	client.Client
 
@@ -116,7 +115,7 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// supervise starts a supervisor behind the proxy, if none runs.
+// supervise starts a supervisor behind the proxy unless one runs.
 func (b *bed) supervise() {
 	b.t.Helper()
 	if b.running != nil {
@@ -126,18 +125,17 @@ func (b *bed) supervise() {
 	b.proxy.Forget()
 	b.running = supervisors.Start(b.t, supervisors.Spec{
 		Identity: b.identity(), Config: b.proxy.Config(),
-		// It is not about leadership here, and the lead must not be lost to a slow machine.
+		// This test is not about leader election, and a slow machine must not lose the Lease.
 		Args: []string{"--leader-election-namespace", home, "--lease-duration", "60s", "--renew-deadline", "50s"},
 	})
 }
 
 func (b *bed) identity() string { return fmt.Sprintf("supervisor-%d", b.starts) }
 
-// atRest is how long a supervisor makes no call about an operator when it has nothing to do.
+// atRest is the time without calls about an operator after which the supervisor is idle.
 const atRest = time.Second
 
-// rests waits until the supervisor leads and has nothing to do with an operator, so that
-// what it does next is the clean-up.
+// rests waits until the supervisor leads and is idle for an operator, so its next calls belong to the clean-up.
 func (b *bed) rests(tr *trial) {
 	b.t.Helper()
 	b.until("the supervisor to have nothing to do", func(ctx context.Context) string {
@@ -161,8 +159,7 @@ func (b *bed) rests(tr *trial) {
 	})
 }
 
-// release takes the lead away from a supervisor that is dead, without waiting for that to
-// show.
+// release releases the Lease of a killed supervisor, without waiting until it expires.
 func (b *bed) release() {
 	b.t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: api.LeaseName}}
@@ -171,7 +168,7 @@ func (b *bed) release() {
 	}
 }
 
-// kill ends the supervisor as a lost machine would.
+// kill kills the supervisor, as a lost machine would.
 func (b *bed) kill() {
 	b.t.Helper()
 	if err := b.running.Kill(); err != nil {
@@ -181,7 +178,7 @@ func (b *bed) kill() {
 	b.release()
 }
 
-// dies waits until a supervisor dies at a call of a clean-up, or until that is over without.
+// dies waits until a supervisor dies at a call of a clean-up, or until the clean-up ends without that call.
 func (b *bed) dies(tr *trial, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	b.t.Helper()
 	gone := time.Time{}
@@ -205,10 +202,10 @@ func (b *bed) dies(tr *trial, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	}
 }
 
-// afterwards is how long others have something to do when a version has gone.
+// afterwards is how long other controllers may work after the deletion of a version.
 const afterwards = time.Second
 
-// there says that an object is there; empty when it is not.
+// there returns a text if an object exists; empty otherwise.
 func (b *bed) there(ctx context.Context, o client.Object) string {
 	err := b.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if apierrors.IsNotFound(err) {
@@ -227,7 +224,7 @@ func (b *bed) settle() {
 	b.installed(b.order(bystander, forOwn))
 }
 
-// prepare makes what is there before the operators, and gives the inventory of that.
+// prepare creates what exists before the operators and returns its inventory.
 func (b *bed) prepare(list ...*trial) census.Census {
 	b.t.Helper()
 	for _, tr := range list {
@@ -251,7 +248,7 @@ func (b *bed) prepare(list ...*trial) census.Census {
 	return before
 }
 
-// unprepared says what others are still to make of the ground of an operator.
+// unprepared returns what other controllers have yet to create in the namespace of an operator.
 func (b *bed) unprepared(ctx context.Context, tr *trial) string {
 	served := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "v1." + apiGroup(tr.namespace)}}
 	served.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
@@ -273,7 +270,7 @@ func (b *bed) unprepared(ctx context.Context, tr *trial) string {
 	return ""
 }
 
-// install makes operators and waits until they have succeeded.
+// install creates operators and waits until they have succeeded.
 func (b *bed) install(trials ...*trial) []*operatorsv1alpha1.ClusterServiceVersion {
 	b.t.Helper()
 	var list []*operatorsv1alpha1.ClusterServiceVersion
@@ -287,12 +284,12 @@ func (b *bed) install(trials ...*trial) []*operatorsv1alpha1.ClusterServiceVersi
 	return list
 }
 
-// order makes an operator and what its plan would make.
+// order creates an operator and the objects of its InstallPlan.
 func (b *bed) order(namespace string, s shape) *operatorsv1alpha1.ClusterServiceVersion {
 	b.t.Helper()
 	csv := operator(namespace, s)
 	b.create(csv)
-	// The one that stays may be there already.
+	// The operator that stays may exist already.
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(csv), csv); err != nil {
 		b.t.Fatal(err)
 	}
@@ -313,7 +310,7 @@ func (b *bed) installed(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	})
 }
 
-// raze removes the ground, and with it everything that rounds have left.
+// raze deletes the namespaces of the operators, with everything that rounds have left.
 func (b *bed) raze(list ...*trial) {
 	b.t.Helper()
 	var (
@@ -346,7 +343,7 @@ func (b *bed) create(objects ...client.Object) {
 	}
 }
 
-// until waits until there is nothing left to say.
+// until waits until the function returns an empty text.
 func (b *bed) until(what string, says func(context.Context) string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
@@ -360,7 +357,7 @@ func (b *bed) until(what string, says func(context.Context) string) {
 		if ctx.Err() == nil {
 			last = left
 		}
-		// From the end of one look to the next: a look at everything takes long.
+		// Wait between two checks, because a check of everything takes long.
 		select {
 		case <-time.After(polling):
 		case <-ctx.Done():

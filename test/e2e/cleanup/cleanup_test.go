@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestDeletedWhileTheSupervisorIsAway deletes operators, and the namespace of another one,
-// while no supervisor runs. The next supervisor cleans up everything, and nothing else. The
-// OperatorGroup of that namespace is deleted before the version, as namespace deletion may do.
+// TestDeletedWhileTheSupervisorIsAway deletes operators, and the namespace of another one, while no
+// supervisor runs. The next supervisor must clean up everything, and nothing else. The
+// OperatorGroup of that namespace is deleted before the version, as a namespace deletion may do.
 func TestDeletedWhileTheSupervisorIsAway(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
@@ -47,14 +47,14 @@ func TestDeletedWhileTheSupervisorIsAway(t *testing.T) {
 	b.leaves(before)
 }
 
-// batch is how many operators are there at a time, to be deleted one after the other.
+// batch is the number of operators installed together and deleted one after the other.
 const batch = 12
 
-// TestDiesAtEachCallOfACleanUp deletes an operator so often that the supervisor dies once
-// at each call that the clean-up takes, before the API server has heard it and, where it
-// changes something, after it has been carried out. The next supervisor always ends what
-// was begun: the cluster is as it was before the operators came. An operator for some
-// namespaces is deleted for the calls that one for all does not need.
+// TestDiesAtEachCallOfACleanUp deletes operators until the supervisor has died once at each call of
+// a clean-up. It dies before the API server receives the call and, if the call changes something,
+// also after it was carried out. The next supervisor must finish the clean-up and restore the state
+// before the operators. Operators for some namespaces cover the calls that one for all namespaces
+// does not need.
 func TestDiesAtEachCallOfACleanUp(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
@@ -83,14 +83,14 @@ func TestDiesAtEachCallOfACleanUp(t *testing.T) {
 		}
 	}
 	t.Logf("%d deaths have not come about: %s", len(missed), strings.Join(missed, "; "))
-	// How often something is looked at depends on how fast others are.
+	// The number of reads depends on the speed of other components.
 	if len(missed) > len(list)/4 {
 		t.Errorf("%d of %d deaths have not come about", len(missed), len(list))
 	}
 }
 
-// borrows makes sure that the clean-up borrows the right to custom resources and gives it
-// back: that is no object that would be there before.
+// borrows checks that the clean-up gets a temporary grant for custom resources and that it is
+// revoked. The grant is not an object that the inventory would show.
 func (b *bed) borrows(calls []place) {
 	b.t.Helper()
 	for _, verb := range []string{"create", "delete"} {
@@ -103,8 +103,8 @@ func (b *bed) borrows(calls []place) {
 	}
 }
 
-// round installs operators, deletes one after the other while the supervisor dies at the
-// call that is meant, and compares the cluster before and after.
+// round installs operators and deletes one after the other while the supervisor dies at the
+// selected call. It compares the cluster before and after.
 func (b *bed) round(list []*trial) {
 	b.t.Helper()
 	b.supervise()
@@ -118,7 +118,7 @@ func (b *bed) round(list []*trial) {
 		}
 		b.dies(tr, csv)
 		if tr.at == nil {
-			// What is done by others belongs to it.
+			// The work of other components belongs to the clean-up.
 			b.left(before, tr, list[i+1:])
 		}
 		b.proxy.Decide(nil)

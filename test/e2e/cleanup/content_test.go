@@ -22,7 +22,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// resources is how many custom resources each operator has.
+// resources is the number of custom resources of each operator.
 const resources = 5
 
 func csvName(namespace string) string { return "kettle." + namespace + ".v1" }
@@ -31,19 +31,19 @@ func groupName(namespace string) string { return "group-" + namespace }
 
 func apiGroup(namespace string) string { return namespace + ".cleanup.example" }
 
-// shape says which namespaces an operator looks after.
+// shape determines the namespaces that an operator watches.
 type shape string
 
 const (
-	// forAll looks after all namespaces, and converts its custom resources.
+	// forAll watches all namespaces and converts its custom resources.
 	forAll shape = "all"
-	// forSome looks after its own namespace and another one.
+	// forSome watches its own namespace and another one.
 	forSome shape = "some"
-	// forOwn looks after its own.
+	// forOwn watches its own namespace.
 	forOwn shape = "own"
 )
 
-// targets are the namespaces that the group of an operator names; none for all.
+// targets returns the namespaces that the operator's group names; none for all.
 func (s shape) targets(namespace string) []string {
 	switch s {
 	case forAll:
@@ -55,7 +55,7 @@ func (s shape) targets(namespace string) []string {
 	return []string{namespace}
 }
 
-// elsewhere is a namespace that the operator looks after besides its own, if it has one.
+// elsewhere returns another namespace that the operator watches, if any.
 func (s shape) elsewhere(namespace string) string {
 	switch s {
 	case forAll:
@@ -67,7 +67,7 @@ func (s shape) elsewhere(namespace string) string {
 	return namespace
 }
 
-// modes are how the operator can be installed.
+// modes returns the install modes of the operator.
 func (s shape) modes() []operatorsv1alpha1.InstallMode {
 	own := operatorsv1alpha1.InstallMode{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true}
 	switch s {
@@ -80,7 +80,7 @@ func (s shape) modes() []operatorsv1alpha1.InstallMode {
 	return []operatorsv1alpha1.InstallMode{own}
 }
 
-// ground is what is there before an operator and stays when it goes.
+// ground returns the objects that exist before an operator and stay after it.
 func ground(namespace string, s shape) []client.Object {
 	group := apiGroup(namespace)
 	list := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
@@ -92,7 +92,7 @@ func ground(namespace string, s shape) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(namespace)}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: s.targets(namespace)},
 		},
 		&apiextensionsv1.CustomResourceDefinition{
-			// As the plan of the version leaves it.
+			// These annotations are those that the version's InstallPlan leaves.
 			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group, Annotations: map[string]string{
 				api.PrefixAlongside + "cleanup": namespace + "/" + csvName(namespace),
 			}},
@@ -110,8 +110,8 @@ func ground(namespace string, s shape) []client.Object {
 	)
 }
 
-// operator is a version that asks for its custom resources to go with it, and whose
-// Deployment needs no node to be available.
+// operator returns a version that requests the deletion of its custom resources. Its Deployment
+// needs no node to be available.
 func operator(namespace string, s shape) *operatorsv1alpha1.ClusterServiceVersion {
 	crd := "cups." + apiGroup(namespace)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
@@ -156,7 +156,7 @@ func strategy() operatorsv1alpha1.StrategyDetailsDeployment {
 	}
 }
 
-// webhook is one that is never called: nobody answers.
+// webhook returns a webhook that is never called and whose server does not exist.
 func webhook(kind operatorsv1alpha1.WebhookAdmissionType) operatorsv1alpha1.WebhookDescription {
 	return operatorsv1alpha1.WebhookDescription{
 		GenerateName: strings.ToLower(string(kind)) + ".cleanup.example", Type: kind, DeploymentName: "kettle", ContainerPort: 443,
@@ -172,8 +172,8 @@ func rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}
 }
 
-// belongings are what an InstallPlan makes for a version, and what users make. With what the
-// supervisor makes there is one object at least of every kind that is cleaned up.
+// belongings returns the objects that an InstallPlan creates for a version, and those that users
+// create. Together with those of the supervisor, they include every kind that is cleaned up.
 func belongings(csv *operatorsv1alpha1.ClusterServiceVersion, s shape) []client.Object {
 	home, elsewhere := csv.Namespace, s.elsewhere(csv.Namespace)
 	labels := map[string]string{
@@ -216,7 +216,7 @@ func belongings(csv *operatorsv1alpha1.ClusterServiceVersion, s shape) []client.
 	return list
 }
 
-// brokenService is an API service that nobody answers for, as there is when pods go
+// brokenService returns an APIService without a working server, as exists when pods are deleted
 // before their registration.
 func brokenService(home string, labels map[string]string) client.Object {
 	group := "aggregated." + apiGroup(home)

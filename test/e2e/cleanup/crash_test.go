@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/test/apiproxy"
 )
 
-// place is one call of a clean-up, whatever the namespace: the nth one that is named alike.
+// place is one call of a clean-up, independent of the namespace: the nth call with a name.
 type place struct {
 	name    string
 	nth     int
@@ -24,15 +24,14 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("%s #%d", p.name, p.nth) }
 
-// trial is the clean-up of the operator of a namespace, in which the supervisor dies at one
-// of its calls: it is the last that the API server hears of it, or the first that it does
-// not hear.
+// trial is the clean-up of the operator of a namespace, in which the supervisor dies at one of its
+// calls. The API server receives that call last, or does not receive it.
 type trial struct {
 	shape     shape
 	namespace string
 	// at is the call; nil for none.
 	at *place
-	// carriedOut says whether the server carries out the call.
+	// carriedOut is set if the server carries out the call.
 	carriedOut bool
 
 	mu     sync.Mutex
@@ -46,7 +45,7 @@ func newTrial(s shape, namespace string, at *place, carriedOut bool) *trial {
 	return &trial{shape: s, namespace: namespace, at: at, carriedOut: carriedOut, counts: map[string]int{}, dead: make(chan struct{})}
 }
 
-// String says when the supervisor dies.
+// String returns a description of the moment at which the supervisor dies.
 func (tr *trial) String() string {
 	if tr.carriedOut {
 		return fmt.Sprintf("after %s", tr.at)
@@ -54,8 +53,8 @@ func (tr *trial) String() string {
 	return fmt.Sprintf("before %s", tr.at)
 }
 
-// concerns says whether a call is about the clean-up of the namespace's operator: it names
-// the namespace, or lists what may be left anywhere, or is about a right to be borrowed.
+// concerns reports whether a call belongs to the clean-up of the namespace's operator. Such a call
+// names the namespace, lists leftovers in all namespaces, or concerns a temporary grant.
 func (tr *trial) concerns(call apiproxy.Call) bool {
 	switch {
 	case call.Verb == "watch" || call.Resource == "" || slices.Contains([]string{"leases", "events"}, call.Resource):
@@ -66,14 +65,14 @@ func (tr *trial) concerns(call apiproxy.Call) bool {
 	return call.Namespace == "" && (call.Verb == "list" || call.Resource == "selfsubjectreviews")
 }
 
-// elsewhere are the namespaces of other trials, in which this one's operator has copies,
-// and hashed what in the names of roles stands for the name of a namespace.
+// elsewhere matches the namespaces of other trials, in which this one's operator has copies. hashed
+// matches the hashes of namespaces in the names of roles.
 var (
 	elsewhere = regexp.MustCompile(`\b(undisturbed-\w+|\w+-\d{3}-(before|after))\b`)
 	hashed    = regexp.MustCompile(`\b[0-9A-Za-z]{30,}\b`)
 )
 
-// neutral is what a call is named alike in all trials.
+// neutral returns a name for a call that is the same in all trials.
 func (tr *trial) neutral(call string) string {
 	call = strings.ReplaceAll(call, tr.namespace, "NS")
 	return hashed.ReplaceAllString(elsewhere.ReplaceAllString(call, "OTHER"), "HASH")
@@ -103,22 +102,22 @@ func (tr *trial) judge(call apiproxy.Call) apiproxy.Fault {
 	return apiproxy.Fault{Cut: apiproxy.CutBefore}
 }
 
-// seen are the calls that have been made.
+// seen returns the calls so far.
 func (tr *trial) seen() []place {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return slices.Clone(tr.calls)
 }
 
-// died says whether the call has been made at which the supervisor dies.
+// died reports whether the call has been made at which the supervisor dies.
 func (tr *trial) died() bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return tr.ended
 }
 
-// trials have a death at each of some calls: before the server has heard it and, where it
-// changes something, after it has been carried out.
+// trials returns trials with a death at each of some calls: before the server receives it and, if
+// it changes something, also after it was carried out.
 func trials(s shape, calls []place) []*trial {
 	var list []*trial
 	for i := range calls {
@@ -130,14 +129,14 @@ func trials(s shape, calls []place) []*trial {
 	return list
 }
 
-// without are the calls of a clean-up that another one does not have.
+// without returns the calls of a clean-up that another one lacks.
 func without(calls, others []place) []place {
 	return slices.DeleteFunc(slices.Clone(calls), func(p place) bool {
 		return slices.ContainsFunc(others, func(other place) bool { return other.name == p.name })
 	})
 }
 
-// share gives one in $FAULTS of a list, other ones each time; all of it by default.
+// share returns one in $FAULTS elements of a list, different ones each time; all of it by default.
 func share[T any](t *testing.T, list []T) []T {
 	t.Helper()
 	text := cmp.Or(os.Getenv("FAULTS"), "1")

@@ -1,4 +1,4 @@
-// Package cleanup deletes operators while the supervisor is away, and while it dies at
-// each of its calls to the API server in turn, and compares the cluster before and after.
-// It holds nothing else, so that the other tests need no control plane.
+// Package cleanup deletes operators while no supervisor runs, and while the supervisor dies at each
+// of its calls to the API server in turn. It compares the cluster before and after. It is a package
+// of its own because other tests need no control plane.
 package cleanup

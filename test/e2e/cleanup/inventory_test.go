@@ -14,15 +14,14 @@ import (
 	"github.com/chandlery/chandlery/test/census"
 )
 
-// inventory counts everything that there is, whatever its kind, and takes definitions
-// down word by word: what they say of conversion is cleaned up too.
+// inventory counts all objects of any kind. It includes the contents of definitions, because their
+// conversion settings are cleaned up, too.
 func (b *bed) inventory(ctx context.Context) (census.Census, error) {
 	all, err := b.taker.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A group whose definition has just gone answers no more for a while, and nothing can
-	// be there of it.
+	// A group whose definition was just deleted does not answer for a while, and cannot have objects.
 	maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasPrefix(name, census.UnansweredGroup+" ") })
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	if err := b.List(ctx, &definitions); err != nil {
@@ -38,12 +37,11 @@ func (b *bed) inventory(ctx context.Context) (census.Census, error) {
 	return all, nil
 }
 
-// overlooked are leases, which come and go with supervisors.
+// overlooked reports whether an object is a Lease. Leases change with supervisors.
 func overlooked(o *metav1.PartialObjectMetadata) bool { return o.Kind == "Lease" }
 
-// withoutTheirs is an inventory without the roles by which users get at the APIs of
-// operators. They belong to a group or to a definition, and follow these and not the
-// operator.
+// withoutTheirs returns an inventory without the roles of users for the APIs of operators. These
+// belong to a group or a definition and not to the operator.
 func withoutTheirs(all census.Census) census.Census {
 	left := maps.Clone(all)
 	maps.DeleteFunc(left, func(name, marks string) bool {
@@ -53,8 +51,8 @@ func withoutTheirs(all census.Census) census.Census {
 	return left
 }
 
-// cleaned is what a clean-up of an operator has to do with, as an inventory names it: NS
-// is the operator's namespace.
+// cleaned returns the names in the inventory of everything that a clean-up deletes. NS is the
+// operator's namespace.
 func (tr *trial) cleaned() []string {
 	const rbac = "rbac.authorization.k8s.io"
 	elsewhere := tr.shape.elsewhere("NS")
@@ -78,7 +76,7 @@ func (tr *trial) cleaned() []string {
 	return append(list, "Role."+rbac+" NS-target/kettle-NS", "RoleBinding."+rbac+" NS-target/kettle-NS")
 }
 
-// complete waits until of each operator there is all that its clean-up has to do with.
+// complete waits until everything exists that the clean-ups of operators delete.
 func (b *bed) complete(list ...*trial) {
 	b.t.Helper()
 	b.until("everything of the operators to be there", func(ctx context.Context) string {
@@ -95,7 +93,7 @@ func (b *bed) complete(list ...*trial) {
 	})
 }
 
-// lacking says what is not there of an operator; empty for nothing.
+// lacking returns what is missing of an operator; empty for nothing.
 func (tr *trial) lacking(now census.Census) string {
 	names := slices.Sorted(maps.Keys(now.About(tr.namespace)))
 	for _, name := range tr.cleaned() {
@@ -111,7 +109,7 @@ func (tr *trial) lacking(now census.Census) string {
 	return ""
 }
 
-// leaves waits until the cluster is as it was.
+// leaves waits until the cluster is as before.
 func (b *bed) leaves(before census.Census) {
 	b.t.Helper()
 	b.until("the cluster to be as it was", func(ctx context.Context) string {
@@ -123,8 +121,8 @@ func (b *bed) leaves(before census.Census) {
 	})
 }
 
-// left waits until the cluster is as it was as far as it is about one operator. Others,
-// which have copies in its namespace, are still there.
+// left waits until the cluster is as before, as far as it concerns one operator. Others, which have
+// copies in its namespace, still exist.
 func (b *bed) left(before census.Census, tr *trial, others []*trial) {
 	b.t.Helper()
 	part := func(all census.Census) census.Census {

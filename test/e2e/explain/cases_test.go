@@ -18,15 +18,15 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// broken is a case: what is made, and what has to be in the first line of the
-// explanation. NAMESPACE in it stands for that of the situation.
+// broken is a case: the objects to create, and the words that the first line of the explanation
+// must have. NAMESPACE stands for the namespace of the situation.
 type broken struct {
 	reason string
 	make   func(*situation)
 	words  []string
-	// fine says that nothing is wrong in the end, or that it only waits.
+	// fine is set if nothing is wrong in the end, or if something only waits.
 	fine bool
-	// fix ends the trouble, after which the Subscription has to be well.
+	// fix fixes the problem. Afterwards the Subscription must be healthy.
 	fix func(*situation)
 }
 
@@ -252,8 +252,8 @@ func groupCases() []broken {
 		{
 			reason: "the operator cannot watch all namespaces",
 			make: func(s *situation) {
-				// Until it has failed there are copies in all namespaces, where they would
-				// be in the way of others of its name.
+				// Until the version has failed, there are copies in all namespaces, which would
+				// conflict with others of its name.
 				s.server.Serve(lamp(operator("flood", 1, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 					csv.Spec.InstallModes[3].Supported = false
 				})))

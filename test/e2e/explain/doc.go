@@ -1,3 +1,3 @@
-// Package explain makes broken situations for real, in a control plane with a supervisor,
-// and asks "supervisor explain" what is wrong: the first line has to name the true cause.
+// Package explain creates real failures in a control plane with a supervisor and runs "supervisor
+// explain". The first line must name the actual cause.
 package explain

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// lostNode is a node that one of the situations takes away.
+// lostNode is the node that one of the situations stops.
 const lostNode = "node-3"
 
 // Exit codes of the command.
@@ -29,8 +29,8 @@ const (
 	unreachable = 4
 )
 
-// TestSituations makes all situations at first, so that they come about beside each
-// other, then asks what is wrong with each, fixes what can be, and asks again.
+// TestSituations creates all situations first, so they develop concurrently. It then explains each
+// one, fixes those that can be fixed, and explains again.
 func TestSituations(t *testing.T) {
 	h := newHospital(t)
 	leader := startSupervisor(t)
@@ -96,16 +96,16 @@ func TestSituations(t *testing.T) {
 	})
 }
 
-// flowing is a text without the ends of its lines.
+// flowing returns a text with its line ends replaced by spaces.
 func flowing(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// chosen are the cases whose reason has $SITUATION in it; all without that variable. To
-// run one of them with -run would make them all.
+// chosen returns the cases whose reason contains $SITUATION; all without that variable. Selecting
+// one with -run would create all of them.
 func chosen() []broken {
 	return slices.DeleteFunc(cases(), func(c broken) bool { return !strings.Contains(c.reason, os.Getenv("SITUATION")) })
 }
 
-// in gives the situation to a part of the test.
+// in returns the situation for a subtest.
 func (s *situation) in(t *testing.T) *situation {
 	t.Helper()
 	part := *s
@@ -113,7 +113,7 @@ func (s *situation) in(t *testing.T) *situation {
 	return &part
 }
 
-// little asks as somebody who may read Subscriptions and no more.
+// little runs explain as a user who may only read Subscriptions.
 func little(t *testing.T, h *hospital) {
 	t.Helper()
 	s := h.newSituation(t)
@@ -143,12 +143,12 @@ func little(t *testing.T, h *hospital) {
 			t.Errorf("what could not be seen lacks %q:\n%s", rule, text)
 		}
 	}
-	// What the Subscription says itself is enough for a cause.
+	// The Subscription alone shows the cause.
 	s.patch(&operatorsv1alpha1.Subscription{}, "lamp", `{"spec":{"channel":"fast"}}`)
 	eventually(t, kubeconfig, args, []string{"package lamp", "has no channel fast"}, wrong)
 }
 
-// TestUnreachable asks an API server that is not there.
+// TestUnreachable runs explain with an API server that does not exist.
 func TestUnreachable(t *testing.T) {
 	cp := controlplane.Get(t)
 	access, err := os.ReadFile(cp.Kubeconfig())

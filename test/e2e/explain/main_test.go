@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// patience is how long a situation may take to come about, with all the others
-	// beside it.
+	// patience bounds the time until a situation has developed, with all the others in parallel.
 	patience = 90 * time.Second
 	polling  = 500 * time.Millisecond
 	// leaseNamespace holds the Lease of the supervisor.
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	os.Exit(programs.Main(func(dir string) int {
 		bin = dir
-		// Nodes are lost sooner than usual, which a test can wait for.
+		// The loss of a node is detected sooner than by default, to shorten the test.
 		return controlplane.Main(m, controlplane.Options{NodeMonitorGracePeriod: 10 * time.Second}, installCRDs)
 	}, "./cmd/supervisor"))
 }
@@ -59,7 +58,7 @@ func startSupervisor(t *testing.T) *process.Process {
 	)
 }
 
-// explain runs the command as a person would.
+// explain runs the command as a user would.
 func explain(t *testing.T, kubeconfig string, args ...string) (output string, code int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -78,8 +77,7 @@ func explain(t *testing.T, kubeconfig string, args ...string) (output string, co
 	}
 }
 
-// eventually explains until the first line has all words, and the program ends with a
-// code. It gives the output.
+// eventually runs explain until the first line has all words and the exit code matches. It returns the output.
 func eventually(t *testing.T, kubeconfig string, args, words []string, code int) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// goingCases are about namespaces that are being deleted and do not go.
+// goingCases returns cases of namespaces whose deletion does not complete.
 func goingCases() []broken {
 	return []broken{
 		{
@@ -64,8 +64,8 @@ func (s *situation) finalizers(ctx context.Context, names ...corev1.FinalizerNam
 	}
 }
 
-// going asks about a namespace that does not go in all the ways in which a person would who
-// does not remember what was in it.
+// going explains a namespace whose deletion does not complete, with arguments for users who do not
+// know its content.
 func going(t *testing.T, h *hospital) {
 	t.Helper()
 	s := h.newSituation(t)
@@ -79,7 +79,7 @@ func going(t *testing.T, h *hospital) {
 			t.Errorf("%v: it does not say how to find what is held:\n%s", args, text)
 		}
 	}
-	out, _ := exec.CommandContext(t.Context(), program(), "status", "-o", "wide", "--kubeconfig", kubeconfig, "-n", s.namespace).CombinedOutput() // it ends with 2
+	out, _ := exec.CommandContext(t.Context(), program(), "status", "-o", "wide", "--kubeconfig", kubeconfig, "-n", s.namespace).CombinedOutput() // exit code 2 is expected
 	_, trouble, _ := strings.Cut(flowing(string(out)), "WRONG ")
 	for _, words := range held {
 		if !strings.Contains(trouble, words) {

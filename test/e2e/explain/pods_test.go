@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podCases are about pods that cannot run.
+// podCases returns cases of pods that cannot run.
 func podCases() []broken {
 	ails := func(has ill, change ...func(*corev1.PodSpec)) func(*situation) {
 		return func(s *situation) {
@@ -73,7 +73,7 @@ func podCases() []broken {
 	}
 }
 
-// refusalCases are about pods that may not be made.
+// refusalCases returns cases of pods that may not be created.
 func refusalCases() []broken {
 	return []broken{
 		{
@@ -163,7 +163,7 @@ func refusalCases() []broken {
 	}
 }
 
-// limit bounds how much memory a container may have.
+// limit limits the memory of a container.
 func (s *situation) limit(memory string) {
 	s.t.Helper()
 	s.create(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
@@ -175,7 +175,7 @@ func (s *situation) guard() *admissionregistrationv1.ValidatingWebhookConfigurat
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 }
 
-// refuse lets a webhook refuse every object of a resource in the namespace.
+// refuse creates a webhook that refuses every object of a resource in the namespace.
 func (s *situation) refuse(resource string) {
 	s.t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +204,7 @@ func (s *situation) refuse(resource string) {
 	}}
 	s.create(guard)
 	s.later(s.guard())
-	// It takes a moment until the API server goes by it.
+	// The API server applies the webhook after a moment.
 	s.until("a webhook that refuses", func() bool {
 		var probe client.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}}
 		if resource == "pods" {
@@ -216,7 +216,7 @@ func (s *situation) refuse(resource string) {
 	})
 }
 
-// admit takes the webhook away.
+// admit deletes the webhook.
 func (s *situation) admit() {
 	s.t.Helper()
 	if err := s.Delete(s.t.Context(), s.guard()); err != nil {
@@ -228,7 +228,7 @@ func authority(certificate *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 }
 
-// letGo takes the finalizers from an object, so that its namespace can go.
+// letGo removes the finalizers of an object, which block the deletion of its namespace.
 func (s *situation) letGo(o client.Object) {
 	o.SetNamespace(s.namespace)
 	err := s.Patch(context.WithoutCancel(s.t.Context()), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))

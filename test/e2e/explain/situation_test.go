@@ -31,12 +31,12 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// hospital is what all situations share.
+// hospital holds what all situations share.
 type hospital struct {
 	client.Client
 
 	ward *ward
-	// registry is the address of a registry for images, without TLS.
+	// registry is the address of an image registry without TLS.
 	registry string
 }
 
@@ -48,7 +48,7 @@ func newHospital(t *testing.T) *hospital {
 	return &hospital{Client: c, ward: openWard(t, c), registry: strings.TrimPrefix(server.URL, "http://")}
 }
 
-// push puts an image into the registry and gives its reference.
+// push pushes an image to the registry and returns its reference.
 func (h *hospital) push(t *testing.T, repository string) string {
 	t.Helper()
 	image, err := random.Image(64, 1)
@@ -66,7 +66,7 @@ func (h *hospital) push(t *testing.T, repository string) string {
 	return text
 }
 
-// situation is one namespace in which something is the matter with the Subscription lamp.
+// situation is one namespace with a problem of the Subscription lamp.
 type situation struct {
 	*hospital
 
@@ -75,15 +75,14 @@ type situation struct {
 	server    *fakecatalog.Server
 }
 
-// newSituation makes a namespace with an OperatorGroup and a catalog, wares, which is
-// empty.
+// newSituation creates a namespace with an OperatorGroup and an empty catalog, wares.
 func (h *hospital) newSituation(t *testing.T) *situation {
 	t.Helper()
 	s := &situation{hospital: h, t: t, namespace: controlplane.Namespace(t), server: fakecatalog.StartExtended(t)}
 	return s
 }
 
-// create makes objects, in the namespace of the situation.
+// create creates objects in the namespace of the situation.
 func (s *situation) create(objects ...client.Object) {
 	s.t.Helper()
 	for _, o := range objects {
@@ -96,7 +95,7 @@ func (s *situation) create(objects ...client.Object) {
 	}
 }
 
-// remove deletes an object when the test ends, for those that are in no namespace.
+// later deletes a cluster-scoped object when the test ends.
 func (s *situation) later(o client.Object) {
 	s.t.Cleanup(func() {
 		if err := client.IgnoreNotFound(s.Delete(context.WithoutCancel(s.t.Context()), o)); err != nil {
@@ -115,7 +114,7 @@ func (s *situation) patch(o client.Object, named, patch string) {
 	}
 }
 
-// until waits for what the next step of a situation needs.
+// until waits for a condition that the next step of a situation needs.
 func (s *situation) until(what string, is func() bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -141,7 +140,7 @@ func (s *situation) installed(csv string) {
 	})
 }
 
-// plan waits for the plan of the Subscription and gives its name.
+// plan waits for the InstallPlan of the Subscription and returns its name.
 func (s *situation) plan() string {
 	s.t.Helper()
 	sub := &operatorsv1alpha1.Subscription{}
@@ -152,7 +151,7 @@ func (s *situation) plan() string {
 	return sub.Status.InstallPlanRef.Name
 }
 
-// group is the OperatorGroup of the namespace.
+// group returns the OperatorGroup of the namespace.
 func (s *situation) group(change ...func(*operatorsv1.OperatorGroup)) *operatorsv1.OperatorGroup {
 	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{s.namespace}}}
 	for _, c := range change {
@@ -161,7 +160,7 @@ func (s *situation) group(change ...func(*operatorsv1.OperatorGroup)) *operators
 	return g
 }
 
-// source is the CatalogSource wares.
+// source returns the CatalogSource wares.
 func (s *situation) source(spec map[string]any) client.Object {
 	u := catalogs.NewObject()
 	u.SetName("wares")
@@ -170,12 +169,12 @@ func (s *situation) source(spec map[string]any) client.Object {
 	return u
 }
 
-// at is the CatalogSource of the situation's own server.
+// at returns the CatalogSource of the situation's own server.
 func (s *situation) at() client.Object {
 	return s.source(map[string]any{"address": s.server.Address()})
 }
 
-// hosted is a CatalogSource whose pods run on a node.
+// hosted returns a CatalogSource whose pods run on a node.
 func (s *situation) hosted(image, node string) client.Object {
 	return s.source(map[string]any{"image": image, "grpcPodConfig": map[string]any{
 		"nodeSelector": map[string]any{corev1.LabelHostname: node}, "tolerations": []any{map[string]any{"key": wardName, "operator": "Exists"}},
@@ -183,7 +182,7 @@ func (s *situation) hosted(image, node string) client.Object {
 	}})
 }
 
-// subscription is lamp.
+// subscription returns the Subscription lamp.
 func (s *situation) subscription(change ...func(*operatorsv1alpha1.Subscription)) *operatorsv1alpha1.Subscription {
 	return s.subscribe("lamp", change...)
 }
@@ -199,19 +198,19 @@ func (s *situation) subscribe(pkg string, change ...func(*operatorsv1alpha1.Subs
 	return sub
 }
 
-// wants makes group, catalog and Subscription, with a catalog that has some packages.
+// wants creates the group, a catalog with some packages, and the Subscription.
 func (s *situation) wants(packages ...fakecatalog.Package) {
 	s.t.Helper()
 	s.server.Serve(packages...)
 	s.create(s.group(), s.at(), s.subscription())
 }
 
-// lamp is the package with versions, each of which replaces the one before.
+// lamp returns the package with versions. Each replaces the previous one.
 func lamp(entries ...fakecatalog.Entry) fakecatalog.Package {
 	return fakecatalog.Simple("lamp", entries...)
 }
 
-// version is the nth version of an operator.
+// operator returns the nth version of an operator.
 func operator(pkg string, n int, change ...func(*operatorsv1alpha1.ClusterServiceVersion)) fakecatalog.Entry {
 	number := fmt.Sprintf("%d.0.0", n)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{
@@ -259,7 +258,7 @@ func manifest(o any) string {
 	return string(text)
 }
 
-// pods changes the pod template of a version, of which one replica runs on the ward.
+// pods changes the pod template of a version and runs one replica on the ward.
 func pods(change ...func(*corev1.PodSpec)) func(*operatorsv1alpha1.ClusterServiceVersion) {
 	return func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		d := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
@@ -273,8 +272,8 @@ func pods(change ...func(*corev1.PodSpec)) func(*operatorsv1alpha1.ClusterServic
 	}
 }
 
-// definition is a CustomResourceDefinition of the kind Lamp, of a group of its own, with
-// versions of which the first is stored.
+// definition returns a CustomResourceDefinition of the kind Lamp in a group, with versions of which
+// the first is stored.
 func definition(group string, versions ...string) map[string]any {
 	var list []any
 	for i, v := range versions {

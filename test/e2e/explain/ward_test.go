@@ -16,30 +16,29 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// wardName is the node whose kubelet the test plays, so that pods can be as ill on it as
-// kwok's never are.
+// wardName is the node whose kubelet the test simulates, for pod failures that kwok cannot simulate.
 const wardName = "ward"
 
-// ward plays the kubelet of one node: it keeps the node alive, and gives its pods the
-// status that is asked for in their namespace.
+// ward simulates the kubelet of one node: it keeps the node alive and sets the statuses of its pods
+// as requested for their namespace.
 type ward struct {
 	client client.Client
 	mu     sync.Mutex
-	// ills are the statuses by namespace; pods of others are well.
+	// ills are the statuses by namespace. Pods of other namespaces are healthy.
 	ills map[string]ill
 }
 
-// ill is what a container has.
+// ill is the failure of a container.
 type ill struct {
 	state corev1.ContainerState
 	last  corev1.ContainerState
-	// restarts is how often it began again.
+	// restarts is the number of restarts.
 	restarts int32
-	// warning is an Event that the kubelet makes of it: its reason and its message.
+	// warning is the reason and the message of the kubelet's Event.
 	warning [2]string
 }
 
-// openWard adds the node and keeps it until the test ends.
+// openWard adds the node and keeps it alive until the test ends.
 func openWard(t *testing.T, c client.Client) *ward {
 	t.Helper()
 	w := &ward{client: c, ills: map[string]ill{}}
@@ -54,7 +53,7 @@ func openWard(t *testing.T, c client.Client) *ward {
 	node.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: quantity("8"), corev1.ResourceMemory: quantity("16Gi"), corev1.ResourcePods: quantity("110")}
 	node.Status.Allocatable = node.Status.Capacity
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now}}
-	// The controller manager writes to it too, though elsewhere.
+	// The controller manager also writes to the node, to other fields.
 	if err := c.Status().Patch(t.Context(), node, client.MergeFrom(bare)); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +93,7 @@ func (w *ward) breathe(ctx context.Context, t *testing.T) {
 	}
 }
 
-// visit sees to every pod of the node.
+// visit sets the status of every pod of the node.
 func (w *ward) visit(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var pods corev1.PodList
@@ -118,10 +117,10 @@ func (w *ward) visit(ctx context.Context, t *testing.T) {
 	}
 }
 
-// annotation on a pod says which status the ward gave it.
+// annotationSeen on a pod names the status that the ward has set.
 const annotationSeen = "ward.example.com/seen"
 
-// treat writes the status of a pod, once for each that is asked for.
+// treat writes the status of a pod, once for each requested one.
 func (w *ward) treat(ctx context.Context, pod *corev1.Pod) error {
 	w.mu.Lock()
 	has, is := w.ills[pod.Namespace]
@@ -181,14 +180,14 @@ func (w *ward) warn(ctx context.Context, pod *corev1.Pod, warning [2]string) err
 	}))
 }
 
-// ails makes the pods of a namespace ill.
+// ails makes the pods of a namespace fail.
 func (w *ward) ails(namespace string, has ill) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ills[namespace] = has
 }
 
-// heals makes them well.
+// heals makes the pods of a namespace healthy.
 func (w *ward) heals(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,7 +198,7 @@ func waiting(reason, message string) ill {
 	return ill{state: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 }
 
-// crashed is a container that ends again and again.
+// crashed returns the failure of a container that ends repeatedly.
 func crashed(reason string, code int32, message string) ill {
 	i := waiting("CrashLoopBackOff", "back-off 40s restarting failed container")
 	i.restarts = 4

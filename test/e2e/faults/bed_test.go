@@ -32,10 +32,9 @@ import (
 )
 
 const (
-	// patience is how long one installation may take, with all the others beside it. A
-	// version whose installation the API refused is tried again after a minute. A
-	// server that is away takes a minute of it, and watches begin again up to another
-	// minute after its return, as each waits longer after each failure.
+	// patience bounds one installation, with all the others in parallel. A version whose
+	// installation the API server refused is retried after a minute. An unreachable server takes a
+	// minute. Watches restart up to another minute after its return, because their backoff grows.
 	patience = 5 * time.Minute
 	polling  = 50 * time.Millisecond
 )
@@ -50,8 +49,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// bed is a cluster with a proxy between it and the supervisor. The test itself reads and
-// writes without faults.
+// bed is a cluster with a proxy between it and the supervisor. The test itself accesses the cluster
+// without faults.
 type bed struct {
 	client.Client
 
@@ -82,18 +81,18 @@ func newBed(t *testing.T) *bed {
 // supervise starts a supervisor behind the proxy.
 func (b *bed) supervise() {
 	b.t.Helper()
-	// It is not about leadership here, and the lead must not be lost to a server that is
-	// away for less than the renew deadline.
+	// This test is not about leader election, and a server that is unreachable for less than the
+	// renew deadline must not lose the Lease.
 	supervisors.Start(b.t, supervisors.Spec{
 		Identity: "supervisor", Config: b.proxy.Config(),
 		Args: []string{"--concurrency", "8", "--lease-duration", "60s", "--renew-deadline", "50s"},
 	})
 }
 
-// named finds the namespace of an installation in names.
+// named matches the namespace of an installation in names.
 var named = regexp.MustCompile(`\bf\d{4}\b`)
 
-// judge gives a call to the script of its namespace.
+// judge passes a call to the script of its namespace.
 func (b *bed) judge(c apiproxy.Call) apiproxy.Fault {
 	namespace := c.Namespace
 	if namespace == "" {
@@ -111,7 +110,7 @@ func (b *bed) judge(c apiproxy.Call) apiproxy.Fault {
 // namespaces counts the installations of all tests.
 var namespaces atomic.Int32
 
-// script begins to keep what is called in a new namespace.
+// script starts the recording of the calls in a new namespace.
 func (b *bed) script() *script {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,9 +119,9 @@ func (b *bed) script() *script {
 	return s
 }
 
-// install goes the way of an installation and an upgrade in the script's namespace, and
-// gives what it leads to once that is what is wanted; with an empty want once nothing is
-// under way any more.
+// install performs an installation and an upgrade in the script's namespace, and returns the
+// outcome when it equals want. With an empty want, it returns the outcome when nothing is in
+// progress.
 func (b *bed) install(ctx context.Context, s *script, want string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -159,8 +158,8 @@ func (b *bed) install(ctx context.Context, s *script, want string) (string, erro
 	return got, err
 }
 
-// underWay says what is still to come until a version is installed, the cup beside it,
-// and nothing else is; empty when that is so.
+// underWay returns what is missing until a version and the cup beside it, and nothing else, are
+// installed; empty for nothing.
 func (b *bed) underWay(ctx context.Context, namespace string, n int) string {
 	var (
 		subscriptions operatorsv1alpha1.SubscriptionList

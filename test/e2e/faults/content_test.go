@@ -15,17 +15,16 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// The objects of an installation that a person makes. Names of what belongs to the
-// cluster, or leads to such names, contain the namespace.
+// The objects of an installation that a user creates. Names of cluster-scoped objects contain the namespace.
 const (
 	wish    = "my-kettle"
 	catalog = "shop"
 )
 
-// version is the name of the ClusterServiceVersion of a package.
+// version returns the name of the ClusterServiceVersion of a package.
 func version(namespace, pkg string, n int) string { return fmt.Sprintf("%s.%s.v%d", pkg, namespace, n) }
 
-// packages are a kettle with n versions, and the cup that it needs.
+// packages returns a kettle with n versions and the cup that it needs.
 func packages(namespace string, n int) []fakecatalog.Package {
 	var entries []fakecatalog.Entry
 	for i := 1; i <= n; i++ {
@@ -43,7 +42,7 @@ func packages(namespace string, n int) []fakecatalog.Package {
 	return []fakecatalog.Package{fakecatalog.Simple("kettle", entries...), fakecatalog.Simple("cup", cup)}
 }
 
-// kettle is everything that a bundle of it brings.
+// kettle returns everything in a bundle of the kettle.
 func kettle(namespace string, n int) []string {
 	group := namespace + ".faults.example"
 	fill := strings.NewReplacer("GROUP", group, "VERSION", strconv.Itoa(n)).Replace
@@ -51,7 +50,7 @@ func kettle(namespace string, n int) []string {
 	permissions := fill(`
 	"permissions":[{"serviceAccountName":"kettle","rules":[{"apiGroups":["GROUP"],"resources":["brews"],"verbs":["get","list"]}]}],
 	"clusterPermissions":[{"serviceAccountName":"kettle","rules":[{"apiGroups":["GROUP"],"resources":["brews/status"],"verbs":["get"]}]}],`)
-	// The second version says more of its kind.
+	// The second version has a more detailed schema.
 	return []string{
 		csv(version(namespace, "kettle", n), "kettle", n, owned, permissions),
 		fill(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"brews.GROUP"},
@@ -65,8 +64,8 @@ func kettle(namespace string, n int) []string {
 	}
 }
 
-// csv is a version whose Deployment needs no node to be available. The parts are members
-// of its spec and of its install strategy, each with a comma behind it.
+// csv returns a version whose Deployment needs no node to be available. spec and strategy are
+// members of its spec and its install strategy, each followed by a comma.
 func csv(name, pkg string, n int, spec, strategy string) string {
 	return strings.NewReplacer("NAME", name, "PACKAGE", pkg, "VERSION", strconv.Itoa(n), "SPEC", spec, "STRATEGY", strategy).Replace(`
 	{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"NAME"},
@@ -79,8 +78,8 @@ func csv(name, pkg string, n int, spec, strategy string) string {
 		"spec":{"containers":[{"name":"main","image":"registry.example/PACKAGE:VERSION"}]}}}}]}}}}`)
 }
 
-// order is what a person makes for an installation: the namespace's group, the catalog
-// by its address, and the Subscription.
+// order returns the objects that a user creates for an installation: the namespace's group, the
+// catalog with its address, and the Subscription.
 func order(namespace, address string) []client.Object {
 	shop := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc", "address": address}}}
 	shop.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.CatalogSourceKind))

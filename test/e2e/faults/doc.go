@@ -1,4 +1,3 @@
-// Package faults installs operators while the calls of the supervisor to the API server
-// fail, one after the other, in every way in which calls fail. It holds nothing else, so
-// that the other tests need no control plane.
+// Package faults installs operators while the supervisor's calls to the API server fail, one after
+// the other, in every way. It is a package of its own because other tests need no control plane.
 package faults

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// crowd is how many installations go on at once.
+	// crowd is the number of concurrent installations.
 	crowd = 24
-	// density is how many calls of one installation fail, far from each other.
+	// density is the number of failing calls in one installation, far from each other.
 	density = 6
 )
 
-// TestEveryCallFails installs and upgrades an operator so often that each call that this
-// takes fails once in each way in which it can fail. It always ends as if nothing had
-// failed.
+// TestEveryCallFails installs and upgrades an operator until each call has failed once in each
+// possible way. The outcome must be as if nothing had failed.
 func TestEveryCallFails(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
@@ -66,8 +65,7 @@ func TestEveryCallFails(t *testing.T) {
 		})
 	}
 	crew.Wait()
-	// Which calls are made depends on what a pass finds done by others: a few are made
-	// in some installations and not in others.
+	// The calls depend on the speed of other components: a few occur only in some installations.
 	left := slices.Concat(missed...)
 	t.Logf("%d faults have not come about: %s", len(left), strings.Join(left, "; "))
 	if len(left) > len(list)/4 {
@@ -75,7 +73,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// share gives one in $FAULTS of a list, other ones each time; all of it by default.
+// share returns one in $FAULTS elements of a list, different ones each time; all of it by default.
 func share[T any](t *testing.T, list []T) []T {
 	t.Helper()
 	n := faults(t)
@@ -89,7 +87,7 @@ func share[T any](t *testing.T, list []T) []T {
 	return part
 }
 
-// faults is $FAULTS: of how many faults one is made.
+// faults returns $FAULTS: one of so many faults is injected.
 func faults(t *testing.T) int {
 	t.Helper()
 	text := cmp.Or(os.Getenv("FAULTS"), "1")
@@ -100,8 +98,7 @@ func faults(t *testing.T) int {
 	return n
 }
 
-// undisturbed installs without faults, and gives what comes of it and which calls it
-// takes.
+// undisturbed installs without faults and returns the outcome and the calls.
 func (b *bed) undisturbed() (string, []place) {
 	b.t.Helper()
 	var (
@@ -130,9 +127,9 @@ func (b *bed) undisturbed() (string, []place) {
 	return outcomes[0], places(scripts[:])
 }
 
-// TestServerIsAway takes the API server away for a while in the middle of installations
-// that are at many different places, and cuts every watch again and again in the middle
-// of others: a third of them where not all faults are made. All complete without help.
+// TestServerIsAway makes the API server unreachable during installations at many different stages.
+// In other installations it cuts every watch repeatedly; only a third of them if not all faults are
+// injected. All must complete without help.
 func TestServerIsAway(t *testing.T) {
 	b := newBed(t)
 	b.supervise()
@@ -173,5 +170,5 @@ func TestServerIsAway(t *testing.T) {
 	crew.Wait()
 }
 
-// away is how long the API server is away.
+// away is how long the API server is unreachable.
 const away = 40 * time.Second

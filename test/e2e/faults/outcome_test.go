@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// what is made by an installation, by kind. Objects of the cluster are told by their
-// names, which contain the namespace.
+// made lists the kinds of objects that an installation creates. Cluster-scoped objects are
+// recognized by their names, which contain the namespace.
 var made = []struct {
 	gvk     schema.GroupVersionKind
 	cluster bool
@@ -38,9 +38,8 @@ var made = []struct {
 	{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}},
 }
 
-// outcome is what an installation has led to, as a text that is the same for all
-// namespaces in which everything has been made as it should be. What differs by its
-// nature, such as times and addresses, is left out.
+// outcome returns the result of an installation as a text that is equal for all successful
+// installations. It omits fields such as times and addresses.
 func outcome(ctx context.Context, c client.Reader, namespace string) (string, error) {
 	var objects []unstructured.Unstructured
 	for _, m := range made {
@@ -75,9 +74,9 @@ func outcome(ctx context.Context, c client.Reader, namespace string) (string, er
 	return strings.Join(texts, "\n"), nil
 }
 
-// withoutGarbage does what garbage collection is going to do, which begins half a minute
-// later on what is owned by a kind that is new: it leaves out owners that are gone, and
-// what has had no others.
+// withoutGarbage removes what the garbage collector will delete: deleted owners, and objects
+// without other owners. The garbage collection of objects whose owner has a new kind begins half a
+// minute late.
 func withoutGarbage(objects []unstructured.Unstructured) []unstructured.Unstructured {
 	present := map[types.UID]bool{}
 	for i := range objects {
@@ -91,12 +90,11 @@ func withoutGarbage(objects []unstructured.Unstructured) []unstructured.Unstruct
 	})
 }
 
-// hash is what stands for something that contains the name of the namespace: of an
-// object, and of an API in the labels of roles.
+// hash matches hashes of a namespace's name in the names of objects, and of an API in the labels of roles.
 var hash = regexp.MustCompile(`\b[0-9A-Za-z]{30,64}\b|\b[0-9a-f]{13,16}\b`)
 
-// neutralNames replaces what is another one in each namespace: UIDs by what has them,
-// names of plans by what they install.
+// neutralNames replaces names that differ between namespaces: UIDs by their owners, and names of
+// InstallPlans by what they install.
 func neutralNames(objects []unstructured.Unstructured, namespace string) *strings.Replacer {
 	var pairs []string
 	for i := range objects {
@@ -112,7 +110,7 @@ func neutralNames(objects []unstructured.Unstructured, namespace string) *string
 	return strings.NewReplacer(append(pairs, namespace, "NS")...)
 }
 
-// leftOut are the fields that differ by their nature.
+// leftOut are the fields that always differ.
 var leftOut = [][]string{
 	{"metadata", "uid"},
 	{"metadata", "resourceVersion"},
@@ -129,7 +127,7 @@ var leftOut = [][]string{
 	{"spec", "clusterIPs"},
 }
 
-// prune leaves out of an object what differs by its nature.
+// prune removes fields from an object that always differ.
 func prune(o *unstructured.Unstructured) {
 	for _, path := range leftOut {
 		unstructured.RemoveNestedField(o.Object, path...)
@@ -154,7 +152,7 @@ func prune(o *unstructured.Unstructured) {
 		steps, _, _ := unstructured.NestedSlice(status, "plan")
 		for _, s := range steps {
 			step := s.(map[string]any)
-			// What was created by a call whose answer was lost is found present.
+			// A step whose creation was carried out without an answer is Present.
 			if step["status"] == "Created" || step["status"] == "Present" {
 				step["status"] = "done"
 			}
@@ -165,10 +163,10 @@ func prune(o *unstructured.Unstructured) {
 	timeless(o.Object)
 }
 
-// alongside begins the keys, a hash behind it, of the versions that brought a CRD.
+// alongside is the prefix, before a hash, of the keys for the versions that installed a CRD.
 const alongside = "operatorframework.io/installed-alongside-"
 
-// unhashed numbers what has keys with hashes, in the order of the values.
+// unhashed replaces the hashes in keys by numbers, in the order of the values.
 func unhashed(annotations map[string]string) map[string]string {
 	var values []string
 	for key, value := range annotations {
@@ -184,7 +182,7 @@ func unhashed(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// timeless drops the times of conditions.
+// timeless removes the times of conditions.
 func timeless(o map[string]any) {
 	conditions, _, _ := unstructured.NestedSlice(o, "status", "conditions")
 	for _, c := range conditions {
@@ -197,7 +195,7 @@ func timeless(o map[string]any) {
 	}
 }
 
-// diff tells in which lines texts differ.
+// diff returns the lines in which texts differ.
 func diff(want, got string) string {
 	return cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n"))
 }

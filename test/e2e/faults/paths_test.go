@@ -13,8 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// paths are the stages that InstallPlans went through, as a watch without faults has seen
-// every one.
+// paths holds the stages of InstallPlans, recorded by a watch without faults.
 type paths struct {
 	mu     sync.Mutex
 	stages map[types.UID][]history.Stage
@@ -25,13 +24,13 @@ func newPaths() *paths {
 	return &paths{stages: map[types.UID][]history.Stage{}, order: map[string][]types.UID{}}
 }
 
-// OnAdd sees a plan that is new.
+// OnAdd records a new InstallPlan.
 func (p *paths) OnAdd(o any, _ bool) { p.see(o) }
 
-// OnUpdate sees a plan that changed.
+// OnUpdate records a changed InstallPlan.
 func (p *paths) OnUpdate(_, o any) { p.see(o) }
 
-// OnDelete sees nothing that counts.
+// OnDelete does nothing.
 func (p *paths) OnDelete(any) {}
 
 func (p *paths) see(o any) {
@@ -50,15 +49,15 @@ func (p *paths) see(o any) {
 	}
 }
 
-// told is a stage of a plan, as a ledger tells it.
+// told is a stage of an InstallPlan in a transition log.
 type told struct {
 	Sequence int64
 	Plan     types.UID
 	Stage    history.Stage
 }
 
-// differs says in what the ledger of the Subscription differs from what its plans went
-// through; empty when it tells all of that, in order, and nothing else.
+// differs returns the differences between the transition log of the Subscription and the stages of
+// its InstallPlans; empty if the log has all of them, in order, and nothing else.
 func (p *paths) differs(ctx context.Context, c client.Reader, namespace string) string {
 	sub := &operatorsv1alpha1.Subscription{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wish}, sub); err != nil {

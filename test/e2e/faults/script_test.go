@@ -25,8 +25,7 @@ var (
 	slow      = kind{"slow", apiproxy.Fault{Delay: 2 * time.Second}}
 )
 
-// kinds are the ways in which a call can fail. What reads changes nothing that would be
-// there or not afterwards.
+// kinds returns the ways in which a call can fail. A read cannot fail after it was carried out.
 func kinds(mutates bool) []kind {
 	if mutates {
 		return []kind{broken, conflicts, unheard, answered, slow}
@@ -34,8 +33,7 @@ func kinds(mutates bool) []kind {
 	return []kind{broken, unheard}
 }
 
-// place is one call of an installation, whatever its namespace: the nth one that is named
-// alike.
+// place is one call of an installation, independent of its namespace: the nth call with a name.
 type place struct {
 	name    string
 	nth     int
@@ -44,18 +42,18 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("%s #%d", p.name, p.nth) }
 
-// script says which calls of a namespace fail, and keeps what is called.
+// script determines the failing calls of a namespace and records all calls.
 type script struct {
 	namespace string
 
 	mu sync.Mutex
-	// faults are what is done to calls that have not been made yet.
+	// faults are the faults of future calls.
 	faults map[place]kind
 	counts map[string]int
 	// mutating are the names of the calls that change something.
 	mutating map[string]bool
 	plans    map[string]string
-	// order has the names in the order of the first calls.
+	// order has the names in the order of their first calls.
 	order []string
 }
 
@@ -66,12 +64,12 @@ func newScript(namespace string) *script {
 	}
 }
 
-// judge counts a call of the namespace and says what is done to it.
+// judge counts a call of the namespace and returns its fault.
 func (s *script) judge(c apiproxy.Call) apiproxy.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.Resource == "events" {
-		// Events are told in any order, and nothing depends on them.
+		// Events are created in any order, and nothing depends on them.
 		return apiproxy.Fault{}
 	}
 	name := s.nameOf(c)
@@ -85,14 +83,14 @@ func (s *script) judge(c apiproxy.Call) apiproxy.Fault {
 	return fault
 }
 
-// count is how often a call has been made.
+// count returns how often a call has been made.
 func (s *script) count(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[name]
 }
 
-// left tells the faults that have not come about: the call has not been made.
+// left returns the faults whose calls have not been made.
 func (s *script) left() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +106,7 @@ var (
 	roleHash = regexp.MustCompile(`-[0-9A-Za-z]{30,44}$`)
 )
 
-// nameOf names a call so that those of all namespaces are named alike.
+// nameOf returns a name for a call that is the same in all namespaces.
 func (s *script) nameOf(c apiproxy.Call) string {
 	c.Namespace = ""
 	c.Name = planName.ReplaceAllStringFunc(c.Name, func(name string) string {
@@ -121,7 +119,7 @@ func (s *script) nameOf(c apiproxy.Call) string {
 	return c.String()
 }
 
-// places gives every call that all of some scripts have seen.
+// places returns every call in all of some scripts.
 func places(scripts []*script) []place {
 	var common []place
 	first := scripts[0]
@@ -133,7 +131,7 @@ func places(scripts []*script) []place {
 			least = min(least, other.count(name))
 		}
 		if !first.mutating[name] {
-			// What is read again and again is read for the same purposes.
+			// Repeated reads have the same purpose.
 			least = min(least, 2)
 		}
 		for nth := 1; nth <= least; nth++ {

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/test/census"
 )
 
-// catalog is a folder with a file-based catalog, read as plainly as can be: what is
-// expected does not come from the code that is tested.
+// catalog is a folder with a file-based catalog. It is read in the simplest way, because the
+// expected values must not come from the tested code.
 type catalog struct{ dir string }
 
 // version is one version of a package, as its bundle describes it.
@@ -87,8 +87,8 @@ func (v *version) add(property []byte) error {
 	return nil
 }
 
-// comes names what a version must have in its namespace to be installed, besides its
-// definitions: itself, its Deployments, and who these run as.
+// comes returns the names of what an installed version must have in its namespace, besides its
+// definitions: itself, its Deployments, and their ServiceAccounts.
 func (v *version) comes(namespace string) []string {
 	names := []string{census.Entry(operatorsv1alpha1.ClusterServiceVersionKind, operatorsv1alpha1.GroupName, namespace, v.csv.Name)}
 	strategy := &v.csv.Spec.InstallStrategy.StrategySpec
@@ -101,10 +101,9 @@ func (v *version) comes(namespace string) []string {
 	return names
 }
 
-// stays names what is left of a version that was in a namespace when it has been
-// uninstalled: its definitions, and what goes with them. These are the API server's word
-// that it serves them, the roles for the APIs that the version says it provides, and the
-// Operator that lists them.
+// stays returns the names of what remains after a version in a namespace was uninstalled: its
+// definitions, and what belongs to them. These are the API server's API registrations, the roles
+// for the APIs that the version provides, and the Operator that lists them.
 func (v *version) stays(pkg, namespace string) []string {
 	var names []string
 	for i := range v.definitions {
@@ -134,7 +133,7 @@ func (v *version) stays(pkg, namespace string) []string {
 	return slices.Compact(names)
 }
 
-// converted names the definitions whose objects the version converts by a webhook.
+// converted returns the definitions whose objects a webhook of the version converts.
 func (v *version) converted() []string {
 	var names []string
 	for i := range v.csv.Spec.WebhookDefinitions {

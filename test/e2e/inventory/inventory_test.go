@@ -26,18 +26,17 @@ import (
 )
 
 const (
-	// catalogNamespace is where the catalog is.
+	// catalogNamespace is the namespace of the catalog.
 	catalogNamespace = "olm"
 	catalogName      = "community"
 )
 
-// trial is one package, installed and uninstalled in a namespace of its own.
+// trial is one package that is installed and uninstalled in its own namespace.
 type trial struct {
 	choice
 
 	namespace string
-	// asks says that the Subscription asks for the uninstallation; else all is deleted
-	// by hand.
+	// asks is set if the Subscription requests the uninstallation. Otherwise everything is deleted manually.
 	asks bool
 
 	versions []string
@@ -46,11 +45,10 @@ type trial struct {
 	stays    []string
 }
 
-// TestUninstallsWithoutTrace installs and uninstalls packages of a real catalog one after
-// the other. After each, the cluster has what it had before the first, and the
-// definitions of what was installed, with what goes with them. Nothing else is left,
-// nothing is gone, and nothing that was there is marked. When the definitions are deleted
-// the cluster is as it was.
+// TestUninstallsWithoutTrace installs and uninstalls packages of a real catalog one after the
+// other. After each, the cluster must have the objects from before the first, and the definitions
+// of what was installed with what belongs to them. Nothing else may be left, missing, or have
+// changed metadata. After the definitions are deleted, the cluster must be as before.
 func TestUninstallsWithoutTrace(t *testing.T) {
 	b := newBed(t, realcatalogs.Dir(t, realcatalogs.Objects))
 	var trials []*trial
@@ -74,7 +72,7 @@ func TestUninstallsWithoutTrace(t *testing.T) {
 	b.forget(before, said)
 }
 
-// prepare makes what is there before any operator, and counts it when it has settled.
+// prepare creates what exists before any operator, and counts it when it does not change any more.
 func (b *bed) prepare(trials []*trial) census.Census {
 	b.t.Helper()
 	source := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceType": "grpc", "address": programs.Serve(b.t, programs.Registry(b.t), b.catalog.dir)}}}
@@ -105,7 +103,7 @@ func (b *bed) prepare(trials []*trial) census.Census {
 	return before
 }
 
-// unprepared says what is still to be made in the namespaces; empty for nothing.
+// unprepared returns what has yet to be created in the namespaces; empty for nothing.
 func (b *bed) unprepared(ctx context.Context, trials []*trial) string {
 	state, _, err := unstructured.NestedString(b.source(ctx).Object, "status", "connectionState", "lastObservedState")
 	if err != nil || state != "READY" {
@@ -136,8 +134,7 @@ func (b *bed) source(ctx context.Context) *unstructured.Unstructured {
 	return source
 }
 
-// try installs a package and uninstalls it. What it adds to what is expected to stay it
-// writes there.
+// try installs a package and uninstalls it. It adds what the package leaves to expected.
 func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
 	b.t.Helper()
 	begun := time.Now()
@@ -181,8 +178,8 @@ func (b *bed) try(tr *trial, before census.Census, expected map[string]bool) {
 	}
 }
 
-// unfinished says what is still to come in a namespace; empty when all Subscriptions have
-// the newest versions of their packages, and these have succeeded.
+// unfinished returns what is missing in a namespace; empty when all Subscriptions have the newest
+// versions of their packages and these have succeeded.
 func (b *bed) unfinished(ctx context.Context, namespace string) string {
 	var (
 		subscriptions operatorsv1alpha1.SubscriptionList
@@ -212,9 +209,8 @@ func (b *bed) unfinished(ctx context.Context, namespace string) string {
 	return strings.Join(said, "\n")
 }
 
-// expect adds what the catalog lets expect to stay of all that is installed for a
-// trial. It gives what the catalog lets expect to be there now, and the definitions whose
-// objects are converted by a webhook now.
+// expect adds what stays after a trial, by the catalog, to expected. It returns what must exist
+// now, and the definitions whose objects a webhook converts now.
 func (b *bed) expect(tr *trial, expected map[string]bool) (comes, converted []string) {
 	b.t.Helper()
 	var subscriptions operatorsv1alpha1.SubscriptionList
@@ -236,7 +232,7 @@ func (b *bed) expect(tr *trial, expected map[string]bool) (comes, converted []st
 	return slices.Clip(comes), converted
 }
 
-// uninstall deletes what has to be deleted.
+// uninstall deletes what an uninstallation requires.
 func (b *bed) uninstall(tr *trial, sub *operatorsv1alpha1.Subscription) {
 	b.t.Helper()
 	if tr.asks {
@@ -255,8 +251,7 @@ func (b *bed) uninstall(tr *trial, sub *operatorsv1alpha1.Subscription) {
 	}
 }
 
-// unconverted fails when a definition still has its objects converted by a webhook that
-// is gone.
+// unconverted fails if a definition still has its objects converted by a deleted webhook.
 func (b *bed) unconverted(name string) {
 	b.t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -266,8 +261,8 @@ func (b *bed) unconverted(name string) {
 	}
 }
 
-// forget deletes the definitions that were left, with which the rest of what was left
-// goes. What was there before then says what it said.
+// forget deletes the remaining definitions, and with them the other remains. The contents of what
+// existed before must be unchanged.
 func (b *bed) forget(before, said census.Census) {
 	b.t.Helper()
 	var definitions apiextensionsv1.CustomResourceDefinitionList
@@ -297,7 +292,7 @@ func (b *bed) forget(before, said census.Census) {
 	})
 }
 
-// table shows what has been tried.
+// table returns a table of the trials.
 func table(trials []*trial) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -321,7 +316,7 @@ func table(trials []*trial) string {
 	return text.String()
 }
 
-// since counts what is in a census and was not in the one before.
+// since returns the number of objects that one census has and the earlier one lacks.
 func since(before, now census.Census) int {
 	n := 0
 	for name := range now {
@@ -332,7 +327,7 @@ func since(before, now census.Census) int {
 	return n
 }
 
-// kinds sums names up by kind: "3 ClusterRoles, 1 Operator".
+// kinds returns the numbers of names by kind: "3 ClusterRoles, 1 Operator".
 func kinds(names []string) string {
 	numbers := map[string]int{}
 	for _, name := range names {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// patience is how long a step may take: an installation, or the way back.
+	// patience bounds a step: an installation or an uninstallation.
 	patience = 5 * time.Minute
 	polling  = 200 * time.Millisecond
 )
@@ -32,13 +32,13 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
-	// Nodes and pods are kwok's: Deployments become available, and nobody answers.
+	// kwok simulates nodes and pods: Deployments become available, and no pod answers.
 	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
 		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
 	}))
 }
 
-// bed is a cluster, with a catalog where there is a supervisor.
+// bed is a cluster, with a catalog if there is a supervisor.
 type bed struct {
 	client.Client
 
@@ -47,20 +47,20 @@ type bed struct {
 	catalog catalog
 }
 
-// newBed is a bed with a supervisor.
+// newBed returns a bed with a supervisor.
 func newBed(t *testing.T, dir string) *bed {
 	t.Helper()
 	b := connect(t)
 	b.catalog = catalog{dir: dir}
 	supervisors.Start(t, supervisors.Spec{
 		Identity: "supervisor", Config: controlplane.Get(t).Config(), Kubeconfig: controlplane.Get(t).Kubeconfig(),
-		// Nothing is lost here, and a busy machine is no reason to give up the lead.
+		// The test has no failures, and a busy machine must not lose the Lease.
 		Args: []string{"--lease-duration", "60s", "--renew-deadline", "50s"},
 	})
 	return b
 }
 
-// connect gives access to the cluster.
+// connect returns a bed with access to the cluster.
 func connect(t *testing.T) *bed {
 	t.Helper()
 	cfg := controlplane.Get(t).Config()
@@ -70,7 +70,7 @@ func connect(t *testing.T) *bed {
 	return &bed{Client: controlplane.Client(t), t: t, taker: taker}
 }
 
-// on gives the bed to another test of the same run.
+// on returns the bed for another test of the same run.
 func (b *bed) on(t *testing.T) *bed {
 	t.Helper()
 	other := *b
@@ -87,7 +87,7 @@ func (b *bed) create(objects ...client.Object) {
 	}
 }
 
-// until waits until there is nothing left to say.
+// until waits until the function returns an empty text.
 func (b *bed) until(what string, says func(context.Context) string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
@@ -104,5 +104,5 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// shortly gives a time as people read it.
+// shortly formats a duration for people.
 func shortly(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -6,18 +6,17 @@ import (
 	"testing"
 )
 
-// choice is a package that is installed and uninstalled.
+// choice is a package to install and uninstall.
 type choice struct {
 	name string
-	// everywhere says that its operator watches all namespaces; else its own.
+	// everywhere is set if the operator watches all namespaces. Otherwise it watches its own.
 	everywhere bool
 }
 
-// choices are packages of the real catalog that need no kinds of OpenShift, none like
-// the one before: with definitions by the dozen and with none, with webhooks, with
-// conversions, with rights of all sorts, with operators that they need. Those that others
-// need too come first, so that what stays of one is there when the other comes. The first
-// eight have some of everything, in small definitions: an API server takes its time over
+// choices returns packages of the real catalog that need no kinds of OpenShift and differ from each
+// other: with dozens of definitions or none, with webhooks, conversions, many kinds of permissions,
+// and dependencies. Packages that others need come first, so what they leave exists when the others
+// come. The first eight cover everything with small definitions, because an API server is slow with
 // large ones.
 func choices() []choice {
 	return []choice{
@@ -48,7 +47,7 @@ func choices() []choice {
 	}
 }
 
-// chosen are as many of them as PACKAGES says, all if it says nothing.
+// chosen returns the first packages, as many as PACKAGES; all if it is not set.
 func chosen(t *testing.T) []choice {
 	t.Helper()
 	all := choices()

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/test/census"
 )
 
-// TestSeesWhatIsLeft does what an operator that leaves traces would do, without any. An
-// inventory that does not tell is worth nothing.
+// TestSeesWhatIsLeft leaves traces as an operator could, without an operator, and checks that the
+// inventory shows them.
 func TestSeesWhatIsLeft(t *testing.T) {
 	b := connect(t)
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "traces", Name: name} }
@@ -79,7 +79,7 @@ func TestSeesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// unlike says in what a difference is not the one that is wanted; empty for nothing.
+// unlike returns how a difference deviates from the wanted one; empty for nothing.
 func unlike(difference string, want []string) string {
 	lines := strings.Split(difference, "\n")
 	same := func(line, wanted string) bool { return strings.HasPrefix(line+" ", wanted+" ") }

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// gracePeriod is short so that the loss of a node is seen soon.
+	// gracePeriod is short, so the loss of a node is detected quickly.
 	gracePeriod = 15 * time.Second
-	// patience is how long a test waits for what should take a few seconds.
+	// patience bounds waits that should take a few seconds.
 	patience = 90 * time.Second
 	// webImage serves the files of its container on webPort.
 	webImage = "chandlery/web:test"
@@ -41,23 +41,23 @@ const (
 // webProgram is the path of the program of webImage.
 var webProgram string
 
-// TestMain starts the one bed that the tests of this package share: three nodes that are
-// NotReady soon after they are lost, and the images of bed_test.go in its registry. Every
-// test has a namespace of its own (bed(t).Namespace(t)) and returns the nodes that it
-// loses. After the tests nothing of the bed may be left on the machine.
+// TestMain starts the one bed that the tests of this package share: three nodes that are NotReady
+// soon after they are lost, and the images of bed_test.go in its registry. Every test has its own
+// namespace (bed(t).Namespace(t)) and returns the nodes that it stops. After the tests, nothing of
+// the bed may be left on the machine.
 func TestMain(m *testing.M) {
 	os.Exit(nodes.Main(m, nodes.Options{NodeMonitorGracePeriod: gracePeriod}, pushImages))
 }
 
-// bed gives the bed of the package.
+// bed returns the bed of the package.
 func bed(t *testing.T) *nodes.Bed {
 	t.Helper()
 	return nodes.Get(t)
 }
 
-// pushImages puts the images of this file into the registry of the bed.
+// pushImages pushes the images of this file to the registry of the bed.
 func pushImages(ctx context.Context, b *nodes.Bed) error {
-	// It is removed with the folder of the bed.
+	// The folder is removed with the folder of the bed.
 	dir := filepath.Dir(b.LogDir())
 	if err := programs.Build(ctx, dir, "./test/e2e/nodes/web"); err != nil {
 		return err
@@ -87,7 +87,7 @@ func clientOf(t *testing.T, b *nodes.Bed) kubernetes.Interface {
 	return client
 }
 
-// pod gives a pod of webImage; no node means any.
+// pod returns a pod of webImage. An empty node means any.
 func pod(name, node string, args ...string) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
@@ -102,7 +102,7 @@ func pod(name, node string, args ...string) *corev1.Pod {
 	return p
 }
 
-// server gives a pod that serves its files.
+// server returns a pod that serves its files.
 func server(name, node string) *corev1.Pod {
 	p := pod(name, node, "serve", fmt.Sprintf(":%d", webPort))
 	p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
@@ -130,7 +130,7 @@ func run(t *testing.T, client kubernetes.Interface, namespace string, p *corev1.
 	return seen
 }
 
-// condition is "Ready", or why a pod is not.
+// condition returns "Ready", or the reason why a pod is not ready.
 func condition(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -160,12 +160,12 @@ func get(t *testing.T, b *nodes.Bed, machine, url string) func() (string, error)
 	}
 }
 
-// podURL is where a pod serves.
+// podURL returns the URL of a pod.
 func podURL(p *corev1.Pod) string {
 	return "http://" + net.JoinHostPort(p.Status.PodIP, strconv.Itoa(webPort))
 }
 
-// expose makes a Service of the pods of a namespace and gives its URL.
+// expose creates a Service of the pods of a namespace and returns its URL.
 func expose(t *testing.T, client kubernetes.Interface, namespace string) string {
 	t.Helper()
 	service, err := client.CoreV1().Services(namespace).Create(t.Context(), &corev1.Service{
@@ -213,7 +213,7 @@ func TestServiceIsReachedFromEverywhere(t *testing.T) {
 	address := expose(t, client, namespace)
 	served := run(t, client, namespace, server("server", "node-1"))
 	page := "/etc/hostname"
-	// This machine has no kube-proxy; it reaches the pod itself.
+	// This machine has no kube-proxy, so it connects to the pod directly.
 	for machine, url := range map[string]string{
 		nodes.Client: address, "node-1": address, "node-2": address, "node-3": address,
 	} {
@@ -222,7 +222,7 @@ func TestServiceIsReachedFromEverywhere(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), webProgram, "get", podURL(served)+page).CombinedOutput()
 	g.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
 
-	// From a pod of the same node the answer passes the rules of the Service too.
+	// If the pod is on the same node, the answer also passes the rules of the Service.
 	for i, node := range b.Nodes() {
 		name := fmt.Sprintf("caller-%d", i+1)
 		caller := pod(name, node, "get", address+page)
@@ -306,7 +306,7 @@ func TestLostNodeReturns(t *testing.T) {
 		node, err := client.CoreV1().Nodes().Get(t.Context(), "node-2", metav1.GetOptions{})
 		return ready(node), err
 	}, patience, 100*time.Millisecond).Should(gomega.Equal(corev1.ConditionUnknown))
-	// The node's endpoint goes with it, and the client sees nothing but the other.
+	// The node's endpoint is removed with it, and the client only reaches the other.
 	g.Eventually(get(t, b, nodes.Client, address+"/etc/hostname"), patience, 100*time.Millisecond).Should(gomega.Equal("here"))
 
 	g.Expect(b.Return(t.Context(), 2)).To(gomega.Succeed())

@@ -17,28 +17,28 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
-// kind is what a catalog image holds.
+// kind is the content of a catalog image.
 type kind int
 
 const (
 	// ownServer is the sample catalog on our registry.
 	ownServer kind = iota
-	// otherContent is part of it.
+	// otherContent is a part of it.
 	otherContent
-	// opmServer is the sample catalog as opm makes images.
+	// opmServer is the sample catalog in an image like opm's.
 	opmServer
 	// contentOnly has no program.
 	contentOnly
 	// brokenContent is a catalog that cannot be served.
 	brokenContent
-	// noContent says where its catalog is and does not hold it.
+	// noContent names the folder of its catalog and lacks the catalog.
 	noContent
-	// otherPort is the sample catalog, served where nobody looks for it.
+	// otherPort is the sample catalog, served on an unexpected port.
 	otherPort
 )
 
-// pushCatalog makes a catalog image and pushes it to the bed's registry. It gives
-// the reference by which nodes and supervisors find it.
+// pushCatalog builds a catalog image and pushes it to the bed's registry. It returns the reference
+// for nodes and supervisors.
 func pushCatalog(t *testing.T, s *turmoil.Scene, repository string, what kind) string {
 	t.Helper()
 	image, err := makeCatalog(t, what)
@@ -86,7 +86,7 @@ func makeCatalog(t *testing.T, what kind) (v1.Image, error) {
 	return nil, fmt.Errorf("there is no kind of catalog %d", what)
 }
 
-// registryImage is the image of our registry, made once.
+// registryImage is the image of our registry, built once.
 var registryImage = sync.OnceValues(func() (v1.Image, error) {
 	return images.Local(context.Background(), "chandlery/registry")
 })

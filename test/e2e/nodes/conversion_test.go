@@ -28,18 +28,17 @@ const (
 	millNamespace = "mill"
 	millCatalogs  = "mills"
 	millSecret    = "mill-service-cert"
-	// rotation is when, after the beginning, the certificate is due: clients grind by
-	// then. It may meet the upgrade, on a slow machine.
+	// rotation is when, after the beginning, the certificate must be renewed. Clients make calls by
+	// then. On a slow machine it may coincide with the upgrade.
 	rotation = 75 * time.Second
-	// enough requests have been made then to know that a state of things works.
+	// enough is the number of requests after which a state is known to work.
 	enough = 300
 )
 
-// TestConversionThroughUpgrades upgrades an operator that converts its custom resources
-// between two versions, while clients write them in one version and read them in the
-// other all the time: to a version that stores them in another form, past the end of its
-// certificate, and to a version with another Deployment. No request fails, and no object
-// ever says anything but what was written.
+// TestConversionThroughUpgrades upgrades an operator that converts its custom resources between two
+// versions, while clients write them in one version and read them in the other. It upgrades to a
+// version that stores them in another form, renews the certificate, and upgrades to a version with
+// another Deployment. No request may fail, and no object may differ from what was written.
 func TestConversionThroughUpgrades(t *testing.T) {
 	s := scene(t)
 	create(t, s, turmoil.NewCatalog(millCatalogs, pushMill(t, s), 1))
@@ -83,8 +82,7 @@ func TestConversionThroughUpgrades(t *testing.T) {
 	g.judge(t)
 }
 
-// relieved waits until there are the pods that a version wants and no others any more: who
-// calls a pod that ends notices then.
+// relieved waits until only the pods of a version exist. A failing call to a pod that ends shows by then.
 func relieved(t *testing.T, s *turmoil.Scene, m mill) {
 	t.Helper()
 	must(t, turmoil.Eventually(t.Context(), "pods to have ended that are not wanted any more", func(ctx context.Context) string {
@@ -105,7 +103,7 @@ func relieved(t *testing.T, s *turmoil.Scene, m mill) {
 	}))
 }
 
-// grindOn waits until it is clear that things work as they are, or do not.
+// grindOn waits until enough requests show that the current state works, or that it does not.
 func grindOn(t *testing.T, g *grinding) {
 	t.Helper()
 	from := g.calls()
@@ -117,8 +115,7 @@ func grindOn(t *testing.T, g *grinding) {
 	}))
 }
 
-// ending is the certificate of a version as an earlier supervisor has left it, due in a
-// short time.
+// ending returns the certificate of a version that is due for renewal soon, in the form of an earlier supervisor.
 func ending(t *testing.T, m mill) *corev1.Secret {
 	t.Helper()
 	server, now := webhook.Server{Deployment: m.deployment}, time.Now()
@@ -135,8 +132,7 @@ func ending(t *testing.T, m mill) *corev1.Secret {
 	}
 }
 
-// approve approves the plan for a version, and waits until it has succeeded and is the
-// only one.
+// approve approves the InstallPlan of a version and waits until the version has succeeded and is the only one.
 func approve(t *testing.T, s *turmoil.Scene, m mill) {
 	t.Helper()
 	must(t, turmoil.Eventually(t.Context(), m.csv()+" to be installed", func(ctx context.Context) string {
@@ -184,8 +180,7 @@ func approvePlan(ctx context.Context, s *turmoil.Scene, version string) string {
 	return ""
 }
 
-// stored fails when the definition of a version that has succeeded is not as that wants
-// it.
+// stored fails if the definition differs from the definition of the installed version.
 func stored(t *testing.T, s *turmoil.Scene, m mill) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -201,8 +196,7 @@ func stored(t *testing.T, s *turmoil.Scene, m mill) {
 	t.Logf("%s: objects are stored in %s, there are some in %v", m.csv(), m.storage, crd.Status.StoredVersions)
 }
 
-// renewed waits until another certificate is in the place of the first one, and that is
-// over.
+// renewed waits until another certificate has replaced the first one and the rotation has finished.
 func renewed(t *testing.T, s *turmoil.Scene, first *corev1.Secret) {
 	t.Helper()
 	must(t, turmoil.Eventually(t.Context(), "the certificate to be renewed", func(ctx context.Context) string {
@@ -220,8 +214,8 @@ func renewed(t *testing.T, s *turmoil.Scene, first *corev1.Secret) {
 	}))
 }
 
-// closeMill removes the operator and all that was made with it, in the order in which
-// nothing is missed: custom resources can be deleted while somebody converts them.
+// closeMill deletes the operator and all its objects. It deletes the custom resources while their
+// conversion still works.
 func closeMill(t *testing.T, s *turmoil.Scene) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)

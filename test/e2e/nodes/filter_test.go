@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
-// filtered returns a catalog of an image without a program, of which a part is served.
+// filtered returns a catalog from an image without a program, with a filter.
 func filtered(name, image, filter string) *operatorsv1alpha1.CatalogSource {
 	source := turmoil.NewCatalog(name, image, 1)
 	if source.Annotations == nil {
@@ -32,9 +32,9 @@ func filtered(name, image, filter string) *operatorsv1alpha1.CatalogSource {
 	return source
 }
 
-// TestFilteredCatalog serves a part of an image, which stays as it is: its replicas are
-// pinned to the image's digest, they offer what is selected, and it can be installed. A
-// selection that the catalog cannot satisfy is named in the status.
+// TestFilteredCatalog serves a part of an image, which does not change. Its replicas use the
+// image's digest, offer what is selected, and permit installations. The status names a selection
+// that the catalog cannot satisfy.
 func TestFilteredCatalog(t *testing.T) {
 	s := scene(t)
 	image := pushCatalog(t, s, "filtered:v1", contentOnly)
@@ -65,7 +65,7 @@ func TestFilteredCatalog(t *testing.T) {
 	}))
 }
 
-// packagesOf asks a replica of a catalog for its packages.
+// packagesOf returns the packages of a catalog, from one of its replicas.
 func packagesOf(t *testing.T, s *turmoil.Scene, name string) []string {
 	t.Helper()
 	var pods corev1.PodList

@@ -19,21 +19,20 @@ import (
 )
 
 const (
-	// grinders work at once, each on objects of its own, so that it knows what they
-	// have to say.
+	// grinders is the number of concurrent clients. Each has its own objects, so it knows their
+	// expected contents.
 	grinders       = 4
 	blendsOfEach   = 5
 	grindingPause  = 20 * time.Millisecond
 	grindingAnswer = 30 * time.Second
-	// complaints are told in full; more than these are counted.
+	// complaints is the number of failures that are printed. Further ones are counted.
 	complaints = 20
 )
 
-// blendFields are the names of the field of blends in each version.
+// blendFields returns the names of the field of blends in each version.
 func blendFields() map[string]string { return map[string]string{"v1": "beans", "v2": "variety"} }
 
-// grinding is what clients do all the time: write blends in one version, read them in
-// the other, list all that there are.
+// grinding is the continuous work of clients: write blends in one version, read them in the other, and list all.
 type grinding struct {
 	client    dynamic.Interface
 	namespace string
@@ -46,7 +45,7 @@ type grinding struct {
 	ignored int
 }
 
-// grindingPhase is what has been seen from one moment on.
+// grindingPhase holds the results since a moment.
 type grindingPhase struct {
 	name    string
 	begun   time.Time
@@ -57,7 +56,7 @@ type grindingPhase struct {
 	longest time.Duration
 }
 
-// grind begins to write and read blends.
+// grind starts to write and read blends.
 func grind(t *testing.T, b *nodes.Bed, namespace string) *grinding {
 	t.Helper()
 	cfg := b.Config()
@@ -73,7 +72,7 @@ func grind(t *testing.T, b *nodes.Bed, namespace string) *grinding {
 	return g
 }
 
-// end stops the clients and waits until what they have begun is done.
+// end stops the clients and waits for their calls in progress.
 func (g *grinding) end() {
 	g.mu.Lock()
 	select {
@@ -97,14 +96,14 @@ func (g *grinding) enter(name string) {
 	g.phases = append(g.phases, &grindingPhase{name: name, begun: now})
 }
 
-// calls is how many calls have been made since the phase began.
+// calls returns the number of calls since the phase began.
 func (g *grinding) calls() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.phases[len(g.phases)-1].calls
 }
 
-// did takes note of a call and of what was wrong with it.
+// did records a call and its error.
 func (g *grinding) did(what string, begun time.Time, err error, corrupt string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +129,7 @@ func (g *grinding) blends(version string) dynamic.ResourceInterface {
 	return g.client.Resource(schema.GroupVersionResource{Group: blendGroup, Version: version, Resource: "blends"}).Namespace(g.namespace)
 }
 
-// work goes on with the objects of one client until the end.
+// work uses the objects of one client until the end.
 func (g *grinding) work(ctx context.Context, worker int) {
 	values := map[string]string{}
 	pause := time.NewTicker(grindingPause)
@@ -162,7 +161,7 @@ func (g *grinding) work(ctx context.Context, worker int) {
 	}
 }
 
-// write gives an object a value in one version, and says whether it has it now.
+// write sets the value of an object in one version, and reports whether the object has it now.
 func (g *grinding) write(ctx context.Context, version, name, value string, values map[string]string) bool {
 	if _, there := values[name]; !there {
 		return g.create(ctx, version, name, value)
@@ -180,8 +179,7 @@ func (g *grinding) write(ctx context.Context, version, name, value string, value
 	return err == nil
 }
 
-// settle finds out what an object says after a call that failed: that may have been before
-// the object was written or after.
+// settle reads an object after a failed call, which may or may not have written the object.
 func (g *grinding) settle(ctx context.Context, version, name, value string, values map[string]string) {
 	ctx, cancel := context.WithTimeout(ctx, grindingAnswer)
 	defer cancel()
@@ -205,7 +203,7 @@ func (g *grinding) create(ctx context.Context, version, name, value string) bool
 	return err == nil
 }
 
-// read gets an object in one version; nil if that fails.
+// read reads an object in one version; it returns nil if that fails.
 func (g *grinding) read(ctx context.Context, version, name string, values map[string]string) *unstructured.Unstructured {
 	want, there := values[name]
 	if !there {
@@ -222,7 +220,7 @@ func (g *grinding) read(ctx context.Context, version, name string, values map[st
 	return answer
 }
 
-// list reads all objects in one version, and compares those of one client.
+// list reads all objects in one version and checks those of one client.
 func (g *grinding) list(ctx context.Context, version string, worker int, values map[string]string) {
 	ctx, cancel := context.WithTimeout(ctx, grindingAnswer)
 	defer cancel()
@@ -247,7 +245,7 @@ func (g *grinding) list(ctx context.Context, version string, worker int, values 
 	g.did(fmt.Sprintf("list in %s by client %d", version, worker), begun, err, strings.Join(wrong, "; "))
 }
 
-// passing makes an object in one version, and deletes it in the other.
+// passing creates an object in one version and deletes it in the other.
 func (g *grinding) passing(ctx context.Context, made, deleted, name string) {
 	if !g.create(ctx, made, name, name) {
 		return
@@ -259,7 +257,7 @@ func (g *grinding) passing(ctx context.Context, made, deleted, name string) {
 	g.did("delete "+name+" in "+deleted, begun, err, "")
 }
 
-// corruption says in what an object differs from what was written; empty for nothing.
+// corruption returns how an object differs from what was written; empty for nothing.
 func corruption(o *unstructured.Unstructured, err error, version, value string) string {
 	if err != nil {
 		return ""
@@ -276,8 +274,7 @@ func corruption(o *unstructured.Unstructured, err error, version, value string) 
 	return ""
 }
 
-// judge fails the test for each call that failed and each object that was not as it had
-// been written, and shows how many there were.
+// judge fails the test for each failed call and each wrong object, and prints their numbers.
 func (g *grinding) judge(t *testing.T) {
 	t.Helper()
 	g.end()

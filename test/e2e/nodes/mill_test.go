@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
-// The mill is an operator that converts blends between two versions. All of its three
-// versions serve both; the second stores them in another one than the first, and the
+// The mill is an operator that converts blends between two API versions. All three versions of the
+// operator serve both. The second stores blends in another API version than the first, and the
 // third has another Deployment.
 const (
 	millPackage = "mill"
@@ -30,7 +30,7 @@ const (
 type mill struct {
 	major      int
 	deployment string
-	// storage is the version of the API that objects are stored in.
+	// storage is the API version in which objects are stored.
 	storage string
 }
 
@@ -44,7 +44,7 @@ func mills() []mill {
 
 func (m mill) csv() string { return fmt.Sprintf("mill.v%d.0.0", m.major) }
 
-// pushMill makes the image of the operator and a catalog with its versions, and gives the
+// pushMill pushes the image of the operator and a catalog with its versions, and returns the
 // reference of the catalog.
 func pushMill(t *testing.T, s *turmoil.Scene) string {
 	t.Helper()
@@ -64,7 +64,7 @@ func pushMill(t *testing.T, s *turmoil.Scene) string {
 	return reference
 }
 
-// millCatalog is the file-based catalog of the operator.
+// millCatalog returns the file-based catalog of the operator.
 func millCatalog(t *testing.T) []byte {
 	t.Helper()
 	var entries []any
@@ -97,7 +97,7 @@ func millCatalog(t *testing.T) []byte {
 
 func property(kind string, value any) any { return map[string]any{"type": kind, "value": value} }
 
-// version is the ClusterServiceVersion.
+// version returns the ClusterServiceVersion.
 func (m mill) version(replaces string) string {
 	return strings.NewReplacer("CSV", m.csv(), "VERSION", fmt.Sprintf("%d.0.0", m.major), "REPLACES", replaces,
 		"DEPLOYMENT", m.deployment, "DEFINITION", blendCRD, "IMAGE", millImage).Replace(`
@@ -117,7 +117,7 @@ func (m mill) version(replaces string) string {
 			"readinessProbe":{"periodSeconds":1,"httpGet":{"scheme":"HTTPS","path":"/healthz","port":8443}}}]}}}}]}}}}`)
 }
 
-// definition is the CustomResourceDefinition.
+// definition returns the CustomResourceDefinition.
 func (m mill) definition() string {
 	return strings.NewReplacer("GROUP", blendGroup, "V1", strconv.FormatBool(m.storage == "v1"), "V2", strconv.FormatBool(m.storage == "v2")).Replace(`
 	{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"blends.GROUP"},

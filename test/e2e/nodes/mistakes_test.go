@@ -14,9 +14,8 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
-// TestMistakes makes the mistakes that only a kubelet and a registry can tell of.
-// Each has its reason and a message that says what is wrong, and a catalog beside
-// them that is right is not disturbed.
+// TestMistakes makes mistakes that only a kubelet or a registry can detect. Each must have its own
+// reason and a message that states the problem. A correct catalog beside them must not be affected.
 func TestMistakes(t *testing.T) {
 	s := scene(t)
 	const well = "well"
@@ -83,8 +82,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestPullSecret serves an image for which a registry wants credentials: without
-// them and with wrong ones the status says so, with the right ones it is served.
+// TestPullSecret serves an image for which a registry requires credentials. Without credentials and
+// with wrong ones, the status must state the problem. With the right ones, the catalog is served.
 func TestPullSecret(t *testing.T) {
 	s := scene(t)
 	pushCatalog(t, s, "guarded:v1", ownServer)

@@ -8,10 +8,9 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
-// TestSideBySide serves the same catalog in every way there is: by the image of
-// opm as it is, by that of our registry as it is, and by our registry on the
-// content of an image that has no program. All are READY, and operators are
-// installed from each.
+// TestSideBySide serves the same catalog in every way: by an unchanged image of opm, by an
+// unchanged image of our registry, and by our registry with the content of an image without a
+// program. All must become READY, and operators must be installable from each.
 func TestSideBySide(t *testing.T) {
 	s := scene(t)
 	opm := turmoil.NewCatalog("opm", pushCatalog(t, s, "opm:v1", opmServer), 0)

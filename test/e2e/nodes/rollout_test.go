@@ -15,13 +15,13 @@ import (
 	"github.com/chandlery/chandlery/test/turmoil"
 )
 
-// rolled is the catalog that is rolled out.
+// rolled is the name of the catalog that is rolled out.
 const rolled = "rolled"
 
-// pollInterval is how often the catalogs that are rolled out are looked for.
+// pollInterval is the poll interval of the catalogs that are rolled out.
 const pollInterval = 5 * time.Second
 
-// polled is that catalog, whose tag is looked at again and again.
+// polled returns that catalog, whose tag is polled.
 func polled(image string) *operatorsv1alpha1.CatalogSource {
 	source := turmoil.NewCatalog(rolled, image, replicas)
 	source.Spec.UpdateStrategy = &operatorsv1alpha1.UpdateStrategy{
@@ -33,10 +33,10 @@ func polled(image string) *operatorsv1alpha1.CatalogSource {
 	return source
 }
 
-// TestRollOut pushes another catalog under the tag that a CatalogSource names: it
-// is rolled out, and no call fails. Then something that cannot serve is pushed:
-// what serves goes on, the status says what is wrong, and no call fails either.
-// What is right again is rolled out, too.
+// TestRollOut pushes another catalog to the tag that a CatalogSource names. It must be rolled out
+// without a failed call. Then content that cannot be served is pushed: the old replicas must keep
+// serving, the status must state the problem, and no call may fail. Correct content must be rolled
+// out afterwards.
 func TestRollOut(t *testing.T) {
 	s := scene(t)
 	image := pushCatalog(t, s, "rolled:latest", ownServer)
@@ -95,7 +95,7 @@ func TestRollOut(t *testing.T) {
 	noneFailed(t, calls, begun)
 }
 
-// served are the images that those replicas run which are ready.
+// served returns the images of the ready replicas.
 func served(ctx context.Context, t *testing.T, s *turmoil.Scene) string {
 	t.Helper()
 	running, err := s.Images(ctx, turmoil.Hosted(rolled, replicas))

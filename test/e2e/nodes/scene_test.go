@@ -30,12 +30,11 @@ var installed struct {
 	err   error
 }
 
-// scene gives the product, installed from its manifests.
+// scene returns the product, installed from its manifests.
 func scene(t *testing.T) *turmoil.Scene {
 	t.Helper()
 	installed.once.Do(func() {
-		// The programs outlive the test that happens to come first; the bed's folder
-		// is removed with the bed.
+		// The programs must outlive the first test. The folder is removed with the bed.
 		dir := filepath.Dir(bed(t).LogDir())
 		installed.scene, installed.err = turmoil.Install(context.WithoutCancel(t.Context()), bed(t), dir, os.Stderr)
 	})
@@ -43,7 +42,7 @@ func scene(t *testing.T) *turmoil.Scene {
 	return installed.scene
 }
 
-// must ends the test when something that it needs has failed.
+// must fails the test on an error.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -51,7 +50,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// create makes objects that are deleted when the test ends.
+// create creates objects and deletes them when the test ends.
 func create(t *testing.T, s *turmoil.Scene, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -64,8 +63,8 @@ func create(t *testing.T, s *turmoil.Scene, objects ...client.Object) {
 	}
 }
 
-// subscribe asks for the sample package in a namespace of its own. What it gives
-// waits until the newest version is installed, and removes it.
+// subscribe creates a Subscription to the sample package in its own namespace. It returns a
+// function that waits until the newest version is installed, and then deletes it.
 func subscribe(t *testing.T, s *turmoil.Scene, namespace, catalog string) func(*testing.T) {
 	t.Helper()
 	create(t, s,

@@ -18,23 +18,22 @@ import (
 )
 
 const (
-	// defaultRounds is how many rounds there are without ROUNDS.
+	// defaultRounds is the number of rounds without ROUNDS.
 	defaultRounds = 20
-	// replicas of the catalog that is called.
+	// replicas is the number of replicas of the called catalog.
 	replicas = 2
-	// failingAtMost bounds the time for which calls through the Service may fail
-	// when one of two replicas is lost with its node, and strongWithin the time from
-	// NotReady to full strength. How long it takes is measured by bench/failover:
-	// here it has to be clear only that it is not left to Kubernetes, which would
-	// take a quarter of a minute and five minutes, however busy the machine is.
+	// failingAtMost bounds the time for which calls through the Service may fail when one of two
+	// replicas is lost with its node. strongWithin bounds the time from NotReady to the full number
+	// of replicas. bench/failover measures the times. This test only checks that the supervisor
+	// acts, on a machine under any load: Kubernetes alone would take a quarter of a minute and five
+	// minutes.
 	failingAtMost = 12 * time.Second
 	strongWithin  = time.Minute
 )
 
-// TestTurmoil takes nodes, leaders and replicas away in turn while clients call a
-// catalog and operators are installed from it. After each round all has to be as
-// before: the catalog and the supervisors at full strength, nothing Terminating,
-// nothing twice, and what was asked for installed.
+// TestTurmoil stops nodes, leaders and replicas in turn while clients call a catalog and operators
+// are installed from it. After each round, the catalog and the supervisors must have all replicas,
+// nothing may be Terminating or duplicated, and everything requested must be installed.
 func TestTurmoil(t *testing.T) {
 	s := scene(t)
 	const catalog = "steady"
@@ -71,7 +70,7 @@ func TestTurmoil(t *testing.T) {
 	t.Logf("node monitor grace period %s\n%s", gracePeriod, table.String())
 }
 
-// judge holds a round against what is promised.
+// judge checks a round against the targets.
 func judge(t *testing.T, round turmoil.Round) {
 	t.Helper()
 	for _, style := range caller.Styles() {
@@ -91,9 +90,8 @@ func judge(t *testing.T, round turmoil.Round) {
 	}
 }
 
-// undisturbed fails when calls failed though no replica was lost unannounced. A
-// call that is late says more of a busy machine than of a catalog that is away,
-// where many are.
+// undisturbed fails if calls failed though no replica was lost without notice. If many calls are
+// late, the cause is a busy machine and not an unreachable catalog.
 func undisturbed(t *testing.T, style caller.Style, seen caller.Summary) {
 	t.Helper()
 	late := seen.Errors[codes.DeadlineExceeded.String()]
@@ -115,8 +113,7 @@ func numberOfRounds(t *testing.T) int {
 	return n
 }
 
-// nothingTerminating fails for each pod and namespace of the cluster that is on
-// its way out and does not get there.
+// nothingTerminating fails for each pod and namespace whose deletion does not complete.
 func nothingTerminating(t *testing.T, s *turmoil.Scene) {
 	t.Helper()
 	must(t, turmoil.Eventually(t.Context(), "nothing to be Terminating", func(ctx context.Context) string {

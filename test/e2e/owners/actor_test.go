@@ -17,25 +17,24 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// actor does things to the Subscriptions and plans of one namespace.
+// actor changes the Subscriptions and InstallPlans of one namespace.
 type actor struct {
 	*bed
 
 	namespace string
 	random    *rand.Rand
-	// channels are those that are asked for, by package: two Subscriptions that ask
-	// for one package in different ways are another matter.
+	// channels are the requested channels by package. Two Subscriptions must not request different
+	// channels of one package.
 	channels map[string]string
 	// asks are the Subscriptions of the actor, by name.
 	asks map[string]*operatorsv1alpha1.Subscription
-	// gone are the Subscriptions that have been deleted, or gone over to another
-	// package.
+	// gone are the Subscriptions that were deleted or changed to another package.
 	gone map[types.UID]bool
-	// wished are the packages that a Subscription has ever asked for.
+	// wished are the packages that a Subscription has ever requested.
 	wished map[types.UID][]string
-	// stripped are the versions of plans that somebody has taken owners from.
+	// stripped are the versions of InstallPlans from which owners were removed.
 	stripped map[string]bool
-	// settled are the owners that plans had at the last rest.
+	// settled are the owners of InstallPlans when the namespace was last idle.
 	settled map[types.UID][]types.UID
 	diary   []string
 }
@@ -52,7 +51,7 @@ func newActor(b *bed, n int) (*actor, error) {
 	return a, err
 }
 
-// notef writes into the diary.
+// notef writes to the log of the actor.
 func (a *actor) notef(format string, args ...any) {
 	a.diary = append(a.diary, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
 }
@@ -82,13 +81,13 @@ func (a *actor) unsubscribe(ctx context.Context, name string) error {
 	return a.Delete(ctx, sub)
 }
 
-// change changes the spec or the labels of a Subscription.
+// change patches the spec or the labels of a Subscription.
 func (a *actor) change(ctx context.Context, name, patch string) error {
 	a.notef("change %s: %s", name, patch)
 	return a.Patch(ctx, a.asks[name], client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// any is one of the actor's Subscriptions; empty when there is none.
+// any returns one of the actor's Subscriptions; empty if there is none.
 func (a *actor) any() string {
 	var names []string
 	for name := range a.asks {
@@ -101,8 +100,7 @@ func (a *actor) any() string {
 	return names[a.random.IntN(len(names))]
 }
 
-// approval is one by chance; more often one that makes plans wait, since only those can
-// change.
+// approval returns a random approval, more often Manual, because only InstallPlans that wait can change.
 func (a *actor) approval() operatorsv1alpha1.Approval {
 	if a.random.IntN(4) == 0 {
 		return operatorsv1alpha1.ApprovalAutomatic
@@ -110,7 +108,7 @@ func (a *actor) approval() operatorsv1alpha1.Approval {
 	return operatorsv1alpha1.ApprovalManual
 }
 
-// act does something by chance.
+// act does something random.
 func (a *actor) act(ctx context.Context) error {
 	name := a.any()
 	if dice := a.random.IntN(14); name != "" && dice >= 2 {
@@ -126,7 +124,7 @@ func (a *actor) act(ctx context.Context) error {
 	}
 }
 
-// disturb does something to a Subscription or to a plan.
+// disturb does something to a Subscription or an InstallPlan.
 func (a *actor) disturb(ctx context.Context, name string, dice int) error {
 	pkg := a.asks[name].Spec.Package
 	switch dice {
@@ -159,7 +157,7 @@ func (a *actor) disturb(ctx context.Context, name string, dice int) error {
 	}
 }
 
-// turn makes all who ask for a package ask for its other channel.
+// turn changes all Subscriptions to a package to its other channel.
 func (a *actor) turn(ctx context.Context, pkg string) error {
 	if len(heads[pkg]) < 2 {
 		return nil
@@ -176,7 +174,7 @@ func (a *actor) turn(ctx context.Context, pkg string) error {
 	return nil
 }
 
-// meddle changes a plan of the namespace, if there is one.
+// meddle patches an InstallPlan of the namespace, if there is one.
 func (a *actor) meddle(ctx context.Context, patch string) error {
 	var plans operatorsv1alpha1.InstallPlanList
 	if err := a.List(ctx, &plans, client.InNamespace(a.namespace)); err != nil {

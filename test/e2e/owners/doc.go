@@ -1,4 +1,4 @@
-// Package owners changes Subscriptions and InstallPlans in random order while two
-// supervisors fight for the lead, and checks whom every plan belongs to and who has to
-// approve it. It holds nothing else, so that the other tests need no control plane.
+// Package owners changes Subscriptions and InstallPlans in random order while two supervisors
+// compete for the Lease. It checks the owners of every InstallPlan and its approval. It is a
+// package of its own because other tests need no control plane.
 package owners

@@ -11,8 +11,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// The catalog has these packages. A lamp and a clock have a second version in the channel
-// beta; a fan and a radio need a socket.
+// The packages of the catalog. A lamp and a clock have a second version in the channel beta. A fan
+// and a radio need a socket.
 var (
 	heads = map[string]map[string]int{
 		"lamp": {"stable": 1, "beta": 2}, "clock": {"stable": 1, "beta": 2},
@@ -22,13 +22,13 @@ var (
 	packages = slices.Sorted(maps.Keys(heads))
 )
 
-// ask is what a Subscription asks for.
+// ask is the request of a Subscription.
 type ask struct {
 	name, pkg, channel string
 	manual             bool
 }
 
-// wanted is a plan that there has to be.
+// wanted is an expected InstallPlan.
 type wanted struct {
 	versions, owners []string
 	manual           bool
@@ -38,9 +38,8 @@ func (w wanted) String() string {
 	return fmt.Sprintf("%s for %s", strings.Join(w.versions, "+"), strings.Join(w.owners, "+"))
 }
 
-// expect says which plans there have to be, from what is asked for and from what is
-// installed, by package. Those that belong together by a package that both bring, be it
-// asked for or needed, are one plan.
+// expect returns the expected InstallPlans for the requests and the installed versions of packages.
+// Requests that share a package, requested or needed, have one InstallPlan.
 func expect(asks []ask, installed map[string]int) []wanted {
 	type group struct {
 		packages map[string]int
@@ -86,7 +85,7 @@ func expect(asks []ask, installed map[string]int) []wanted {
 	return plans
 }
 
-// meet says whether there is a package in both.
+// meet reports whether both have a common package.
 func meet(a, b map[string]int) bool {
 	for pkg := range a {
 		if b[pkg] != 0 {
@@ -96,7 +95,7 @@ func meet(a, b map[string]int) bool {
 	return false
 }
 
-// version is the name of a version.
+// version returns the name of a version.
 func version(pkg string, n int) string { return fmt.Sprintf("%s.v%d", pkg, n) }
 
 func TestExpect(t *testing.T) {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// crowd is how many namespaces are worked on at once.
+	// crowd is the number of namespaces in parallel.
 	crowd = 48
-	// bursts is how often a namespace is disturbed and comes to rest.
+	// bursts is the number of times that a namespace is changed and becomes idle.
 	bursts = 3
 )
 
-// TestOwnersOfPlans disturbs Subscriptions and plans in random order while supervisors
-// come and go. Whenever a namespace has come to rest, its plans belong to exactly the
-// Subscriptions that they serve and are approved by these; and at no moment has a plan
-// fewer owners than it was made for.
+// TestOwnersOfPlans changes Subscriptions and InstallPlans in random order while supervisors are
+// killed and started. Whenever a namespace is idle, its InstallPlans must be owned by exactly the
+// Subscriptions that they serve, and be approved by these. At no moment may an InstallPlan have
+// fewer owners than it was created for.
 func TestOwnersOfPlans(t *testing.T) {
 	b := newBed(t, "owners")
 	stop := b.fight()
 	defer stop()
 	b.each(rounds(t, 500), func(a *actor) error {
 		for burst := range bursts {
-			// Two to four Subscriptions, then what comes.
+			// Begin with two to four Subscriptions and continue with random actions.
 			for range 2 + a.random.IntN(4) {
 				if err := a.act(t.Context()); err != nil {
 					return err
@@ -46,7 +46,7 @@ func TestOwnersOfPlans(t *testing.T) {
 	})
 }
 
-// each runs something in that many namespaces.
+// each runs a function for a number of namespaces.
 func (b *bed) each(n int, run func(*actor) error) {
 	b.t.Helper()
 	var crew sync.WaitGroup
@@ -69,9 +69,9 @@ func (b *bed) each(n int, run func(*actor) error) {
 	b.t.Logf("%d namespaces in %s", n, time.Since(began).Round(time.Second))
 }
 
-// TestApprovalOfTheSet has a Subscription that wants to be asked and one that does not,
-// in either order and with all kinds of pauses, for the same package and for others. One
-// never changes what becomes of the plan of another that has nothing to do with it.
+// TestApprovalOfTheSet creates a Subscription with manual approval and one with automatic approval,
+// in either order and with different pauses, for the same package and for others. Neither may
+// affect an unrelated InstallPlan of the other.
 func TestApprovalOfTheSet(t *testing.T) {
 	b := newBed(t, "approval")
 	stop := b.fight()
@@ -101,7 +101,7 @@ func TestApprovalOfTheSet(t *testing.T) {
 	})
 }
 
-// approvals checks what every version of every plan said of its approval.
+// approvals checks the approval in every version of every InstallPlan.
 func (a *actor) approvals(_ context.Context, apart, manualFirst bool) error {
 	for _, s := range a.witness.of(a.namespace) {
 		asks, acts := false, false

@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// state is what there is in a namespace.
+// state holds the objects of a namespace.
 type state struct {
 	subscriptions operatorsv1alpha1.SubscriptionList
 	versions      operatorsv1alpha1.ClusterServiceVersionList
@@ -24,7 +24,7 @@ type state struct {
 	names         map[types.UID]string // of the Subscriptions
 }
 
-// look reads what there is.
+// look reads the objects.
 func (a *actor) look(ctx context.Context, from client.Reader) (*state, error) {
 	s := &state{names: map[types.UID]string{}}
 	in := client.InNamespace(a.namespace)
@@ -35,8 +35,8 @@ func (a *actor) look(ctx context.Context, from client.Reader) (*state, error) {
 	return s, err
 }
 
-// rest waits until everything is as it has to be. The cache of the test tells when that
-// may be so, the server whether it is.
+// rest waits until everything is as expected. The cache of the test shows when to check, and the
+// server is then read.
 func (a *actor) rest(ctx context.Context) error {
 	var last *state
 	err := until(ctx, func() string {
@@ -67,7 +67,7 @@ func (a *actor) rest(ctx context.Context) error {
 	return nil
 }
 
-// unrest says what is not as it has to be; empty when all is.
+// unrest returns what is not as expected; empty for nothing.
 func (a *actor) unrest(s *state) string {
 	installed := map[string]int{}
 	for i := range s.versions.Items {
@@ -94,15 +94,16 @@ func (a *actor) unrest(s *state) string {
 		p := &s.plans.Items[i]
 		switch {
 		case len(s.owners(p)) == 0 && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete:
-			// Whom it served is gone, and garbage collection takes it if nobody has
-			// stripped it of that. If it serves somebody, it is missing below.
+			// The served Subscriptions were deleted, and the garbage collector deletes the
+			// InstallPlan unless its owners were removed. If it serves a Subscription, the code
+			// below reports it.
 		case p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
 			w := wanted{versions: slices.Sorted(slices.Values(p.Spec.ClusterServiceVersionNames)), owners: s.owners(p), manual: p.Spec.Approval == operatorsv1alpha1.ApprovalManual && !p.Spec.Approved}
 			got = append(got, w)
 		case p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete:
 			return fmt.Sprintf("plan %s for %v is in phase %q: %s", p.Name, p.Spec.ClusterServiceVersionNames, p.Status.Phase, p.Status.Message)
 		case len(asks) == 0 && p.Annotations[api.AnnotationApproval] == "":
-			// A record that was stripped is written back when the next Subscription comes.
+			// A removed record is written again when the next Subscription comes.
 		case p.Annotations[api.AnnotationApproval] == "" || (len(p.Spec.ClusterServiceVersionNames) > 1 && p.Annotations[api.AnnotationVersions] == ""):
 			return fmt.Sprintf("plan %s for %v does not say what it is for: %v", p.Name, p.Spec.ClusterServiceVersionNames, p.Annotations)
 		default:
@@ -117,14 +118,14 @@ func (a *actor) unrest(s *state) string {
 	return ""
 }
 
-// waits says whether a plan that is to bring a version waits for approval.
+// waits reports whether an InstallPlan for a version waits for approval.
 func (s *state) waits(csv string) bool {
 	return slices.ContainsFunc(s.plans.Items, func(p operatorsv1alpha1.InstallPlan) bool {
 		return slices.Contains(p.Spec.ClusterServiceVersionNames, csv) && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval
 	})
 }
 
-// present are the plans that there are.
+// present returns the UIDs of the existing InstallPlans.
 func (s *state) present() map[types.UID]bool {
 	present := map[types.UID]bool{}
 	for i := range s.plans.Items {
@@ -133,7 +134,7 @@ func (s *state) present() map[types.UID]bool {
 	return present
 }
 
-// String tells what there is.
+// String returns the state as text.
 func (s *state) String() string {
 	var texts []string
 	for i := range s.subscriptions.Items {
@@ -155,7 +156,7 @@ func (s *state) String() string {
 	return strings.Join(texts, "\n")
 }
 
-// lines writes plans.
+// lines returns InstallPlans as text.
 func lines(plans []wanted) string {
 	var texts []string
 	for _, w := range plans {
@@ -165,7 +166,7 @@ func lines(plans []wanted) string {
 	return strings.Join(texts, "\n")
 }
 
-// owners names the owners of a plan that are still there.
+// owners returns the names of the existing owners of an InstallPlan.
 func (s *state) owners(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for _, ref := range p.OwnerReferences {
@@ -177,8 +178,8 @@ func (s *state) owners(p *operatorsv1alpha1.InstallPlan) []string {
 	return names
 }
 
-// served says what is wrong with the owners of a plan that has been carried out: it
-// keeps those that it has had, and gains none that never asked for what it brought.
+// served returns the problem with the owners of a completed InstallPlan. It keeps its owners, and
+// gains none that never requested what it installed.
 func (a *actor) served(s *state, p *operatorsv1alpha1.InstallPlan) string {
 	var has []types.UID
 	for _, ref := range p.OwnerReferences {

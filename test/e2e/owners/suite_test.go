@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// patience is how long a namespace may take to come to rest, with all the others
-	// beside it and with hand-overs in between.
+	// patience bounds the time until a namespace is idle, with all the others in parallel and with
+	// hand-overs in between.
 	patience = 90 * time.Second
 	polling  = 50 * time.Millisecond
 	// global is the namespace of the catalog.
@@ -62,7 +62,7 @@ type bed struct {
 	witness *witness
 }
 
-// newBed prepares a cluster; namespaces begin with the prefix.
+// newBed prepares a cluster. The names of namespaces begin with the prefix.
 func newBed(t *testing.T, prefix string) *bed {
 	t.Helper()
 	read := controlplane.Cache(t, &operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}, &operatorsv1alpha1.InstallPlan{})
@@ -113,7 +113,7 @@ func (b *bed) offer() {
 	})
 }
 
-// entry is a version whose Deployment needs no node to be available.
+// entry returns a version whose Deployment needs no node to be available.
 func entry(pkg string, n int) fakecatalog.Entry {
 	e := fakecatalog.Entry{Name: version(pkg, n), Version: fmt.Sprintf("%d.0.0", n), Objects: []string{
 		strings.NewReplacer("NAME", version(pkg, n), "PACKAGE", pkg, "VERSION", strconv.Itoa(n)).Replace(`
@@ -131,7 +131,7 @@ func entry(pkg string, n int) fakecatalog.Entry {
 	return e
 }
 
-// namespace makes the nth namespace, ready for Subscriptions.
+// namespace creates the nth namespace, ready for Subscriptions.
 func (b *bed) namespace(n int) (string, error) {
 	name := fmt.Sprintf("%s-%03d", b.prefix, n)
 	err := b.Create(b.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -143,10 +143,10 @@ func (b *bed) namespace(n int) (string, error) {
 	return name, err
 }
 
-// random gives the random numbers of one namespace.
+// random returns the random numbers of one namespace.
 func (b *bed) random(n int) *rand.Rand { return rand.New(rand.NewPCG(b.seed, uint64(n))) }
 
-// seed is $SEED, or a new one, which is printed.
+// seed returns $SEED, or a new seed, and prints it.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	s := rand.Uint64()
@@ -160,7 +160,7 @@ func seed(t *testing.T) uint64 {
 	return s
 }
 
-// rounds is $INTERLEAVINGS, or a default.
+// rounds returns $INTERLEAVINGS, or a default.
 func rounds(t *testing.T, usual int) int {
 	t.Helper()
 	text := os.Getenv("INTERLEAVINGS")
@@ -174,8 +174,8 @@ func rounds(t *testing.T, usual int) int {
 	return n
 }
 
-// fight runs two supervisors until stop is called, of which at random moments one is
-// killed or stopped, and at once another one comes.
+// fight runs two supervisors until stop is called. At random moments it kills or stops one and
+// starts another one.
 func (b *bed) fight() (stop func()) {
 	b.t.Helper()
 	count := 0
@@ -195,7 +195,7 @@ func (b *bed) fight() (stop func()) {
 				next = time.Now().Add(time.Duration(10000+random.IntN(10000)) * time.Millisecond)
 				end(b.t, crew[random.IntN(2)], random.IntN(2) == 0)
 			}
-			// One that lost the lead to a busy machine has ended by itself.
+			// A supervisor that lost the Lease on a busy machine has exited.
 			for j := range crew {
 				select {
 				case <-crew[j].Done():
@@ -212,7 +212,7 @@ func (b *bed) fight() (stop func()) {
 	}
 }
 
-// end ends a supervisor, gently or not.
+// end stops or kills a supervisor.
 func end(t *testing.T, p *process.Process, gently bool) {
 	t.Helper()
 	if !gently {
@@ -221,13 +221,13 @@ func end(t *testing.T, p *process.Process, gently bool) {
 		}
 		return
 	}
-	// One that loses the lead in this moment says so when it ends.
+	// A supervisor that loses the Lease at this moment returns an error.
 	if err := p.Stop(patience); err != nil {
 		t.Log(err)
 	}
 }
 
-// until waits until there is nothing left to say.
+// until waits until left returns an empty text.
 func until(ctx context.Context, left func() string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

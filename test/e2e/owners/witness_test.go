@@ -12,31 +12,31 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// sight is one version of a plan.
+// sight is one version of an InstallPlan.
 type sight struct {
 	name, version string
 	uid           types.UID
 	owners        []types.UID
-	noted         []types.UID // those whom the plan says it serves
+	noted         []types.UID // the Subscriptions that the InstallPlan records
 	approval      operatorsv1alpha1.Approval
 	approved      bool
 	versions      []string
 	phase         operatorsv1alpha1.InstallPlanPhase
 }
 
-// witness sees every version of every plan.
+// witness records every version of every InstallPlan.
 type witness struct {
 	mu     sync.Mutex
 	sights map[string][]sight // by namespace
 }
 
-// OnAdd sees a plan that is new.
+// OnAdd records a new InstallPlan.
 func (w *witness) OnAdd(o any, _ bool) { w.see(o) }
 
-// OnUpdate sees a plan that changed.
+// OnUpdate records a changed InstallPlan.
 func (w *witness) OnUpdate(_, o any) { w.see(o) }
 
-// OnDelete sees nothing that counts.
+// OnDelete does nothing.
 func (w *witness) OnDelete(any) {}
 
 func (w *witness) see(o any) {
@@ -58,15 +58,15 @@ func (w *witness) see(o any) {
 	w.sights[p.Namespace] = append(w.sights[p.Namespace], s)
 }
 
-// of gives what has been seen in a namespace so far.
+// of returns the versions recorded in a namespace so far.
 func (w *witness) of(namespace string) []sight {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.sights[namespace])
 }
 
-// cutShort says whether a version was only ever brought by plans that were deleted before
-// they were done: another plan may have to bring what they did not.
+// cutShort reports whether only InstallPlans that were deleted before their completion have
+// installed a version. Then another InstallPlan may have to install the rest.
 func cutShort(sights []sight, present map[types.UID]bool, csv string) bool {
 	begun := false
 	for _, s := range sights {
@@ -81,10 +81,10 @@ func cutShort(sights []sight, present map[types.UID]bool, csv string) bool {
 	return begun
 }
 
-// bare finds the versions of plans that have fewer owners than their creators, without
-// anybody having stripped them: what was stripped may be so until it has all again.
-// Those that have gone elsewhere or away do not count: a plan parts from a Subscription
-// by dropping the reference and the note of it at once.
+// bare returns the versions of InstallPlans that have fewer owners than at their creation although
+// the test has removed none. An InstallPlan with removed owners may lack them until it has all
+// again. Subscriptions that were deleted or changed do not count: the supervisor removes their
+// reference and their record in one write.
 func bare(sights []sight, stripped map[string]bool, gone map[types.UID]bool) []string {
 	creators := map[types.UID][]types.UID{}
 	excused := map[types.UID]bool{}

@@ -1,3 +1,3 @@
-// Package samples compares the samples of output in the documentation with what the
-// commands really print, in a cluster that is as the documentation says.
+// Package samples compares the samples of output in the documentation with the actual output of the
+// commands, in a cluster as the documentation describes it.
 package samples

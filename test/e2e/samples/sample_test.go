@@ -19,16 +19,15 @@ var update = flag.Bool("update", false, "write what is printed into the pages, w
 
 // sample is a block of output on a page.
 type sample struct {
-	// page is its path, and begins what its first line begins with.
+	// page is the path of the page. begins is the beginning of the first line.
 	page, begins string
-	// command prints it: words for kubectl.
+	// command is the command: words for kubectl.
 	command string
 	// user runs the command; empty for an administrator.
 	user string
 }
 
-// live are the samples of commands against a cluster, in the order in which the commands
-// are run.
+// live are the samples of commands for a cluster, in the order in which the commands run.
 var live = []sample{
 	{page: "README.md", begins: "SUPERVISOR ", command: "chandlery status -A"},
 	{page: "docs/command-line.md", begins: "SUPERVISOR ", command: "chandlery status -A"},
@@ -43,16 +42,16 @@ var planned = sample{
 	page: "docs/command-line.md", begins: "Namespace shop: ", command: "chandlery plan -f subscription.yaml --catalog ./catalog",
 }
 
-// told is the sample of a history, which is days old: the test of the history renders it.
+// told is the sample of a history that covers days. The test of the history renders it.
 var (
 	told     = sample{page: "docs/command-line.md", begins: "Subscription shop/my-lamp: ", command: "chandlery history my-lamp -n shop"}
 	rendered = "cmd/internal/command/history/timeline/testdata/waiting.txt"
 )
 
-// drawings are blocks that no command prints.
+// drawings are blocks that are not output.
 var drawings = []sample{{page: "README.md", begins: "  catalog: directory, image "}}
 
-// varying is all that differs between two runs of the same commands.
+// varying are the parts of an output that differ between two runs.
 var varying = []struct {
 	what    string
 	pattern *regexp.Regexp
@@ -62,11 +61,11 @@ var varying = []struct {
 	{"the name of an InstallPlan", regexp.MustCompile(`\binstall-[a-z0-9]+\b`), "install-NAME"},
 	{"the name of a pod", regexp.MustCompile(`\blantern-operator-[a-z0-9]+-[a-z0-9]{5}\b`), "lantern-operator-POD"},
 	{"how long something is so, or there", regexp.MustCompile(`\b(for|made) (?:<1s|(?:\d+[hms])+)`), "$1 AGE"},
-	// Lines are broken, and columns as wide, as names and times let them.
+	// Line breaks and the widths of columns depend on names and times.
 	{"spaces, and ends of lines within a paragraph", regexp.MustCompile(`\s+`), " "},
 }
 
-// steady is an output without what varies, a paragraph a line.
+// steady returns an output without the varying parts, one paragraph per line.
 func steady(output string) []string {
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(output), "\n\n") {
@@ -78,7 +77,7 @@ func steady(output string) []string {
 	return paragraphs
 }
 
-// on finds the text of a sample on its page.
+// on returns the text of a sample on its page.
 func (s sample) on(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(s.page)))
@@ -94,7 +93,7 @@ func (s sample) on(t *testing.T) string {
 	return ""
 }
 
-// report fails for a sample that is not what is printed, or fixes the page.
+// report fails for a sample that differs from the output, or corrects the page.
 func (s sample) report(t *testing.T, printed, difference string) {
 	t.Helper()
 	if !*update {
@@ -123,7 +122,7 @@ func textOf(fence docs.Fence) string {
 	return text.String()
 }
 
-// TestEverySample sees that no sample of these pages goes unchecked.
+// TestEverySample checks that every sample on these pages is tested.
 func TestEverySample(t *testing.T) {
 	known := append([]sample{planned, told}, append(live, drawings...)...)
 	pages := map[string]bool{}
@@ -149,7 +148,7 @@ func TestEverySample(t *testing.T) {
 	}
 }
 
-// TestSteady sees what is taken for the same, and what is not.
+// TestSteady checks which outputs count as equal.
 func TestSteady(t *testing.T) {
 	const output = "InstallPlan lab/install-efzoyabkzo, for lantern, for 12s\n  > next\n\nNAME  AGE\nb     -\n"
 	for name, tc := range map[string]struct {
@@ -171,7 +170,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestHistory compares the sample of a history with what the test of the history renders.
+// TestHistory compares the sample of a history with the rendering by the test of the history.
 func TestHistory(t *testing.T) {
 	printed, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rendered)))
 	if err != nil {

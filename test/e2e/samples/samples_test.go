@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// patience is how long the scene may take to become what a sample shows.
+	// patience bounds the time until the cluster is as in a sample.
 	patience = 90 * time.Second
 	polling  = 500 * time.Millisecond
 	// global is the namespace of the catalog and of the supervisor.
@@ -51,8 +51,8 @@ func installCRDs(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig())
 }
 
-// TestLive makes what the documentation says of its samples: the demo, with two more
-// Subscriptions and a selector that no node has. Then it runs the commands.
+// TestLive creates what the documentation describes for its samples: the demo, with two more
+// Subscriptions and a selector that matches no node. Then it runs the commands.
 func TestLive(t *testing.T) {
 	play(t)
 	for _, s := range live {
@@ -69,8 +69,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// compare runs the command until it prints the sample. One that changes something prints
-// it at once.
+// compare runs the command until it prints the sample. A command that changes something must print it at once.
 func (s sample) compare(t *testing.T, kubeconfig string) {
 	t.Helper()
 	want := s.on(t)
@@ -86,7 +85,7 @@ func (s sample) compare(t *testing.T, kubeconfig string) {
 	}
 }
 
-// kubectl gives what a person sees of a command, whether or not something is wrong.
+// kubectl returns the output of a command, including its errors.
 func kubectl(t *testing.T, kubeconfig, dir, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), controlplane.Get(t).Kubectl(), strings.Fields(command)...)
@@ -100,7 +99,7 @@ func kubectl(t *testing.T, kubeconfig, dir, command string) string {
 	return screen.String()
 }
 
-// play makes the scene.
+// play creates the objects.
 func play(t *testing.T) {
 	t.Helper()
 	c := controlplane.Client(t)
@@ -172,7 +171,7 @@ func installed(t *testing.T, c client.Client) {
 	}
 }
 
-// TestPlanned makes the dry run of a file against a real catalog.
+// TestPlanned runs the dry run of a file with a real catalog.
 func TestPlanned(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join("testdata", "subscription.yaml"))

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	// size is how many namespaces get the operator at once where an installation is measured.
+	// size is the number of namespaces that get the operator at once in a measured batch.
 	size = 20
-	// defaultNamespaces is how many have it in the end without NAMESPACES.
+	// defaultNamespaces is the final number of namespaces without NAMESPACES.
 	defaultNamespaces = 200
-	// tries is how many later batches there are at most, when load has made passes in the one before.
+	// tries is the largest number of later batches, if the load of the machine has caused
+	// reconciliations in the previous one.
 	tries = 3
 )
 
@@ -30,8 +31,9 @@ func TestMain(m *testing.M) {
 	}, "./cmd/registry", "./cmd/supervisor"))
 }
 
-// TestInstallationsCostTheSame installs one operator in namespaces and compares the requests and the
-// passes of the first ones with those of the last ones. Then all get a version that replaces the first.
+// TestInstallationsCostTheSame installs one operator in namespaces. It compares the requests and
+// reconciliations of the first installations with those of the last. Then all get a version that
+// replaces the first.
 func TestInstallationsCostTheSame(t *testing.T) {
 	total := namespaces(t)
 	c, err := scale.Start(t.Context(), scale.Options{Root: "../../..", Dir: bin})
@@ -46,8 +48,8 @@ func TestInstallationsCostTheSame(t *testing.T) {
 	update(t, c, installAll(t, c, total))
 }
 
-// installAll installs the operator in namespaces, and more where passes have to be counted again. It returns
-// how many have it.
+// installAll installs the operator in namespaces, and in more if reconciliations must be counted
+// again. It returns the number of namespaces with the operator.
 func installAll(t *testing.T, c *scale.Cluster, total int) int {
 	t.Helper()
 	early := install(t, c, 0, size)
@@ -68,7 +70,7 @@ func installAll(t *testing.T, c *scale.Cluster, total int) int {
 	}
 }
 
-// update has all namespaces get the next version, and compares what that costs with the limits.
+// update updates the operator in all namespaces and compares the cost with the limits.
 func update(t *testing.T, c *scale.Cluster, namespaces int) {
 	t.Helper()
 	b, err := c.Update(t.Context(), scale.Names(0, namespaces))
@@ -86,7 +88,7 @@ func update(t *testing.T, c *scale.Cluster, namespaces int) {
 	}
 }
 
-// namespaces is $NAMESPACES, or a default.
+// namespaces returns $NAMESPACES, or a default.
 func namespaces(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("NAMESPACES")
@@ -100,8 +102,8 @@ func namespaces(t *testing.T) int {
 	return n
 }
 
-// install installs the operator in namespaces from one number up to and without another, and compares
-// what that costs with the budget.
+// install installs the operator in the namespaces from number from to to, exclusive, and compares
+// the cost with the budget.
 func install(t *testing.T, c *scale.Cluster, from, to int) *scale.Batch {
 	t.Helper()
 	b, err := measure(t.Context(), c, from, to)

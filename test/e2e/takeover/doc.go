@@ -1,2 +1,2 @@
-// Package takeover takes over clusters that look as OLM leaves them, and hands them back.
+// Package takeover takes over clusters in the state in which OLM leaves them, and hands them back.
 package takeover

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// patience bounds the wait for anything that has to come true.
+	// patience is the deadline for conditions.
 	patience = 90 * time.Second
 	polling  = 100 * time.Millisecond
 	// home is the namespace of the supervisors.
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}, "./cmd/registry", "./cmd/supervisor"))
 }
 
-// prepare installs the definitions, and the rights of the supervisors.
+// prepare installs the definitions and the permissions of the supervisors.
 func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err := programs.InstallCRDs(ctx, filepath.Join(bin, "supervisor"), cp.Kubeconfig()); err != nil {
 		return err

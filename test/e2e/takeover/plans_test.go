@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// proposes takes over while OLM has a plan that waits for approval, and one that it is
-// carrying out. Both are recreated: what waits goes on waiting, and can be approved.
+// proposes takes over while OLM has an InstallPlan that waits for approval and one in progress.
+// Both are recreated. The waiting one still waits and can be approved.
 func (s *scene) proposes() *process.Process {
 	s.t.Helper()
 	w := olmstyle.New(s.Client)
@@ -47,7 +47,7 @@ func (s *scene) proposes() *process.Process {
 	return running
 }
 
-// waitingOf is the name of the plan of OLM that waits in a namespace.
+// waitingOf returns the name of OLM's InstallPlan that waits in a namespace.
 func (s *scene) waitingOf(namespace string) string {
 	s.t.Helper()
 	plans := &operatorsv1alpha1.InstallPlanList{}
@@ -60,8 +60,8 @@ func (s *scene) waitingOf(namespace string) string {
 	return plans.Items[0].Name
 }
 
-// waits looks until the plan that the Subscription of a namespace names waits for approval,
-// and is the only one that does.
+// waits waits until the InstallPlan of the namespace's Subscription waits for approval and is the
+// only one that does.
 func (s *scene) waits(namespace string) *operatorsv1alpha1.InstallPlan {
 	s.t.Helper()
 	var found *operatorsv1alpha1.InstallPlan
@@ -80,7 +80,7 @@ func (s *scene) waits(namespace string) *operatorsv1alpha1.InstallPlan {
 				waiting, found = append(waiting, p.Name), p
 			}
 		}
-		// That of OLM says where its content was unpacked to, which is not read here.
+		// OLM's InstallPlan names the ConfigMap of the unpacked bundle, which is not read here.
 		if len(waiting) != 1 || sub.Status.InstallPlanRef == nil || sub.Status.InstallPlanRef.Name != waiting[0] ||
 			strings.Contains(found.Status.Plan[0].Resource.Manifest, "catalogSourceNamespace") {
 			return fmt.Sprintf("plans %v wait, the Subscription names %v", waiting, sub.Status.InstallPlanRef)

@@ -26,7 +26,7 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// scene is a cluster that OLM has worked in.
+// scene is a cluster with objects of OLM.
 type scene struct {
 	client.Client
 
@@ -34,8 +34,7 @@ type scene struct {
 	catalog string // folder that the registry serves
 }
 
-// operators are those that OLM has installed: one for its own namespace, with a webhook,
-// and one for all.
+// operators are the operators that OLM has installed: one for its own namespace, with a webhook, and one for all.
 var operators = []struct {
 	pkg, namespace string
 	global         bool
@@ -45,7 +44,7 @@ var operators = []struct {
 	{"buoy", "buoys", true, false},
 }
 
-// newScene makes it.
+// newScene creates the scene.
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	c := controlplane.Client(t)
@@ -77,7 +76,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// runs waits until everything runs that OLM started.
+// runs waits until everything that OLM has started runs.
 func (s *scene) runs() {
 	s.t.Helper()
 	s.until("Deployments and pods to be ready", func(ctx context.Context) string {
@@ -103,7 +102,7 @@ func (s *scene) runs() {
 	})
 }
 
-// until waits until look has nothing to say.
+// until waits until look returns an empty text.
 func (s *scene) until(what string, look func(context.Context) string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -129,7 +128,7 @@ func crd(pkg string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// csv is the version of an operator as it stands in its bundle.
+// csv returns the version of an operator as it is in its bundle.
 func csv(pkg, number string, webhook bool) *operatorsv1alpha1.ClusterServiceVersion {
 	kind := strings.ToUpper(pkg[:1]) + pkg[1:]
 	labels := map[string]string{"app": pkg + "-operator"}
@@ -188,7 +187,7 @@ func csv(pkg, number string, webhook bool) *operatorsv1alpha1.ClusterServiceVers
 	return v
 }
 
-// publish adds a version of an operator to the catalog; each replaces the one before.
+// publish adds versions of an operator to the catalog. Each replaces the previous one.
 func (s *scene) publish(pkg string, versions ...string) {
 	s.t.Helper()
 	var (
@@ -235,7 +234,7 @@ func (s *scene) publish(pkg string, versions ...string) {
 	}
 }
 
-// supervise runs a supervisor, with the rights that it has in a cluster and no others.
+// supervise runs a supervisor with exactly its permissions in a cluster.
 func (s *scene) supervise(name string, more ...string) *process.Process {
 	s.t.Helper()
 	const account = "system:serviceaccount:" + home + ":chandlery-supervisor"
@@ -245,7 +244,7 @@ func (s *scene) supervise(name string, more ...string) *process.Process {
 	}
 	return programs.Start(s.t, name, filepath.Join(bin, "supervisor"), append([]string{
 		"run", "--kubeconfig", kubeconfig, "--identity", name, "--leader-election-namespace", home,
-		// It is not about leadership here, and the lead must not be lost to a slow machine.
+		// This test is not about leader election, and a slow machine must not lose the Lease.
 		"--lease-duration", "60s", "--renew-deadline", "50s", "--retry-period", "500ms", "--catalog-refresh-interval", "1s",
 		"--metrics-address", "0", "--health-address", "0", "--bundle-cache-dir", s.t.TempDir(),
 	}, more...)...)

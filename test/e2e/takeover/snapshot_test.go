@@ -18,10 +18,10 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-// snapshot has every object of the cluster, whole, by its kind and name.
+// snapshot holds every object of the cluster by kind and name.
 type snapshot map[string]*unstructured.Unstructured
 
-// passing are kinds whose objects come and go by themselves.
+// passing are kinds whose objects are created and deleted continuously.
 var passing = []string{"events", "componentstatuses", "leases", "endpoints", "endpointslices", "nodes"}
 
 // take reads every object that can be listed.
@@ -68,7 +68,7 @@ func take(t *testing.T) snapshot {
 	return all
 }
 
-// content is what of an object is compared.
+// content returns the compared part of an object.
 func content(o *unstructured.Unstructured) map[string]any {
 	o = o.DeepCopy()
 	for _, field := range []string{"managedFields", "resourceVersion"} {
@@ -77,7 +77,7 @@ func content(o *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// text writes values as they are compared and shown.
+// text formats values for comparison.
 func text(t *testing.T, value any) string {
 	t.Helper()
 	out, err := json.Marshal(value)
@@ -87,7 +87,7 @@ func text(t *testing.T, value any) string {
 	return string(out)
 }
 
-// differences are the fields that differ between two snapshots, one a line.
+// differences returns the fields that differ between two snapshots, one per line.
 func differences(t *testing.T, before, after snapshot, expected func(line string) bool) []string {
 	t.Helper()
 	var lines []string
@@ -113,7 +113,7 @@ func differences(t *testing.T, before, after snapshot, expected func(line string
 	return lines
 }
 
-// compare goes down into what differs.
+// compare compares values recursively.
 func compare(t *testing.T, path string, before, after any) []string {
 	t.Helper()
 	b, isMap := before.(map[string]any)

@@ -28,10 +28,10 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// TestTakeOver goes the way that an administrator goes: a supervisor refuses, a dry run
-// shows, the command takes over, handing back undoes it; then a supervisor takes over by
-// itself while it is killed again and again; updates work; that, too, is handed back, and
-// taken over once more; and supervisors refuse to fight.
+// TestTakeOver performs the steps of an administrator. A supervisor refuses, a dry run shows the
+// changes, the command takes over, and handing back undoes it. Then a supervisor takes over while
+// it is killed repeatedly, and updates work. The cluster is handed back and taken over once more.
+// Finally, supervisors must refuse to compete.
 func TestTakeOver(t *testing.T) {
 	s := newScene(t)
 	before := take(t)
@@ -75,7 +75,7 @@ func TestTakeOver(t *testing.T) {
 	s.command("takeover", "--yes")
 }
 
-// startsAgain scales a Deployment of OLM up, as somebody who knows of nothing.
+// startsAgain scales a Deployment of OLM up, as an uninformed user might.
 func (s *scene) startsAgain(name string) {
 	s.t.Helper()
 	d := &appsv1.Deployment{}
@@ -85,14 +85,14 @@ func (s *scene) startsAgain(name string) {
 	}
 }
 
-// refuses sees a supervisor that is not told to take over end.
+// refuses checks that a supervisor without permission to take over exits.
 func (s *scene) refuses() {
 	s.t.Helper()
 	s.ends(s.supervise("refused"), "Deployment olm/catalog-operator (1 of 1 replicas ready", "Deployment olm/olm-operator", "supervisor takeover --dry-run",
 		"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0")
 }
 
-// ends waits until a supervisor has ended with an error that says all of these.
+// ends waits until a supervisor has exited with an error that contains all texts.
 func (s *scene) ends(p *process.Process, says ...string) {
 	s.t.Helper()
 	select {
@@ -113,7 +113,7 @@ func (s *scene) ends(p *process.Process, says ...string) {
 	}
 }
 
-// output runs a command and gives what it printed, and its exit code.
+// output runs a command and returns its output and its exit code.
 func (s *scene) output(args ...string) (out string, code int) {
 	s.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -128,7 +128,7 @@ func (s *scene) output(args ...string) (out string, code int) {
 	return stdout.String(), cmd.ProcessState.ExitCode()
 }
 
-// command runs a command that has to succeed.
+// command runs a command that must succeed.
 func (s *scene) command(args ...string) {
 	s.t.Helper()
 	if _, code := s.output(args...); code != 0 {
@@ -136,7 +136,7 @@ func (s *scene) command(args ...string) {
 	}
 }
 
-// shows runs a command without changing anything.
+// shows runs a command that changes nothing.
 func (s *scene) shows(command, says string) {
 	s.t.Helper()
 	out, code := s.output(command, "--dry-run")
@@ -151,7 +151,7 @@ func (s *scene) shows(command, says string) {
 	}
 }
 
-// unchanged sees that nothing has changed but what is expected.
+// unchanged checks that only expected changes were made.
 func unchanged(t *testing.T, by string, before snapshot, expected func(string) bool) {
 	t.Helper()
 	if lines := differences(t, before, take(t), expected); len(lines) > 0 {
@@ -159,7 +159,7 @@ func unchanged(t *testing.T, by string, before snapshot, expected func(string) b
 	}
 }
 
-// settled waits until supervisors have taken over and have nothing left to do.
+// settled waits until supervisors have taken over and are idle.
 func (s *scene) settled() {
 	s.t.Helper()
 	s.until("the catalog to be served by replicas alone", func(ctx context.Context) string {
@@ -203,7 +203,7 @@ func (s *scene) still() {
 	})
 }
 
-// passes are differences that say nothing: OLM's own Deployments, which are scaled.
+// passes reports whether a difference is irrelevant: in OLM's own Deployments, which are scaled.
 func passes(line string) bool {
 	for _, part := range []string{"Deployment olm/olm-operator ", "Deployment olm/catalog-operator ", "ReplicaSet olm/olm-operator-", "ReplicaSet olm/catalog-operator-", "Pod olm/olm-operator-", "Pod olm/catalog-operator-"} {
 		if strings.Contains(line, part) {
@@ -213,8 +213,8 @@ func passes(line string) bool {
 	return false
 }
 
-// untouched sees that what OLM installed runs as it did: Deployments of operators with
-// their generation, their pods, and everything that the pods depend on.
+// untouched checks that everything that OLM has installed runs unchanged: Deployments of operators
+// with their generation, their pods, and everything that the pods depend on.
 func untouched(t *testing.T, before snapshot) {
 	t.Helper()
 	after := take(t)
@@ -237,7 +237,7 @@ func untouched(t *testing.T, before snapshot) {
 		}
 		seen++
 		if was.GetKind() == "Secret" {
-			// It says how it was applied.
+			// The metadata records how the object was applied.
 			if text(t, is.Object["data"]) != text(t, was.Object["data"]) {
 				t.Errorf("%s: its certificates changed", key)
 			}
@@ -253,7 +253,7 @@ func untouched(t *testing.T, before snapshot) {
 	}
 }
 
-// truthful sees that statuses say how it is.
+// truthful checks that statuses describe the actual state.
 func (s *scene) truthful(before snapshot) {
 	s.t.Helper()
 	for _, o := range operators {
@@ -290,8 +290,8 @@ func (s *scene) truthful(before snapshot) {
 	}
 }
 
-// nothingMore sees that nothing was made that was there already under another name: no
-// plan, role, version or account.
+// nothingMore checks that nothing was created again under another name: no InstallPlan, role,
+// version or ServiceAccount.
 func (s *scene) nothingMore(before snapshot) {
 	s.t.Helper()
 	for key := range take(s.t) {
@@ -303,29 +303,29 @@ func (s *scene) nothingMore(before snapshot) {
 	}
 }
 
-// handedBack compares the cluster with how it was before.
+// handedBack compares the cluster with its state before the takeover.
 func (s *scene) handedBack(before snapshot) {
 	s.t.Helper()
 	s.still()
 	unchanged(s.t, "taking over and handing back", before, func(line string) bool { return passes(line) || afterwards(line) })
 }
 
-// afterwards are the differences that handing back leaves, and why.
+// afterwards reports whether a difference may remain after handing back.
 func afterwards(line string) bool {
 	subject, rest, _ := strings.Cut(strings.TrimPrefix(line, "new: "), " ")
 	name, field, _ := strings.Cut(rest, " ")
 	name = strings.TrimSuffix(name, ":")
 	switch {
-	// Status is OLM's to write again, and it does so when it starts.
+	// OLM writes the status again when it starts.
 	case strings.HasPrefix(field, "status "), strings.HasPrefix(field, "status:"):
 		return slices.Contains([]string{"CatalogSource", "ClusterServiceVersion", "Subscription", "Operator", "OperatorCondition", "NetworkPolicy"}, subject) || remade(subject, name)
-	// What is written twice has been written twice.
+	// The generation increases with each write.
 	case strings.HasPrefix(field, "metadata generation:"):
 		return slices.Contains([]string{"NetworkPolicy", "ValidatingWebhookConfiguration"}, subject)
-	// What was made again is another object, made at another time.
+	// A recreated object has a new UID and time.
 	case strings.HasPrefix(field, "metadata uid:"), strings.HasPrefix(field, "metadata creationTimestamp:"):
 		return remade(subject, name)
-	// The pod of a catalog has another place and another token.
+	// The pod of a catalog has another node and another token.
 	case subject == "Pod" && strings.HasPrefix(name, "olm/hosted.catalog-") && (strings.HasPrefix(field, "spec nodeName:") || strings.HasPrefix(field, "metadata labels topology.kubernetes.io/") || strings.HasPrefix(field, "spec volumes:") || strings.HasPrefix(field, "spec containers:")):
 		return true
 	default:
@@ -333,7 +333,7 @@ func afterwards(line string) bool {
 	}
 }
 
-// remade says whether an object was deleted by supervisors and made again.
+// remade reports whether an object was deleted and recreated by supervisors.
 func remade(kind, name string) bool {
 	switch kind {
 	case "NetworkPolicy":
@@ -349,8 +349,8 @@ func remade(kind, name string) bool {
 	}
 }
 
-// crashes takes over by supervisors that are killed, each a little later than the one
-// before, and then by one that is left alone.
+// crashes takes over with supervisors that are killed, each a little later than the previous one,
+// and then with one that is not.
 func (s *scene) crashes() {
 	s.t.Helper()
 	const kills, step = 12, 100 * time.Millisecond
@@ -370,7 +370,7 @@ func (s *scene) crashes() {
 	s.settled()
 }
 
-// phase says how far the take-over is, and takes the lead away from who is dead.
+// phase returns the phase of the takeover, and releases the Lease of a killed supervisor.
 func (s *scene) phase() string {
 	s.t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -385,7 +385,7 @@ func (s *scene) phase() string {
 	return strings.Join(strings.Fields(record.Data["record.json"]), " ")
 }
 
-// installed waits until a version is installed and the one before is gone.
+// installed waits until a version is installed and the previous one is deleted.
 func (s *scene) installed(namespace, version string) {
 	s.t.Helper()
 	s.until(version+" to be installed", func(ctx context.Context) string {
@@ -406,8 +406,8 @@ func (s *scene) installed(namespace, version string) {
 	})
 }
 
-// updated sees that OLM has its replicas, its catalog pod and no rival, and that what was
-// updated stays updated.
+// updated checks that OLM has its replicas and its catalog pod again, that no Deployment and no
+// annotations of the supervisor remain, and that the updates remain.
 func (s *scene) updated(before snapshot) {
 	s.t.Helper()
 	s.still()

@@ -1,3 +1,3 @@
-// Package tenant has a user bound to the ClusterRole edit in one namespace do what may hold
-// up supervisors that have the rights of deploy/rbac.
+// Package tenant lets a user with the ClusterRole edit in one namespace attack supervisors that
+// have the permissions of deploy/rbac.
 package tenant

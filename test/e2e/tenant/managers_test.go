@@ -31,7 +31,7 @@ import (
 	"github.com/chandlery/chandlery/test/programs"
 )
 
-// look is twice the pause between two looks for competing managers.
+// look is twice the interval between two checks for competing managers.
 const look = 10 * time.Second
 
 // until waits until check returns nothing, for patience at most.
@@ -73,7 +73,7 @@ func tenant(t *testing.T, admin client.Client) (client.Client, string) {
 	return c, namespace
 }
 
-// supervise starts a supervisor with the rights that it has in a cluster.
+// supervise starts a supervisor with its permissions in a cluster.
 func supervise(t *testing.T, name string) *process.Process {
 	t.Helper()
 	const account = "system:serviceaccount:" + home + ":chandlery-supervisor"
@@ -107,7 +107,7 @@ func leads(t *testing.T, c client.Client, p *process.Process, after time.Time) {
 	})
 }
 
-// stop stops a supervisor that has to end well.
+// stop stops a supervisor, which must exit without an error.
 func stop(t *testing.T, p *process.Process) {
 	t.Helper()
 	if err := p.Stop(patience); err != nil {
@@ -124,7 +124,7 @@ func logOf(t *testing.T, p *process.Process) string {
 	return string(text)
 }
 
-// lookalike is a Deployment that looks like OLM's.
+// lookalike returns a Deployment that looks like OLM's.
 func lookalike(namespace string, n int) *appsv1.Deployment {
 	name := "olm-operator"
 	if n > 0 {
@@ -146,9 +146,8 @@ func lookalike(namespace string, n int) *appsv1.Deployment {
 	}
 }
 
-// TestLookalikeDeployments has a tenant create Deployments that look like OLM's: they stop no
-// supervisor, neither one that leads nor one that starts; an Event names them. The real OLM
-// beside them does.
+// TestLookalikeDeployments has a tenant create Deployments that look like OLM's. They must not stop
+// any supervisor, running or starting; an Event names them. The real OLM stops supervisors.
 func TestLookalikeDeployments(t *testing.T) {
 	const many = 200
 	admin := controlplane.Client(t)
@@ -200,8 +199,8 @@ func TestLookalikeDeployments(t *testing.T) {
 	}
 }
 
-// TestForeignLease has a tenant hold a Lease of that name for 68 years, and renew it: a
-// supervisor starts and leads all the same.
+// TestForeignLease has a tenant hold and renew a Lease of that name for 68 years. A supervisor must
+// start and lead nevertheless.
 func TestForeignLease(t *testing.T) {
 	admin := controlplane.Client(t)
 	c, namespace := tenant(t, admin)

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// closed makes the API server refuse every change of a part of the Subscriptions of the
-// world, until open is called: their status, or the rest.
+// closed makes the API server refuse every change of a part of the Subscriptions of the world,
+// their status or the rest, until open is called.
 func (w *world) closed(resource string) (open func()) {
 	w.t.Helper()
 	name := strings.ReplaceAll(w.global+"-"+resource, "/", "-")
@@ -45,7 +45,7 @@ func (w *world) closed(resource string) (open func()) {
 	}
 	w.create(policy, binding)
 	w.t.Cleanup(func() {
-		// Where the test ends early, the next one is not to meet a closed door.
+		// If the test ends early, the policy must not affect the next one.
 		for _, object := range []client.Object{binding, policy} {
 			if err := client.IgnoreNotFound(w.c.Delete(context.WithoutCancel(w.t.Context()), object)); err != nil {
 				w.t.Error(err)
@@ -85,10 +85,10 @@ func (w *world) closed(resource string) (open func()) {
 	}
 }
 
-// TestUnwrittenStatus lets nobody write the status of Subscriptions, or their ledger, while an operator is
-// installed. The plan waits at each stage for as long as it may, and no longer; the
-// supervisor is killed between the ledger and the status; and when the status can be
-// written again it tells everything, in order.
+// TestUnwrittenStatus prevents writes of the status of Subscriptions, or of their transition log,
+// while an operator is installed. The InstallPlan must wait at each stage for the allowed time, and
+// no longer. The supervisor is killed between the writes of the log and the status. After the
+// status can be written again, it must show every stage in order.
 func TestUnwrittenStatus(t *testing.T) {
 	t.Run("status", func(t *testing.T) {
 		if sum := unwritten(t, "subscriptions/status"); sum.afterwards > 0 {
@@ -124,9 +124,9 @@ func unwritten(t *testing.T, resource string) verdict {
 	return sum
 }
 
-// TestSecondTimeOfAPhase lets a plan come to a phase again while its Subscription shows
-// the first time, and then begins with processes that did not see that. The approved
-// plan waits for the second time to be shown.
+// TestSecondTimeOfAPhase sets an InstallPlan to a phase for a second time while its Subscription
+// shows the first time, and then starts supervisors that have not seen this. The approved
+// InstallPlan must wait until the second time is shown.
 func TestSecondTimeOfAPhase(t *testing.T) {
 	s := newScene(t, true)
 	ctx := t.Context()
@@ -159,8 +159,8 @@ func TestSecondTimeOfAPhase(t *testing.T) {
 	s.o.audit(t)
 }
 
-// TestLedgerIsBounded takes a plan through more stages than a ledger holds, while
-// somebody is there and while nobody is.
+// TestLedgerIsBounded sets an InstallPlan to more stages than a transition log holds, with and
+// without a running supervisor.
 func TestLedgerIsBounded(t *testing.T) {
 	s := newScene(t, false)
 	s.rests()
@@ -188,8 +188,8 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// TestCalmInstallation lets nothing go wrong: everything is seen as it happens, and each
-// stage of the plan stays until it is shown.
+// TestCalmInstallation is a test without failures. Every stage must be recorded when it occurs, and
+// must stay until it is shown.
 func TestCalmInstallation(t *testing.T) {
 	s := newScene(t, true)
 	s.tells(asking)
@@ -208,9 +208,8 @@ func TestCalmInstallation(t *testing.T) {
 	}
 }
 
-// TestOldSubscription has a Subscription to which nothing has happened for longer than
-// the API server remembers. What happens to another one while nobody is there is told
-// nevertheless.
+// TestOldSubscription has a Subscription without changes for longer than the API server's watch
+// history. A change of another one while no supervisor runs must be recorded nevertheless.
 func TestOldSubscription(t *testing.T) {
 	w := newWorld(t, 1)
 	crew := w.newCrew()
@@ -221,15 +220,14 @@ func TestOldSubscription(t *testing.T) {
 	if err := before.comes(t.Context(), old, "the end of the installation", rested); err != nil {
 		t.Fatal(err)
 	}
-	// One that still had something to tell when the API server forgot it is the worst
-	// case.
+	// The worst case is a Subscription with pending transitions whose last change is no longer in the history.
 	if err := crew.dismiss(everybody, kill); err != nil {
 		t.Fatal(err)
 	}
 	if err := (hand{c: w.c, o: before}).moves(t.Context(), old, failed); err != nil {
 		t.Fatal(err)
 	}
-	// What is watched would keep it from stopping.
+	// Open watches would delay the stop of the API server.
 	cp := controlplane.Get(t)
 	if err := errors.Join(cp.KillComponent(controlplane.KubeAPIServer), cp.StartComponent(t.Context(), controlplane.KubeAPIServer)); err != nil {
 		t.Fatal(err)

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// bound is the most entries that a ledger may have.
+	// bound is the largest number of entries in a transition log.
 	bound = 64
-	// knowledge is how old the product's knowledge of a plan may be: nobody can look at
-	// one object and write another in the same moment, and the events of a thousand
-	// plans come late to a process that has just begun on a busy machine.
+	// knowledge is the allowed age of the supervisor's data about an InstallPlan. No client can
+	// read one object and write another atomically. On a busy machine, the events of a thousand
+	// InstallPlans reach a new process late.
 	knowledge = 10 * time.Second
-	// acknowledgement is how long the product waits at most until a stage is shown
-	// before it goes on to the next. Watches tell when it did so only roughly.
+	// acknowledgement is how long the supervisor waits at most until a stage is shown before it
+	// continues. roughness is the precision of the times in watches.
 	acknowledgement, roughness = 5 * time.Second, 500 * time.Millisecond
-	// second is as exactly as a ledger knows the time, and behind is how late a busy
-	// machine may tell this test of what happened.
+	// second is the precision of times in a transition log. behind is the delay with which this
+	// test may receive events on a busy machine.
 	second, behind = time.Second, 20 * time.Second
 )
 
-// verdict is what an audit finds.
+// verdict is the result of an audit.
 type verdict struct {
 	problems []string
-	// transitions counts what was told, afterwards the part of it that was not seen as
-	// it happened, and unacknowledged the stages that the product left although they
-	// had not been shown, since it had waited long enough. mistaken are those which it
-	// left since the status showed the same stage, though of an earlier time.
+	// transitions is the number of recorded stages. afterwards is the number of those that were not
+	// recorded when they occurred. unacknowledged is the number of stages that the supervisor left
+	// without their being shown, because it had waited long enough. mistaken is the number of
+	// stages that it left because the status showed an earlier occurrence of the same stage.
 	transitions, afterwards, unacknowledged, mistaken int
 }
 
@@ -39,8 +39,8 @@ func (v *verdict) addf(format string, args ...any) {
 	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
-// audit holds what a Subscription showed and wrote down against what its plans went
-// through. It is a pure function of the record.
+// audit compares what a Subscription showed and recorded with the stages of its InstallPlans. It is
+// a pure function of the record.
 func audit(r record) verdict {
 	v := &verdict{}
 	all := truth(r)
@@ -62,8 +62,8 @@ func audit(r record) verdict {
 	return *v
 }
 
-// ledger reads every version of the ledger and gives all entries that there ever were.
-// A ledger only grows at its end, and loses its oldest entries when it is full.
+// ledger reads every version of the transition log and returns all entries that ever existed. A log
+// grows only at its end, and loses its oldest entries when it is full.
 func (v *verdict) ledger(r record) []sighting {
 	var all []sighting
 	for _, s := range r.subscriptions {
@@ -87,13 +87,12 @@ func (v *verdict) ledger(r record) []sighting {
 	return all
 }
 
-// same compares entries as they are written.
+// same reports whether two entries are equal in their written form.
 func same(a, b *history.Transition) bool {
 	return a.Time.Equal(&b.Time) && a.Version == b.Version && a.Plan == b.Plan && a.Observed == b.Observed && entryTold(a) == entryTold(b)
 }
 
-// numbered checks the numbers of one version of a ledger, before which there had been
-// so many entries.
+// numbered checks the sequence numbers of one version of a log. known is the number of earlier entries.
 func (v *verdict) numbered(s subscriptionVersion, known int) {
 	n := len(s.ledger)
 	if n > bound {
@@ -123,8 +122,7 @@ func (v *verdict) numbered(s subscriptionVersion, known int) {
 	}
 }
 
-// pairs checks each version of the Subscription for itself: what it shows has been
-// written down before.
+// pairs checks each version of the Subscription: what it shows must have been recorded before.
 func (v *verdict) pairs(r record) {
 	for _, s := range r.subscriptions {
 		if s.shows == nil || s.unread != nil {
@@ -136,8 +134,8 @@ func (v *verdict) pairs(r record) {
 	}
 }
 
-// compare finds what was told in the truth, and says what was lost and what was
-// invented. It gives the place in the truth of each link up to the first that is wrong.
+// compare finds the shown or recorded stages among the actual ones and reports missing and invented
+// ones. It returns the index of the actual stage for each one, up to the first error.
 func (v *verdict) compare(who string, all []passage, told []sighting) []int {
 	var places []int
 	next := 0
@@ -167,8 +165,8 @@ func (v *verdict) compare(who string, all []passage, told []sighting) []int {
 	return places
 }
 
-// sideBySide writes the truth, with a star at what the test did, above what was told:
-// each with its revision, and the seconds since the beginning.
+// sideBySide returns the actual stages, with a star at those that the test made, above the shown or
+// recorded ones. Each has its revision and the seconds since the beginning.
 func sideBySide(all []passage, told []sighting) string {
 	var text strings.Builder
 	text.WriteString("  truth:")
@@ -190,8 +188,8 @@ func sideBySide(all []passage, told []sighting) string {
 	return text.String()
 }
 
-// told checks that a link was not told before it was so, and that the version of the
-// plan that it names was at that stage.
+// told checks that a stage was not shown before it occurred, and that the named version of the
+// InstallPlan was at that stage.
 func (v *verdict) told(who string, p passage, s sighting) {
 	if s.from < p.from {
 		v.addf("%s told %s at revision %d, before it was so at %d", who, p.stage, s.from, p.from)
@@ -207,7 +205,7 @@ func (v *verdict) told(who string, p passage, s sighting) {
 	}
 }
 
-// entry holds what an entry says of itself against the passage that it tells of.
+// entry compares the fields of an entry with the actual stage.
 func (v *verdict) entry(p passage, s sighting) {
 	e := s.entry
 	v.told("entry "+strconv.FormatInt(e.Sequence, 10), p, s)
@@ -226,8 +224,8 @@ func (v *verdict) entry(p passage, s sighting) {
 	}
 }
 
-// acknowledged checks that the product moved no plan on before the stage that it was at
-// had been shown, or that it had waited for it.
+// acknowledged checks that the supervisor moved no InstallPlan to another stage before the current
+// one was shown or the wait had ended.
 func (v *verdict) acknowledged(all []passage, sightings []sighting, shown map[int]uint64) {
 	for i := 1; i < len(all); i++ {
 		p, before := all[i], all[i-1]
@@ -249,7 +247,7 @@ func (v *verdict) acknowledged(all []passage, sightings []sighting, shown map[in
 	}
 }
 
-// showing is what was shown just before a revision.
+// showing returns what was shown just before a revision.
 func showing(sightings []sighting, revision uint64) told {
 	var last told
 	for _, s := range sightings {

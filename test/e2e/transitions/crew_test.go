@@ -21,21 +21,20 @@ import (
 	"github.com/chandlery/chandlery/test/process"
 )
 
-// Short lease times let many hand-overs take place; the order between them is that of
-// the defaults.
+// Short lease times permit many hand-overs. They have the order of the defaults.
 const (
 	leaseDuration = 4 * time.Second
 	renewDeadline = 3 * time.Second
 	retryPeriod   = 500 * time.Millisecond
-	// grace is how long a supervisor may take to stop when it is asked to.
+	// grace bounds the stop of a supervisor.
 	grace = 30 * time.Second
 )
 
-// crew are the supervisors of one test. Each is a process.
+// crew is the set of supervisors of one test. Each is a process.
 type crew struct {
 	t *testing.T
 	c client.Client
-	// namespace holds their Lease, and their global catalogs.
+	// namespace holds their Lease and their global catalogs.
 	namespace string
 
 	mu      sync.Mutex
@@ -43,7 +42,7 @@ type crew struct {
 	hired   int
 }
 
-// newCrew gives a crew of nobody yet.
+// newCrew returns an empty crew.
 func (w *world) newCrew() *crew {
 	return &crew{t: w.t, c: w.c, namespace: w.global}
 }
@@ -78,7 +77,7 @@ func (s *crew) hire(ctx context.Context) error {
 	return nil
 }
 
-// start starts so many supervisors.
+// start starts a number of supervisors.
 func (s *crew) start(n int) {
 	s.t.Helper()
 	for range n {
@@ -88,7 +87,7 @@ func (s *crew) start(n int) {
 	}
 }
 
-// dismiss ends those supervisors that are of an index in the crew.
+// dismiss ends the supervisors with selected indexes.
 func (s *crew) dismiss(which func(int) bool, how func(*process.Process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +112,7 @@ func kill(p *process.Process) error { return p.Kill() }
 
 func stop(p *process.Process) error { return p.Stop(grace) }
 
-// bury takes those out of the crew that have ended by themselves, which one does that
-// loses the lead, and gives their number.
+// bury removes supervisors that have exited, as they do after losing the Lease, and returns their number.
 func (s *crew) bury() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +129,7 @@ func (s *crew) bury() int {
 	return lost
 }
 
-// leader is the place in the crew of the one that holds the Lease; negative for nobody.
+// leader returns the index of the holder of the Lease; negative if there is none.
 func (s *crew) leader(ctx context.Context) int {
 	lease := &coordinationv1.Lease{}
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: api.LeaseName}, lease); err != nil {
@@ -147,17 +145,17 @@ func (s *crew) leader(ctx context.Context) int {
 	return -1
 }
 
-// tenure bounds how long a supervisor may lead that gets nothing done.
+// tenure bounds how long a supervisor may lead without progress.
 const tenure = 20 * time.Second
 
-// unrest takes supervisors away at random moments until the context ends, and gives how
-// often each thing was done. A moment is counted in what happens, so that there is
-// progress on a slow machine too: it comes after up to most changes that others see.
+// unrest ends supervisors at random moments until the context ends, and returns how often each
+// action was done. A moment is a random number of changes, at most most, so there is progress on a
+// slow machine, too.
 func (s *crew) unrest(ctx context.Context, dice *rand.Rand, o *observer, most int) (map[string]int, error) {
 	done := map[string]int{}
 	for {
 		for s.leader(ctx) < 0 {
-			// One that loses the lead ends. Where nobody leads nobody can be missed.
+			// A supervisor that loses the Lease exits. Without a leader there is none to end.
 			for range s.bury() {
 				done["lost the lead by itself"]++
 			}
@@ -185,7 +183,7 @@ func (s *crew) unrest(ctx context.Context, dice *rand.Rand, o *observer, most in
 	}
 }
 
-// refill brings the crew back to two.
+// refill starts supervisors until there are two.
 func (s *crew) refill(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -200,7 +198,7 @@ func (s *crew) refill(ctx context.Context) error {
 	}
 }
 
-// disturb does one thing to the crew.
+// disturb does one action to the crew.
 func (s *crew) disturb(ctx context.Context, dice *rand.Rand) (string, error) {
 	leader := s.leader(ctx)
 	leading := func(i int) bool { return i == leader }

@@ -1,6 +1,6 @@
-// Package transitions tests that a Subscription tells every stage that its InstallPlans
-// go through, in order, whoever moves the plans, how quickly, and whatever happens to
-// the supervisors meanwhile: it watches everything on a real API server, and holds what
-// Subscriptions showed and wrote down against what the plans really were. It holds
-// nothing else, so that the other tests need no control plane.
+// Package transitions tests that a Subscription shows every stage of its InstallPlans in order. It
+// must do so whatever changes the InstallPlans, however fast, and whatever happens to the
+// supervisors. The test watches everything on a real API server and compares what Subscriptions
+// showed and recorded with the actual stages. It is a package of its own because other tests need
+// no control plane.
 package transitions

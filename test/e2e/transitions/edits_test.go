@@ -16,14 +16,14 @@ import (
 	"github.com/chandlery/chandlery/test/pause"
 )
 
-// poller looks at a Subscription once a second, as many a client does.
+// poller reads a Subscription once a second, as many clients do.
 type poller struct {
 	mu   sync.Mutex
 	seen []stage
 	end  func()
 }
 
-// poll looks until the test ends or end is called.
+// poll reads until the test ends or end is called.
 func (w *world) poll(key types.NamespacedName) *poller {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -61,14 +61,14 @@ func (p *poller) look(ctx context.Context, c client.Client, key types.Namespaced
 	}
 }
 
-// saw is what was seen, each stage as long as it stayed.
+// saw returns the stages in the order in which they were seen, without consecutive repetitions.
 func (p *poller) saw() []stage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]stage(nil), p.seen...)
 }
 
-// follows says whether the stages come in that order among what was seen.
+// follows reports whether the wanted stages occur in order among the seen ones.
 func follows(seen, wanted []stage) bool {
 	for _, s := range seen {
 		if len(wanted) > 0 && s == wanted[0] {
@@ -106,7 +106,7 @@ func (s *scene) comes(what string, holds func(*story) bool) {
 	}
 }
 
-// tells waits until the Subscription shows a stage of the plan that there is.
+// tells waits until the Subscription shows a stage of its InstallPlan.
 func (s *scene) tells(is stage) *operatorsv1alpha1.Subscription {
 	s.t.Helper()
 	var sub *operatorsv1alpha1.Subscription
@@ -121,7 +121,7 @@ func (s *scene) tells(is stage) *operatorsv1alpha1.Subscription {
 	return sub
 }
 
-// rests waits until the installation is over.
+// rests waits until the installation has ended.
 func (s *scene) rests() {
 	s.t.Helper()
 	s.comes("the end of the installation", func(st *story) bool { return caughtUp(st) && st.subscription.Status.InstalledCSV != "" })
@@ -134,7 +134,7 @@ func (s *scene) do(err error) {
 	}
 }
 
-// ends audits everything and wants nothing to have been missed.
+// ends audits everything and fails if a stage was missed.
 func (s *scene) ends() {
 	s.t.Helper()
 	s.comes("rest", caughtUp)
@@ -143,9 +143,8 @@ func (s *scene) ends() {
 	}
 }
 
-// TestEditsAreTold changes a plan that has done its work by hand, step by step as the
-// tests of today's system do. A client that looks once a second sees every step, and
-// what others say on the Subscription stays.
+// TestEditsAreTold edits a completed InstallPlan step by step, as OLM's tests do. A client that
+// reads once a second must see every step, and other conditions of the Subscription must remain.
 func TestEditsAreTold(t *testing.T) {
 	s := newScene(t, false)
 	ctx := t.Context()
@@ -174,8 +173,7 @@ func TestEditsAreTold(t *testing.T) {
 	s.ends()
 }
 
-// polled waits until the poller has seen a stage last, and gives up when it sees the
-// next one without.
+// polled waits until the poller's last seen stage is the wanted one, and fails if it sees the next one first.
 func (s *scene) polled(p *poller, is stage) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeoutCause(s.t.Context(), 20*time.Second, errImpatient)
@@ -195,8 +193,7 @@ func (s *scene) sofar() string {
 	return sideBySide(truth(r), showings(r))
 }
 
-// keeps checks that what a Subscription tells besides where its plan stands is as it
-// was.
+// keeps checks that everything in the status of a Subscription other than its InstallPlan's stage is unchanged.
 func (s *scene) keeps(before, after *operatorsv1alpha1.Subscription) {
 	s.t.Helper()
 	if after.Status.InstalledCSV != before.Status.InstalledCSV || after.Status.CurrentCSV != before.Status.CurrentCSV {
@@ -219,9 +216,9 @@ func (s *scene) keeps(before, after *operatorsv1alpha1.Subscription) {
 	}
 }
 
-// TestPendingPlanIsDeleted deletes a plan that waits for approval, and one that failed
-// before it had installed anything: a new one takes its place, and nothing that was said
-// of the old one stays.
+// TestPendingPlanIsDeleted deletes an InstallPlan that waits for approval, and one that failed
+// before it had installed anything. A new one must replace it, and nothing in the status may refer
+// to the old one.
 func TestPendingPlanIsDeleted(t *testing.T) {
 	s := newScene(t, true)
 	ctx := t.Context()

@@ -23,35 +23,34 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// observer watches every version of every InstallPlan and every Subscription from
-// before there are any.
+// observer records every version of every InstallPlan and Subscription from the beginning.
 type observer struct {
-	// prefix begins the names of the namespaces that are watched.
+	// prefix is the prefix of the watched namespaces.
 	prefix string
 
 	mu      sync.Mutex
 	stories map[types.NamespacedName]*story
-	// foreign are the revisions that the test wrote.
+	// foreign are the revisions that the test has written.
 	foreign map[uint64]bool
-	// blind is why not everything was seen.
+	// blind is the error that prevented a complete record.
 	blind error
-	// changes counts the versions of Subscriptions.
+	// changes is the number of versions of Subscriptions.
 	changes int
-	// last is when something happened last.
+	// last is the time of the last event.
 	last time.Time
 }
 
-// story is what happened to one Subscription and its plans.
+// story is the history of one Subscription and its InstallPlans.
 type story struct {
 	record
 
 	plan         *operatorsv1alpha1.InstallPlan
 	subscription *operatorsv1alpha1.Subscription
-	// changed is closed, and replaced, when something happens.
+	// changed is closed and replaced at each event.
 	changed chan struct{}
 }
 
-// observe watches until the test ends.
+// observe records until the test ends.
 func (w *world) observe() *observer {
 	w.t.Helper()
 	o := &observer{prefix: w.prefix(), stories: map[types.NamespacedName]*story{}, foreign: map[uint64]bool{}, last: time.Now()}
@@ -94,7 +93,7 @@ func (s source) WatchWithContext(ctx context.Context, o metav1.ListOptions) (wat
 	return s.c.Watch(ctx, list, &client.ListOptions{Raw: &o})
 }
 
-// take notes what a watch tells.
+// take records an event of a watch.
 func (o *observer) take(event watch.Event) {
 	now := time.Now()
 	o.mu.Lock()
@@ -150,7 +149,7 @@ func (o *observer) tell(s *story, now time.Time) {
 	s.changed = make(chan struct{})
 }
 
-// story is the one of a Subscription. The lock is held.
+// story returns the history of a Subscription. The lock must be held.
 func (o *observer) story(key types.NamespacedName) *story {
 	s := o.stories[key]
 	if s == nil {
@@ -160,22 +159,21 @@ func (o *observer) story(key types.NamespacedName) *story {
 	return s
 }
 
-// wrote notes that the test made a version of a plan.
+// wrote records that the test has written a version of an InstallPlan.
 func (o *observer) wrote(p *operatorsv1alpha1.InstallPlan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.foreign[revision(p)] = true
 }
 
-// removes notes that the test is about to delete a plan whose versions are installed.
+// removes records that the test will delete an InstallPlan whose versions are installed.
 func (o *observer) removes(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.story(key).installed = true
 }
 
-// await waits until what is known of a Subscription is as wanted. The condition is
-// called with the lock held.
+// await waits until the record of a Subscription is as wanted. It calls the condition with the lock held.
 func (o *observer) await(ctx context.Context, key types.NamespacedName, what string, holds func(*story) bool) error {
 	for {
 		changed, ok := o.holds(key, holds)
@@ -191,8 +189,8 @@ func (o *observer) await(ctx context.Context, key types.NamespacedName, what str
 	}
 }
 
-// holds says whether a condition holds of a Subscription, and if not, what is closed
-// when that may be different.
+// holds reports whether a condition holds for a Subscription. If not, it returns a channel that is
+// closed at the next event.
 func (o *observer) holds(key types.NamespacedName, condition func(*story) bool) (changed <-chan struct{}, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -200,38 +198,38 @@ func (o *observer) holds(key types.NamespacedName, condition func(*story) bool) 
 	return s.changed, condition(s)
 }
 
-// comes is await with patience.
+// comes is await with the deadline patience.
 func (o *observer) comes(ctx context.Context, key types.NamespacedName, what string, holds func(*story) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
 	defer cancel()
 	return o.await(ctx, key, what, holds)
 }
 
-// errImpatient says that something did not happen in time.
+// errImpatient means that a condition did not become true in time.
 var errImpatient = errors.New("out of patience")
 
-// plan gives the newest version of the plan of a Subscription; nil for none.
+// plan returns the newest version of the InstallPlan of a Subscription; nil for none.
 func (o *observer) plan(key types.NamespacedName) *operatorsv1alpha1.InstallPlan {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.story(key).plan.DeepCopy()
 }
 
-// count is how many versions of Subscriptions there were.
+// count returns the number of versions of Subscriptions.
 func (o *observer) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.changes
 }
 
-// quiet is for how long nothing has happened.
+// quiet returns the time since the last event.
 func (o *observer) quiet() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return time.Since(o.last)
 }
 
-// record gives what is known of a Subscription.
+// record returns the record of a Subscription.
 func (o *observer) record(key types.NamespacedName) record {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -243,8 +241,9 @@ func (o *observer) record(key types.NamespacedName) record {
 	return r
 }
 
-// caughtUp says whether the Subscription shows and has written down where its plan is at
-// last, and not that it was there once before, and the plan has come to rest.
+// caughtUp reports whether the Subscription shows and has recorded the last stage of its
+// InstallPlan, and not an earlier occurrence of it. The InstallPlan must also be in a final stage
+// or wait for approval.
 func caughtUp(s *story) bool {
 	all := truth(s.record)
 	if s.subscription == nil || len(all) == 0 {
@@ -268,14 +267,14 @@ func caughtUp(s *story) bool {
 	return shown == last.told && late(s.subscription.Status.InstallPlanRef.ResourceVersion) && entryTold(&entry) == last.told && late(entry.Version)
 }
 
-// keys are those of all Subscriptions.
+// keys returns the keys of all Subscriptions.
 func (o *observer) keys() []types.NamespacedName {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(o.stories), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// audit audits everything, and gives the sum of what was found.
+// audit audits everything and returns the sum of the results.
 func (o *observer) audit(t *testing.T) verdict {
 	t.Helper()
 	o.mu.Lock()
@@ -311,7 +310,7 @@ func (o *observer) audit(t *testing.T) verdict {
 func revision(o client.Object) uint64 {
 	n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {
-		return 0 // etcd counts
+		return 0 // etcd counts revisions
 	}
 	return n
 }

@@ -8,57 +8,56 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// planVersion is one version of an InstallPlan, as a watch told it.
+// planVersion is one version of an InstallPlan from a watch.
 type planVersion struct {
 	revision uint64
 	uid      types.UID
 	stage    stage
-	// deleted says that this is the plan's end.
+	// deleted is set if the InstallPlan was deleted.
 	deleted bool
-	// foreign says that the test made this version and not the product.
+	// foreign is set if the test has written this version.
 	foreign bool
-	// at is when the watch told it.
+	// at is the time at which the watch delivered it.
 	at time.Time
 }
 
-// subscriptionVersion is one version of a Subscription, as a watch told it.
+// subscriptionVersion is one version of a Subscription from a watch.
 type subscriptionVersion struct {
 	revision uint64
-	// shows is what its status says of its plan; nil when it refers to none.
+	// shows is what the status shows about the InstallPlan; nil if it refers to none.
 	shows *told
-	// version is the one of the plan that its status refers to.
+	// version is the version of the InstallPlan in the status.
 	version string
 	ledger  history.Ledger
-	// unread is why the ledger cannot be read.
+	// unread is the error of a transition log that cannot be parsed.
 	unread error
 	at     time.Time
 }
 
-// record is all that is known of one Subscription and of the plans that were made for
-// it, in the order in which it happened.
+// record is the history of one Subscription and its InstallPlans, in order.
 type record struct {
 	plans         []planVersion
 	subscriptions []subscriptionVersion
-	// installed says that a plan that was deleted had done its work: that it is
-	// missing has to be told. One that had not is forgotten.
+	// installed is set if a deleted InstallPlan was complete. Then the Subscription must show that
+	// it is missing. Otherwise the InstallPlan is forgotten.
 	installed bool
 }
 
-// passage is the time that a plan spent at a stage: one link of the truth.
+// passage is the time of an InstallPlan at a stage: one actual stage.
 type passage struct {
 	told
 
-	// from and to are the revisions at which it began and ended; to is zero when it
-	// has not ended. began and left are when the watch told that.
+	// from and to are the revisions at which the stage began and ended; to is zero if it has not
+	// ended. began and left are the times at which the watch delivered these.
 	from, to    uint64
 	began, left time.Time
-	// foreign says that the test moved the plan to this stage.
+	// foreign is set if the test has set this stage.
 	foreign bool
-	// optional says that it need not be told.
+	// optional is set if the stage need not be shown.
 	optional bool
 }
 
-// truth is what the plans really went through, plan by plan.
+// truth returns the actual stages, one InstallPlan after the other.
 func truth(r record) []passage {
 	var order []types.UID
 	of := map[types.UID][]passage{}
@@ -86,21 +85,21 @@ func truth(r record) []passage {
 	return all
 }
 
-// sighting is a link of what was told: when it was told first.
+// sighting is a shown or recorded stage, with the time at which it was first shown.
 type sighting struct {
 	told
 
 	from uint64
 	at   time.Time
-	// version is the one of the plan that is named with it, and versions are all that
-	// are named for as long as it is told.
+	// version is the version of the InstallPlan that is named first. versions are all versions that
+	// are named with it.
 	version  string
 	versions []string
-	// entry is the one of the ledger; nil where it is the status that tells.
+	// entry is the entry of the log; nil for a stage in the status.
 	entry *history.Transition
 }
 
-// showings are what the status of the Subscription showed, one after the other.
+// showings returns the stages that the status of the Subscription showed, in order.
 func showings(r record) []sighting {
 	var all []sighting
 	for _, v := range r.subscriptions {
@@ -116,7 +115,7 @@ func showings(r record) []sighting {
 	return all
 }
 
-// entryTold is what an entry of a ledger tells.
+// entryTold returns the stage in an entry of a log.
 func entryTold(t *history.Transition) told {
 	return told{plan: t.UID, stage: stage{phase: t.Phase, reason: t.Reason}}
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stage is what people see of where a plan stands. What follows is written after the
-// descriptions of the API, and not after the product's code, which it has to judge.
+// stage is the visible stage of an InstallPlan. The code below follows the descriptions of the API
+// and not the supervisor's code, which it tests.
 type stage struct {
 	phase, reason string
 }
@@ -31,7 +31,7 @@ var (
 	missing      = stage{phase: "Missing", reason: "ReferencedInstallPlanNotFound"}
 )
 
-// stageOf is where a plan stands.
+// stageOf returns the stage of an InstallPlan.
 func stageOf(p *operatorsv1alpha1.InstallPlan) stage {
 	phase := string(p.Status.Phase)
 	switch phase {
@@ -51,15 +51,15 @@ func stageOf(p *operatorsv1alpha1.InstallPlan) stage {
 	}
 }
 
-// told is what a Subscription says of the plan that it refers to.
+// told is what a Subscription shows about its InstallPlan.
 type told struct {
 	plan  types.UID
 	stage stage
 }
 
-// toldBy reads a status as its users do; false when it refers to no plan. A status with
-// more than one of the conditions about plans contradicts itself, and says nothing that
-// a plan can be.
+// toldBy reads a status as its users do; it returns false if the status refers to no InstallPlan. A
+// status with more than one of the conditions about InstallPlans contradicts itself and matches no
+// stage.
 func toldBy(status *operatorsv1alpha1.SubscriptionStatus) (told, bool) {
 	if status.InstallPlanRef == nil {
 		return told{}, false
@@ -76,7 +76,7 @@ func toldBy(status *operatorsv1alpha1.SubscriptionStatus) (told, bool) {
 			stages = append(stages, stage{phase: "Failed", reason: c.Reason})
 		case "InstallPlanMissing":
 			stages = append(stages, stage{phase: "Missing", reason: c.Reason})
-		default: // not about plans
+		default: // not about InstallPlans
 		}
 	}
 	t := told{plan: status.InstallPlanRef.UID, stage: complete}
@@ -96,7 +96,7 @@ func pendingStage(reason string) stage {
 	return stage{phase: reason, reason: reason}
 }
 
-// TestStages holds what this test takes plans and Subscriptions for against examples.
+// TestStages checks this test's interpretation of InstallPlans and Subscriptions with examples.
 func TestStages(t *testing.T) {
 	failure := func(status corev1.ConditionStatus, reason string) []operatorsv1alpha1.InstallPlanCondition {
 		return []operatorsv1alpha1.InstallPlanCondition{{Type: "Installed", Status: status, Reason: operatorsv1alpha1.InstallPlanConditionReason(reason)}}

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-// scribe makes up records: ten revisions a second.
+// scribe creates records with ten revisions per second.
 type scribe struct {
 	record
 
@@ -29,13 +29,13 @@ func (s *scribe) next() (revision uint64, at time.Time) {
 	return s.revision, epoch.Add(time.Duration(s.revision) * 100 * time.Millisecond)
 }
 
-// moves takes a plan to a stage; ours says that it is the test that does it.
+// moves sets the stage of an InstallPlan. ours is set if the test does it.
 func (s *scribe) moves(plan types.UID, to stage, ours bool) {
 	revision, at := s.next()
 	s.plans = append(s.plans, planVersion{revision: revision, uid: plan, stage: to, foreign: ours, at: at, deleted: to == missing})
 }
 
-// writes appends the stage to the ledger.
+// writes appends the stage to the log.
 func (s *scribe) writes(plan types.UID, is stage, seen history.Observed) {
 	revision, at := s.next()
 	version := ""
@@ -68,7 +68,7 @@ func (s *scribe) shows() {
 	s.subscriptions = append(s.subscriptions, subscriptionVersion{revision: revision, shows: &is, version: last.Version, ledger: s.ledger, at: at})
 }
 
-// tells takes plan a through stages, each of which is told at once.
+// tells sets the stages of InstallPlan a. Each is recorded and shown at once.
 func (s *scribe) tells(stages ...stage) {
 	for _, is := range stages {
 		s.moves("a", is, false)
@@ -77,14 +77,14 @@ func (s *scribe) tells(stages ...stage) {
 	}
 }
 
-// honest is the record of an ordinary installation.
+// honest returns the record of an ordinary installation.
 func honest() *scribe {
 	s := &scribe{}
 	s.tells(unreconciled, asking, working, complete)
 	return s
 }
 
-// withEntries changes every version of the ledger in the same way.
+// withEntries changes every version of the log in the same way.
 func (s *scribe) withEntries(change func(*history.Transition)) {
 	for i := range s.subscriptions {
 		l := slices.Clone(s.subscriptions[i].ledger)
@@ -95,7 +95,7 @@ func (s *scribe) withEntries(change func(*history.Transition)) {
 	}
 }
 
-// TestAuditAccepts shows the audit what is right.
+// TestAuditAccepts audits correct records.
 func TestAuditAccepts(t *testing.T) {
 	for name, told := range map[string]func() record{
 		"an installation": func() record { return honest().record },
@@ -107,7 +107,7 @@ func TestAuditAccepts(t *testing.T) {
 				s.moves("a", is, true)
 			}
 			s.revision += 100
-			// The versions are those of the stages in turn.
+			// The versions belong to the stages in turn.
 			for i, is := range quick {
 				s.writes("a", is, history.Afterwards)
 				s.ledger[len(s.ledger)-1].Version = strconv.FormatUint(s.plans[3+i].revision, 10)
@@ -168,13 +168,13 @@ func TestAuditAccepts(t *testing.T) {
 	}
 }
 
-// tampering is a record that is wrong, and what the audit says of it.
+// tampering is a wrong record with the expected problem.
 type tampering struct {
 	name, want string
 	tamper     func(s *scribe)
 }
 
-// TestAuditFinds shows the audit what is wrong, one thing at a time.
+// TestAuditFinds audits records with one error each.
 func TestAuditFinds(t *testing.T) {
 	for _, c := range slices.Concat(tamperedStages(), tamperedLedgers(), tamperedDetails()) {
 		s := honest()
@@ -185,7 +185,7 @@ func TestAuditFinds(t *testing.T) {
 	}
 }
 
-// tamperedStages are records whose stages are not those of the plan.
+// tamperedStages returns records whose stages differ from the InstallPlan's.
 func tamperedStages() []tampering {
 	return []tampering{
 		{"nothing told", "never came to /InstallPlanNotYetReconciled", func(s *scribe) { s.subscriptions = nil }},
@@ -239,7 +239,7 @@ func tamperedStages() []tampering {
 	}
 }
 
-// tamperedLedgers are records whose ledger is not what it was.
+// tamperedLedgers returns records whose log was changed.
 func tamperedLedgers() []tampering {
 	return []tampering{
 		{"the same entry twice", "says Complete again", func(s *scribe) {
@@ -282,7 +282,7 @@ func tamperedLedgers() []tampering {
 	}
 }
 
-// tamperedDetails are records that say something else of a stage than was so.
+// tamperedDetails returns records with wrong details of a stage.
 func tamperedDetails() []tampering {
 	return []tampering{
 		{"a time that goes back", "before entry 3", func(s *scribe) {

@@ -18,24 +18,23 @@ import (
 )
 
 const (
-	// plans is how many plans are driven, unless $PLANS says so, and each namespace has
-	// perNamespace of them.
+	// plans is the number of InstallPlans, unless $PLANS is set. perNamespace is the number in each namespace.
 	plans, perNamespace = 1000, 10
-	// changes is, for each plan, the most changes of Subscriptions from one misfortune of
-	// a supervisor to the next.
+	// changes is the largest number of changes of Subscriptions, for each InstallPlan, between two
+	// failures of supervisors.
 	changes = 3
-	// hands is how many changes are made at once.
+	// hands is the number of concurrent changes.
 	hands = 12
-	// rest is for how long nothing may happen at the end.
+	// rest is the time without events after which the test ends.
 	rest = 5 * time.Second
 	// whole bounds the test.
 	whole = 12 * time.Minute
 )
 
-// TestEveryTransitionIsTold drives many plans through random phases, quicker than
-// anybody can follow, while supervisors are killed, stopped and replaced, and sometimes
-// none is there. Whoever watches the Subscriptions has to see every stage of every plan,
-// in order, and the ledgers have to say the same.
+// TestEveryTransitionIsTold sets many InstallPlans to random stages, faster than supervisors can
+// react, while supervisors are killed, stopped and replaced, and sometimes none runs. A client that
+// watches the Subscriptions must see every stage of every InstallPlan in order, and the transition
+// logs must agree.
 func TestEveryTransitionIsTold(t *testing.T) {
 	seed := number(t, "SEED", rand.Uint64())
 	n := int(number(t, "PLANS", plans))
@@ -74,7 +73,7 @@ func TestEveryTransitionIsTold(t *testing.T) {
 		d.edits.Load(), d.deletions.Load(), driven.Round(time.Second), time.Since(begin).Round(time.Second), sum.transitions, sum.afterwards, sum.unacknowledged, sum.mistaken, done)
 }
 
-// number is that of an environment variable, or another.
+// number returns the number in an environment variable, or a default.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)
@@ -88,7 +87,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// drive drives plans.
+// drive changes InstallPlans.
 type drive struct {
 	*world
 	hand
@@ -98,7 +97,7 @@ type drive struct {
 	edits, deletions, gone atomic.Int64
 }
 
-// all makes so many Subscriptions, and drives the plan of each through its life.
+// all creates n Subscriptions and changes the InstallPlan of each.
 func (d *drive) all(ctx context.Context, n int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -132,17 +131,17 @@ func (d *drive) populate(ctx context.Context, place, own int) error {
 	return d.place(ctx, place, own, func(i int) bool { return waits(d.dice(place, i)) })
 }
 
-// waits says, with the first throw of its dice, whether a plan is to wait for approval:
-// most do, since what is installed then costs far more than what is watched here.
+// waits reports, with the first random number, whether an InstallPlan waits for approval. Most do,
+// because an installation costs far more than the watched changes.
 func waits(dice *rand.Rand) bool { return dice.IntN(4) > 0 }
 
-// dice are those of one Subscription: what is done to its plan follows from the seed,
-// and when exactly does not.
+// dice returns the random numbers of one Subscription. The seed determines the changes of its
+// InstallPlan, but not their exact times.
 func (d *drive) dice(place, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(d.seed, uint64(1+place*perNamespace+i)))
 }
 
-// life is what is done to the plan of one Subscription.
+// life performs the changes of the InstallPlan of one Subscription.
 func (d *drive) life(ctx context.Context, place, i int) error {
 	key := types.NamespacedName{Namespace: fmt.Sprintf("%s%d", d.prefix(), place), Name: packageName(i)}
 	dice := d.dice(place, i)
@@ -165,11 +164,11 @@ func (d *drive) life(ctx context.Context, place, i int) error {
 	return d.asks(ctx, key, `{"approved":true}`)
 }
 
-// checked is a failure for another reason.
+// checked is a failed stage with another reason.
 var checked = stage{phase: "Failed", reason: "InstallCheckFailed"}
 
-// youth is what is done to a plan that waits for approval. Some get it in the end. It
-// is never said to be complete: what it installs is not there.
+// youth changes an InstallPlan that waits for approval. Some are approved in the end. It is never
+// set to Complete, because it has installed nothing.
 func (d *drive) youth(ctx context.Context, key types.NamespacedName, dice *rand.Rand) error {
 	err := d.o.await(ctx, key, "a plan that asks", func(s *story) bool { return s.plan != nil && stageOf(s.plan) == asking })
 	if err != nil {
@@ -194,7 +193,7 @@ func (d *drive) bursts(ctx context.Context, key types.NamespacedName, dice *rand
 	return nil
 }
 
-// burst makes a few changes, one upon the other.
+// burst makes a few changes immediately after each other.
 func (d *drive) burst(ctx context.Context, key types.NamespacedName, dice *rand.Rand, stages []stage) error {
 	for range 2 + dice.IntN(4) {
 		d.edits.Add(1)
@@ -214,8 +213,8 @@ func (d *drive) burst(ctx context.Context, key types.NamespacedName, dice *rand.
 	return nil
 }
 
-// settles waits until every Subscription shows where its plan is at last, and nothing
-// happens any more. What is still behind when time is up the audit will find.
+// settles waits until every Subscription shows the last stage of its InstallPlan and there are no
+// more events. After a timeout, the audit reports what is missing.
 func (d *drive) settles(ctx context.Context) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)

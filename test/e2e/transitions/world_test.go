@@ -21,25 +21,22 @@ import (
 )
 
 const (
-	// patience is how long an expected state may take to come about. Other suites may
-	// run beside this one.
+	// patience is the deadline for conditions. Other suites may run in parallel.
 	patience = 3 * time.Minute
 	// catalog is the name of the CatalogSource.
 	catalog = "shop"
 )
 
-// world is a test's view of the cluster: namespaces of its own, with a catalog for all
-// of them.
+// world is a test's view of the cluster: namespaces of its own, with a catalog for all of them.
 type world struct {
 	t *testing.T
 	c client.WithWatch
-	// global is the namespace whose catalog serves the others.
+	// global is the namespace of the catalog for all namespaces.
 	global string
 	server *fakecatalog.Server
 }
 
-// newWorld makes a catalog with so many packages, called p0 and so on, each with one
-// version.
+// newWorld creates a catalog with a number of packages, called p0 and so on, each with one version.
 func newWorld(t *testing.T, packages int) *world {
 	t.Helper()
 	w := &world{t: t, c: controlplane.Client(t), global: controlplane.Namespace(t)}
@@ -57,8 +54,7 @@ func newWorld(t *testing.T, packages int) *world {
 
 func packageName(i int) string { return fmt.Sprintf("p%d", i) }
 
-// version is a bundle with a ClusterServiceVersion whose Deployment has no pods, so that
-// it is available at once.
+// version returns a bundle with a ClusterServiceVersion whose Deployment has no pods and is available at once.
 func version(pkg string, n int) fakecatalog.Entry {
 	name := fmt.Sprintf("%s.v%d", pkg, n)
 	e := fakecatalog.Entry{Name: name, Version: fmt.Sprintf("%d.0.0", n), Objects: []string{fmt.Sprintf(`{
@@ -73,11 +69,10 @@ func version(pkg string, n int) fakecatalog.Entry {
 	return e
 }
 
-// prefix begins the names of the namespaces of this world that have Subscriptions.
+// prefix returns the prefix of this world's namespaces with Subscriptions.
 func (w *world) prefix() string { return w.global + "-" }
 
-// place makes a namespace with Subscriptions to the packages. Manual says which of them
-// are approved by hand.
+// place creates a namespace with Subscriptions to the packages. manual selects those with manual approval.
 func (w *world) place(ctx context.Context, n, packages int, manual func(int) bool) error {
 	namespace := fmt.Sprintf("%s%d", w.prefix(), n)
 	objects := []client.Object{
@@ -102,7 +97,7 @@ func (w *world) place(ctx context.Context, n, packages int, manual func(int) boo
 	return nil
 }
 
-// alone makes a namespace with one Subscription, and gives its key.
+// alone creates a namespace with one Subscription and returns its key.
 func (w *world) alone(n int, manual bool) types.NamespacedName {
 	w.t.Helper()
 	if err := w.place(w.t.Context(), n, 1, func(int) bool { return manual }); err != nil {
@@ -127,15 +122,15 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// hand changes plans past the controllers.
+// hand changes InstallPlans directly, without the controllers.
 type hand struct {
 	c client.Client
 	o *observer
-	// turns bound how many changes are under way at once; nil for no bound.
+	// turns bounds the number of concurrent changes; nil for no bound.
 	turns chan struct{}
 }
 
-// errGone says that there is no plan though there should be one.
+// errGone means that an expected InstallPlan does not exist.
 var errGone = errors.New("the product has deleted it")
 
 func gone(err error) error {
@@ -145,7 +140,7 @@ func gone(err error) error {
 	return err
 }
 
-// turn waits for a turn and gives what ends it.
+// turn waits for a turn and returns the function that ends it.
 func (h hand) turn() (end func()) {
 	if h.turns == nil {
 		return func() {}
@@ -154,7 +149,7 @@ func (h hand) turn() (end func()) {
 	return func() { <-h.turns }
 }
 
-// moves brings the plan of a Subscription to a stage.
+// moves sets the stage of the InstallPlan of a Subscription.
 func (h hand) moves(ctx context.Context, key types.NamespacedName, to stage) error {
 	var conditions []operatorsv1alpha1.InstallPlanCondition
 	if to.phase == "Failed" && to != failed {
@@ -179,7 +174,7 @@ func (h hand) moves(ctx context.Context, key types.NamespacedName, to stage) err
 	return nil
 }
 
-// asks changes the spec of the plan of a Subscription.
+// asks patches the spec of the InstallPlan of a Subscription.
 func (h hand) asks(ctx context.Context, key types.NamespacedName, spec string) error {
 	defer h.turn()()
 	p := h.o.plan(key)
@@ -192,7 +187,7 @@ func (h hand) asks(ctx context.Context, key types.NamespacedName, spec string) e
 	return nil
 }
 
-// removes deletes the plan of a Subscription; installed says that it had done its work.
+// removes deletes the InstallPlan of a Subscription. installed is set if it was complete.
 func (h hand) removes(ctx context.Context, key types.NamespacedName, installed bool) error {
 	defer h.turn()()
 	p := h.o.plan(key)

@@ -27,9 +27,9 @@ import (
 
 const (
 	timeout = 30 * time.Second
-	// large is a number of bundles whose index is mapped, small one whose index is copied.
+	// large is a number of bundles whose index is mapped. small is a number of bundles whose index is copied.
 	large, small = 200, 2
-	// property is how many bytes each bundle has at least.
+	// property is the smallest size of each bundle in bytes.
 	property = 50 << 10
 )
 
@@ -66,7 +66,7 @@ func writeCatalog(t *testing.T, count int) string {
 	return dir
 }
 
-// build makes the index file of a catalog.
+// build builds the index file of a catalog.
 func build(t *testing.T, catalog string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "catalog.index")
@@ -76,14 +76,14 @@ func build(t *testing.T, catalog string) string {
 	return file
 }
 
-// served is a registry that serves, and a client of it.
+// served is a running registry with a client.
 type served struct {
 	process *process.Process
 	client  api.RegistryClient
 	health  grpc.ServerStreamingClient[healthpb.HealthCheckResponse]
 }
 
-// serve starts a registry, waits until it serves and has it answer for each bundle once.
+// serve starts a registry, waits until it serves, and requests each bundle once.
 func serve(t *testing.T, source string, bundles int, args ...string) *served {
 	t.Helper()
 	address := ports.Address(t)
@@ -130,7 +130,7 @@ func (s *served) waitFor(t *testing.T, want healthpb.HealthCheckResponse_Serving
 
 var errOtherBundle = errors.New("another bundle")
 
-// ask gets a bundle, and makes sure that it is the one.
+// ask requests a bundle and checks that it is the right one.
 func (s *served) ask(ctx context.Context, i int) error {
 	got, err := s.client.GetBundle(ctx, &api.GetBundleRequest{PkgName: "p", ChannelName: "a", CsvName: fmt.Sprintf("b%d", i)})
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *served) ask(ctx context.Context, i int) error {
 	return fmt.Errorf("%w: asked for b%d, got %s", errOtherBundle, i, got.GetCsvName())
 }
 
-// askAll gets all bundles at once. No call may fail but with one of some codes.
+// askAll requests all bundles at once. A call may fail only with an allowed code.
 func (s *served) askAll(t *testing.T, count int, allowed ...codes.Code) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -185,7 +185,7 @@ func (s *served) result(t *testing.T) int {
 	}
 }
 
-// checkOrderlyEnd makes sure that the process reported why it ended and did not crash.
+// checkOrderlyEnd checks that the process reported why it ended and did not crash.
 func (s *served) checkOrderlyEnd(t *testing.T, why string) {
 	t.Helper()
 	code := s.result(t)
@@ -209,8 +209,8 @@ func (s *served) checkOrderlyEnd(t *testing.T, why string) {
 	}
 }
 
-// TestTruncatedIndexEndsOrderly truncates the file that a registry has mapped, and has
-// clients ask for what is missing.
+// TestTruncatedIndexEndsOrderly truncates the file that a registry has mapped. Clients then request
+// what is missing.
 func TestTruncatedIndexEndsOrderly(t *testing.T) {
 	catalog := writeCatalog(t, large)
 	for name, size := range map[string]int64{"Half": property * large / 2, "Header": 512, "Nothing": 0} {
@@ -244,8 +244,7 @@ func TestTruncatedIndexEndsOrderly(t *testing.T) {
 	})
 }
 
-// TestOverwrittenIndexEndsOrderly copies an index over the one that is served, which is
-// as long in the end as it was before.
+// TestOverwrittenIndexEndsOrderly writes the served index again in place. Its length does not change.
 func TestOverwrittenIndexEndsOrderly(t *testing.T) {
 	file := build(t, writeCatalog(t, large))
 	content, err := os.ReadFile(file)
@@ -259,8 +258,8 @@ func TestOverwrittenIndexEndsOrderly(t *testing.T) {
 	s.checkOrderlyEnd(t, "while it was served")
 }
 
-// TestReplacedIndexIsServed renames another index to the name of the one that is served,
-// then truncates the old one and, when the new one is served, that one.
+// TestReplacedIndexIsServed renames another index to the name of the served one and truncates the
+// old one. When the new one is served, it truncates that, too.
 func TestReplacedIndexIsServed(t *testing.T) {
 	catalog := writeCatalog(t, large)
 	file, next := build(t, catalog), build(t, writeCatalog(t, large+1))
@@ -286,8 +285,7 @@ func TestReplacedIndexIsServed(t *testing.T) {
 	s.checkOrderlyEnd(t, "was truncated")
 }
 
-// TestTruncatedSmallIndexIsServed truncates a file that is so small that the registry has
-// copied it.
+// TestTruncatedSmallIndexIsServed truncates a file that is small enough for the registry to copy.
 func TestTruncatedSmallIndexIsServed(t *testing.T) {
 	file := build(t, writeCatalog(t, small))
 	s := serve(t, file, small, "--reload-interval", "0")

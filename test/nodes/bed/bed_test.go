@@ -109,7 +109,7 @@ func TestOpenLayout(t *testing.T) {
 	}
 }
 
-// wholeLayout gives the digest of the index of a layout.
+// wholeLayout returns the digest of the index of a layout.
 func wholeLayout(t *testing.T, dir string) func() (v1.Hash, error) {
 	t.Helper()
 

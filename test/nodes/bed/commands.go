@@ -16,13 +16,13 @@ import (
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
-// upLimit bounds the wait for the bed to be ready, another bed being in the way included.
+// upLimit bounds the start of the bed, including the wait for another bed.
 const upLimit = 10 * time.Minute
 
-// usage is what a wrong command line is answered with.
+// usage is the message for a wrong command line.
 const usage = "usage: bed up|down|status|build, bed lost N, bed back N, bed push PATH REPOSITORY:TAG"
 
-// bed is the one bed of this user, running or not.
+// bed is the user's only bed, running or not.
 type bed struct {
 	keeper.Keeper
 }
@@ -47,7 +47,7 @@ func newBed() (bed, error) {
 	return bed{keeper.Keeper{Dir: filepath.Join(root, "bed"), Name: "bed", Start: "make nodes-up", Limit: upLimit}}, nil
 }
 
-// command is what one word of the command line does; it takes so many arguments.
+// command is the function of one word of the command line, with its number of arguments.
 type command struct {
 	arguments int
 	run       func(ctx context.Context, b bed, arguments []string) error
@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 	return c.run(ctx, b, args[1:])
 }
 
-// up makes sure that a bed runs and says how to use it.
+// up starts a bed unless one runs, and prints how to use it.
 func (b bed) up(ctx context.Context, out io.Writer) error {
 	var s state
 
@@ -103,7 +103,7 @@ func (b bed) up(ctx context.Context, out io.Writer) error {
 	return s.print(out)
 }
 
-// keep runs the bed until ctx ends. It is what up leaves running.
+// keep runs the bed until ctx ends. up leaves it running.
 func (b bed) keep(ctx context.Context) error {
 	return b.Keep(ctx, func(ctx context.Context) error {
 		running, err := nodes.Start(ctx, nodes.Options{Dir: b.DataDir()})
@@ -132,7 +132,7 @@ func (b bed) serve(ctx context.Context, running *nodes.Bed) error {
 	return errors.Join(err, control.Close())
 }
 
-// status says how to use the bed that runs.
+// status prints how to use the running bed.
 func (b bed) status(out io.Writer) error {
 	var s state
 
@@ -144,7 +144,7 @@ func (b bed) status(out io.Writer) error {
 	return s.print(out)
 }
 
-// number reads the number of a node.
+// number parses the number of a node.
 func number(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -154,7 +154,7 @@ func number(text string) (int, error) {
 	return n, nil
 }
 
-// print says how to use the bed.
+// print prints how to use the bed.
 func (s state) print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `nodes are up since %[1]s: %[2]s
 kubeconfig: %[3]s

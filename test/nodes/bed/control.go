@@ -15,11 +15,11 @@ import (
 	"github.com/chandlery/chandlery/test/nodes"
 )
 
-// socket is where the keeper takes orders: only it can end and start the processes of
-// its nodes. Its folder can be read by the user alone.
+// socket returns the path of the keeper's control socket. Only the keeper can end and start the
+// processes of its nodes. Only the user may read the socket's folder.
 func (b bed) socket() string { return filepath.Join(b.DataDir(), "control.sock") }
 
-// listen takes orders until the server is closed.
+// listen serves requests until the server is closed.
 func listen(ctx context.Context, socket string, running *nodes.Bed) (*http.Server, error) {
 	var config net.ListenConfig
 
@@ -30,13 +30,13 @@ func listen(ctx context.Context, socket string, running *nodes.Bed) (*http.Serve
 
 	server := &http.Server{Handler: orders(running), ReadHeaderTimeout: 10 * time.Second}
 
-	// It ends when the server is closed, and has nothing else to tell.
+	// Serve returns when the server is closed.
 	go func() { _ = server.Serve(listener) }()
 
 	return server, nil
 }
 
-// orders are the requests that the keeper knows.
+// orders returns the handler of the keeper's requests.
 func orders(running *nodes.Bed) http.Handler {
 	mux := http.NewServeMux()
 
@@ -58,7 +58,7 @@ func orders(running *nodes.Bed) http.Handler {
 	return mux
 }
 
-// ask sends an order to the keeper and waits until it is done.
+// ask sends a request to the keeper and waits until it is done.
 func (b bed) ask(ctx context.Context, out io.Writer, order, node string) error {
 	n, err := number(node)
 	if err != nil {

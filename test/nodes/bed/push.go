@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// push puts what an OCI layout or an archive holds into the registry of the bed.
+// push pushes the content of an OCI layout or an archive to the registry of the bed.
 func (b bed) push(ctx context.Context, out io.Writer, path, repositoryTag string) error {
 	var s state
 
@@ -42,8 +42,8 @@ func (b bed) push(ctx context.Context, out io.Writer, path, repositoryTag string
 	return nil
 }
 
-// open reads an archive, or a layout: its one image or index, or all of its images as an
-// index where it has several.
+// open opens an archive or a layout. It returns the only image or index of a layout, or an index of
+// all its images.
 func open(path string) (remote.Taggable, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command pause does nothing until it is told to end: it keeps the namespaces of a pod
-// while the containers of the pod come and go.
+// Command pause waits until it is stopped. It holds the namespaces of a pod while the pod's
+// containers start and end.
 package main
 
 import (

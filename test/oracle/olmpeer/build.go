@@ -1,5 +1,5 @@
-// Package olmpeer runs the two controllers of Operator Lifecycle Manager as processes on a
-// control plane. They are the peer of the supervisor: benchmarks give both the same work.
+// Package olmpeer runs the two controllers of Operator Lifecycle Manager as processes with a
+// control plane. Benchmarks compare them with the supervisor.
 package olmpeer
 
 import (
@@ -14,14 +14,13 @@ const (
 	helperModule = "test/oracle/olm"
 	peerModule   = "github.com/operator-framework/operator-lifecycle-manager"
 
-	// operatorProgram reconciles ClusterServiceVersions and OperatorGroups, catalogProgram
-	// CatalogSources, Subscriptions and InstallPlans.
+	// operatorProgram reconciles ClusterServiceVersions and OperatorGroups. catalogProgram
+	// reconciles CatalogSources, Subscriptions and InstallPlans.
 	operatorProgram = "olm"
 	catalogProgram  = "catalog"
 )
 
-// Build returns the folder of the two programs, building first what the cache does not hold.
-// Progress goes to the writer.
+// Build returns the folder of the two programs. It builds them unless the cache has them. It writes progress.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := buildcache.SourceDir(helperModule)
 	if err != nil {
@@ -34,7 +33,7 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 			{Name: operatorProgram, Package: peerModule + "/cmd/olm"},
 			{Name: catalogProgram, Package: peerModule + "/cmd/catalog"},
 		},
-		// The tags leave out image formats that need C libraries.
+		// The tags exclude image formats that need C libraries.
 		Tags: []string{"containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"},
 	}, progress)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// Namespace is where OLM runs. Its CatalogSources serve Subscriptions of every namespace.
+	// Namespace is the namespace of OLM. Its CatalogSources serve Subscriptions of every namespace.
 	Namespace = "olm"
-	// Account is the user of both programs: they share a ServiceAccount, as in OLM's chart.
+	// Account is the user of both programs. They share a ServiceAccount, as in OLM's chart.
 	Account = "system:serviceaccount:" + Namespace + ":" + serviceAccount
 
 	serviceAccount = "olm-operator-serviceaccount"
 	clusterRole    = "system:controller:operator-lifecycle-manager"
 )
 
-// createObjects creates what OLM's chart creates beside the Deployments. A namespace that exists
-// stays as it is.
+// createObjects creates the objects of OLM's chart except the Deployments. It does not change an
+// existing namespace.
 func createObjects(ctx context.Context, c client.Client) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
 	if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -37,7 +37,7 @@ func createObjects(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// permissions returns the ServiceAccount of the programs and what it may do.
+// permissions returns the ServiceAccount of the programs and its permissions.
 func permissions() []client.Object {
 	binding := "olm-operator-binding-" + Namespace
 	return []client.Object{

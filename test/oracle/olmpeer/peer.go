@@ -20,31 +20,31 @@ import (
 const (
 	patience = 2 * time.Minute
 	polling  = 100 * time.Millisecond
-	// grace is how long a program may take to end after SIGTERM.
+	// grace bounds the end of a program after SIGTERM.
 	grace = 10 * time.Second
 )
 
-// Options say what runs and where.
+// Options configure the peer.
 type Options struct {
-	// Programs is the folder that Build returns, and Logs an existing folder that gets olm.log,
-	// catalog.log and a kubeconfig. Its path has no colon.
+	// Programs is the folder from Build. Logs is an existing folder for olm.log, catalog.log and a
+	// kubeconfig. Its path must not contain a colon.
 	Programs, Logs string
-	// Plane serves the kinds of operators.coreos.com.
+	// Plane is a control plane that serves the kinds of operators.coreos.com.
 	Plane *controlplane.ControlPlane
 }
 
-// Peer is OLM, running. Its two programs run with the flags of OLM's chart, and without
-// certificates for their metrics. Both then serve these on port 8080 of every address: the program
-// that finds the port taken logs it and works without them.
+// Peer is a running OLM. Its two programs run with the flags of OLM's chart, but without
+// certificates for their metrics. Both then serve metrics on port 8080 of every address. The
+// program that finds the port in use logs this and works without metrics.
 type Peer struct {
 	client   client.Client
 	operator *process.Process
 	catalog  *process.Process
 }
 
-// Start creates the objects of OLM's chart, starts both programs, and returns when the operator
-// has reconciled OLM's configuration and its OperatorGroup. AwaitCatalog waits for the other program.
-// Stop ends both.
+// Start creates the objects of OLM's chart and starts both programs. It returns when the operator
+// has reconciled OLM's configuration and its OperatorGroup. AwaitCatalog waits for the other
+// program. Stop ends both.
 func Start(ctx context.Context, o Options) (*Peer, error) {
 	kinds, err := scheme.New()
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Peer) startPrograms(ctx context.Context, o Options) error {
 	} {
 		*one.into, err = process.Start(ctx, process.Spec{
 			Name: "OLM's program " + one.program, Path: filepath.Join(o.Programs, one.program), Args: one.args,
-			// The operator has no flag for the kubeconfig. The variables of this process are not for OLM.
+			// The operator has no flag for the kubeconfig. OLM must not get the variables of this process.
 			Env: []string{"KUBECONFIG=" + kubeconfig},
 			Log: filepath.Join(o.Logs, one.program+".log"),
 		})
@@ -92,8 +92,8 @@ func (p *Peer) startPrograms(ctx context.Context, o Options) error {
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig for the account and returns its path. The path has no colon,
-// which the account has: $KUBECONFIG is a list of paths with colons between them.
+// writeKubeconfig writes a kubeconfig for the account and returns its path. The path must not
+// contain a colon, as the account does, because $KUBECONFIG is a colon-separated list of paths.
 func writeKubeconfig(o Options) (string, error) {
 	original, err := o.Plane.NewKubeconfig(Account, "system:serviceaccounts", "system:serviceaccounts:"+Namespace, "system:authenticated")
 	if err != nil {
@@ -142,8 +142,8 @@ func (p *Peer) await(ctx context.Context, what string, holds wait.ConditionWithC
 	return nil
 }
 
-// While returns a context that is canceled when one of the programs ends, or by cancel. How the
-// program ended is the cause: a *process.ExitError.
+// While returns a context that is canceled by cancel or when one of the programs ends. Then the
+// cause is a *process.ExitError.
 func (p *Peer) While(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	go func() {
@@ -158,7 +158,7 @@ func (p *Peer) While(ctx context.Context) (_ context.Context, cancel context.Can
 	return ctx, func() { end(nil) }
 }
 
-// PIDs returns the process ids of both programs.
+// PIDs returns the process IDs of both programs.
 func (p *Peer) PIDs() []int { return []int{p.operator.PID(), p.catalog.PID()} }
 
 // Stop ends both programs.

@@ -158,7 +158,7 @@ func (o *options) targets(args []string) ([]wanted, error) {
 	return targets, nil
 }
 
-// assign sets the keeper of the APIs that a lifecycle manager reconciles.
+// assign sets the field Keeper of the APIs that a lifecycle manager reconciles.
 func (o *options) assign(ctx context.Context, targets []wanted) error {
 	if !slices.ContainsFunc(targets, func(w wanted) bool { return w.managed }) {
 		return nil

@@ -1,10 +1,10 @@
-// Command mill is an operator that does nothing but convert blends, which have the field
-// beans in version v1 and the field variety in version v2:
+// Command mill is an operator that only converts blends, which have the field beans in version v1
+// and the field variety in version v2:
 //
 //	mill CERTIFICATES ADDRESS   serves /convert with tls.crt and tls.key of a folder
 //
-// It reads the certificate anew for each connection. When it is to stop it answers whom it
-// is about to answer, and nobody else, as the servers of most operators do.
+// It reads the certificate again for each connection. On a signal it finishes the calls in progress
+// and accepts no others, like the servers of most operators.
 package main
 
 import (
@@ -22,10 +22,10 @@ import (
 	"time"
 )
 
-// lastWord is how long a call may take that has begun when the program is to stop.
+// lastWord bounds the calls in progress when the program stops.
 const lastWord = 5 * time.Second
 
-// fields are the names of the one field in each version.
+// fields maps versions to the name of their only field.
 var fields = map[string]string{"v1": "beans", "v2": "variety"}
 
 func main() {
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	return server.Shutdown(ctx)
 }
 
-// review is a ConversionReview, as far as it matters here.
+// review holds the fields used of a ConversionReview.
 type review struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -112,8 +112,7 @@ func convert(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// rename makes an object one of another version: its field gets the name that it has
-// there.
+// rename converts an object to another version by renaming its field.
 func rename(o map[string]any, to string) error {
 	from, _ := o["apiVersion"].(string)
 	source, target := fields[versionOf(from)], fields[versionOf(to)]

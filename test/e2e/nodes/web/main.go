@@ -1,4 +1,4 @@
-// Command web is what the tests of the nodes run in pods and beside them:
+// Command web is the program that the tests of the nodes run in pods and on machines:
 //
 //	web serve ADDRESS   serves the files of its root folder
 //	web get URL         prints what is there

@@ -1,6 +1,5 @@
-// Command member is a supervisor like that of cmd/supervisor, without a bound on how
-// often it asks the API server: a test drives as many plans in two minutes as many a
-// cluster does in a year.
+// Command member is a supervisor like cmd/supervisor, without a rate limit for the API server. The
+// test changes as many InstallPlans in two minutes as many clusters do in a year.
 package main
 
 import (
@@ -30,7 +29,7 @@ func main() {
 	}
 }
 
-// run runs a supervisor whose flags are those of cmd/supervisor's command run.
+// run runs a supervisor with the flags of cmd/supervisor's command run.
 func run(ctx context.Context, args []string, log io.Writer) error {
 	var o supervisor.Options
 	flags := pflag.NewFlagSet("member", pflag.ContinueOnError)

@@ -1,9 +1,8 @@
-// Command judge says what operator-registry's declcfg library makes of catalog
-// directories: it reads their paths from standard input, one a line, and writes
-// a JSON object for each, with the error or with what the catalog holds.
+// Command judge validates catalog directories with operator-registry's declcfg library. It reads
+// their paths from standard input, one per line, and writes a JSON object for each, with the error
+// or the content of the catalog.
 //
-// One process judges any number of catalogs, which starting opm for each of
-// them could not do in a test's time.
+// One process validates any number of catalogs. Starting opm for each of them would take too long.
 package main
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/model"
 )
 
-// The types below are those of test/oracle, which the other end decodes.
+// test/oracle declares the same types and decodes the output.
 type verdict struct {
 	Error    string         `json:"error,omitempty"`
 	Packages []packageModel `json:"packages,omitempty"`
@@ -72,7 +71,7 @@ func main() {
 func run(ctx context.Context) error {
 	out := bufio.NewWriter(os.Stdout)
 	encoder := json.NewEncoder(out)
-	// Values of properties are to come through as they are.
+	// Values of properties must not be changed.
 	encoder.SetEscapeHTML(false)
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -86,7 +85,7 @@ func run(ctx context.Context) error {
 	return lines.Err()
 }
 
-// judge does what "opm validate" does and keeps the model that comes of it.
+// judge validates a directory like "opm validate" and returns the model.
 func judge(ctx context.Context, dir string) (v verdict) {
 	defer func() {
 		if cause := recover(); cause != nil {
