@@ -41,15 +41,19 @@ func eventually(t *testing.T, what string, condition func(ctx context.Context) (
 	defer cancel()
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
+	last := "nothing"
 	for {
 		ok, state := condition(ctx)
 		if ok {
 			return
 		}
+		if ctx.Err() == nil { // otherwise the deadline cut the last look short
+			last = state
+		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("waited %s for %s; last seen: %s", patience, what, state)
+			t.Fatalf("waited %s for %s; last seen: %s", patience, what, last)
 		}
 	}
 }

@@ -16,9 +16,11 @@ import (
 const leaseNamespace = "default"
 
 // Short lease times, for many hand-overs. They have the order of the defaults.
+// A renewal may take half of the deadline. With less than these, a leader lost its Lease while
+// other suites kept the processors busy.
 const (
-	leaseDuration = 3 * time.Second
-	renewDeadline = 2 * time.Second
+	leaseDuration = 8 * time.Second
+	renewDeadline = 5 * time.Second
 	retryPeriod   = 500 * time.Millisecond
 )
 
