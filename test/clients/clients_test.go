@@ -111,26 +111,6 @@ func answers(t *testing.T, got string) {
 	}
 }
 
-// The documentation must show the tested files.
-func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile(source(t, "docs/clients.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{
-		"golang/buf.gen.yaml", "golang/main.go", "typescript/buf.gen.yaml", "typescript/src/client.ts",
-		"python/buf.gen.yaml", "python/client.py",
-	} {
-		file, err := os.ReadFile(filepath.FromSlash(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), "\n"+string(file)+"```\n") {
-			t.Errorf("docs/clients.md does not show test/clients/%s as it is: copy it there", name)
-		}
-	}
-}
-
 // grpcurl checks that reflection suffices for a general client.
 func grpcurl(t *testing.T, address string) {
 	t.Helper()
