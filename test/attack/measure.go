@@ -90,9 +90,9 @@ type Installation struct {
 	// Rollout is the part of Took that the cluster needed until the version's Deployment was
 	// available, in whole seconds. The supervisor waits for it.
 	Rollout time.Duration
-	// Watch is the part of Took until a plain watch of the namespace received the event of the
-	// Subscription. Every controller waits for it.
-	Watch time.Duration
+	// Plain is the median time meanwhile from the change of another Subscription by a plain client
+	// until its watch shows the change. An installation is a chain of such changes.
+	Plain time.Duration
 }
 
 // Median returns the median of some installations by Took.
@@ -105,7 +105,7 @@ func Median(installs []Installation) Installation {
 
 // String returns the times as text.
 func (i Installation) String() string {
-	return fmt.Sprintf("%s (roll-out %s, watch %s)", i.Took.Round(time.Millisecond), i.Rollout, i.Watch.Round(time.Millisecond))
+	return fmt.Sprintf("%s (roll-out %s, a plain change %s)", i.Took.Round(time.Millisecond), i.Rollout, i.Plain.Round(time.Millisecond))
 }
 
 // Run attacks a supervisor in a control plane of its own and measures it.

@@ -41,6 +41,8 @@ const (
 	account = "system:serviceaccount:chandlery-system:chandlery-supervisor"
 	// attacker is the attacking user, and the namespace in which the user has edit.
 	attacker = "tenant"
+	// plain is the namespace of the plain client's Subscription.
+	plain = "plain"
 
 	patience = 5 * time.Minute
 	polling  = 100 * time.Millisecond
@@ -51,8 +53,7 @@ type scene struct {
 	root, dir  string
 	rate       float32
 	plane      *controlplane.ControlPlane
-	client     client.Client
-	watcher    client.WithWatch
+	client     client.WithWatch
 	tenant     client.Client
 	kubeconfig string
 	registry   *process.Process
@@ -97,11 +98,8 @@ func (s *scene) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.client, err = client.New(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
+	if s.client, err = client.NewWithWatch(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
-	}
-	if s.watcher, err = client.NewWithWatch(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("making a client that watches: %w", err)
 	}
 	file, err := s.plane.NewKubeconfig(attacker)
 	if err != nil {
@@ -122,7 +120,7 @@ func (s *scene) connect(ctx context.Context) error {
 // grant creates the namespaces and grants the supervisor its permissions in a cluster, and the
 // tenant edit in one namespace.
 func (s *scene) grant(ctx context.Context) error {
-	for _, name := range []string{catalogNamespace, home, attacker} {
+	for _, name := range []string{catalogNamespace, home, attacker, plain} {
 		if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
 		}
@@ -245,12 +243,10 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	if err := s.prepare(ctx, namespace); err != nil {
 		return Installation{}, err
 	}
-	watching, stop := context.WithCancel(ctx)
+	probing, stop := context.WithCancel(ctx)
 	defer stop()
-	seen, err := s.watch(watching, namespace)
-	if err != nil {
-		return Installation{}, err
-	}
+	probed := make(chan probe, 1)
+	go func() { probed <- s.probe(probing) }()
 	began := time.Now()
 	if err := s.create(ctx, &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kettle"},
@@ -260,7 +256,7 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	}); err != nil {
 		return Installation{}, err
 	}
-	err = s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
+	err := s.await(ctx, "kettle.v1.0.0 in namespace "+namespace+" to succeed", func(ctx context.Context) (bool, error) {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle.v1.0.0"}, csv)
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
@@ -269,15 +265,12 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 	if err != nil {
 		return one, err
 	}
-	select {
-	case at, ok := <-seen:
-		if !ok {
-			return one, fmt.Errorf("the watch of Subscriptions in namespace %s ended before an event came", namespace)
-		}
-		one.Watch = at.Sub(began)
-	case <-ctx.Done():
-		return one, ctx.Err()
+	stop()
+	p := <-probed
+	if p.err != nil {
+		return one, p.err
 	}
+	one.Plain = p.median()
 	if one.Rollout, err = s.rollout(ctx, namespace); err != nil {
 		return one, err
 	}
@@ -286,26 +279,6 @@ func (s *scene) install(ctx context.Context) (Installation, error) {
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kettle"}, sub)
 		return sub.Status.State == operatorsv1alpha1.SubscriptionStateAtLatest, err
 	})
-}
-
-// watch returns a channel that receives the time of the first event of a Subscription in a
-// namespace, in a watch of metadata.
-func (s *scene) watch(ctx context.Context, namespace string) (<-chan time.Time, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind + "List"))
-	w, err := s.watcher.Watch(ctx, list, client.InNamespace(namespace))
-	if err != nil {
-		return nil, fmt.Errorf("watching Subscriptions in namespace %s: %w", namespace, err)
-	}
-	seen := make(chan time.Time, 1)
-	go func() {
-		defer close(seen)
-		defer w.Stop()
-		if _, ok := <-w.ResultChan(); ok {
-			seen <- time.Now()
-		}
-	}()
-	return seen, nil
 }
 
 // rollout returns the time from the creation of the version's Deployment until it was

@@ -1,0 +1,83 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// probe holds the times of the changes of a plain client, from request to event.
+type probe struct {
+	took []time.Duration
+	err  error
+}
+
+// median returns the median time, 0 if there was no change.
+func (p *probe) median() time.Duration {
+	if len(p.took) == 0 {
+		return 0
+	}
+	slices.Sort(p.took)
+	return p.took[len(p.took)/2]
+}
+
+// probe changes a Subscription until ctx ends. Its namespace has no OperatorGroup, so the supervisor
+// installs nothing there.
+func (s *scene) probe(ctx context.Context) (p probe) {
+	o := &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: plain, Name: "plain"},
+		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "kettle", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace},
+	}
+	if err := s.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+		return probe{err: fmt.Errorf("creating Subscription %s/%s: %w", plain, o.Name, err)}
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind + "List"))
+	w, err := s.client.Watch(ctx, list, client.InNamespace(plain))
+	if err != nil {
+		return probe{err: fmt.Errorf("watching Subscriptions in namespace %s: %w", plain, err)}
+	}
+	defer w.Stop()
+	tick := time.NewTicker(polling)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		began := time.Now()
+		value := began.Format(time.RFC3339Nano)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"plain":%q}}}`, value)
+		err := s.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+		switch {
+		case ctx.Err() != nil || err != nil && passes(err):
+		case err != nil:
+			p.err = fmt.Errorf("changing Subscription %s/%s: %w", plain, o.Name, err)
+			return p
+		case shows(w, value):
+			p.took = append(p.took, time.Since(began))
+		case ctx.Err() == nil:
+			p.err = fmt.Errorf("the watch of Subscriptions in namespace %s ended", plain)
+			return p
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return p
+}
+
+// shows waits until a watch shows a change. It returns false if the watch ends before.
+func shows(w watch.Interface, value string) bool {
+	for event := range w.ResultChan() {
+		if o, is := event.Object.(metav1.Object); is && o.GetAnnotations()["plain"] == value {
+			return true
+		}
+	}
+	return false
+}
