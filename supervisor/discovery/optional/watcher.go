@@ -53,7 +53,7 @@ type Watcher struct {
 func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]Listener, registry prometheus.Registerer) (*Watcher, error) {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_optional_api",
-		Help: "State of each optional API at the last check: 1 for the current state, 0 for the others.",
+		Help: "Always 1. The label result has the state of the optional API at the last check; other states have no series.",
 	}, []string{"api", "result"})
 	if err := registry.Register(gauge); err != nil {
 		// An earlier manager of the same process has registered it.
