@@ -287,6 +287,13 @@ const (
 	//	Value:  names, separated by commas
 	//	Set by: supervisor
 	AnnotationUninstalls = "chandlery.dev/uninstalls"
+	// AnnotationCause states why an InstallPlan does not continue: the reason, the step, and the remedy.
+	// `kubectl chandlery explain` reads it.
+	//
+	//	On:     InstallPlan
+	//	Value:  JSON, such as {"reason":"QuotaExceeded","step":3,"remedy":"raise the quota"}
+	//	Set by: supervisor
+	AnnotationCause = "chandlery.dev/cause"
 	// AnnotationTrimmed marks an object whose copy in the cache of the supervisor lacks a part. It is never
 	// written to the cluster. See [memory](../security.md#memory).
 	//

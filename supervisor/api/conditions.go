@@ -11,6 +11,9 @@ const (
 	// ConditionConfigInvalid is True while the settings of a Subscription cannot be read. The Deployments of
 	// its operator stay unchanged.
 	ConditionConfigInvalid = "ConfigInvalid"
+	// ConditionBlocked is True while ResolutionFailed or BundleUnpackFailed is. Its reason is more exact than
+	// theirs, and its message is what to do. The supervisor sets it; `kubectl chandlery explain` reads it.
+	ConditionBlocked = "Blocked"
 	// ConditionUninstalling is True while a deleted Subscription waits for its operator to be uninstalled.
 	ConditionUninstalling = "Uninstalling"
 )
@@ -24,6 +27,37 @@ const (
 	ReasonBundleUnpackFailed        = "BundleUnpackFailed"
 	ReasonUnpackingInProgress       = "UnpackingInProgress"
 	ReasonDeprecated                = "Deprecated"
+)
+
+// Reasons of ConditionBlocked of Subscriptions; ConstraintsNotSatisfiable and BundleUnpackFailed are such reasons
+// too.
+const (
+	// ReasonCatalogNotFound means that no catalog in scope is the one of spec.source.
+	ReasonCatalogNotFound = "CatalogNotFound"
+	// ReasonCatalogExcluded means that the OperatorGroup excludes the catalogs of the global namespace.
+	ReasonCatalogExcluded = "CatalogExcluded"
+	// ReasonCatalogUnavailable means that the catalog has no content, or that it cannot be read.
+	ReasonCatalogUnavailable = "CatalogUnavailable"
+	// ReasonOperatorGroupInvalid means that the namespace does not have exactly one OperatorGroup.
+	ReasonOperatorGroupInvalid = "OperatorGroupInvalid"
+	// ReasonPackageNotFound means that the catalog has no package of the name in spec.name.
+	ReasonPackageNotFound = "PackageNotFound"
+	// ReasonChannelNotFound means that the package has no channel of the name in spec.channel.
+	ReasonChannelNotFound = "ChannelNotFound"
+	// ReasonStartingVersionNotFound means that the channel has no version of the name in spec.startingCSV.
+	ReasonStartingVersionNotFound = "StartingVersionNotFound"
+	// ReasonPinNotFound means that the channel has no version of the name in the pin.
+	ReasonPinNotFound = "PinNotFound"
+	// ReasonDependencyNotFound means that no catalog in scope has an operator that the version requires.
+	ReasonDependencyNotFound = "DependencyNotFound"
+	// ReasonPackageClaimed means that another Subscription of the namespace has the package.
+	ReasonPackageClaimed = "PackageClaimed"
+	// ReasonVersionUnclaimed means that an installed version may belong to any of several Subscriptions.
+	ReasonVersionUnclaimed = "VersionUnclaimed"
+	// ReasonBundleUnusable means that the manifests of a bundle cannot be used.
+	ReasonBundleUnusable = "BundleUnusable"
+	// ReasonResolutionFailed means that the resolution ended with another error.
+	ReasonResolutionFailed = "ResolutionFailed"
 )
 
 // Reasons of conditions of Subscriptions that OLM does not have.

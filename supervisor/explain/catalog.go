@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 const (
@@ -97,7 +98,7 @@ func (s *story) catalogStatus(source *operatorsv1alpha1.CatalogSource, explained
 	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != "RolledOut" && progressing.Reason != "SpecInvalid" {
 		cause, remedy := remedyParted(progressing.Message)
 		f := s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy)
-		if surelyLimited(cause) {
+		if refusal.Of(cause) == refusal.LimitExceeded {
 			f = s.limited(f)
 		} else {
 			s.nameLimit(f)
@@ -128,7 +129,7 @@ func codeOfCatalog(reason, message string) string {
 	case "FailedCreate":
 		return CodeCatalogPodsRefused
 	}
-	if refusal(message) != "" {
+	if codeOfRefusal(message) != "" {
 		return CodeCatalogPodsRefused
 	}
 	return CodeCatalogFailing
@@ -253,15 +254,14 @@ func (s *story) excluded(catalog *story) *Finding {
 // only where it has not found the catalog.
 func (s *story) outOfScope(catalog *story) *Finding {
 	from := catalog.at()
-	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
-	if !is || !strings.Contains(message, noCatalog) || from.Namespace == s.sub.Namespace || from.Namespace == s.GlobalNamespace {
+	reason, remedy := blockedOf(s.sub)
+	if reason != api.ReasonCatalogNotFound || from.Namespace == s.sub.Namespace || from.Namespace == s.GlobalNamespace {
 		return nil
 	}
 	global := ""
 	if s.GlobalNamespace != "" {
 		global = " (global: " + s.GlobalNamespace + ")"
 	}
-	_, remedy, _ := strings.Cut(message, "; ")
 	return catalog.found(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s is in a namespace that serves neither namespace %s of %s nor all of them%s",
 		from, s.sub.Namespace, s.subject, global)).advising(remedy).with("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
 }

@@ -88,7 +88,7 @@ func TestExplainSupervisor(t *testing.T) {
 // are in order of importance.
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	o := well(all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away"), func(o *observation) {
+	o := well(all(catalogAway(), func(o *observation) {
 		o.catalog().Status.GRPCConnectionState.LastObservedState = "TRANSIENT_FAILURE"
 		o.catalog().Status.Message = "the catalog's content could not be read: connection refused; check it"
 		second := *o.sub().DeepCopy()

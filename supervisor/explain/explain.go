@@ -245,12 +245,15 @@ func (u Unseen) hidesSubjects(o *Observation) bool {
 	return slices.Contains(asked, u.Resource) && (u.Namespace == "" || slices.Contains(o.Namespaces, u.Namespace))
 }
 
-// referredTo reports whether a Subscription refers to a plan.
+// referredTo reports whether any Subscription refers to a plan.
 func referredTo(o *Observation, p *operatorsv1alpha1.InstallPlan) bool {
-	return slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool {
-		ref := sub.Status.InstallPlanRef
-		return sub.Namespace == p.Namespace && ref != nil && ref.Name == p.Name
-	})
+	return slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return refersTo(&sub, p) })
+}
+
+// refersTo reports whether a Subscription refers to a plan.
+func refersTo(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) bool {
+	ref := sub.Status.InstallPlanRef
+	return sub.Namespace == p.Namespace && ref != nil && ref.Name == p.Name
 }
 
 // maxCommands is the maximum number of commands for a cause that several Subscriptions share. Each of them may

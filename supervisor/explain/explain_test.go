@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/explain"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // explained is a test case: a change to a healthy cluster, and the expected explanation.
@@ -67,10 +69,15 @@ func check(t *testing.T, cases []explained) {
 
 const no = metav1.ConditionFalse
 
+// nothingFits changes the Subscription to one whose constraints cannot be satisfied.
+func nothingFits(message, exact, remedy string) func(*observation) {
+	return unresolved(api.ReasonConstraintsNotSatisfiable, "constraints not satisfiable: "+message, exact, remedy)
+}
+
 func TestExplainCatalog(t *testing.T) {
 	t.Parallel()
 	away := func(state, message string) func(*observation) {
-		return all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away; what is installed stays"), func(o *observation) {
+		return all(catalogAway(), func(o *observation) {
 			o.catalog().Status.GRPCConnectionState.LastObservedState = state
 			o.catalog().Status.Reason, o.catalog().Status.Message = operatorsv1alpha1.CatalogSourceRegistryServerError, message
 		})
@@ -96,8 +103,8 @@ func TestExplainCatalog(t *testing.T) {
 		},
 		{
 			reason: "no catalog of that name", state: explain.Broken, code: explain.CodeCatalogMissing, object: "CatalogSource olm/gone",
-			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
-				"constraints not satisfiable: no operators found from catalog gone in namespace olm referenced by subscription lamp"),
+			change: all(nothingFits("no operators found from catalog gone in namespace olm referenced by subscription lamp",
+				api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
 				func(o *observation) { o.sub().Spec.CatalogSource = "gone" }),
 			summary: []string{"CatalogSource olm/gone does not exist", "spec.source", "there are olm/wares"},
 		},
@@ -171,15 +178,16 @@ func TestExplainCatalog(t *testing.T) {
 		},
 		{
 			reason: "a catalog that the group keeps out", state: explain.Broken, code: explain.CodeCatalogExcluded, object: "OperatorGroup shop/group",
-			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "no operators found from catalog wares in namespace olm"), func(o *observation) {
+			change: all(nothingFits("no operators found from catalog wares in namespace olm",
+				api.ReasonCatalogExcluded, "remove the annotation of OperatorGroup group"), func(o *observation) {
 				o.OperatorGroups[0].Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
 			}),
 			summary: []string{"OperatorGroup shop/group keeps CatalogSource olm/wares out"},
 		},
 		{
 			reason: "a catalog of a namespace that serves others", state: explain.Broken, code: explain.CodeCatalogOutOfScope, object: "CatalogSource otherns/mine",
-			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
-				"constraints not satisfiable: no operators found from catalog mine in namespace otherns referenced by subscription lamp, subscription lamp exists; set spec.source and spec.sourceNamespace to one of olm/wares"),
+			change: all(nothingFits("no operators found from catalog mine in namespace otherns referenced by subscription lamp, subscription lamp exists",
+				api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
 				func(o *observation) {
 					o.sub().Spec.CatalogSource, o.sub().Spec.CatalogSourceNamespace = "mine", "otherns"
 					mine := o.catalog().DeepCopy()
@@ -191,64 +199,95 @@ func TestExplainCatalog(t *testing.T) {
 		},
 		{
 			reason: "a catalog that is well and was not found", state: explain.Broken, code: explain.CodeResolutionFailed, object: "Subscription shop/lamp",
-			change: says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable",
-				"constraints not satisfiable: no operators found from catalog wares in namespace olm referenced by subscription lamp; set spec.source and spec.sourceNamespace to one of shop/own"),
+			change: nothingFits("no operators found from catalog wares in namespace olm referenced by subscription lamp",
+				api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of shop/own"),
 			summary: []string{"no operators found from catalog wares in namespace olm"}, remedy: "shop/own",
 		},
 		{
 			reason: "an error of a catalog that is well again", state: explain.Broken, code: explain.CodeResolutionFailed,
-			change:  says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away; it is tried again by itself"),
-			summary: []string{"error using catalogsource olm/wares: away"},
+			change:  catalogAway(),
+			summary: []string{"error using catalogsource olm/wares: away"}, remedy: "the resolution continues when the catalog answers",
 		},
 	})
 }
 
 func TestExplainResolution(t *testing.T) {
 	t.Parallel()
-	nothingFits := func(message string) func(*observation) {
-		return says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "constraints not satisfiable: "+message)
-	}
 	check(t, []explained{
 		{
 			reason: "no such package", state: explain.Broken, code: explain.CodePackageMissing, object: "Subscription shop/lamp",
-			change:  nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp, subscription lamp exists; the catalog has 3 packages; check spec.name"),
-			summary: []string{"CatalogSource olm/wares has no package lamp"},
+			change: nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp, subscription lamp exists",
+				api.ReasonPackageNotFound, "the catalog has 3 packages; check spec.name"),
+			summary: []string{"CatalogSource olm/wares has no package lamp"}, remedy: "The catalog has 3 packages; check spec.name.",
 		},
 		{
 			reason: "a package of nearly that name", state: explain.Broken, code: explain.CodePackageMissing,
-			change:  nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp; the catalog has 3 packages; check spec.name, it has for instance Lamp"),
+			change: nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp",
+				api.ReasonPackageNotFound, "the catalog has 3 packages; check spec.name, it has for instance Lamp"),
 			summary: []string{"has no package lamp"}, remedy: "it has for instance Lamp",
 		},
 		{
 			reason: "no such channel", state: explain.Broken, code: explain.CodeChannelMissing,
-			change:  nothingFits("no operators found in channel stable of package lamp in the catalog referenced by subscription lamp, subscription lamp exists; set spec.channel to one of beta"),
-			summary: []string{"package lamp in CatalogSource olm/wares has no channel stable"},
+			change: nothingFits("no operators found in channel stable of package lamp in the catalog referenced by subscription lamp, subscription lamp exists",
+				api.ReasonChannelNotFound, "set spec.channel to one of beta"),
+			summary: []string{"package lamp in CatalogSource olm/wares has no channel stable"}, remedy: "one of beta",
 		},
 		{
 			reason: "no such version", state: explain.Broken, code: explain.CodeStartingMissing,
-			change: all(nothingFits("no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription lamp; remove it"),
+			change: all(nothingFits("no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription lamp",
+				api.ReasonStartingVersionNotFound, "set spec.startingCSV to an entry of the channel or remove it; the channel has 2 entries"),
 				func(o *observation) { o.sub().Spec.StartingCSV = "lamp.v9" }),
-			summary: []string{"has no version lamp.v9"},
+			summary: []string{"has no version lamp.v9"}, remedy: "the channel has 2 entries",
+		},
+		{
+			reason: "no version of the pin", state: explain.Broken, code: explain.CodeStartingMissing,
+			change: nothingFits("no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription lamp, which is pinned to it",
+				api.ReasonPinNotFound, "set spec.channel to a channel that has it (beta)"),
+			summary: []string{"no operators found with name lamp.v9", "is pinned to it"}, remedy: "a channel that has it (beta)",
 		},
 		{
 			reason: "a dependency that nobody has", state: explain.Broken, code: explain.CodeDependencyMissing,
-			change:  nothingFits("bundle lamp.v1 requires an operator with package: wick, subscription lamp exists; no catalog in scope has an operator with package: wick; create a CatalogSource that has one"),
-			summary: []string{"requires an operator with package: wick"},
+			change: nothingFits("bundle lamp.v1 requires an operator with package: wick, subscription lamp exists",
+				api.ReasonDependencyNotFound, "no catalog in scope has an operator with package: wick; create a CatalogSource that has one"),
+			summary: []string{"requires an operator with package: wick"}, remedy: "create a CatalogSource that has one",
 		},
 		{
 			reason: "a rival", state: explain.Broken, code: explain.CodeUnsatisfiable,
-			change:  nothingFits("lamp.v1 and torch.v1 provide Light; clusterserviceversion torch.v1 is in the way"),
-			summary: []string{"lamp.v1 and torch.v1 provide Light"},
+			change:  nothingFits("lamp.v1 and torch.v1 provide Light", api.ReasonConstraintsNotSatisfiable, "clusterserviceversion torch.v1 is in the way"),
+			summary: []string{"lamp.v1 and torch.v1 provide Light"}, remedy: "torch.v1 is in the way",
+		},
+		{
+			reason: "another Subscription has the package", state: explain.Broken, code: explain.CodeUnsatisfiable,
+			change:  nothingFits("there can be only one operator from package lamp", api.ReasonPackageClaimed, "delete subscription other"),
+			summary: []string{"only one operator from package lamp"}, remedy: "Delete subscription other",
+		},
+		{
+			reason: "another error, beside a plan that waits for approval", state: explain.Broken, code: explain.CodePlanNeedsApproval,
+			change: all(planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", "the InstallPlan needs approval"),
+				tells(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, "the solver gave up"),
+				tells(api.ConditionBlocked, api.ReasonResolutionFailed, "")),
+			summary: []string{"waits for approval"},
+		},
+		{
+			reason: "another error", state: explain.Broken, code: explain.CodeResolutionFailed, object: "Subscription shop/lamp",
+			change:  unresolved(api.ReasonErrorPreventedResolution, "the solver gave up", api.ReasonResolutionFailed, ""),
+			summary: []string{"the solver gave up"},
+		},
+		{
+			reason: "a status without an exact reason, such as one of OLM", state: explain.Broken, code: explain.CodeUnsatisfiable, object: "Subscription shop/lamp",
+			change: says(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable,
+				"constraints not satisfiable: no operators found in package lamp in the catalog referenced by subscription lamp, subscription lamp exists"),
+			summary: []string{"constraints not satisfiable: no operators found in package lamp"},
 		},
 		{
 			reason: "no group", state: explain.Broken, code: explain.CodeGroupMissing, object: "Namespace shop",
-			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "found 0 operatorGroups, expected 1; create one"),
+			change: all(unresolved(api.ReasonErrorPreventedResolution, "found 0 operatorGroups, expected 1", api.ReasonOperatorGroupInvalid, "create one"),
 				func(o *observation) { o.OperatorGroups = nil }),
 			summary: []string{"namespace shop has no OperatorGroup"},
 		},
 		{
 			reason: "two groups", state: explain.Broken, code: explain.CodeGroupAmbiguous, object: "Namespace shop",
-			change: all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "found 2 operatorGroups, expected 1; delete one"),
+			change: all(unresolved(api.ReasonErrorPreventedResolution, "found 2 operatorGroups, expected 1", api.ReasonOperatorGroupInvalid, "delete one"),
 				func(o *observation) {
 					o.OperatorGroups = append(o.OperatorGroups, operatorsv1.OperatorGroup{ObjectMeta: meta("shop", "other")})
 				}),
@@ -256,15 +295,27 @@ func TestExplainResolution(t *testing.T) {
 		},
 		{
 			reason: "groups that may not be seen are not taken for missing", state: explain.Broken, code: explain.CodePackageMissing,
-			change: all(nothingFits("no operators found in package lamp in the catalog; check spec.name"),
+			change: all(nothingFits("no operators found in package lamp in the catalog", api.ReasonPackageNotFound, "check spec.name"),
 				hides("operatorgroups.operators.coreos.com", "shop"), func(o *observation) { o.OperatorGroups = nil }),
 			summary: []string{"has no package lamp"},
 		},
 		{
 			reason: "a bundle image that cannot be pulled", state: explain.Broken, code: explain.CodeBundleImage,
-			change: says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, "BundleUnpackFailed",
-				"Bundle unpacking failed - NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found; push the image, or have the catalog name one that is there; it is tried again by itself"),
-			summary: []string{"NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found"},
+			change: all(says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, "", ""), unpullable("Bundle unpacking failed - NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found",
+				"push the image, or have the catalog name one that is there; the supervisor retries")),
+			summary: []string{"image of a bundle cannot be pulled: NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found"},
+			remedy:  "Push the image, or have the catalog name one that is there; the supervisor retries.",
+		},
+		{
+			reason: "a bundle image that cannot be pulled, of a former release", state: explain.Broken, code: explain.CodeBundleImage,
+			change:  says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, "Bundle unpacking failed - NotFound: bundle lamp.v1: not found"),
+			summary: []string{"image of a bundle cannot be pulled: NotFound: bundle lamp.v1"},
+		},
+		{
+			reason: "a bundle that cannot be used", state: explain.Broken, code: explain.CodeBundleUnusable,
+			change: all(says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, "Bundle unpacking failed - Unfit: bundle lamp.v1: it is no bundle"),
+				tells(api.ConditionBlocked, api.ReasonBundleUnusable, "ask its author for an image that is a bundle")),
+			summary: []string{"bundle lamp.v1: it is no bundle"}, remedy: "Ask its author",
 		},
 		{
 			reason: "a pinned version is as somebody wants it", state: explain.Healthy, code: explain.CodePinned,
@@ -306,11 +357,16 @@ func TestExplainPlan(t *testing.T) {
 	const (
 		failed     = operatorsv1alpha1.InstallPlanPhaseFailed
 		going      = operatorsv1alpha1.InstallPlanPhaseInstalling
-		component  = operatorsv1alpha1.InstallPlanReasonComponentFailed
-		fix        = "; fix the cause, and the plan goes on by itself within minutes; deleting the InstallPlan tries again at once"
-		retry      = "retrying execution due to error: "
 		planObject = "InstallPlan shop/install-a"
+		forbidden  = `error applying Role lamp of lamp.v1: roles.rbac.authorization.k8s.io is forbidden: User "system:serviceaccount:shop:poor" cannot create resource "roles"`
+		timeout    = "error applying ConfigMap settings of lamp.v1: etcdserver: request timed out"
 	)
+	because := func(reason string) api.Cause { return api.Cause{Reason: reason} }
+	finally := func(reason string) api.Cause { return api.Cause{Reason: reason, Final: true} }
+	hidden := func(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*observation) {
+		return all(planIs("", "", ""), hides("installplans.operators.coreos.com", "shop"), func(o *observation) { o.InstallPlans = nil },
+			tells(kind, reason, message))
+	}
 	check(t, []explained{
 		{
 			reason: "it waits for approval", command: "kubectl chandlery approve install-a -n shop", state: explain.Held, code: explain.CodePlanNeedsApproval, object: planObject,
@@ -319,44 +375,83 @@ func TestExplainPlan(t *testing.T) {
 		},
 		{
 			reason: "a right is missing", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
-			change:  planIs(going, "", retry+`error applying Role lamp of lamp.v1: roles.rbac.authorization.k8s.io is forbidden: User "system:serviceaccount:shop:poor" cannot create resource "roles"; grant ServiceAccount shop/poor that right, or take spec.serviceAccountName out of OperatorGroup group; the plan goes on by itself`),
+			change: stepRetried(forbidden, api.Cause{
+				Reason: string(refusal.PermissionDenied), Remedy: "grant ServiceAccount shop/poor that right, or take spec.serviceAccountName out of OperatorGroup group",
+			}),
 			summary: []string{"InstallPlan shop/install-a: error applying Role lamp", "system:serviceaccount:shop:poor"},
+			remedy:  "Grant ServiceAccount shop/poor that right, or take spec.serviceAccountName out of OperatorGroup group.",
+		},
+		{
+			reason: "a right is missing, in a plan without a cause", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
+			change:  planIs(going, "", "retrying execution due to error: "+forbidden),
+			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"}, remedy: "Grant the right",
 		},
 		{
 			reason: "a kind that is not served", state: explain.Broken, code: explain.CodePlanStepAPI, object: planObject,
-			change:  planIs(failed, component, "api-server resource not found installing Gadget g: GroupVersionKind x/v1, Kind=Gadget not found on the cluster"+fix),
-			summary: []string{"Gadget g"},
+			change:  stepFailed("api-server resource not found installing Gadget g: GroupVersionKind x/v1, Kind=Gadget not found on the cluster", because(api.ReasonAPINotFound)),
+			summary: []string{"Gadget g"}, remedy: "Install what serves that kind",
 		},
 		{
 			reason: "a definition that would lose what is stored", state: explain.Broken, code: explain.CodePlanDefinition, object: planObject,
-			change:  planIs(failed, component, "error applying CustomResourceDefinition lamps.example.com of lamp.v1: the CustomResourceDefinition is left as it is: v1 is stored"+fix),
+			change: stepFailed("error applying CustomResourceDefinition lamps.example.com of lamp.v1: the CustomResourceDefinition is left as it is: v1 is stored",
+				because(api.ReasonDefinitionRefused)),
 			summary: []string{"lamps.example.com"},
 		},
 		{
 			reason: "a copy of the same version", state: explain.Broken, code: explain.CodePlanConflict,
-			change: planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "",
-				"retrying execution due to error: error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is only a copy: the operator is installed in namespace operators and serves this one; uninstall it there"),
+			change: stepRetried("error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is only a copy: the operator is installed in namespace operators and serves this one; uninstall it there",
+				because(api.ReasonObjectOwnedByOther)),
 			summary: []string{"shop/lamp.v1 is only a copy", "namespace operators"},
 		},
 		{
 			reason: "an object of another operator", state: explain.Broken, code: explain.CodePlanConflict,
-			change:  planIs(failed, component, "error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one"+fix),
+			change: stepFailed("error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one",
+				because(api.ReasonObjectOwnedByOther)),
 			summary: []string{"torch.v1"},
 		},
 		{
+			reason: "a kind that bundles may not contain", state: explain.Broken, code: explain.CodePlanUnsupported,
+			change:  stepFailed("error applying Gadget g of lamp.v1: a bundle may not bring objects of this kind", finally(api.ReasonKindNotAllowed)),
+			summary: []string{"Gadget g"}, remedy: "Ask the author of the bundle to remove it",
+		},
+		{
+			reason: "manifests that are not valid", state: explain.Broken, code: explain.CodeBundleUnusable, object: planObject,
+			change:  stepFailed("error applying ConfigMap settings of lamp.v1: the manifest is not valid", finally(api.ReasonContentInvalid)),
+			summary: []string{"the manifest is not valid"},
+		},
+		{
+			reason: "a bundle image that cannot be read at the moment", state: explain.Held, code: explain.CodePlanStep,
+			change:  stepRetried("error applying ConfigMap settings of lamp.v1: registry.example.com/lamp:1: connection refused", because(api.ReasonBundleUnpackFailed)),
+			summary: []string{"connection refused"},
+		},
+		{
+			reason: "a Secret that a user creates", state: explain.Held, code: explain.CodePlanStep,
+			change:  stepRetried("error applying Secret key of lamp.v1: it has to be there before the plan", because(api.ReasonSecretMissing)),
+			summary: []string{"Secret key"},
+		},
+		{
 			reason: "a webhook that does not answer", state: explain.Broken, code: explain.CodeWebhookAway,
-			change:  planIs(going, "", retry+`error applying ConfigMap settings of lamp.v1: Internal error occurred: failed calling webhook "no.example.com": no endpoints available for service "no"; change the policy that refuses it`),
+			change: stepRetried(`error applying ConfigMap settings of lamp.v1: Internal error occurred: failed calling webhook "no.example.com": no endpoints available for service "no"`,
+				because(string(refusal.WebhookUnavailable))),
 			summary: []string{"no endpoints available"}, remedy: "webhook no.example.com",
 			command: "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
 		},
 		{
 			reason: "a webhook", state: explain.Broken, code: explain.CodeAdmission,
-			change:  planIs(going, "", retry+`error applying ConfigMap settings of lamp.v1: admission webhook "no.example.com" denied the request: no; change the policy that refuses it`),
-			summary: []string{`admission webhook "no.example.com"`},
+			change: stepRetried(`error applying ConfigMap settings of lamp.v1: admission webhook "no.example.com" denied the request: no`,
+				api.Cause{Reason: string(refusal.AdmissionDenied), Remedy: "change the policy that refuses it"}),
+			summary: []string{`admission webhook "no.example.com"`}, remedy: "Change the policy that refuses it.",
 		},
 		{
 			reason: "what may pass by itself is waited for", state: explain.Held, code: explain.CodePlanStep,
-			change:  planIs(going, "", retry+"error applying ConfigMap settings of lamp.v1: etcdserver: request timed out"),
+			change:  stepRetried(timeout, because(api.ReasonStepFailed)),
+			summary: []string{"InstallPlan shop/install-a: error applying ConfigMap settings", "request timed out"},
+		},
+		{
+			reason: "a cause that is not valid is ignored", state: explain.Held, code: explain.CodePlanStep,
+			change: all(stepRetried(timeout, because(api.ReasonStepFailed)), func(o *observation) {
+				o.plan().Annotations[api.AnnotationCause] = "QuotaExceeded"
+			}),
 			summary: []string{"request timed out"},
 		},
 		{
@@ -374,24 +469,75 @@ func TestExplainPlan(t *testing.T) {
 		{
 			reason: "its bundle image is not to be had", state: explain.Broken, code: explain.CodeBundleImage, object: "BundleImage registry.example.com/lamp:1",
 			change: all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *observation) {
-				o.plan().Status.BundleLookups = []operatorsv1alpha1.BundleLookup{{
-					Path: "registry.example.com/lamp:1", Identifier: "lamp.v1",
-					Conditions: []operatorsv1alpha1.BundleLookupCondition{{Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: "NotFound", Message: "not found; push the image"}},
-				}}
-			}),
-			summary: []string{"registry.example.com/lamp:1", "NotFound: not found"},
+				o.plan().Status.BundleLookups = []operatorsv1alpha1.BundleLookup{failedLookup}
+			}, unpullable("Bundle unpacking failed - NotFound: bundle lamp.v1: not found", "push the image; the supervisor retries")),
+			summary: []string{"registry.example.com/lamp:1", "NotFound: not found"}, remedy: "Push the image; the supervisor retries.",
 		},
 		{
 			reason: "a plan that may not be seen is told of by its Subscription", state: explain.Held, code: explain.CodePlanNeedsApproval, object: planObject,
-			change: all(planIs("", "", ""), hides("installplans.operators.coreos.com", "shop"), func(o *observation) { o.InstallPlans = nil },
-				tells(operatorsv1alpha1.SubscriptionInstallPlanPending, "RequiresApproval", "")),
+			change:  hidden(operatorsv1alpha1.SubscriptionInstallPlanPending, "RequiresApproval", ""),
 			summary: []string{"waits for approval"},
+		},
+		{
+			reason: "a step of a plan that may not be seen", state: explain.Broken, code: explain.CodeRightsMissing, object: planObject,
+			change:  hidden(operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing", "retrying execution due to error: "+forbidden),
+			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"},
+		},
+		{
+			reason: "a plan that may not be seen and cannot begin", state: explain.Broken, code: explain.CodeGroupMissing, object: "Namespace shop",
+			change: all(hidden(operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing", "no operator group found that is managing this namespace"),
+				func(o *observation) { o.OperatorGroups = nil }),
+			summary: []string{"namespace shop has no OperatorGroup"},
+		},
+		{
+			reason: "a plan that may not be seen and failed", state: explain.Broken, code: explain.CodePlanStep, object: planObject,
+			change:  hidden(operatorsv1alpha1.SubscriptionInstallPlanFailed, "InstallComponentFailed", "error applying ConfigMap settings of lamp.v1: no"),
+			summary: []string{"error applying ConfigMap settings"},
 		},
 		{
 			reason: "it is carried out", state: explain.Progressing, code: explain.CodeUnderWay, object: planObject,
 			change: planIs(going, "", ""), summary: []string{"lamp.v1 is on its way: InstallPlan install-a is in phase Installing"},
 		},
 	})
+}
+
+// failedLookup is the search for an image that does not exist.
+var failedLookup = operatorsv1alpha1.BundleLookup{
+	Path: "registry.example.com/lamp:1", Identifier: "lamp.v1",
+	Conditions: []operatorsv1alpha1.BundleLookupCondition{{Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: "NotFound", Message: "not found"}},
+}
+
+// TestExplainPlanWithoutSubscription checks that a question about a plan takes the remedy from the Subscription that
+// refers to the plan, and has an answer without one.
+func TestExplainPlanWithoutSubscription(t *testing.T) {
+	t.Parallel()
+	lookup := all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *observation) {
+		o.plan().Status.BundleLookups = []operatorsv1alpha1.BundleLookup{failedLookup}
+	})
+	const message, remedy = "Bundle unpacking failed - NotFound: bundle lamp.v1: not found", "push the image"
+	for _, tc := range []struct {
+		reason string
+		change func(*observation)
+		remedy string
+	}{
+		{reason: "its Subscription states the remedy", change: unpullable(message, remedy), remedy: "Push the image."},
+		{
+			reason: "a Subscription with another plan does not count", remedy: "Correct the credentials",
+			change: all(unpullable(message, remedy), func(o *observation) { o.sub().Status.InstallPlanRef.Name = "install-b" }),
+		},
+		{
+			reason: "what blocks the resolution is no remedy for an image", remedy: "Correct the credentials",
+			change: tells(api.ConditionBlocked, api.ReasonPackageNotFound, "check spec.name"),
+		},
+		{reason: "no Subscription", change: func(o *observation) { o.Subscriptions = nil }, remedy: "Correct the credentials"},
+	} {
+		e := explain.Object(well(lookup, tc.change), explain.Ref{Kind: explain.KindInstallPlan, Namespace: "shop", Name: "install-a"})
+		if len(e.Findings) != 1 || e.Findings[0].Code != explain.CodeBundleImage {
+			t.Errorf("%s: found %+v, want one image that cannot be pulled", tc.reason, e.Findings)
+			continue
+		}
+		contains(t, tc.reason, e.Findings[0].Remedy, tc.remedy)
+	}
 }
 
 // TestDroppedFieldsAreNoted uses warnings of the API server about two objects of an installed bundle.

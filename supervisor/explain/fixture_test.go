@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,42 @@ func tells(kind operatorsv1alpha1.SubscriptionConditionType, reason, message str
 			Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 		})
 	}
+}
+
+// unresolved changes the Subscription to one whose resolution failed. The condition Blocked has the exact reason and
+// the remedy.
+func unresolved(reason, message, exact, remedy string) func(*observation) {
+	return all(says(operatorsv1alpha1.SubscriptionResolutionFailed, reason, message), tells(api.ConditionBlocked, exact, remedy))
+}
+
+// unpullable changes the Subscription to one whose bundle image cannot be pulled.
+func unpullable(message, remedy string) func(*observation) {
+	return all(tells(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, message),
+		tells(api.ConditionBlocked, api.ReasonBundleUnpackFailed, remedy))
+}
+
+// catalogAway changes the Subscription to one whose catalog does not answer.
+func catalogAway() func(*observation) {
+	return unresolved(api.ReasonErrorPreventedResolution, "error using catalogsource olm/wares: away",
+		api.ReasonCatalogUnavailable, "what is installed stays, and the resolution continues when the catalog answers")
+}
+
+// stepRetried changes the plan to one whose step failed and is retried.
+func stepRetried(message string, cause api.Cause) func(*observation) {
+	return all(planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", "retrying execution due to error: "+message), func(o *observation) {
+		api.SetCause(o.plan(), &cause)
+	})
+}
+
+// stepFailed changes the plan to one that ended because a step failed. Only the message of the condition ends with the
+// remedy.
+func stepFailed(message string, cause api.Cause) func(*observation) {
+	const remedy = "fix the cause, and the plan continues; deleting the InstallPlan retries at once"
+	return all(planIs(operatorsv1alpha1.InstallPlanPhaseFailed, operatorsv1alpha1.InstallPlanReasonComponentFailed, message+"; "+cmp.Or(cause.Remedy, remedy)),
+		func(o *observation) {
+			o.plan().Status.Message = message
+			api.SetCause(o.plan(), &cause)
+		})
 }
 
 // planIs sets the phase and the message of the plan. With a reason, the message is that of the condition.

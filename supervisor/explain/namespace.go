@@ -9,11 +9,9 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-)
 
-// terminated is what the API server says when something is to be made in a namespace that
-// is being deleted.
-const terminated = "because it is being terminated"
+	"github.com/chandlery/chandlery/supervisor/refusal"
+)
 
 // namespaceGoing is for a namespace that is being deleted: the Namespace says so, or,
 // where it may not be read, the API server by what it refuses. It goes by itself unless
@@ -135,17 +133,17 @@ func orWords(list []string, otherwise string) string {
 // deleted.
 func (s *story) saidTerminated(namespace string) bool {
 	for i := range s.Events {
-		if s.Events[i].InvolvedObject.Namespace == namespace && strings.Contains(s.Events[i].Message, terminated) {
+		if s.Events[i].InvolvedObject.Namespace == namespace && refusal.Of(s.Events[i].Message) == refusal.NamespaceTerminating {
 			return true
 		}
 	}
 	for i := range s.InstallPlans {
 		p := &s.InstallPlans[i]
-		if p.Namespace == namespace && strings.Contains(p.Status.Message, terminated) {
+		if p.Namespace == namespace && refusal.Of(p.Status.Message) == refusal.NamespaceTerminating {
 			return true
 		}
 	}
 	return slices.ContainsFunc(s.Versions, func(csv operatorsv1alpha1.ClusterServiceVersion) bool {
-		return csv.Namespace == namespace && strings.Contains(csv.Status.Message, terminated)
+		return csv.Namespace == namespace && refusal.Of(csv.Status.Message) == refusal.NamespaceTerminating
 	})
 }

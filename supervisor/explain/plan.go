@@ -7,6 +7,9 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // plan looks at the plan that the Subscription refers to.
@@ -21,11 +24,11 @@ func plan(s *story) []*Finding {
 	return s.planBySubscription(ref.Name)
 }
 
-// planBySubscription goes by what the Subscription says of a plan that cannot be seen.
+// planBySubscription takes what the Subscription states about a plan that cannot be read.
 func (s *story) planBySubscription(name string) []*Finding {
 	at := s.to(Ref{Kind: KindInstallPlan, Namespace: s.sub.Namespace, Name: name}, "", "")
 	if _, message, is := s.told(operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
-		return []*Finding{at.stepFinding(message, Wrong)}
+		return []*Finding{at.stepFinding(api.Cause{}, message, Wrong)}
 	}
 	reason, message, is := s.told(operatorsv1alpha1.SubscriptionInstallPlanPending)
 	switch {
@@ -33,13 +36,14 @@ func (s *story) planBySubscription(name string) []*Finding {
 		return nil
 	case reason == string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval):
 		return []*Finding{at.needsApproval(nil)}
-	case strings.HasPrefix(message, retrying):
-		return []*Finding{at.stepFinding(message, Waiting)}
+	case reason == string(operatorsv1alpha1.InstallPlanPhaseInstalling) && message != "":
+		// The message may also be that of a plan that cannot begin, because of the OperatorGroup.
+		return compact(at.groupTrouble(s.sub.Namespace), at.stepFinding(api.Cause{}, message, Waiting))
 	}
 	return nil
 }
 
-// retrying begins what a plan says of a step that is tried again.
+// retrying begins the message of a plan whose step is retried. OLM writes it too.
 const retrying = "retrying execution due to error: "
 
 // planTrouble finds what keeps a plan from being carried out.
@@ -58,13 +62,15 @@ func (s *story) planTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
 			return []*Finding{at.found(CodePlanDeclaredFailed, Wrong, at.at().String()+" is Failed and does not say why: another client set the phase").
 				with(kubectl("delete", at.at(), ""))}
 		}
-		return []*Finding{at.stepFinding(message, Wrong)}
+		cause, _ := api.CauseOf(p)
+		return []*Finding{at.stepFinding(cause, cmp.Or(p.Status.Message, message), Wrong)}
 	case operatorsv1alpha1.InstallPlanPhaseInstalling:
 		if installed.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed {
-			return []*Finding{at.checkFailed(message)}
+			return []*Finding{at.checkFailed(p, message)}
 		}
-		if strings.HasPrefix(message, retrying) {
-			return []*Finding{at.stepFinding(message, Waiting)}
+		if message != "" {
+			cause, _ := api.CauseOf(p)
+			return []*Finding{at.stepFinding(cause, message, Waiting)}
 		}
 	case operatorsv1alpha1.InstallPlanPhasePlanning, operatorsv1alpha1.InstallPlanPhaseNone:
 		return at.lookupTrouble(p)
@@ -83,12 +89,12 @@ func (s *story) needsApproval(versions []string) *Finding {
 }
 
 // checkFailed is for a plan that cannot begin.
-func (s *story) checkFailed(message string) *Finding {
-	if f := s.groupTrouble(s.at().Namespace); f != nil {
+func (s *story) checkFailed(p *operatorsv1alpha1.InstallPlan, message string) *Finding {
+	if f := s.groupTrouble(p.Namespace); f != nil {
 		return f
 	}
 	code := CodePlanStep
-	if strings.Contains(message, "please make sure the service account exists") {
+	if p.Status.AttenuatedServiceAccountRef != nil {
 		code = CodeGroupAccountMissing
 	}
 	return s.found(code, Wrong, s.at().String()+" cannot begin: "+message)
@@ -103,47 +109,48 @@ func (s *story) lookupTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
 			continue
 		}
 		at := s.to(Ref{Kind: KindBundleImage, Name: lookup.Path}, "", "")
-		cause, remedy := remedyParted(failed.Message)
-		cause = fmt.Sprintf("image %s of bundle %s cannot be had: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, cause)
-		return []*Finding{at.found(CodeBundleImage, Wrong, cause).advising(remedy)}
+		cause := fmt.Sprintf("image %s of bundle %s cannot be pulled or used: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, failed.Message)
+		return []*Finding{at.found(CodeBundleImage, Wrong, cause).advising(lookupRemedy(s.Subscriptions, p))}
 	}
 	return nil
 }
 
-// stepFinding is for a step that could not be applied. Otherwise is the severity of what
-// may pass by itself.
-func (s *story) stepFinding(message string, otherwise Severity) *Finding {
-	cause, remedy := remedyParted(strings.TrimPrefix(message, retrying))
-	if strings.HasPrefix(remedy, "fix the cause") || strings.HasPrefix(remedy, "mend the cause") || strings.HasPrefix(remedy, "deleting the InstallPlan") {
-		// What comes before says better what to do. Releases before wrote mend.
-		cause = strings.TrimSuffix(cause, "; fix the cause, and the plan goes on by itself within minutes")
-		cause = strings.TrimSuffix(cause, "; mend the cause, and the plan goes on by itself within minutes")
-		cause, remedy = remedyParted(cause)
+// lookupRemedy returns what to do about the bundle images of a plan. A Subscription that refers to the plan states it;
+// empty for none.
+func lookupRemedy(subscriptions []operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) string {
+	for i := range subscriptions {
+		sub := &subscriptions[i]
+		unpacking := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionBundleUnpackFailed)
+		if refersTo(sub, p) && unpacking.Status == corev1.ConditionTrue {
+			_, remedy := blockedOf(sub)
+			return remedy
+		}
 	}
-	code, severity := stepCode(cause), Wrong
+	return ""
+}
+
+// stepFinding is for a step that could not be applied. The cause is empty where OLM or a former release wrote the plan.
+// Otherwise is the severity of a failure that may pass.
+func (s *story) stepFinding(cause api.Cause, message string, otherwise Severity) *Finding {
+	message = strings.TrimPrefix(message, retrying)
+	code, severity := stepCode(cause, message), Wrong
 	if code == CodePlanStep {
 		severity = otherwise
 	}
-	if code == CodeRightsMissing && !strings.Contains(message, "system:serviceaccount:") {
-		remedy = cmp.Or(remedy, remedyOf(code))
-	}
-	return s.refused(code, severity, s.at().String()+": "+cause, remedy).with(kubectl("describe", s.at(), ""))
+	return s.refused(code, severity, s.at().String()+": "+message, cause.Remedy).with(kubectl("describe", s.at(), ""))
 }
 
-// stepCode tells by the words of a plan what kept a step from being applied.
-func stepCode(cause string) string {
-	for _, known := range []struct{ words, code string }{
-		{"api-server resource not found installing", CodePlanStepAPI},
-		{"the CustomResourceDefinition is left as it is", CodePlanDefinition},
-		{"it is not this operator's", CodePlanConflict},
-		{" is only a copy: the operator is installed in namespace ", CodePlanConflict},
-		{"pre-existing CRD owners found", CodePlanConflict},
-		{"its names are not accepted", CodePlanConflict},
-		{"a bundle may not bring objects of this kind", CodePlanUnsupported},
-	} {
-		if strings.Contains(cause, known.words) {
-			return known.code
-		}
+// stepCode returns the code for a cause. Without a cause, only the API server's own text states the reason.
+func stepCode(cause api.Cause, message string) string {
+	if cause.Reason == "" {
+		return cmp.Or(codeOfRefusal(message), CodePlanStep)
 	}
-	return cmp.Or(refusal(cause), CodePlanStep)
+	code := map[string]string{
+		api.ReasonAPINotFound:        CodePlanStepAPI,
+		api.ReasonDefinitionRefused:  CodePlanDefinition,
+		api.ReasonObjectOwnedByOther: CodePlanConflict,
+		api.ReasonKindNotAllowed:     CodePlanUnsupported,
+		api.ReasonContentInvalid:     CodeBundleUnusable,
+	}[cause.Reason]
+	return cmp.Or(code, codesOfRefusals[refusal.Reason(cause.Reason)], CodePlanStep)
 }

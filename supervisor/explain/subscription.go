@@ -214,62 +214,73 @@ func (s *story) groupAccount(account string) *Finding {
 		with(fmt.Sprintf("kubectl -n %s create serviceaccount %s", group.Namespace, account))
 }
 
-// bundle is for a bundle image that cannot be had.
+// blockedOf returns the exact reason why a Subscription has no answer, and what to do; empty where OLM or a former
+// release wrote the status.
+func blockedOf(sub *operatorsv1alpha1.Subscription) (reason, remedy string) {
+	c := sub.Status.GetCondition(api.ConditionBlocked)
+	if c.Status != corev1.ConditionTrue {
+		return "", ""
+	}
+	return c.Reason, c.Message
+}
+
+// unpacking begins the message of BundleUnpackFailed.
+const unpacking = "Bundle unpacking failed - "
+
+// bundle is for a bundle image that cannot be pulled or used.
 func bundle(s *story) []*Finding {
 	reason, message, is := s.told(operatorsv1alpha1.SubscriptionBundleUnpackFailed)
 	if !is || len(plan(s)) > 0 {
-		return nil // the plan says which image
+		return nil // the plan names the image
 	}
-	cause, remedy := remedyParted(message)
-	code, what := CodeBundleUnusable, s.subject.String()+": "
-	if reason == "BundleUnpackFailed" {
-		code, what = CodeBundleImage, s.subject.String()+": image of a bundle cannot be pulled: "
-		cause = strings.TrimPrefix(cause, "Bundle unpacking failed - ")
+	_, remedy := blockedOf(s.sub)
+	code := CodeBundleUnusable
+	if reason == api.ReasonBundleUnpackFailed {
+		code, message = CodeBundleImage, "image of a bundle cannot be pulled: "+strings.TrimPrefix(message, unpacking)
 	}
-	return []*Finding{s.found(code, Wrong, what+cause).advising(remedy)}
+	return []*Finding{s.found(code, Wrong, s.subject.String()+": "+message).advising(remedy)}
 }
 
 // resolution is for a Subscription that nothing fits.
 func resolution(s *story) []*Finding {
-	reason, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	general, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+	if !is {
+		return nil
+	}
+	reason, remedy := blockedOf(s.sub)
+	if reason == "" && general == api.ReasonConstraintsNotSatisfiable {
+		reason = general // OLM or a former release wrote the status
+	}
 	spec := s.sub.Spec
 	catalog := fmt.Sprintf("CatalogSource %s/%s", spec.CatalogSourceNamespace, spec.CatalogSource)
-	cause, remedy := remedyParted(message)
-	if reason == api.ReasonConstraintsNotSatisfiable {
-		// The reasons are listed with commas; what comes after is what to do.
-		cause, remedy, _ = strings.Cut(message, "; ")
-	}
-	said := func(words string) bool { return strings.Contains(cause, words) }
-	code, what := CodeResolutionFailed, ": "+cause
-	switch {
-	case !is, said(noCatalog), said("error using catalogsource "), said(" operatorGroups, expected 1"):
-		return nil // other rules tell why
-	case said("no operators found in package "):
-		code, what = CodePackageMissing, fmt.Sprintf(": %s has no package %s (spec.name)", catalog, spec.Package)
-	case said("no operators found with name "):
-		code, what = CodeStartingMissing, fmt.Sprintf(": channel %s of package %s in %s has no version %s (spec.startingCSV)", spec.Channel, spec.Package, catalog, spec.StartingCSV)
-	case said("no operators found in channel "):
-		code, what = CodeChannelMissing, fmt.Sprintf(": package %s in %s has no channel %s (spec.channel)", spec.Package, catalog, spec.Channel)
-	case reason == api.ReasonConstraintsNotSatisfiable && strings.Contains(remedy, "no catalog in scope has an operator"):
+	code, cause := CodeUnsatisfiable, message
+	switch reason {
+	case "", api.ReasonCatalogNotFound, api.ReasonCatalogExcluded, api.ReasonCatalogUnavailable, api.ReasonOperatorGroupInvalid:
+		return nil // other rules have the cause, or the last one has
+	case api.ReasonResolutionFailed:
+		code = CodeResolutionFailed
+	case api.ReasonPackageNotFound:
+		code, cause = CodePackageMissing, fmt.Sprintf("%s has no package %s (spec.name)", catalog, spec.Package)
+	case api.ReasonStartingVersionNotFound:
+		code, cause = CodeStartingMissing, fmt.Sprintf("channel %s of package %s in %s has no version %s (spec.startingCSV)", spec.Channel, spec.Package, catalog, spec.StartingCSV)
+	case api.ReasonPinNotFound:
+		code = CodeStartingMissing
+	case api.ReasonChannelNotFound:
+		code, cause = CodeChannelMissing, fmt.Sprintf("package %s in %s has no channel %s (spec.channel)", spec.Package, catalog, spec.Channel)
+	case api.ReasonDependencyNotFound:
 		code = CodeDependencyMissing
-	case reason == api.ReasonConstraintsNotSatisfiable:
-		code = CodeUnsatisfiable
 	}
-	return []*Finding{s.found(code, Wrong, s.subject.String()+what).advising(remedy).with(kubectl("edit", s.subject, ""))}
+	return []*Finding{s.found(code, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
 }
 
-// noCatalog is what a resolution says of a catalog that it does not know.
-const noCatalog = "no operators found from catalog "
-
-// unresolved is for a resolution that has failed for what no other rule sees: the
-// Subscription says it itself.
+// unresolved is for a resolution that has failed for what no other rule sees.
 func (s *story) unresolved() []*Finding {
 	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
 	if !is {
 		return nil
 	}
-	cause, remedy, _ := strings.Cut(message, "; ")
-	return []*Finding{s.found(CodeResolutionFailed, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
+	_, remedy := blockedOf(s.sub)
+	return []*Finding{s.found(CodeResolutionFailed, Wrong, s.subject.String()+": "+message).advising(remedy).with(kubectl("edit", s.subject, ""))}
 }
 
 // held is for a newer version that cannot be had now.
@@ -279,14 +290,11 @@ func held(s *story) []*Finding {
 		return nil
 	}
 	switch reason {
-	case "Pinned":
-		first, rest, _ := strings.Cut(message, "; ")
-		cause, remedy := remedyParted(rest)
-		return []*Finding{s.found(CodePinned, Note, fmt.Sprintf("%s is pinned: %s, while %s", s.subject, first, cause)).advising(remedy).
+	case api.ReasonPinned:
+		return []*Finding{s.found(CodePinned, Note, s.subject.String()+" is pinned: "+message).
 			with(kubectl("annotate", s.subject, api.AnnotationPin+"-"))}
 	case api.ReasonConstraintsNotSatisfiable:
-		cause, remedy, _ := strings.Cut(message, "; ")
-		return []*Finding{s.found(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+cause).advising(remedy)}
+		return []*Finding{s.found(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+message)}
 	default:
 		return nil // the version itself tells
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
@@ -143,9 +144,6 @@ func TestExplainLimitRange(t *testing.T) {
 		cases[i].state, cases[i].code, cases[i].object = explain.Broken, explain.CodeLimitRange, "Deployment shop/lamp"
 	}
 	check(t, cases)
-	if explain.Limited("exceeded quota: small") {
-		t.Error("a quota is taken for a LimitRange")
-	}
 }
 
 // TestExplainCausesApart checks that each of several causes at one CatalogSource has a
@@ -153,7 +151,7 @@ func TestExplainLimitRange(t *testing.T) {
 func TestExplainCausesApart(t *testing.T) {
 	t.Parallel()
 	hosted := func(connection string, pods ...corev1.Pod) func(*observation) {
-		return all(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", "error using catalogsource olm/wares: away"), func(o *observation) {
+		return all(catalogAway(), func(o *observation) {
 			c := o.catalog()
 			c.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "registry.example.com/wares:1", Address: "wares:50051"}
 			c.Status = operatorsv1alpha1.CatalogSourceStatus{
@@ -219,7 +217,8 @@ func TestExplainCausesApart(t *testing.T) {
 // for a whole cluster of them.
 func TestExamineSharedCause(t *testing.T) {
 	t.Parallel()
-	o := well(says(operatorsv1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "constraints not satisfiable: no operators found from catalog gone in namespace olm referenced by subscription lamp"),
+	o := well(unresolved(api.ReasonConstraintsNotSatisfiable, "constraints not satisfiable: no operators found from catalog gone in namespace olm referenced by subscription lamp",
+		api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
 		func(o *observation) {
 			o.sub().Spec.CatalogSource = "gone"
 			second := *o.sub().DeepCopy()

@@ -272,7 +272,7 @@ func owns(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
 // componentFailed is for a version whose parts the API server refuses.
 func (s *story) componentFailed(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	message := strings.TrimPrefix(csv.Status.Message, "install strategy failed: ")
-	code := cmp.Or(refusal(message), CodeVersionFailing)
+	code := cmp.Or(codeOfRefusal(message), CodeVersionFailing)
 	cause, remedy := remedyParted(message)
 	return s.refused(code, Wrong, s.at().String()+": "+cause, remedy).with(kubectl("describe", s.at(), ""))
 }
@@ -314,7 +314,7 @@ const going = "; going on fails and is tried again: "
 // fallback is for a version that does not go on for what only its status tells.
 func (s *story) fallback(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	if _, trouble, is := strings.Cut(csv.Status.Message, going); is {
-		return s.refused(cmp.Or(refusal(trouble), CodeVersionFailing), Wrong, s.at().String()+" does not go on: "+trouble, "")
+		return s.refused(cmp.Or(codeOfRefusal(trouble), CodeVersionFailing), Wrong, s.at().String()+" does not go on: "+trouble, "")
 	}
 	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed && csv.Status.Phase != operatorsv1alpha1.CSVPhaseUnknown {
 		return nil

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // oneLine gives a text without line breaks.
@@ -46,38 +48,23 @@ func sentence(text string) string {
 	return text
 }
 
-// refusal tells by its words what the API server refused something for; empty when it is
-// none of those that are known. Controllers hand the words on, nothing else.
-func refusal(text string) string {
-	switch {
-	case strings.Contains(text, "failed quota") && strings.Contains(text, "must specify "):
-		return CodeResourcesRequired
-	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "failed quota"):
-		return CodeQuotaExceeded
-	case surelyLimited(text):
-		return CodeLimitRange
-	case strings.Contains(text, "violates PodSecurity"):
-		return CodePodSecurity
-	case strings.Contains(text, uncalled):
-		return CodeWebhookAway
-	case strings.Contains(text, "admission webhook "),
-		strings.Contains(text, "ValidatingAdmissionPolicy "):
-		return CodeAdmission
-	case strings.Contains(text, "error looking up service account"),
-		strings.Contains(text, "serviceaccount ") && strings.Contains(text, " not found"):
-		return CodeServiceAccountMissing
-	case strings.Contains(text, "is forbidden: User "), strings.Contains(text, "cannot create resource"),
-		strings.Contains(text, "attempting to grant RBAC permissions not currently held"):
-		return CodeRightsMissing
-	case strings.Contains(text, " is invalid: "):
-		return CodeObjectInvalid
-	default:
-		return ""
-	}
-}
+// codeOfRefusal returns the code for the text of a refusal of the API server; empty when the text states no
+// reason that has one.
+func codeOfRefusal(text string) string { return codesOfRefusals[refusal.Of(text)] }
 
-// uncalled is what the API server says before the name of a webhook that does not answer.
-const uncalled = "failed calling webhook "
+// codesOfRefusals are the codes of the reasons that have one.
+var codesOfRefusals = map[refusal.Reason]string{
+	refusal.ResourcesRequired:     CodeResourcesRequired,
+	refusal.QuotaExceeded:         CodeQuotaExceeded,
+	refusal.LimitExceeded:         CodeLimitRange,
+	refusal.PodSecurityViolated:   CodePodSecurity,
+	refusal.WebhookUnavailable:    CodeWebhookAway,
+	refusal.AdmissionDenied:       CodeAdmission,
+	refusal.ServiceAccountMissing: CodeServiceAccountMissing,
+	refusal.PermissionDenied:      CodeRightsMissing,
+	refusal.EscalationDenied:      CodeRightsMissing,
+	refusal.Invalid:               CodeObjectInvalid,
+}
 
 // refused makes a finding of what was refused for a cause. What helps follows from the
 // code where whoever handed the words on cannot know it.
@@ -88,8 +75,7 @@ func (s *story) refused(code string, severity Severity, cause, remedy string) *F
 	case CodeLimitRange:
 		return s.limited(s.found(code, severity, cause))
 	case CodeWebhookAway:
-		_, after, _ := strings.Cut(cause, uncalled)
-		name, _, _ := strings.Cut(strings.TrimPrefix(after, `"`), `"`)
+		name := refusal.Webhook(cause)
 		return s.found(code, severity, fmt.Sprintf("%s (the server of webhook %s does not answer)", cause, name)).
 			advising("bring the server of webhook " + name + " back, or delete its configuration if what it belongs to is gone").
 			with("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations")

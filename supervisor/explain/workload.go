@@ -319,7 +319,7 @@ func wanted(d *appsv1.Deployment) int32 {
 
 // podsRefused is for pods that may not be made.
 func (s *story) podsRefused(message string) *Finding {
-	code := refusal(message)
+	code := codeOfRefusal(message)
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}

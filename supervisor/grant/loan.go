@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // Right is what may be done with the objects of a kind, by the same name in the names
@@ -105,7 +106,7 @@ func (l *Lender) With(ctx context.Context, crd *apiextensionsv1.CustomResourceDe
 // Lacking says whether an error is that of a request for which its user lacks the right.
 // What admission refuses is forbidden too, whoever asks.
 func Lacking(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && !strings.Contains(err.Error(), "denied the request")
+	return apierrors.IsForbidden(err) && refusal.OfError(err) == refusal.PermissionDenied
 }
 
 // borrow lets the supervisor use a right to the objects of a definition until giveBack

@@ -8,6 +8,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
@@ -130,7 +131,7 @@ func succession(e *content.Entry, installed string, version semver.Version) stri
 func (r *resolution) lookup(sub *Subscription) (*content.Package, error) {
 	catalog, ok := r.Catalogs[sub.Catalog]
 	if !ok {
-		return nil, unsatisfiable(sub, r.catalogRemedy(),
+		return nil, unsatisfiable(sub, api.ReasonCatalogNotFound, r.catalogRemedy(),
 			"no operators found from catalog %s in namespace %s referenced by subscription %s", sub.Catalog.Name, sub.Catalog.Namespace, sub.Name)
 	}
 	if catalog.Content == nil {
@@ -139,7 +140,7 @@ func (r *resolution) lookup(sub *Subscription) (*content.Package, error) {
 	pkg := catalog.Content.Package(sub.Package)
 	if pkg == nil {
 		packages := catalog.Content.Packages()
-		return nil, unsatisfiable(sub, fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similar(sub.Package, packages)),
+		return nil, unsatisfiable(sub, api.ReasonPackageNotFound, fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similar(sub.Package, packages)),
 			"no operators found in package %s in the catalog referenced by subscription %s", sub.Package, sub.Name)
 	}
 	return pkg, nil
@@ -181,7 +182,7 @@ func channelsOf(sub *Subscription, pkg *content.Package) ([]*content.Channel, er
 	for _, channel := range pkg.Channels {
 		names = append(names, channel.Name)
 	}
-	return nil, unsatisfiable(sub, "set spec.channel to one of "+listing(names),
+	return nil, unsatisfiable(sub, api.ReasonChannelNotFound, "set spec.channel to one of "+listing(names),
 		"no operators found in channel %s of package %s in the catalog referenced by subscription %s", sub.Channel, sub.Package, sub.Name)
 }
 
@@ -194,7 +195,7 @@ func shapeProblem(sub *Subscription, channels []*content.Channel) error {
 	if len(channels) == 0 || channels[0].Err == nil {
 		return nil
 	}
-	return unsatisfiable(sub, "the catalog has to be fixed; ask its publisher, or set spec.channel to another channel", "%v", channels[0].Err)
+	return unsatisfiable(sub, api.ReasonConstraintsNotSatisfiable, "the catalog has to be fixed; ask its publisher, or set spec.channel to another channel", "%v", channels[0].Err)
 }
 
 // noneFound says that the channels have nothing for a Subscription.
@@ -207,11 +208,11 @@ func noneFound(sub *Subscription, pkg *content.Package, channels []*content.Chan
 		entries += len(channel.Entries)
 	}
 	if sub.StartingCSV != "" && entries > 0 {
-		return unsatisfiable(sub, fmt.Sprintf("set spec.startingCSV to an entry of the channel or remove it; the channel has %d entries", entries),
+		return unsatisfiable(sub, api.ReasonStartingVersionNotFound, fmt.Sprintf("set spec.startingCSV to an entry of the channel or remove it; the channel has %d entries", entries),
 			"no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s",
 			sub.StartingCSV, channelName(sub, pkg), sub.Package, sub.Name)
 	}
-	return unsatisfiable(sub, "the catalog lists no version there; ask its publisher, or set spec.channel to another channel",
+	return unsatisfiable(sub, api.ReasonChannelNotFound, "the catalog lists no version there; ask its publisher, or set spec.channel to another channel",
 		"no operators found in channel %s of package %s in the catalog referenced by subscription %s", channelName(sub, pkg), sub.Package, sub.Name)
 }
 

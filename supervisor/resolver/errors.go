@@ -12,6 +12,8 @@ var ErrPending = errors.New("the catalog is being read for the first time")
 
 // UnsatisfiableError says that no version fits a Subscription, and why.
 type UnsatisfiableError struct {
+	// Reason is one of the reasons of api.ConditionBlocked.
+	Reason string
 	// Reasons are facts that together leave no solution, in byte order. Without
 	// any one of them there would be one.
 	Reasons []string
@@ -21,9 +23,14 @@ type UnsatisfiableError struct {
 	Rival string
 }
 
-// Error gives the reasons in today's words and then the remedy.
+// Facts returns the sentence of OLM: the reasons without the remedy.
+func (e *UnsatisfiableError) Facts() string {
+	return "constraints not satisfiable: " + strings.Join(e.Reasons, ", ")
+}
+
+// Error returns the facts, then the remedy.
 func (e *UnsatisfiableError) Error() string {
-	text := "constraints not satisfiable: " + strings.Join(e.Reasons, ", ")
+	text := e.Facts()
 	if e.Remedy != "" {
 		text += "; " + e.Remedy
 	}
@@ -45,10 +52,10 @@ func (e *CatalogError) Error() string {
 // Unwrap gives the cause.
 func (e *CatalogError) Unwrap() error { return e.Err }
 
-// unsatisfiable builds the error for a Subscription; the fact that the
-// Subscription exists is part of every such set of reasons.
-func unsatisfiable(sub *Subscription, remedy, format string, args ...any) *UnsatisfiableError {
+// unsatisfiable returns the error for a Subscription. Its facts include that the Subscription exists.
+func unsatisfiable(sub *Subscription, reason, remedy, format string, args ...any) *UnsatisfiableError {
 	return &UnsatisfiableError{
+		Reason:  reason,
 		Reasons: []string{fmt.Sprintf(format, args...), exists(sub)},
 		Remedy:  remedy,
 	}

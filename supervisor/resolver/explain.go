@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
@@ -46,7 +47,7 @@ func (m *model) explain(w *wish, reasons []reason, held bool) error {
 		texts[why] = true
 	}
 	texts[exists(w.sub)] = true
-	e := &UnsatisfiableError{Remedy: m.remedy(w, reasons)}
+	e := &UnsatisfiableError{Reason: blockedBy(m, reasons), Remedy: m.remedy(w, reasons)}
 	if held && slices.ContainsFunc(reasons, func(why reason) bool { return why.kind == unreadable }) {
 		e.Remedy = "the other versions of the package are considered meanwhile"
 	}
@@ -208,14 +209,31 @@ func (m *model) wordAlternatives(w *wish) string {
 	return fmt.Sprintf("subscription %s requires at least one of %s or %s", w.sub.Name, strings.Join(names[:len(names)-1], ", "), last)
 }
 
+// missingIn returns the first reason that is about an operator which no catalog in scope has; nil for none.
+func missingIn(m *model, reasons []reason) *reason {
+	return pick(reasons, func(why *reason) bool {
+		return why.kind == requires && len(m.providers(why.node.catalog, why.constraint).nodes) == 0
+	})
+}
+
+// needed returns the first reason that is about what an installed operator requires; nil for none.
+func needed(reasons []reason) *reason {
+	return pick(reasons, func(why *reason) bool { return why.kind == requires && why.node.operator != nil })
+}
+
+// blockedBy returns the reason of api.ConditionBlocked for a set of reasons.
+func blockedBy(m *model, reasons []reason) string {
+	if needed(reasons) == nil && missingIn(m, reasons) != nil {
+		return api.ReasonDependencyNotFound
+	}
+	return api.ReasonConstraintsNotSatisfiable
+}
+
 // remedy says what a person can do about a set of reasons. The most telling one
 // decides.
 func (m *model) remedy(w *wish, reasons []reason) string {
-	missing := pick(reasons, func(why *reason) bool {
-		return why.kind == requires && len(m.providers(why.node.catalog, why.constraint).nodes) == 0
-	})
+	missing, held := missingIn(m, reasons), needed(reasons)
 	rival := pick(reasons, func(why *reason) bool { return why.kind == beside && why.node.operator != w.installed })
-	held := pick(reasons, func(why *reason) bool { return why.kind == requires && why.node.operator != nil })
 	other := pick(reasons, func(why *reason) bool { return (why.kind == wished || why.kind == settled) && why.wish != w })
 	switch {
 	case held != nil:

@@ -176,7 +176,7 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	if len(elsewhere) > 0 {
 		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", listing(elsewhere), api.AnnotationPin)
 	}
-	return unsatisfiable(sub, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
+	return unsatisfiable(sub, api.ReasonPinNotFound, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
 		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
 }
 
@@ -208,7 +208,7 @@ func numbered(sub *Subscription, pkg *content.Package) []string {
 
 // noWay says that a version can neither be updated to, nor is one to go back to.
 func noWay(sub *Subscription, target *content.Entry) error {
-	return unsatisfiable(sub, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
+	return unsatisfiable(sub, api.ReasonPinNotFound, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
 		"no update of channel %s of package %s leads from %s to %s, which subscription %s is pinned to and which is not older",
 		target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name)
 }

@@ -63,6 +63,7 @@ func (r *resolution) refusal(keeper, sub *Subscription) error {
 		remedy = fmt.Sprintf("subscription %s was made for a dependency and is not needed beside subscription %s; delete it", sub.Name, keeper.Name)
 	}
 	return &UnsatisfiableError{
+		Reason: api.ReasonPackageClaimed,
 		Reasons: []string{
 			"there can be only one operator from package " + sub.Package,
 			exists(keeper),

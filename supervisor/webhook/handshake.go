@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -130,5 +131,5 @@ func Unreachable(err error) bool {
 	if !errors.As(err, &op) || op.Op != "dial" {
 		return false
 	}
-	return op.Timeout() || !strings.Contains(op.Err.Error(), "refused")
+	return op.Timeout() || !errors.Is(op.Err, syscall.ECONNREFUSED)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // children reads and writes the objects of catalogs.
@@ -177,7 +178,7 @@ func (c *children) change(ctx context.Context, wanted *unstructured.Unstructured
 	if kind == kindDeployment || !apierrors.IsInvalid(err) {
 		return object, err
 	}
-	if object, err = c.overwrite(ctx, wanted, live.GetUID()); isStuck(err) {
+	if object, err = c.overwrite(ctx, wanted, live.GetUID()); refusal.Immutable(err) {
 		return c.replace(ctx, live, wanted, err)
 	}
 	return object, err

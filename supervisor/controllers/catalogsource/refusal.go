@@ -3,7 +3,6 @@ package catalogsource
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,19 +43,4 @@ func fieldOf(cause metav1.StatusCause) string {
 		}
 	}
 	return ""
-}
-
-// isStuck says whether a change is refused for a value that only a new object can
-// have otherwise. Admission policies refuse with the same reason, but name no
-// field; what they refuse may be refused of a new object too.
-func isStuck(err error) bool {
-	status, is := errors.AsType[*apierrors.StatusError](err)
-	if !is || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Field != "" && slices.ContainsFunc([]string{
-			"is immutable", "may not change", "may not be changed", "cannot be both set",
-		}, func(words string) bool { return strings.Contains(cause.Message, words) })
-	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // patience is how long a replica may run without serving before that is called a
@@ -171,7 +172,7 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 		c := &r.deployment.Status.Conditions[i]
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
 			remedy := "; change what forbids it, or the CatalogSource"
-			if strings.Contains(c.Message, "violates PodSecurity") {
+			if refusal.Of(c.Message) == refusal.PodSecurityViolated {
 				remedy = "; set spec.grpcPodConfig.securityContextConfig: restricted, or let the namespace allow more"
 			}
 			return &trouble{c.Reason, c.Message + remedy}, 0

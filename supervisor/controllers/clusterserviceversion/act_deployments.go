@@ -18,21 +18,22 @@ import (
 // OperatorGroup names an account, that is done with its rights: who may do little in a
 // namespace gets no more by a version that he writes himself.
 func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
-	writer, by := r.deployer, ""
+	writer := r.deployer
+	var account *types.NamespacedName
 	if name := s.Groups[0].Spec.ServiceAccountName; name != "" {
 		var err error
-		if writer, err = r.accounts.As(types.NamespacedName{Namespace: s.CSV.Namespace, Name: name}); err != nil {
+		account = &types.NamespacedName{Namespace: s.CSV.Namespace, Name: name}
+		if writer, err = r.accounts.As(*account); err != nil {
 			return err //nolint:wrapcheck // it names the account
 		}
-		by = fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", name, s.Groups[0].Name)
 	}
 	for i, d := range s.deployments {
 		heard := &warnings.Collector{}
 		result, err := r.putDeployment(heard.In(ctx), writer, d)
 		err = withSource(s.settings, err)
 		switch {
-		case err != nil && by != "":
-			return fmt.Errorf("%s: %w", by, err)
+		case err != nil && account != nil:
+			return &accountError{account: account.Name, group: s.Groups[0].Name, err: err}
 		case err != nil:
 			return err
 		case result != apply.Unchanged:
@@ -40,6 +41,24 @@ func (r *reconciler) putDeployments(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// accountError is what the API server refused to the ServiceAccount of an OperatorGroup.
+type accountError struct {
+	// account and group are the names of both.
+	account, group string
+	err            error
+}
+
+// Error names the account, then why.
+func (e *accountError) Error() string { return asAccount(e.account, e.group) + ": " + e.err.Error() }
+
+// Unwrap returns why.
+func (e *accountError) Unwrap() error { return e.err }
+
+// asAccount states whose rights a request has.
+func asAccount(account, group string) string {
+	return fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", account, group)
 }
 
 // putDeployment brings a Deployment to what is wanted of it. What a lifecycle manager

@@ -152,7 +152,7 @@ func (r *reconciler) resourceDeleter(b bounds) (resourceDeleter, error) {
 	if err != nil {
 		return resourceDeleter{}, err //nolint:wrapcheck // it names the account
 	}
-	return resourceDeleter{client: c, by: fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", account.Name, b.group.Name)}, nil
+	return resourceDeleter{client: c, by: asAccount(account.Name, b.group.Name)}, nil
 }
 
 // right is what the supervisor itself needs to clean up: to list, and to delete where no

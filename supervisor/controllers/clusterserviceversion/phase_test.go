@@ -418,7 +418,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		"NoRight": {forbidden("no"), "; the supervisor lacks that right: grant it"},
 		"Account": {
-			fmt.Errorf("with the rights of ServiceAccount weak, which OperatorGroup g names: %w", forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)),
+			&accountError{account: "weak", group: "g", err: forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)},
 			"; grant it that right, or let the OperatorGroup name another",
 		},
 		"Quota":     {forbidden("exceeded quota: few"), "; raise the quota or make room in it"},

@@ -30,8 +30,8 @@ type attempt struct {
 	webhooks string
 }
 
-// refusal is the last attempt that the API refused.
-type refusal struct {
+// refusedAttempt is the last attempt that the API refused.
+type refusedAttempt struct {
 	attempt
 
 	// changed is when the access last differed from that of the refusal before; zero when it never
@@ -43,7 +43,7 @@ type refusal struct {
 // wait. It is safe for concurrent use; the zero value is ready to use.
 type refusals struct {
 	mu    sync.Mutex
-	known map[types.NamespacedName]refusal
+	known map[types.NamespacedName]refusedAttempt
 }
 
 // note records a refused attempt.
@@ -51,10 +51,10 @@ func (r *refusals) note(key types.NamespacedName, refused attempt, now time.Time
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known == nil {
-		r.known = map[types.NamespacedName]refusal{}
+		r.known = map[types.NamespacedName]refusedAttempt{}
 	}
 	before, known := r.known[key]
-	next := refusal{attempt: refused, changed: before.changed}
+	next := refusedAttempt{attempt: refused, changed: before.changed}
 	if known && before.access != refused.access {
 		next.changed = now
 	}
@@ -63,16 +63,16 @@ func (r *refusals) note(key types.NamespacedName, refused attempt, now time.Time
 
 // last returns the last refusal of a version. For an unknown one, after a restart of the process,
 // it records present as refused.
-func (r *refusals) last(key types.NamespacedName, present attempt) refusal {
+func (r *refusals) last(key types.NamespacedName, present attempt) refusedAttempt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found, known := r.known[key]; known {
 		return found
 	}
 	if r.known == nil {
-		r.known = map[types.NamespacedName]refusal{}
+		r.known = map[types.NamespacedName]refusedAttempt{}
 	}
-	r.known[key] = refusal{attempt: present}
+	r.known[key] = refusedAttempt{attempt: present}
 	return r.known[key]
 }
 

@@ -1,13 +1,15 @@
 package clusterserviceversion
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 func toOwnerConflict(o Observation) Transition {
@@ -144,15 +146,18 @@ func afterRefusal(o Observation, err error) Transition {
 
 // advice says what to do about a refusal whose own words do not.
 func advice(err error) string {
-	switch text := err.Error(); {
-	case !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	if !apierrors.IsForbidden(err) {
 		return ""
-	case strings.Contains(text, "exceeded quota"):
+	}
+	switch refusal.OfError(err) {
+	case refusal.NamespaceTerminating:
+		return ""
+	case refusal.QuotaExceeded:
 		return "; raise the quota or make room in it"
-	case strings.Contains(text, " denied the request") || strings.Contains(text, " denied request"):
+	case refusal.AdmissionDenied:
 		return "; change the policy that refuses it, or ask for an exception"
 	}
-	if text := err.Error(); strings.Contains(text, `User "system:serviceaccount:`) && strings.Contains(text, "with the rights of ServiceAccount ") {
+	if _, limited := errors.AsType[*accountError](err); limited {
 		return "; grant it that right, or let the OperatorGroup name another"
 	}
 	return "; the supervisor lacks that right: grant it"

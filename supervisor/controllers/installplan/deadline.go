@@ -7,14 +7,16 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // openWindow sets the status's startTime to now where the step that failed begins its retry
 // window: the window of a plan is that of the step that fails, and each step has one. So a
 // plan with n steps ends after n+1 windows at the latest.
 //
-// The message and startTime are in the status, so that the next process continues the
-// window. A version that was deleted makes its steps begin again, with new windows.
+// The cause of the plan names the step, and the status has startTime, so that the next process
+// continues the window. A version that was deleted makes its steps begin again, with new windows.
 func openWindow(p *operatorsv1alpha1.InstallPlan, rec *record, failed *stepError, now metav1.Time) {
 	if errors.Is(failed.err, errOwnerGone) {
 		rec.windows = nil
@@ -25,7 +27,8 @@ func openWindow(p *operatorsv1alpha1.InstallPlan, rec *record, failed *stepError
 		rec.windows = map[int]bool{}
 	}
 	rec.windows[step] = true
-	if had || failed.follows(p.Status.Message) {
+	last, failing := api.CauseOf(p)
+	if had || failing && last.Step == step && p.Status.Message != "" {
 		return
 	}
 	p.Status.StartTime = &now

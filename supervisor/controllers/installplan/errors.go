@@ -15,15 +15,17 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // stepError is a step that could not be applied.
 type stepError struct {
 	step *operatorsv1alpha1.Step
 	err  error
-	// advice says what to do about it; empty when the error says so itself.
+	// advice is what to do about it; empty when the error states it. It is not in the text of the error.
 	advice string
 }
 
@@ -33,9 +35,6 @@ func (e *stepError) Error() string {
 	text := strings.TrimSuffix(fmt.Sprintf("%s: %v", e.subject(), e.err), ".")
 	if apimeta.IsNoMatchError(e.err) {
 		text = fmt.Sprintf("%s: GroupVersionKind %s/%s, Kind=%s not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.", e.subject(), r.Group, r.Version, r.Kind)
-	}
-	if e.advice != "" {
-		text += "; " + e.advice
 	}
 	return text
 }
@@ -54,17 +53,6 @@ func notServed(s *operatorsv1alpha1.Step) string {
 
 func notApplied(s *operatorsv1alpha1.Step) string {
 	return fmt.Sprintf("error applying %s %s of %s", s.Resource.Kind, s.Resource.Name, s.Resolving)
-}
-
-// tellsOf says whether the message of a plan that was given up is about a step.
-func tellsOf(message string, s *operatorsv1alpha1.Step) bool {
-	return strings.HasPrefix(message, notApplied(s)+":") || strings.HasPrefix(message, notServed(s)+":")
-}
-
-// follows says whether the message that the pass before left in the plan is
-// about a failure of the same step.
-func (e *stepError) follows(message string) bool {
-	return strings.HasPrefix(message, retrying+e.subject()+":")
 }
 
 // Unwrap gives the cause.
@@ -102,14 +90,6 @@ const (
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"
 )
 
-// formerRemedyContent is what releases before wrote for remedyContent.
-const formerRemedyContent = "; mend the cause and delete the InstallPlan to try again"
-
-// endsForGood reports whether the message of a failed plan states that it is not retried.
-func endsForGood(message string) bool {
-	return strings.HasSuffix(message, remedyContent) || strings.HasSuffix(message, formerRemedyContent)
-}
-
 // final reports whether an error lies in the plan itself, which no try can fix.
 func final(err error) bool {
 	if refused, ok := errors.AsType[*crdguard.RefusalError](err); ok && refused.Permanent() {
@@ -122,7 +102,51 @@ func final(err error) bool {
 		errors.Is(err, plan.ErrContentChanged) || errors.Is(err, plan.ErrNoInlineManifests)
 }
 
+// causeOf returns the cause of a plan whose step with an index failed.
+func causeOf(failed *stepError, index int) *api.Cause {
+	return &api.Cause{Reason: reasonOf(failed.err), Step: index, Remedy: failed.advice, Final: final(failed.err)}
+}
+
+// reasonOf returns the reason of a cause for the error of a step.
+func reasonOf(err error) string {
+	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || errors.Is(err, errUnsafe) {
+		return api.ReasonDefinitionRefused
+	}
+	if failed, is := errors.AsType[*image.Error](err); is {
+		if failed.MayPass() {
+			return api.ReasonBundleUnpackFailed
+		}
+		return api.ReasonContentInvalid
+	}
+	for _, known := range []struct {
+		err    error
+		reason string
+	}{
+		{errUnsupported, api.ReasonKindNotAllowed},
+		{errForeign, api.ReasonObjectOwnedByOther},
+		{errNamesRefused, api.ReasonObjectOwnedByOther},
+		{errUnmade, api.ReasonSecretMissing},
+		{plan.ErrManifest, api.ReasonContentInvalid},
+		{plan.ErrContentChanged, api.ReasonContentInvalid},
+		{plan.ErrNoInlineManifests, api.ReasonContentInvalid},
+	} {
+		if errors.Is(err, known.err) {
+			return known.reason
+		}
+	}
+	if apimeta.IsNoMatchError(err) {
+		return api.ReasonAPINotFound
+	}
+	if reason := refusal.OfError(err); reason != "" {
+		return string(reason)
+	}
+	return api.ReasonStepFailed
+}
+
 func remedyFor(err error) string {
+	if failed, ok := errors.AsType[*stepError](err); ok && failed.advice != "" {
+		return "; " + failed.advice
+	}
 	if final(err) {
 		return remedyContent
 	}
@@ -169,17 +193,12 @@ func passing(err error) bool {
 		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// denied says whether admission refused the object: a webhook, or a policy. Such a
-// refusal may bear any code.
-func denied(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "admission webhook ") && strings.Contains(text, " denied the request") ||
-		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request")
-}
+// denied reports whether a webhook or a policy denied the object. The refusal may have any code.
+func denied(err error) bool { return refusal.OfError(err) == refusal.AdmissionDenied }
 
-// overQuota says whether a quota of the namespace has no room for the object.
+// overQuota reports whether a quota of the namespace has no room for the object.
 func overQuota(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+	return apierrors.IsForbidden(err) && refusal.OfError(err) == refusal.QuotaExceeded
 }
 
 // advise says what to do about an error of the API server; account is the one that

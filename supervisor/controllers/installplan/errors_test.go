@@ -64,9 +64,9 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 	} {
 		e := &execution{account: tt.account}
 		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
-		err := e.explained(&stepError{step: step, err: tt.err})
-		if others := strings.Count(err.Error(), "that right"); others != 1 || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %s", tt.reason, err, tt.want)
+		failed := &stepError{step: step, err: tt.err}
+		if err := e.explained(failed); !strings.HasPrefix(failed.advice, tt.want) || strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, advice %q, want %s only there", tt.reason, err, failed.advice, tt.want)
 		}
 	}
 }

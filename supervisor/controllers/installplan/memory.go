@@ -7,8 +7,11 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // memory is what the controller remembers of the plans between two passes. Nothing
@@ -60,7 +63,9 @@ type record struct {
 // pass began with.
 type outcome struct {
 	before, after operatorsv1alpha1.InstallPlanStatus
-	generation    int64
+	// cause is the annotation with the cause after the pass.
+	cause      string
+	generation int64
 }
 
 // of gives the record of a plan. A plan recreated under its old name has a new one.
@@ -142,7 +147,7 @@ func (r *record) written(p *operatorsv1alpha1.InstallPlan) {
 
 // keep remembers the outcome of a pass.
 func (r *record) keep(before, after *operatorsv1alpha1.InstallPlan) {
-	r.outcome = &outcome{before: *before.Status.DeepCopy(), after: *after.Status.DeepCopy(), generation: before.Generation}
+	r.outcome = &outcome{before: *before.Status.DeepCopy(), after: *after.Status.DeepCopy(), cause: after.Annotations[api.AnnotationCause], generation: before.Generation}
 }
 
 // recall gives a plan the outcome of an earlier pass; false when there is none, or
@@ -153,5 +158,10 @@ func (r *record) recall(p *operatorsv1alpha1.InstallPlan) bool {
 		return false
 	}
 	p.Status = *r.outcome.after.DeepCopy()
+	if r.outcome.cause == "" {
+		api.SetCause(p, nil)
+		return true
+	}
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationCause, r.outcome.cause)
 	return true
 }

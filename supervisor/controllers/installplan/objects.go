@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // attempts is how often a write is tried that is based on what was read, when
@@ -68,7 +69,7 @@ func (e *execution) over(ctx context.Context, u, live *unstructured.Unstructured
 	switch {
 	case apierrors.IsConflict(err):
 		return "", fmt.Errorf("%w: %w", errChanged, err)
-	case err != nil && apierrors.IsInvalid(err) && immutable(err) && replaceable(live):
+	case refusal.Immutable(err) && replaceable(live):
 		return e.anew(ctx, u, live, ours, err.Error())
 	}
 	if err == nil && belongsToNobody(live) {
@@ -177,12 +178,6 @@ func roleRefChanges(wanted, live *unstructured.Unstructured) bool {
 // not let it be changed: nothing but its content is lost.
 func replaceable(live *unstructured.Unstructured) bool {
 	return slices.Contains([]string{"ConfigMap", "PriorityClass", "RoleBinding", "ClusterRoleBinding"}, live.GetKind())
-}
-
-// immutable says whether the API server refused a change because it allows none.
-func immutable(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "immutable") || strings.Contains(text, "may not be changed") || strings.Contains(text, "may not be updated")
 }
 
 // describe names an object the way kubectl would.

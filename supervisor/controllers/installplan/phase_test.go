@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -225,12 +226,12 @@ func TestAdvanceSaysHowToApprove(t *testing.T) {
 func TestConclude(t *testing.T) {
 	const created, present, waiting = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusPresent, operatorsv1alpha1.StepStatusWaitingForAPI
 	const settingsFailed = "retrying execution due to error: error applying ConfigMap settings of lamp.v1: "
-	fails := func(err error) error { return &stepError{step: planOf(working, true, "").Status.Plan[0], err: err} }
 	for _, tt := range []struct {
 		reason    string
 		plan      *operatorsv1alpha1.InstallPlan
 		err       error
-		before    string // the message of the pass before
+		failing   bool // a step failed in the pass before
+		failed    int  // the index of that step
 		minute    int
 		phase     operatorsv1alpha1.InstallPlanPhase
 		message   string
@@ -240,23 +241,28 @@ func TestConclude(t *testing.T) {
 	}{
 		{reason: "all is done", plan: planOf(working, true, created, present), phase: complete, installed: "True "},
 		{reason: "an API is not served yet", plan: planOf(working, true, created, waiting), phase: working, after: waitForAPI},
-		{reason: "what passes is tried again for ever", plan: planOf(working, true, ""), err: fails(apierrors.NewTimeoutError("slow", 1)), minute: 90, started: 90, phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what lasts is tried again for a while", plan: planOf(working, true, ""), err: fails(apierrors.NewBadRequest("odd")), phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what lasts ends the plan", plan: planOf(working, true, ""), err: fails(apierrors.NewBadRequest("odd")), before: settingsFailed, minute: 1, phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
-		{reason: "a step that fails for the first time is tried again for a while, however late", plan: planOf(working, true, created, ""), err: fails(apierrors.NewBadRequest("odd")), minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
-		{reason: "so is one after another that failed", plan: planOf(working, true, created, ""), err: fails(apierrors.NewBadRequest("odd")), before: "retrying execution due to error: error applying ConfigMap settings2 of lamp.v1: odd", minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
-		{reason: "its window does not move while it fails", plan: planOf(working, true, created, ""), err: fails(apierrors.NewTimeoutError("slow", 1)), before: settingsFailed, minute: 90, phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what cannot be fixed ends it at once", plan: planOf(working, true, ""), err: fails(errUnsupported), phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
+		{reason: "what passes is tried again for ever", plan: planOf(working, true, ""), err: apierrors.NewTimeoutError("slow", 1), minute: 90, started: 90, phase: working, message: settingsFailed, after: firstPause},
+		{reason: "what lasts is tried again for a while", plan: planOf(working, true, ""), err: apierrors.NewBadRequest("odd"), phase: working, message: settingsFailed, after: firstPause},
+		{reason: "what lasts ends the plan", plan: planOf(working, true, ""), err: apierrors.NewBadRequest("odd"), failing: true, minute: 1, phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
+		{reason: "a step that fails for the first time is tried again for a while, however late", plan: planOf(working, true, created, ""), err: apierrors.NewBadRequest("odd"), minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
+		{reason: "so is one after another that failed", plan: planOf(working, true, created, ""), err: apierrors.NewBadRequest("odd"), failing: true, minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
+		{reason: "its window does not move while it fails", plan: planOf(working, true, created, ""), err: apierrors.NewTimeoutError("slow", 1), failing: true, failed: 1, minute: 90, phase: working, message: settingsFailed, after: firstPause},
+		{reason: "what cannot be fixed ends it at once", plan: planOf(working, true, ""), err: errUnsupported, phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := &Reconciler{retryTimeout: time.Minute}
 			rec := &record{}
 			start := at(0)
-			if tt.before == "" {
-				tt.before = "from the pass before"
+			tt.plan.Status.StartTime, tt.plan.Status.Message = &start, "from the pass before"
+			if tt.failing {
+				api.SetCause(tt.plan, &api.Cause{Reason: api.ReasonStepFailed, Step: tt.failed})
 			}
-			tt.plan.Status.StartTime, tt.plan.Status.Message = &start, tt.before
-			result := r.conclude(t.Context(), tt.plan, rec, tt.err, at(tt.minute))
+			var err error
+			if tt.err != nil {
+				steps := tt.plan.Status.Plan
+				err = &stepError{step: steps[len(steps)-1], err: tt.err}
+			}
+			result := r.conclude(t.Context(), tt.plan, rec, err, at(tt.minute))
 			status := tt.plan.Status
 			if status.Phase != tt.phase || !strings.HasPrefix(status.Message, tt.message) || (tt.message == "" && status.Message != "") {
 				t.Errorf("phase %q, message %q; want %q, %q", status.Phase, status.Message, tt.phase, tt.message)
@@ -268,7 +274,7 @@ func TestConclude(t *testing.T) {
 			installed := ""
 			if c := status.GetCondition(operatorsv1alpha1.InstallPlanInstalled); c.Status != "Unknown" {
 				installed = string(c.Status) + " " + string(c.Reason)
-				if (c.Message == "") != (tt.err == nil) || (tt.err != nil && c.Message != tt.err.Error()+remedyFor(tt.err)) {
+				if (c.Message == "") != (tt.err == nil) || (err != nil && c.Message != err.Error()+remedyFor(err)) {
 					t.Errorf("message of the condition: %q", c.Message)
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // curable says whether this controller gave up on a plan because of a step that may
@@ -19,7 +21,7 @@ import (
 func curable(p *operatorsv1alpha1.InstallPlan) bool {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed && remaining(p.Status.Plan) > 0 &&
-		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !endsForGood(installed.Message) &&
+		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !finally(p) &&
 		!slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 			return s.Status == operatorsv1alpha1.StepStatusUnsupportedResource
 		})
@@ -49,6 +51,7 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 		log.FromContext(ctx).Info("Trying a failed plan again, as the step that failed would succeed now")
 		p.Status.Phase, p.Status.Message, p.Status.StartTime = operatorsv1alpha1.InstallPlanPhaseInstalling, "", nil
 		dropInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed)
+		api.SetCause(p, nil)
 		return ctrl.Result{}, nil
 	}
 	if roused {
@@ -79,20 +82,24 @@ func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.Instal
 	return obstacle == nil
 }
 
-// failedStep gives the step for which a plan was given up; the first that is left
-// where the plan does not say so.
+// finally reports whether a plan failed for a cause that cannot pass. A former release recorded no cause: its plans
+// are tried as far as nothing is written.
+func finally(p *operatorsv1alpha1.InstallPlan) bool {
+	cause, found := api.CauseOf(p)
+	return found && cause.Final
+}
+
+// failedStep returns the step for which a plan was given up; the first that is left where the plan has no cause, or
+// the step was applied since.
 func failedStep(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.Step {
-	message := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
-	left := slices.DeleteFunc(slices.Clone(p.Status.Plan), func(s *operatorsv1alpha1.Step) bool { return applied(s.Status) })
-	for _, s := range left {
-		if tellsOf(message, s) {
-			return s
-		}
+	if cause, found := api.CauseOf(p); found && cause.Step < len(p.Status.Plan) && !applied(p.Status.Plan[cause.Step].Status) {
+		return p.Status.Plan[cause.Step]
 	}
-	if len(left) == 0 {
+	i := slices.IndexFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return !applied(s.Status) })
+	if i < 0 {
 		return nil
 	}
-	return left[0]
+	return p.Status.Plan[i]
 }
 
 // rehearse does what a pass does up to a step, and says what would end it. All that

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // gaveUp is a plan that was given up with a message.
@@ -23,8 +25,8 @@ func TestCurable(t *testing.T) {
 		{reason: "a step that may be applied one day", plan: gaveUp("no"+remedy, created, unknown), want: true},
 		{reason: "by a version that said something else", plan: gaveUp("no", created, unknown), want: true},
 		{reason: "a kind that no plan may hold", plan: gaveUp("no"+remedy, unknown, unsupported)},
-		{reason: "content that has changed", plan: gaveUp("no"+remedyContent, unknown, unknown)},
-		{reason: "content that has changed, given up by a former release", plan: gaveUp("no; mend the cause and delete the InstallPlan to try again", unknown, unknown)},
+		{reason: "content that has changed", plan: caused(gaveUp("no"+remedyContent, unknown, unknown), 0, true)},
+		{reason: "another cause", plan: caused(gaveUp("no"+remedy, unknown, unknown), 0, false), want: true},
 		{reason: "nothing is left", plan: gaveUp("no"+remedy, created)},
 		{reason: "another client declared it failed", plan: planOf(lost, true, unknown)},
 		{reason: "under way", plan: planOf(working, true, unknown)},
@@ -35,22 +37,28 @@ func TestCurable(t *testing.T) {
 	}
 }
 
+// caused is a plan with the cause that a step could not be applied.
+func caused(p *operatorsv1alpha1.InstallPlan, step int, final bool) *operatorsv1alpha1.InstallPlan {
+	api.SetCause(p, &api.Cause{Reason: api.ReasonStepFailed, Step: step, Final: final})
+	return p
+}
+
 func TestFailedStep(t *testing.T) {
 	for _, tt := range []struct {
-		reason, message string
-		applied         []int
-		want            int
+		reason  string
+		failed  int // below zero for a plan without a cause
+		applied []int
+		want    int
 	}{
-		{reason: "it is named", message: "error applying ConfigMap two of lamp.v1: no", want: 2},
-		{reason: "its kind is not served", message: "api-server resource not found installing ConfigMap one: GroupVersionKind", want: 1},
-		{reason: "a name that begins alike", message: "error applying ConfigMap two-more of lamp.v1: no", want: 3},
-		{reason: "no step is named", message: "no", applied: []int{0}, want: 1},
-		{reason: "the one that is named is applied", message: "error applying ConfigMap two of lamp.v1: no", applied: []int{0, 1, 2}, want: 3},
-		{reason: "all are", applied: []int{0, 1, 2, 3}, want: -1},
+		{reason: "it is named", failed: 2, want: 2},
+		{reason: "no step is named", failed: -1, applied: []int{0}, want: 1},
+		{reason: "a step that there is not", failed: 9, applied: []int{0}, want: 1},
+		{reason: "the one that is named is applied", failed: 2, applied: []int{0, 1, 2}, want: 3},
+		{reason: "all are", failed: 2, applied: []int{0, 1, 2, 3}, want: -1},
 	} {
-		p := gaveUp(tt.message, "", "", "", "")
-		for i, name := range []string{"zero", "one", "two", "two-more"} {
-			p.Status.Plan[i].Resource.Name = name
+		p := gaveUp("no", "", "", "", "")
+		if tt.failed >= 0 {
+			caused(p, tt.failed, false)
 		}
 		for _, i := range tt.applied {
 			p.Status.Plan[i].Status = operatorsv1alpha1.StepStatusCreated

@@ -102,7 +102,11 @@ func (r *Reconciler) settle(ctx context.Context, before, p *operatorsv1alpha1.In
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 	}
-	written, err := r.writeStatus(ctx, before, p)
+	err := writeCause(ctx, r.client, before, p)
+	written := false
+	if err == nil {
+		written, err = r.writeStatus(ctx, before, p)
+	}
 	if err != nil {
 		// Somebody wrote another part of the plan: the work need not be done again.
 		rec.keep(before, p)
@@ -215,6 +219,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, err error, now metav1.Time) ctrl.Result {
 	logger := log.FromContext(ctx)
 	if err == nil {
+		api.SetCause(p, nil)
 		p.Status.Message = ""
 		rec.failures = 0
 		if remaining(p.Status.Plan) > 0 {
@@ -232,6 +237,9 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	if ok {
 		stepFailures.WithLabelValues(failed.step.Resource.Kind).Inc()
 		openWindow(p, rec, failed, now)
+		api.SetCause(p, causeOf(failed, slices.Index(p.Status.Plan, failed.step)))
+	} else {
+		api.SetCause(p, nil)
 	}
 	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
 		logger.Error(err, "Giving up on plan")

@@ -3,6 +3,7 @@ package installplan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -40,6 +41,22 @@ func dropInstalled(p *operatorsv1alpha1.InstallPlan, reason operatorsv1alpha1.In
 	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c operatorsv1alpha1.InstallPlanCondition) bool {
 		return c.Type == operatorsv1alpha1.InstallPlanInstalled && c.Reason == reason
 	})
+}
+
+// writeCause writes the cause of a plan if it has changed, before the status that it explains. Both plans then
+// have the version with the cause.
+func writeCause(ctx context.Context, writer client.Writer, before, after *operatorsv1alpha1.InstallPlan) error {
+	if before.Annotations[api.AnnotationCause] == after.Annotations[api.AnnotationCause] {
+		return nil
+	}
+	written := before.DeepCopy()
+	written.Annotations = maps.Clone(after.Annotations)
+	if err := writer.Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the cause of InstallPlan %s/%s: %w", after.Namespace, after.Name, err)
+	}
+	before.ObjectMeta = *written.ObjectMeta.DeepCopy()
+	after.ObjectMeta = written.ObjectMeta
+	return nil
 }
 
 // writeStatus writes the status when it says something new. The write carries

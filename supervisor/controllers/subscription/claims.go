@@ -185,7 +185,7 @@ func (o *observation) of(c claims, pkg string) []*operatorsv1alpha1.ClusterServi
 // error says which versions stand in the way of a Subscription and what to do.
 func (u *unclaimed) error(sub *operatorsv1alpha1.Subscription) error {
 	slices.Sort(u.versions)
-	e := &resolver.UnsatisfiableError{}
+	e := &resolver.UnsatisfiableError{Reason: api.ReasonVersionUnclaimed}
 	for _, name := range u.versions {
 		e.Reasons = append(e.Reasons, fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", name))
 	}

@@ -9,15 +9,12 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/extras"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -52,6 +49,7 @@ var fromAnswer = []operatorsv1alpha1.SubscriptionConditionType{
 	operatorsv1alpha1.SubscriptionResolutionFailed,
 	operatorsv1alpha1.SubscriptionBundleUnpacking,
 	operatorsv1alpha1.SubscriptionBundleUnpackFailed,
+	api.ConditionBlocked,
 	api.ConditionNewerVersionHeld,
 }
 
@@ -76,6 +74,9 @@ func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.Sub
 	}
 	if d.err != nil {
 		list = append(list, failure(d.err))
+		if _, pulling := errors.AsType[lookups](d.err); !pulling || list[len(list)-1].Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed {
+			list = append(list, blocked(d.err))
+		}
 	}
 	if d.held != nil {
 		list = append(list, held(d.held))
@@ -230,38 +231,27 @@ func (o *observation) versionCondition(d *decision, p *operatorsv1alpha1.Install
 	return isTrue(api.ConditionVersionUnhealthy, string(csv.Status.Reason), message)
 }
 
-// whileAway says what helps against an error that is not the Subscription's own: a
-// catalog is away.
-const whileAway = "; what is installed stays, and this goes on by itself as soon as the catalog answers: the status of its CatalogSource and its pods tell what keeps it"
-
-// isAway says whether an error is that a catalog does not answer.
-func isAway(err error) bool {
-	code := grpcstatus.Code(err)
-	return errors.Is(err, catalogs.ErrNotConnected) || code == codes.Unavailable || code == codes.DeadlineExceeded
-}
-
-// failure is the condition for an error.
+// failure returns the condition for an error. ConditionBlocked states the exact reason and the remedy.
 func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	var (
 		unsatisfiable *resolver.UnsatisfiableError
+		groups        *groupsError
 		planning      *planError
 		images        lookups
 	)
-	text := err.Error()
-	if isAway(err) {
-		text += whileAway
-	}
 	switch {
 	case errors.As(err, &unsatisfiable):
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable, err.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable, unsatisfiable.Facts())
 	case errors.As(err, &images):
 		return images.condition()
 	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, err.Error())
 	case errors.As(err, &planning):
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+text)
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+err.Error())
+	case errors.As(err, &groups):
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, groups.fact())
 	default:
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, text)
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, err.Error())
 	}
 }
 
@@ -272,9 +262,9 @@ func (l lookups) condition() operatorsv1alpha1.SubscriptionCondition {
 	case failed == nil:
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, api.ReasonUnpackingInProgress, l.Error())
 	case failed.unfit():
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, l.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, failed.fact())
 	default:
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, l.Error())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, failed.fact())
 	}
 }
 

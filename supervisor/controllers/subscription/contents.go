@@ -105,7 +105,7 @@ func (l *lookup) unfit() bool {
 // Error says what is being waited for.
 func (l lookups) Error() string {
 	if failed := l.failed(); failed != nil {
-		return fmt.Sprintf("Bundle unpacking failed - %s: bundle %s: %v%s", failed.reason(), failed.bundle, failed.state.Err, failed.remedy())
+		return failed.fact() + "; " + failed.remedy()
 	}
 	var list []string
 	for _, one := range l {
@@ -114,24 +114,29 @@ func (l lookups) Error() string {
 	return strings.Join(list, "; ")
 }
 
-// remedy says how a failure ends.
+// fact returns the sentence of OLM about a failure.
+func (l *lookup) fact() string {
+	return fmt.Sprintf("Bundle unpacking failed - %s: bundle %s: %v", l.reason(), l.bundle, l.state.Err)
+}
+
+// remedy returns what to do about a failure.
 func (l *lookup) remedy() string {
-	const again = "; it is tried again by itself"
+	const again = "; the supervisor retries"
 	switch reason := image.ReasonOf(l.state.Err); {
 	case l.unfit() && l.state.RetryAt.IsZero():
-		return "; the image is not tried again: ask its author, or whoever runs the catalog, for one that is a bundle"
+		return "the supervisor does not retry the image: ask its author, or whoever runs the catalog, for one that is a bundle"
 	case l.unfit():
-		return "; ask its author for an image that is a bundle; what the tag stands for is looked at again by itself"
+		return "ask its author for an image that is a bundle; the supervisor retries when the tag names another image"
 	case reason == image.ReasonUnauthorized || reason == image.ReasonCredentials:
-		return "; name a Secret with credentials in spec.secrets of the CatalogSource" + again
+		return "name a Secret with credentials in spec.secrets of the CatalogSource" + again
 	case reason == image.ReasonNotFound:
-		return "; push the image, or have the catalog name one that is there" + again
+		return "push the image, or have the catalog name one that is there" + again
 	case reason == image.ReasonUntrusted || reason == image.ReasonPlainHTTP:
-		return "; let the registry serve TLS with a certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
+		return "let the registry serve TLS with a certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
 	case reason == image.ReasonUnreachable:
-		return "; see that the registry can be reached from the supervisor's pods" + again
+		return "see that the registry can be reached from the supervisor's pods" + again
 	default:
-		return again
+		return "the supervisor retries"
 	}
 }
 
@@ -344,7 +349,7 @@ func (l lookups) mark(list, before []operatorsv1alpha1.BundleLookup, now metav1.
 			conditions[0].Message = "waiting for the next try"
 			conditions = append(conditions, operatorsv1alpha1.BundleLookupCondition{
 				Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: one.reason(),
-				Message: clipped(one.state.Err.Error() + one.remedy()),
+				Message: clipped(one.state.Err.Error()),
 			})
 		}
 		for k := range conditions {

@@ -30,13 +30,20 @@ type groupsError struct {
 	names     []string
 }
 
-// Error says how many there are and what to do.
-func (e *groupsError) Error() string {
-	text := fmt.Sprintf("found %d operatorGroups, expected 1; ", len(e.names))
+// fact returns how many there are.
+func (e *groupsError) fact() string {
+	return fmt.Sprintf("found %d operatorGroups, expected 1", len(e.names))
+}
+
+// Error returns how many there are and what to do.
+func (e *groupsError) Error() string { return e.fact() + "; " + e.remedy() }
+
+// remedy returns what to do.
+func (e *groupsError) remedy() string {
 	if len(e.names) == 0 {
-		return text + fmt.Sprintf("create an OperatorGroup in namespace %s, which says which namespaces its operators serve", e.namespace)
+		return fmt.Sprintf("create an OperatorGroup in namespace %s that names the namespaces its operators serve", e.namespace)
 	}
-	return text + fmt.Sprintf("delete all but one of the OperatorGroups %s of namespace %s", strings.Join(e.names, ", "), e.namespace)
+	return fmt.Sprintf("delete all but one of the OperatorGroups %s of namespace %s", strings.Join(e.names, ", "), e.namespace)
 }
 
 // explain gives an error whose remedy is true where the OperatorGroup keeps out the
@@ -47,6 +54,7 @@ func (g groups) explain(err error, excluded bool, global string) error {
 		return err
 	}
 	told := *missing
+	told.Reason = api.ReasonCatalogExcluded
 	told.Remedy = fmt.Sprintf("OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s; remove it, or name a catalog of the Subscription's own namespace",
 		strings.Join(g.names, ", "), global, api.AnnotationExcludeGlobal)
 	return &told

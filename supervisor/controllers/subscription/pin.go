@@ -98,6 +98,7 @@ func (d *decision) refuseBack(obstacles []string) {
 		otherwise = "stay at " + d.present.current.Name
 	}
 	d.failBack(&resolver.UnsatisfiableError{
+		Reason:  api.ReasonConstraintsNotSatisfiable,
 		Reasons: reasons[max(0, len(reasons)-most):],
 		Remedy: "nothing was changed; fix what is named and this goes on by itself, or name another version in annotation " + api.AnnotationPin +
 			", or remove it to " + otherwise,

@@ -130,11 +130,17 @@ func TestPinIsTold(t *testing.T) {
 	o = observed(read(t), back).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)})
 	d := decided(t, o)[0]
 	d.refuseBack([]string{"b is in the way", "a is in the way"})
-	c = derive(o, d, nil, at(1)).GetCondition(unresolved)
-	const want = "constraints not satisfiable: a is in the way, b is in the way, subscription my is pinned to lamp.v1; nothing was changed; " +
-		"fix what is named and this goes on by itself, or name another version in annotation chandlery.dev/pin, or remove it to stay at lamp.v2"
+	refused := derive(o, d, nil, at(1))
+	c, remedy := refused.GetCondition(unresolved), refused.GetCondition(api.ConditionBlocked)
+	const (
+		want      = "constraints not satisfiable: a is in the way, b is in the way, subscription my is pinned to lamp.v1"
+		wantToFix = "nothing was changed; fix what is named and this goes on by itself, or name another version in annotation chandlery.dev/pin, or remove it to stay at lamp.v2"
+	)
 	if c.Status != "True" || c.Reason != api.ReasonConstraintsNotSatisfiable || c.Message != want || d.install != nil || passing(d.err) {
 		t.Errorf("condition %+v", c)
+	}
+	if remedy.Status != "True" || remedy.Message != wantToFix || remedy.Reason != api.ReasonConstraintsNotSatisfiable {
+		t.Errorf("condition %+v", remedy)
 	}
 
 	o = observed(read(t), back).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", failed, replaces("lamp.v1"))})

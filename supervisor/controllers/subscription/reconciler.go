@@ -358,7 +358,7 @@ func (r *Reconciler) announce(ctx context.Context, d *decision, before, after *o
 		bad := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed ||
 			c.Type == api.ConditionConfigInvalid
 		if bad && !before.Status.GetCondition(c.Type).Equals(c) {
-			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", api.EventNote(c.Message))
+			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", api.EventNote(c.Message+remedyIn(after, c.Type)))
 		}
 	}
 	if d.adopts && before.Status.CurrentCSV == "" {

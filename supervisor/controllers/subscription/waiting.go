@@ -3,10 +3,10 @@ package subscription
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -46,16 +46,22 @@ func (d *decision) awaits(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.C
 
 // awaited is the condition for a version that is waited for, without a time.
 func (d *decision) awaited(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha1.SubscriptionCondition {
-	message := awaitedPrefix(csv) + fmt.Sprintf("%s: %s; %s stays until then", csv.Status.Phase, csv.Status.Message, d.present.installed.Name)
+	message := fmt.Sprintf("clusterserviceversion %s is in phase %s: %s; %s stays until then", csv.Name, csv.Status.Phase, csv.Status.Message, d.present.installed.Name)
 	if refuses(csv) {
 		message += fmt.Sprintf("; to upgrade nevertheless, override condition Upgradeable in spec.overrides of OperatorCondition %s", csv.Spec.Replaces)
 	}
 	return isTrue(api.ConditionNewerVersionHeld, string(csv.Status.Reason), clipped(message))
 }
 
-// awaitedPrefix begins whatever is told of a version that waits.
-func awaitedPrefix(csv *operatorsv1alpha1.ClusterServiceVersion) string {
-	return "clusterserviceversion " + csv.Name + " is in phase "
+// answered reports whether a reason of ConditionNewerVersionHeld comes from the resolution; other reasons are those
+// of a version that waits.
+func answered(reason string) bool {
+	return reason == api.ReasonPinned || reason == api.ReasonConstraintsNotSatisfiable
+}
+
+// concerns reports whether a condition is about a version that waits, and not about an earlier one.
+func concerns(c operatorsv1alpha1.SubscriptionCondition, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return c.Status == corev1.ConditionTrue && !answered(c.Reason) && c.LastTransitionTime != nil && !c.LastTransitionTime.Before(&csv.CreationTimestamp)
 }
 
 // refuses says whether a version waits because its predecessor is not to be upgraded.
@@ -73,7 +79,7 @@ func (d *decision) waiting(p *operatorsv1alpha1.InstallPlan, now time.Time) (tol
 	}
 	c := d.awaited(csv)
 	before := d.subscription.Status.GetCondition(api.ConditionNewerVersionHeld)
-	if !strings.HasPrefix(before.Message, awaitedPrefix(csv)) || before.LastTransitionTime == nil {
+	if !concerns(before, csv) {
 		due := since(csv).Add(waitingPatience)
 		if refuses(csv) || !now.Before(due) {
 			return &c, time.Time{}
@@ -102,8 +108,7 @@ func (d *decision) withWaiting(
 ) []operatorsv1alpha1.SubscriptionCondition {
 	told, _ := d.waiting(p, now)
 	conditions = slices.DeleteFunc(conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool {
-		answered := c.Reason == api.ReasonPinned || c.Reason == api.ReasonConstraintsNotSatisfiable
-		return c.Type == api.ConditionNewerVersionHeld && (told != nil || !answered)
+		return c.Type == api.ConditionNewerVersionHeld && (told != nil || !answered(c.Reason))
 	})
 	if told != nil {
 		conditions = append(conditions, *told)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/explain"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
@@ -216,7 +217,7 @@ func limitedIn(deployments []appsv1.Deployment) []string {
 	in := map[string]bool{}
 	for i := range deployments {
 		for _, c := range deployments[i].Status.Conditions {
-			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue && explain.Limited(c.Message) {
+			if _, names := refusal.LimitOf(c.Message); names && c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
 				in[deployments[i].Namespace] = true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // grant grants the ServiceAccount installer rights in the namespace.
@@ -47,25 +48,25 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}}
 	w.create(account)
-	lacks := func(what string) *operatorsv1alpha1.InstallPlan {
+	lacks := func(what string, reason refusal.Reason) *operatorsv1alpha1.InstallPlan {
 		return w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 			return p.Status.Phase == working && strings.Contains(p.Status.Message, what) &&
 				strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") &&
-				strings.Contains(p.Status.Message, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group")
+				causedBy(p, reason, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group; the plan goes on by itself")
 		})
 	}
-	p := lacks(`cannot create resource "clusterserviceversions"`)
+	p := lacks(`cannot create resource "clusterserviceversions"`, refusal.PermissionDenied)
 	if ref := p.Status.AttenuatedServiceAccountRef; ref == nil || ref.Name != "installer" || ref.Namespace != w.namespace || ref.Kind != "ServiceAccount" || ref.UID != account.UID {
 		t.Errorf("the plan names the account %+v", ref)
 	}
 	w.grant("versions", rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"))
-	lacks(`cannot create resource "serviceaccounts"`)
+	lacks(`cannot create resource "serviceaccounts"`, refusal.PermissionDenied)
 	w.grant("accounts", rule("", "serviceaccounts", "create", "update"), rule(rbacv1.GroupName, "roles", "create", "update"), rule(rbacv1.GroupName, "rolebindings", "create", "update"))
 	// An account cannot grant rights that it lacks.
-	lacks("is attempting to grant RBAC permissions not currently held")
+	lacks("is attempting to grant RBAC permissions not currently held", refusal.EscalationDenied)
 	w.grant("pods", rule("", "pods", "get"))
 	// The retry window is over: the plan waits for rights without limit.
-	lacks(`cannot create resource "configmaps"`)
+	lacks(`cannot create resource "configmaps"`, refusal.PermissionDenied)
 	w.grant("settings", rule("", "configmaps", "create", "update"))
 	p = w.reaches(complete)
 	if got := statuses(p); got[1] != "CustomResourceDefinition=Created" {

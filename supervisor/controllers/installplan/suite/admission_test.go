@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // policy creates a policy against ConfigMaps called settings in the namespace.
@@ -56,7 +58,7 @@ func TestRefusalOfAPolicyPasses(t *testing.T) {
 	seen := map[string]bool{}
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		refused := p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
-			strings.Contains(p.Status.Message, "settings are bad; change the policy that refuses it, or ask for an exception, and the plan goes on by itself")
+			strings.Contains(p.Status.Message, "settings are bad") && causedBy(p, refusal.AdmissionDenied, "change the policy that refuses it, or ask for an exception, and the plan goes on by itself")
 		seen[p.ResourceVersion] = seen[p.ResourceVersion] || refused
 		return refused
 	})
@@ -88,7 +90,7 @@ func TestQuotaPasses(t *testing.T) {
 	w.plan(w.bundle(settings), true, plan.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
-			strings.Contains(p.Status.Message, "exceeded quota: few") && strings.HasSuffix(p.Status.Message, "; raise the quota or make room in it, and the plan goes on by itself")
+			strings.Contains(p.Status.Message, "exceeded quota: few") && causedBy(p, refusal.QuotaExceeded, "raise the quota or make room in it, and the plan goes on by itself")
 	})
 	if err := w.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)
@@ -119,4 +121,10 @@ func TestWarningsAreTold(t *testing.T) {
 		g.Expect(told[0].Note).To(gomega.HavePrefix(`1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): `))
 		g.Expect(told[0].Note).To(gomega.ContainSubstring("settings are bad"))
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
+}
+
+// causedBy reports whether the cause of a plan has a reason and a remedy, and may pass.
+func causedBy(p *operatorsv1alpha1.InstallPlan, reason refusal.Reason, remedy string) bool {
+	cause, found := api.CauseOf(p)
+	return found && cause.Reason == string(reason) && cause.Remedy == remedy && !cause.Final
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
@@ -76,7 +77,7 @@ func TestTwentySubscriptions(t *testing.T) {
 		failed := sub.Status.GetCondition(unresolved)
 		if bad := strings.HasPrefix(sub.Name, "x-"); bad != (failed.Status == "True") || bad != (sub.Status.InstalledCSV == "") {
 			t.Errorf("%s: installed %q, %s", sub.Name, sub.Status.InstalledCSV, failed.Message)
-		} else if bad && (!strings.Contains(failed.Message, "subscription "+sub.Name+" exists") || !strings.Contains(failed.Message, "; ")) {
+		} else if bad && (!strings.Contains(failed.Message, "subscription "+sub.Name+" exists") || sub.Status.GetCondition(api.ConditionBlocked).Message == "") {
 			t.Errorf("%s has no cause or no remedy: %s", sub.Name, failed.Message)
 		}
 	}
@@ -301,9 +302,10 @@ func TestAdoption(t *testing.T) {
 	w.create(am, fm)
 	w.foundling("receiver.v1")
 	w.supervise()
-	const text = "clusterserviceversion receiver.v1 exists and is not referenced by a subscription, subscription %s exists; receiver.v1 can belong to any of the subscriptions my-am, my-fm"
-	w.says("my-am", unresolved, "ConstraintsNotSatisfiable", fmt.Sprintf(text, "my-am"))
-	w.says("my-fm", unresolved, "ConstraintsNotSatisfiable", fmt.Sprintf(text, "my-fm"))
+	for _, name := range []string{"my-am", "my-fm"} {
+		w.says(name, unresolved, "ConstraintsNotSatisfiable", "clusterserviceversion receiver.v1 exists and is not referenced by a subscription, subscription "+name+" exists")
+		w.says(name, api.ConditionBlocked, api.ReasonVersionUnclaimed, "receiver.v1 can belong to any of the subscriptions my-am, my-fm")
+	}
 	if err := w.Delete(t.Context(), fm); err != nil {
 		t.Fatal(err)
 	}
@@ -347,11 +349,13 @@ func TestOperatorGroups(t *testing.T) {
 			t.Errorf("status %+v", sub.Status)
 		}
 	}
-	stays(w.says("my-lamp", unresolved, prevented, "found 0 operatorGroups, expected 1; create an OperatorGroup in namespace "+w.namespace))
+	stays(w.says("my-lamp", unresolved, prevented, "found 0 operatorGroups, expected 1"))
+	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "create an OperatorGroup in namespace "+w.namespace)
 	w.create(w.subscription("new", "absent"))
 	w.says("new", unresolved, prevented, "found 0 operatorGroups, expected 1")
 	w.create(w.group("one"), w.group("two"))
-	stays(w.says("my-lamp", unresolved, prevented, "found 2 operatorGroups, expected 1; delete all but one of the OperatorGroups one, two of namespace "+w.namespace))
+	stays(w.says("my-lamp", unresolved, prevented, "found 2 operatorGroups, expected 1"))
+	w.says("my-lamp", api.ConditionBlocked, api.ReasonOperatorGroupInvalid, "delete all but one of the OperatorGroups one, two of namespace "+w.namespace)
 	// For a moment there was one group: publish the update after that.
 	w.server.Serve(w.lamp(3))
 	w.create(w.subscription("newer", "absent"))
@@ -417,7 +421,7 @@ func TestGlobalCatalogs(t *testing.T) {
 	w.patch(group, `{"metadata":{"annotations":{"olm.operatorframework.io/exclude-global-namespace-resolution":"true"}}}`)
 	w.create(w.subscription("my-orbit", "orbit", everywhere))
 	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "no operators found from catalog everywhere in namespace "+w.global)
-	w.says("my-orbit", unresolved, "ConstraintsNotSatisfiable", "OperatorGroup group excludes the catalogs of namespace "+w.global+" by its annotation olm.operatorframework.io/exclude-global")
+	w.says("my-orbit", api.ConditionBlocked, api.ReasonCatalogExcluded, "OperatorGroup group excludes the catalogs of namespace "+w.global+" by its annotation olm.operatorframework.io/exclude-global")
 	sub = w.says("my-globe", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.global+"/everywhere missing; OperatorGroup group excludes")
 	if sub.Status.InstalledCSV != "globe.v1" || sub.Status.State != latest || len(sub.Status.CatalogHealth) != 1 {
 		t.Errorf("status %+v", sub.Status)

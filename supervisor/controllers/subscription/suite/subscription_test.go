@@ -8,6 +8,8 @@ import (
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -105,7 +107,8 @@ func TestTroublesStayWhereTheyAre(t *testing.T) {
 	const unsatisfiable = "ConstraintsNotSatisfiable"
 	w.says("a-catalog", unresolved, unsatisfiable, "no operators found from catalog gone in namespace "+w.namespace+" referenced by subscription a-catalog")
 	w.says("a-catalog", unhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource "+w.namespace+"/gone missing")
-	w.says("a-channel", unresolved, unsatisfiable, "no operators found in channel gone of package lamp in the catalog referenced by subscription a-channel, subscription a-channel exists; set spec.channel to one of stable")
+	w.says("a-channel", unresolved, unsatisfiable, "no operators found in channel gone of package lamp in the catalog referenced by subscription a-channel, subscription a-channel exists")
+	w.says("a-channel", api.ConditionBlocked, api.ReasonChannelNotFound, "set spec.channel to one of stable")
 	w.says("a-package", unresolved, unsatisfiable, "no operators found in package gone in the catalog referenced by subscription a-package")
 	w.says("a-dead", unresolved, "ErrorPreventedResolution", "error using catalogsource "+w.namespace+"/dead")
 	w.says("a-fan", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "BundleUnpackFailed", "registry.example/fan:1")
@@ -136,7 +139,8 @@ func TestCatalogThatGoesAwayGoesOnServing(t *testing.T) {
 	}
 	// Without manifests there is only a plan, and the condition states how it continues.
 	w.create(w.subscription("late", "radio"))
-	late := w.says("late", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "goes on by itself as soon as the catalog answers")
+	late := w.says("late", operatorsv1alpha1.SubscriptionBundleUnpackFailed, "EnsureInstallPlanFailed", "error ensuring InstallPlan: ")
+	w.says("late", api.ConditionBlocked, api.ReasonCatalogUnavailable, "the resolution continues when the catalog answers")
 	if late.Status.State != operatorsv1alpha1.SubscriptionStateNone || late.Status.CurrentCSV != "" || late.Status.InstalledCSV != "" {
 		t.Errorf("status %+v", late.Status)
 	}

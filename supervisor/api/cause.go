@@ -1,0 +1,71 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Cause is why an InstallPlan does not continue. AnnotationCause holds it as JSON, and not a condition: clients
+// take the last condition of an InstallPlan for its result.
+type Cause struct {
+	// Reason is one of the reasons of causes.
+	Reason string `json:"reason"`
+	// Step is the index in status.plan of the step that cannot be applied.
+	Step int `json:"step"`
+	// Remedy is what to do; empty where status.message states it.
+	Remedy string `json:"remedy,omitempty"`
+	// Final is true if the same plan cannot succeed later.
+	Final bool `json:"final,omitempty"`
+}
+
+// CauseOf returns the cause of an object; false for none, and for one that is not valid: users can write it.
+func CauseOf(o metav1.Object) (Cause, bool) {
+	text, found := o.GetAnnotations()[AnnotationCause]
+	if !found {
+		return Cause{}, false
+	}
+	var c Cause
+	if err := json.Unmarshal([]byte(text), &c); err != nil || c.Reason == "" || c.Step < 0 {
+		return Cause{}, false
+	}
+	return c, true
+}
+
+// SetCause sets the cause of an object, and removes it if there is none.
+func SetCause(o metav1.Object, c *Cause) {
+	annotations := o.GetAnnotations()
+	if c == nil {
+		delete(annotations, AnnotationCause)
+		return
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(fmt.Sprintf("api: encoding a Cause: %v", err)) // it has no field that cannot be encoded
+	}
+	annotations[AnnotationCause] = string(text)
+	o.SetAnnotations(annotations)
+}
+
+// Reasons of causes of InstallPlans. Those of the package refusal, and BundleUnpackFailed, are reasons too.
+const (
+	// ReasonAPINotFound means that the cluster does not serve the kind of the step.
+	ReasonAPINotFound = "APINotFound"
+	// ReasonDefinitionRefused means that the supervisor does not write the CustomResourceDefinition, or leaves
+	// it unchanged.
+	ReasonDefinitionRefused = "DefinitionRefused"
+	// ReasonObjectOwnedByOther means that the object, or a name of the definition, belongs to another owner.
+	ReasonObjectOwnedByOther = "ObjectOwnedByOther"
+	// ReasonKindNotAllowed means that bundles cannot contain objects of the kind.
+	ReasonKindNotAllowed = "KindNotAllowed"
+	// ReasonContentInvalid means that the bundle has no valid manifests, or others than the plan was made from.
+	ReasonContentInvalid = "ContentInvalid"
+	// ReasonSecretMissing means that a Secret is missing that a user creates.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonStepFailed means that the step failed with another error.
+	ReasonStepFailed = "StepFailed"
+)

@@ -1,0 +1,78 @@
+package subscription
+
+import (
+	"errors"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// remedyAway is what to do while a catalog does not answer.
+const remedyAway = "what is installed stays, and the resolution continues when the catalog answers: the status of its CatalogSource and its pods state what is wrong"
+
+// blocked returns the condition with the exact reason of an error, and what to do about it.
+func blocked(err error) operatorsv1alpha1.SubscriptionCondition {
+	reason, remedy := causeOf(err)
+	return isTrue(api.ConditionBlocked, reason, remedy)
+}
+
+// causeOf returns the reason of ConditionBlocked for an error, and what to do about it.
+func causeOf(err error) (reason, remedy string) {
+	var (
+		unsatisfiable *resolver.UnsatisfiableError
+		catalog       *resolver.CatalogError
+		groups        *groupsError
+		images        lookups
+	)
+	switch {
+	case errors.As(err, &unsatisfiable):
+		return unsatisfiable.Reason, unsatisfiable.Remedy
+	case errors.As(err, &groups):
+		return api.ReasonOperatorGroupInvalid, groups.remedy()
+	case errors.As(err, &images):
+		return images.cause()
+	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
+		return api.ReasonBundleUnusable, ""
+	case errors.As(err, &catalog) || isAway(err):
+		if isAway(err) {
+			remedy = remedyAway
+		}
+		return api.ReasonCatalogUnavailable, remedy
+	default:
+		return api.ReasonResolutionFailed, ""
+	}
+}
+
+// cause returns the same for images that cannot be had.
+func (l lookups) cause() (reason, remedy string) {
+	failed := l.failed()
+	switch {
+	case failed == nil:
+		return "", ""
+	case failed.unfit():
+		return api.ReasonBundleUnusable, failed.remedy()
+	default:
+		return api.ReasonBundleUnpackFailed, failed.remedy()
+	}
+}
+
+// isAway reports whether an error is that a catalog does not answer.
+func isAway(err error) bool {
+	code := grpcstatus.Code(err)
+	return errors.Is(err, catalogs.ErrNotConnected) || code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+// remedyIn returns what a Subscription states to do about a condition, after a semicolon; empty for nothing.
+func remedyIn(sub *operatorsv1alpha1.Subscription, kind operatorsv1alpha1.SubscriptionConditionType) string {
+	remedy := sub.Status.GetCondition(api.ConditionBlocked).Message
+	if kind == api.ConditionConfigInvalid || remedy == "" {
+		return ""
+	}
+	return "; " + remedy
+}
