@@ -14,6 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // An operator in several namespaces shares the cluster-scoped objects of its bundle. The labels of
@@ -28,18 +29,20 @@ type brought struct {
 }
 
 // heirs returns, by object, the version in another namespace that takes over an object of a deleted
-// version. The plans that installed the versions show which ones brought the same object. Of
-// several, the first by namespace and name counts.
+// version. Its plan must have applied the same object: a plan whose step failed or was refused gets
+// nothing, and neither does a version of another package. Of several, the first by namespace and
+// name counts.
 func heirs(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []operatorsv1alpha1.InstallPlan) map[brought]types.NamespacedName {
 	alive := map[types.NamespacedName]bool{}
 	for _, other := range others {
-		alive[client.ObjectKeyFromObject(other)] = other.Namespace != csv.Namespace && other.DeletionTimestamp.IsZero()
+		alive[client.ObjectKeyFromObject(other)] = other.Namespace != csv.Namespace && other.DeletionTimestamp.IsZero() &&
+			!ofAnotherPackage(csv, other)
 	}
 	found := map[brought]types.NamespacedName{}
 	for i := range plans {
 		for _, s := range plans[i].Status.Plan {
 			heir := types.NamespacedName{Namespace: plans[i].Namespace, Name: s.Resolving}
-			if !alive[heir] {
+			if !alive[heir] || !applied(s) {
 				continue
 			}
 			object := brought{schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}, s.Resource.Name}
@@ -49,6 +52,17 @@ func heirs(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []op
 		}
 	}
 	return found
+}
+
+// applied reports whether a plan created or updated the object of a step.
+func applied(s *operatorsv1alpha1.Step) bool {
+	return s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent
+}
+
+// ofAnotherPackage reports whether two versions state different packages.
+func ofAnotherPackage(csv, other metav1.Object) bool {
+	mine, theirs := plan.PackageOf(csv), plan.PackageOf(other)
+	return mine != "" && theirs != "" && mine != theirs
 }
 
 // heirs returns the heirs of a clean-up. It reads plans once in a pass, and only when an object

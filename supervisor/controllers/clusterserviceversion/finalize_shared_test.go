@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestHeirs(t *testing.T) {
@@ -16,7 +18,8 @@ func TestHeirs(t *testing.T) {
 		return operatorsv1alpha1.InstallPlan{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "install"},
 			Status: operatorsv1alpha1.InstallPlanStatus{Plan: []*operatorsv1alpha1.Step{{
-				Resolving: version, Resource: operatorsv1alpha1.StepResource{Group: class.Group, Version: "v1", Kind: class.Kind, Name: name},
+				Resolving: version, Status: operatorsv1alpha1.StepStatusCreated,
+				Resource: operatorsv1alpha1.StepResource{Group: class.Group, Version: "v1", Kind: class.Kind, Name: name},
 			}}},
 		}
 	}
@@ -27,7 +30,15 @@ func TestHeirs(t *testing.T) {
 	}
 	leaving := in("east")
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
-	goes := in("west")
+	with := func(status operatorsv1alpha1.StepStatus, p operatorsv1alpha1.InstallPlan) operatorsv1alpha1.InstallPlan {
+		p.Status.Plan[0].Status = status
+		return p
+	}
+	of := func(pkg string, csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
+		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
+		return csv
+	}
+	goes := of("kettle", in("west"))
 	cases := map[string]struct {
 		reason string
 		others csvs
@@ -38,6 +49,12 @@ func TestHeirs(t *testing.T) {
 		"Other":   {"another has another", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v1", "pot")}, map[brought]types.NamespacedName{{class.GroupKind, "pot"}: {Namespace: "east", Name: "kettle.v1"}}},
 		"Shared":  {"it goes on as the other's", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{planned("west", "kettle.v1", "kettle"), planned("east", "kettle.v1", "kettle")}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
 		"First":   {"of several, the first", csvs{in("north"), in("east")}, []operatorsv1alpha1.InstallPlan{planned("north", "kettle.v1", "kettle"), planned("east", "kettle.v1", "kettle")}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
+		"Present": {"its plan found it", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{with(operatorsv1alpha1.StepStatusPresent, planned("east", "kettle.v1", "kettle"))}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
+		"Refused": {"its plan did not apply it", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{with(operatorsv1alpha1.StepStatusUnknown, planned("east", "kettle.v1", "kettle"))}, nil},
+		"Rightful": {"one before it did not", csvs{goes, in("aaa"), in("east")}, []operatorsv1alpha1.InstallPlan{
+			with(operatorsv1alpha1.StepStatusUnknown, planned("aaa", "kettle.v1", "kettle")), planned("east", "kettle.v1", "kettle"),
+		}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
+		"Package": {"another package has the same name", csvs{goes, of("pot", in("east"))}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v1", "kettle")}, nil},
 		"Leaving": {"who leaves too takes nothing", csvs{goes, leaving}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v1", "kettle")}, nil},
 		"Gone":    {"an old plan's version has gone", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v0", "kettle")}, nil},
 	}

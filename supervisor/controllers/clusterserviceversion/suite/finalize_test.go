@@ -266,6 +266,39 @@ func TestSharedObjectsGoOn(t *testing.T) {
 	}))
 }
 
+// TestRefusedPlanInheritsNothing uninstalls an operator beside a plan that names its binding and
+// was refused.
+func TestRefusedPlanInheritsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	other, ours := w.kettle("other.v1"), w.kettle("kettle.v1")
+	other.Namespace = w.namespace + "-a"
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + w.namespace, Labels: w.owner("kettle.v1")},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: "kettle"}},
+	}
+	refused := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: "install-1"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{"other.v1"}, Approval: operatorsv1alpha1.ApprovalAutomatic, Approved: true},
+	}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.Namespace}}, other, ours, w.group("own", w.namespace), refused, binding)
+	w.finally(binding)
+	refused.Status.CatalogSources = []string{}
+	refused.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
+	refused.Status.Plan = []*operatorsv1alpha1.Step{{
+		Resolving: "other.v1", Status: operatorsv1alpha1.StepStatusUnknown,
+		Resource: operatorsv1alpha1.StepResource{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding", Name: binding.Name},
+	}}
+	w.Expect(w.Status().Update(t.Context(), refused)).To(gomega.Succeed())
+	w.succeeds("kettle.v1")
+
+	w.Expect(w.Delete(t.Context(), ours)).To(gomega.Succeed())
+
+	w.gone(ours)
+	w.gone(binding)
+}
+
 func TestNamespaceGoesInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.namespace += "-middle"
