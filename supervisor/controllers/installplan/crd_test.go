@@ -1,0 +1,92 @@
+package installplan
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// TestApplyCRD applies the step of a definition, and lists the writes.
+func TestApplyCRD(t *testing.T) {
+	const (
+		crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"},` +
+			`"spec":{"group":"example","names":{"kind":"Lamp","plural":"lamps"},"versions":[{"name":"v1","served":true,"storage":true}]}}`
+		created = operatorsv1alpha1.StepStatusWaitingForAPI // the fake API server does not serve it
+		present = operatorsv1alpha1.StepStatusPresent
+	)
+	served := func(t *testing.T) *unstructured.Unstructured {
+		t.Helper()
+		live := parsed(t, crd)
+		setDefaults(live)
+		live.SetUID("1")
+		// A plan joins a definition only if it has labels and annotations already.
+		live.SetAnnotations(map[string]string{"example.com/made-by": "test"})
+		live.SetLabels(map[string]string{"example.com/made-by": "test"})
+		live.Object["status"] = map[string]any{"conditions": []any{
+			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
+		}}
+		return live
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		// exists and races report whether the definition exists before the step is applied, and
+		// whether another client creates it just before the step would.
+		exists, races bool
+		asAccount     bool
+		writes        []string
+		want          operatorsv1alpha1.StepStatus
+	}{
+		"Absent":  {reason: "it is created", writes: []string{"create"}, want: created},
+		"Exists":  {reason: "only the keys of the version are missing", exists: true, writes: []string{"patch"}, want: present},
+		"Account": {reason: "an account needs no right to patch", exists: true, asAccount: true, writes: []string{"update"}, want: present},
+		"Races":   {reason: "the plan reads the definition that the other client created", races: true, writes: []string{"create", "patch"}, want: present},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := fake.NewClientBuilder()
+			if tc.exists {
+				builder.WithObjects(served(t))
+			}
+			var writes []string
+			c := builder.WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					writes = append(writes, "create")
+					if tc.races {
+						if err := c.Create(ctx, served(t)); err != nil {
+							t.Error(err)
+						}
+					}
+					return c.Create(ctx, o, opts...)
+				},
+				Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+					writes = append(writes, "update")
+					return c.Update(ctx, o, opts...)
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					writes = append(writes, "patch")
+					return c.Patch(ctx, o, patch, opts...)
+				},
+			}).Build()
+			e := &execution{
+				namespace: "ops", client: c, steps: c, checker: &checker{client: c},
+				crds:        crdAccess{unbounded: true, asAccount: tc.asAccount, turns: newCRDTurns()},
+				content:     &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}},
+				definitions: map[*operatorsv1alpha1.Step]*definition{},
+			}
+			got, err := e.applyCRD(t.Context(), &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
+				Group: groupAPIExtensions, Version: "v1", Kind: kindCRD, Name: "lamps.example", Manifest: crd,
+			}})
+			if err != nil || got != tc.want {
+				t.Errorf("%s: status %s, want %s, error %v", tc.reason, got, tc.want, err)
+			}
+			if diff := cmp.Diff(tc.writes, writes); diff != "" {
+				t.Errorf("%s: writes -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
