@@ -1,15 +1,25 @@
 package installplan
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // parsed returns an object from JSON.
@@ -65,6 +75,61 @@ func TestRoleRefChanges(t *testing.T) {
 		if got := roleRefChanges(parsed(t, wanted), parsed(t, live)); got != want {
 			t.Errorf("%s: %v", wanted, got)
 		}
+	}
+}
+
+// TestRecreatesOnlyWhatItRead gives a binding of lamp.v1 another role, which requires that it is
+// deleted. In one case its owner changes just before the deletion.
+func TestRecreatesOnlyWhatItRead(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{operatorsv1alpha1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const live = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"lamp"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"before"}}`
+	for name, tc := range map[string]struct {
+		reason string
+		taken  bool
+		role   string
+	}{
+		"Same":  {reason: "it has not changed", role: "after"},
+		"Taken": {reason: "tray.v1 owns it since it was read", taken: true, role: "before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			binding := parsed(t, live)
+			binding.SetLabels(plan.OwnerLabels("lamp.v1", "ops"))
+			tray := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "tray.v1"}}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(binding, tray).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					if tc.taken {
+						now := &rbacv1.ClusterRoleBinding{}
+						if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
+							return err
+						}
+						now.Labels = plan.OwnerLabels("tray.v1", "ops")
+						if err := c.Update(ctx, now); err != nil {
+							return err
+						}
+					}
+					return c.Delete(ctx, o, opts...)
+				},
+			}).Build()
+			e := &execution{namespace: "ops", client: c, steps: c}
+			wanted := parsed(t, strings.Replace(live, "before", "after", 1))
+			_, err := e.object(t.Context(), wanted, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp"})
+			if errors.Is(err, errForeign) != tc.taken || err != nil && !tc.taken {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+			got := &rbacv1.ClusterRoleBinding{}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(binding), got); err != nil {
+				t.Fatal(err)
+			}
+			if got.RoleRef.Name != tc.role {
+				t.Errorf("%s: role %s, want %s", tc.reason, got.RoleRef.Name, tc.role)
+			}
+		})
 	}
 }
 
