@@ -3,7 +3,9 @@ package clusterserviceversion
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -86,6 +88,39 @@ func TestForbiddenDeletion(t *testing.T) {
 			}
 			if p.refused != tc.refused {
 				t.Errorf("%s\nrefused = %q, want %q", tc.reason, p.refused, tc.refused)
+			}
+		})
+	}
+}
+
+// TestPassBoundsTerminatingResources has two custom resources to delete, after others that are
+// terminating.
+func TestPassBoundsTerminatingResources(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		terminating int
+		since       time.Duration
+		deleted     []string
+		exhausted   bool
+	}{
+		"Below":   {"both may be deleted", maxTerminating - 2, time.Second, []string{"first", "second"}, false},
+		"Reached": {"the first deletion reaches the bound", maxTerminating - 1, time.Second, []string{"first"}, true},
+		"At":      {"no more may be deleted", maxTerminating, time.Second, nil, true},
+		"Stuck":   {"stuck resources do not count", maxTerminating, 2 * time.Minute, []string{"first", "second"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var mugs []*metav1.PartialObjectMetadata
+			for i := range tc.terminating {
+				mugs = append(mugs, mug(strconv.Itoa(i), tc.since, "example.com/drain"))
+			}
+			d := &deletions{}
+			p := cleanMugs(t, d.client(nil), append(mugs, mug("first", 0), mug("second", 0))...)
+			if diff := cmp.Diff(tc.deleted, d.names); diff != "" {
+				t.Errorf("%s\ndeleted: -want, +got:\n%s", tc.reason, diff)
+			}
+			if p.exhausted != tc.exhausted {
+				t.Errorf("%s\nexhausted = %t, want %t", tc.reason, p.exhausted, tc.exhausted)
 			}
 		})
 	}
