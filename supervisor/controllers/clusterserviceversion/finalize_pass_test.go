@@ -125,3 +125,32 @@ func TestPassBoundsTerminatingResources(t *testing.T) {
 		})
 	}
 }
+
+// TestRemoveAllContinuesAfterAConflict has two objects; the deletion of the first fails.
+func TestRemoveAllContinuesAfterAConflict(t *testing.T) {
+	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}
+	failed := errors.New("not now")
+	cases := map[string]struct {
+		reason  string
+		fails   error
+		deleted []string
+		want    error
+	}{
+		"Conflict": {"another version may have taken the object over", apierrors.NewConflict(roles, "first", errors.New("changed")), []string{"second"}, nil},
+		"Gone":     {"the object no longer exists", apierrors.NewNotFound(roles, "first"), []string{"second"}, nil},
+		"Failed":   {"another error ends the pass", failed, nil, failed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := &deletions{fails: map[string]error{"first": tc.fails}}
+			r := &reconciler{client: d.client(nil), pace: newPace()}
+			moving, err := r.removeAll(t.Context(), []metav1.PartialObjectMetadata{*mug("first", 0), *mug("second", 0)})
+			if !moving || !errors.Is(err, tc.want) {
+				t.Errorf("%s\nremoveAll(...) = %t, %v, want true, %v", tc.reason, moving, err, tc.want)
+			}
+			if diff := cmp.Diff(tc.deleted, d.names); diff != "" {
+				t.Errorf("%s\ndeleted: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
