@@ -147,7 +147,10 @@ func (r *record) written(p *operatorsv1alpha1.InstallPlan) {
 
 // keep remembers the outcome of a pass.
 func (r *record) keep(before, after *operatorsv1alpha1.InstallPlan) {
-	r.outcome = &outcome{before: *before.Status.DeepCopy(), after: *after.Status.DeepCopy(), cause: after.Annotations[api.AnnotationCause], generation: before.Generation}
+	r.outcome = &outcome{
+		before: *before.Status.DeepCopy(), after: *after.Status.DeepCopy(),
+		cause: after.Annotations[api.AnnotationCause], generation: before.Generation,
+	}
 }
 
 // recall gives a plan the outcome of an earlier pass; false when there is none, or

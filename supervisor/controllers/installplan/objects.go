@@ -26,19 +26,19 @@ const attempts = 5
 func (e *execution) object(ctx context.Context, u *unstructured.Unstructured, owner *owner) (apply.Result, error) {
 	var err error
 	for range attempts {
-		_, absent, refusal := apply.IfAbsent(ctx, e.steps, u)
+		_, absent, refused := apply.IfAbsent(ctx, e.steps, u)
 		if absent {
 			return apply.Created, nil
 		}
-		if refusal != nil && !apierrors.IsForbidden(refusal) && !apierrors.IsInvalid(refusal) {
-			return "", refusal
+		if refused != nil && !apierrors.IsForbidden(refused) && !apierrors.IsInvalid(refused) {
+			return "", refused
 		}
 		live, failure := e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u))
 		if failure != nil {
 			return "", failure
 		}
-		if live == nil && refusal != nil {
-			return "", refusal
+		if live == nil && refused != nil {
+			return "", refused
 		}
 		// What may not be made may be there, and may be changed.
 		var result apply.Result
