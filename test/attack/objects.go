@@ -45,8 +45,11 @@ func filled() map[string]func(meta metav1.ObjectMeta, text string) client.Object
 			return &corev1.Pod{ObjectMeta: meta, Spec: spec}
 		},
 		"Service": func(meta metav1.ObjectMeta, text string) client.Object {
-			// A Service without a selector gets no EndpointSlices, which would be as large.
-			return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: servicePorts(len(text))}}
+			// A Service without a selector gets no EndpointSlices, which would be as large. Its managed
+			// fields do not list external IPs; those of as many ports take several times as much.
+			return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+				ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 1}}, ExternalIPs: externalIPs(len(text)),
+			}}
 		},
 		"ServiceAccount": func(meta metav1.ObjectMeta, text string) client.Object {
 			account := &corev1.ServiceAccount{ObjectMeta: meta}
@@ -92,13 +95,15 @@ func selector(size int) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "fill", Operator: metav1.LabelSelectorOpIn, Values: values}}}
 }
 
-// servicePorts returns at least one port of a Service, with a total size in bytes.
-func servicePorts(size int) []corev1.ServicePort {
-	const each = 100 // approximately, as protobuf
-	protocol := "fill.example/" + strings.Repeat("x", 63)
-	list := []corev1.ServicePort{{Name: "p0", Port: 1}}
-	for i := range size / each {
-		list = append(list, corev1.ServicePort{Name: fmt.Sprintf("p%d", i+1), Port: int32(i + 2), AppProtocol: &protocol})
+// externalIPs returns addresses with a total size in bytes.
+func externalIPs(size int) []string {
+	const (
+		each  = 40     // 38 characters and the two bytes before them in protobuf
+		first = 0x1000 // the canonical form has no leading zeros
+	)
+	list := make([]string, 0, size/each)
+	for i := range cap(list) {
+		list = append(list, fmt.Sprintf("2001:db8:1111:2222:3333:4444:5555:%x", first+i))
 	}
 	return list
 }

@@ -29,21 +29,30 @@ func (p *probe) median() time.Duration {
 	return p.took[len(p.took)/2]
 }
 
-// probe changes a Subscription until ctx ends. Its namespace has no OperatorGroup, so the supervisor
-// installs nothing there.
-func (s *scene) probe(ctx context.Context) (p probe) {
+// observed creates the Subscription of the plain client if it does not exist, and watches it. Its
+// namespace has no OperatorGroup, so the supervisor installs nothing there.
+func (s *scene) observed(ctx context.Context) (*operatorsv1alpha1.Subscription, watch.Interface, error) {
 	o := &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: plain, Name: "plain"},
 		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "kettle", CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace},
 	}
 	if err := s.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-		return probe{err: fmt.Errorf("creating Subscription %s/%s: %w", plain, o.Name, err)}
+		return nil, nil, fmt.Errorf("creating Subscription %s/%s: %w", plain, o.Name, err)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind + "List"))
 	w, err := s.client.Watch(ctx, list, client.InNamespace(plain))
 	if err != nil {
-		return probe{err: fmt.Errorf("watching Subscriptions in namespace %s: %w", plain, err)}
+		return nil, nil, fmt.Errorf("watching Subscriptions in namespace %s: %w", plain, err)
+	}
+	return o, w, nil
+}
+
+// probe changes the Subscription of the plain client until ctx ends.
+func (s *scene) probe(ctx context.Context) (p probe) {
+	o, w, err := s.observed(ctx)
+	if err != nil {
+		return probe{err: err}
 	}
 	defer w.Stop()
 	tick := time.NewTicker(polling)
