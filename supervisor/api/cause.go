@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -43,10 +42,7 @@ func SetCause(o metav1.Object, c *Cause) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		panic(fmt.Sprintf("api: encoding a Cause: %v", err)) // it has no field that cannot be encoded
-	}
+	text, _ := json.Marshal(c) //nolint:errchkjson // such fields can always be encoded
 	annotations[AnnotationCause] = string(text)
 	o.SetAnnotations(annotations)
 }

@@ -140,7 +140,8 @@ func (r *resolution) lookup(sub *Subscription) (*content.Package, error) {
 	pkg := catalog.Content.Package(sub.Package)
 	if pkg == nil {
 		packages := catalog.Content.Packages()
-		return nil, unsatisfiable(sub, api.ReasonPackageNotFound, fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similar(sub.Package, packages)),
+		return nil, unsatisfiable(sub, api.ReasonPackageNotFound,
+			fmt.Sprintf("the catalog has %d packages; check spec.name%s", len(packages), similar(sub.Package, packages)),
 			"no operators found in package %s in the catalog referenced by subscription %s", sub.Package, sub.Name)
 	}
 	return pkg, nil

@@ -10,7 +10,7 @@ import (
 // The page for clients must show the programs that test/clients runs.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "docs/clients.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "clients.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestClients(t *testing.T) {
 		"golang/buf.gen.yaml", "golang/main.go", "typescript/buf.gen.yaml", "typescript/src/client.ts",
 		"python/buf.gen.yaml", "python/client.py",
 	} {
-		file, err := os.ReadFile(filepath.Join(root, "test/clients", filepath.FromSlash(name)))
+		file, err := os.ReadFile(filepath.Join(root, "test", "clients", filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -221,7 +221,7 @@ func each(ctx context.Context, names []string, do func(context.Context, string) 
 	return group.Wait()
 }
 
-// Names returns the names of namespaces with the numbers from from to to, exclusive.
+// Names returns the names of namespaces from one number up to another, without the last.
 func Names(from, to int) []string {
 	var names []string
 	for i := from; i < to; i++ {

@@ -156,6 +156,7 @@ func advice(err error) string {
 		return "; raise the quota or make room in it"
 	case refusal.AdmissionDenied:
 		return "; change the policy that refuses it, or ask for an exception"
+	default: // other refusals of this kind are about rights
 	}
 	if _, limited := errors.AsType[*accountError](err); limited {
 		return "; grant it that right, or let the OperatorGroup name another"

@@ -33,18 +33,20 @@ func TestSurvey(t *testing.T) {
 		spec   operatorsv1.OperatorGroupSpec
 		want   site
 	}{
-		"All":           {"a group without targets targets all namespaces", operatorsv1.OperatorGroupSpec{}, site{unbounded: true}},
+		"All":           {"a group without targets is for all namespaces", operatorsv1.OperatorGroupSpec{}, site{unbounded: true}},
 		"EmptySelector": {"an empty selector selects all namespaces", selector(metav1.LabelSelector{}), site{unbounded: true}},
 		"Named":         {"the group lists its namespaces", operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"kitchen"}}, site{}},
 		"Labels":        {"the group selects by labels", selector(metav1.LabelSelector{MatchLabels: map[string]string{"tier": "hot"}}), site{}},
 		"Expressions":   {"the group selects by expressions", selector(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{exists}}), site{}},
 		"NamedAndSelector": {
 			"listed namespaces count before an empty selector",
-			operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"kitchen"}, Selector: &metav1.LabelSelector{}}, site{},
+			operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"kitchen"}, Selector: &metav1.LabelSelector{}},
+			site{},
 		},
 		"Account": {"the account bounds a group for all namespaces", operatorsv1.OperatorGroupSpec{ServiceAccountName: "cook"}, site{account: named("cook", "uid-cook")}},
 		"NoAccount": {
-			"the account does not exist", operatorsv1.OperatorGroupSpec{ServiceAccountName: "waiter"},
+			"the account does not exist",
+			operatorsv1.OperatorGroupSpec{ServiceAccountName: "waiter"},
 			site{problem: "please make sure the service account exists. sa=waiter operatorgroup=kitchen/own", account: named("waiter", "")},
 		},
 	}

@@ -60,7 +60,7 @@ func (s *scene) waitingOf(namespace string) string {
 	return plans.Items[0].Name
 }
 
-// waits waits until the InstallPlan of the namespace's Subscription waits for approval and is the
+// waits returns the InstallPlan of the namespace's Subscription when it waits for approval and is the
 // only one that does.
 func (s *scene) waits(namespace string) *operatorsv1alpha1.InstallPlan {
 	s.t.Helper()
