@@ -90,7 +90,7 @@ type Installation struct {
 	// Rollout is the part of Took that the cluster needed until the version's Deployment was
 	// available, in whole seconds. The supervisor waits for it.
 	Rollout time.Duration
-	// Plain is the median time meanwhile from the change of another Subscription by a plain client
+	// Plain is the median time, during the installation, from a change by a plain client of another Subscription
 	// until its watch shows the change. An installation is a chain of such changes.
 	Plain time.Duration
 }
