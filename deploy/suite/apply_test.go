@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	patience = 90 * time.Second
+	patience = controlplane.Timeout
 	polling  = 200 * time.Millisecond
 )
 

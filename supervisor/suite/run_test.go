@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	polling  = 20 * time.Millisecond
 )
 

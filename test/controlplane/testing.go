@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Timeout bounds the wait of a suite for one condition. It fits a machine whose processors are busy
+// with other suites, where a failover and three versions took a minute.
+const Timeout = 3 * time.Minute
+
 // cleanupLimit bounds the deletion of a test's namespace.
 const cleanupLimit = 30 * time.Second
 

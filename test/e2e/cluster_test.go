@@ -22,7 +22,7 @@ import (
 
 const (
 	// patience is the deadline for conditions.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	// poll is the interval between checks.
 	poll = 100 * time.Millisecond
 )

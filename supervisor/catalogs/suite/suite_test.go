@@ -35,7 +35,7 @@ import (
 
 const (
 	// patience is how long an expected state may take.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	polling  = 20 * time.Millisecond
 )
 

@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	polling  = 50 * time.Millisecond
 	// quiet is how long a test checks that nothing happens.
 	quiet      = webhook.Rerouting + 2*time.Second

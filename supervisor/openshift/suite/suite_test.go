@@ -33,7 +33,7 @@ import (
 
 const (
 	// patience is the maximum time until an expected state is reached.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	// poll is the polling interval for an expected state.
 	poll = 50 * time.Millisecond
 )

@@ -24,7 +24,7 @@ import (
 
 const (
 	// patience bounds the time until a situation has developed, with all the others in parallel.
-	patience = 90 * time.Second
+	patience = controlplane.Timeout
 	polling  = 500 * time.Millisecond
 	// leaseNamespace holds the Lease of the supervisor.
 	leaseNamespace = "default"

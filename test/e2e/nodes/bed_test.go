@@ -30,7 +30,7 @@ const (
 	// gracePeriod is short, so the loss of a node is detected quickly.
 	gracePeriod = 15 * time.Second
 	// patience bounds waits that should take a few seconds.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 	// webImage serves the files of its container on webPort.
 	webImage = "chandlery/web:test"
 	webPort  = 8080

@@ -35,7 +35,7 @@ import (
 const (
 	// patience bounds the time until a namespace is idle, with all the others in parallel and with
 	// hand-overs in between.
-	patience = 90 * time.Second
+	patience = controlplane.Timeout
 	polling  = 50 * time.Millisecond
 	// global is the namespace of the catalog.
 	global = "olm"

@@ -30,7 +30,7 @@ import (
 
 const (
 	// patience bounds the time until the cluster is as in a sample.
-	patience = 90 * time.Second
+	patience = controlplane.Timeout
 	polling  = 500 * time.Millisecond
 	// global is the namespace of the catalog and of the supervisor.
 	global = "olm"

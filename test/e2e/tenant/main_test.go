@@ -19,7 +19,7 @@ import (
 
 const (
 	// patience is the deadline for conditions.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	polling  = 100 * time.Millisecond
 	// home is the namespace of the supervisors.
 	home = "chandlery-system"

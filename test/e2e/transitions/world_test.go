@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -22,7 +21,7 @@ import (
 
 const (
 	// patience is the deadline for conditions. Other suites may run in parallel.
-	patience = 3 * time.Minute
+	patience = controlplane.Timeout
 	// catalog is the name of the CatalogSource.
 	catalog = "shop"
 )

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -28,7 +27,7 @@ import (
 )
 
 // patience is the deadline for conditions.
-const patience = 60 * time.Second
+const patience = controlplane.Timeout
 
 // program is the supervisor and plugin is the kubectl plugin. Both are built once for the package
 // into their own folder.

@@ -45,7 +45,7 @@ import (
 )
 
 // patience bounds the wait for an expected state.
-const patience = 2 * time.Minute
+const patience = controlplane.Timeout
 
 func TestMain(m *testing.M) {
 	handler := slog.DiscardHandler

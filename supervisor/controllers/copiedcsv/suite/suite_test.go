@@ -40,7 +40,7 @@ import (
 
 const (
 	// patience is how long an expected state may take.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	// polling is the interval between checks.
 	polling = 50 * time.Millisecond
 	// rest is how long a state must stay unchanged.

@@ -39,7 +39,7 @@ import (
 
 const (
 	// patience is how long an expected state may take.
-	patience = 90 * time.Second
+	patience = controlplane.Timeout
 	polling  = 20 * time.Millisecond
 	// gracePeriod is how long the node lifecycle controller tolerates a silent node.
 	gracePeriod = 5 * time.Second

@@ -43,7 +43,7 @@ import (
 
 const (
 	// patience bounds the wait for an expected state.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	polling  = 20 * time.Millisecond
 )
 

@@ -34,7 +34,7 @@ import (
 
 const (
 	// patience is how long an expected state may take.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	polling  = 50 * time.Millisecond
 	// quiet is how long a state must stay unchanged.
 	quiet = 3 * time.Second

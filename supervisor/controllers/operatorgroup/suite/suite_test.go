@@ -36,7 +36,7 @@ import (
 
 const (
 	// patience is how long an expected state may take.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	// poll is the interval between checks.
 	poll = 50 * time.Millisecond
 	// quiet is how long a state must stay unchanged.

@@ -40,7 +40,7 @@ import (
 
 const (
 	// patience bounds the wait for an expected state.
-	patience = 60 * time.Second
+	patience = controlplane.Timeout
 	polling  = 20 * time.Millisecond
 	// refresh is how often catalogs are read again.
 	refresh = 200 * time.Millisecond

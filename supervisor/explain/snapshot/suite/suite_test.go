@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = 30 * time.Second
+	patience = controlplane.Timeout
 	polling  = 50 * time.Millisecond
 )
 
