@@ -17,12 +17,20 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
+# Programs, tests, linters and tools compile with the same settings, so that each package is compiled
+# once: without C, like the programs of a release, and without paths of this folder, so that what one
+# clone has compiled serves all others.
+export CGO_ENABLED := 0
+export GOFLAGS     := -trimpath $(filter-out -trimpath,$(GOFLAGS))
+
 # The race detector needs a C compiler; without one the tests run plainly.
 RACE ?= $(if $(and $(shell command -v gcc 2>/dev/null),$(filter amd64 arm64,$(shell $(GO) env GOARCH))),-race)
 
 # The detector makes suites on a control plane and whole supervisors several times slower;
 # `make whole` has it there too.
 SUITE_RACE ?=
+RACE_GO  := $(if $(RACE),CGO_ENABLED=1 )$(GO)
+SUITE_GO := $(if $(SUITE_RACE),CGO_ENABLED=1 )$(GO)
 
 # What repeats itself does so less often in `make test` than in `make whole`, so that both are
 # done in time: kinds of loss on real nodes and frozen leaders (ROUNDS), interleavings of
@@ -46,9 +54,8 @@ CONTRACT := proto/contract.txtpb
 AFRESH := -count=1
 
 # A hundred test programs are linked; what debuggers read of them is not needed. The linters, or
-# go vet before them, do what go test would do once more. Without paths of this folder in them, what one
-# clone has compiled serves all others.
-LEAN := -trimpath -ldflags=-w -vet=off
+# go vet before them, do what go test would do once more.
+LEAN := -ldflags=-w -vet=off
 
 # Suites wait for control planes much of the time, so twice as many packages are tested at a time as
 # there are cores: half of them suites.
@@ -63,7 +70,7 @@ PLAIN := ^(TestIdleConnections|TestStoreRefusesMessagesThatAreTooLarge|TestSynth
   TestSolutionsAreTheOraclesOnAllSmallProblems)$$
 PLAIN_PACKAGES := ./server ./bundles/index ./bundles/selection ./bundles/fbc ./bundles/image ./supervisor/informer ./supervisor/catalogs $\
   ./supervisor/controllers/clusterserviceversion ./supervisor/resolver/sat
-PAGES := ./test/docs ./docs/reference/facts ./test/depcheck
+PAGES := ./test/docs ./test/depcheck
 
 # These list the packages of the module, which the cache does not see either.
 LISTING := ./test/packages ./test/golist
@@ -120,7 +127,7 @@ node-back: ## Return a lost node and wait until it is Ready (N=2).
 
 .PHONY: build
 build: ## Build bin/registry, bin/catalog, bin/supervisor and bin/kubectl-chandlery.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/catalog ./cmd/supervisor ./cmd/kubectl-chandlery
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/registry ./cmd/catalog ./cmd/supervisor ./cmd/kubectl-chandlery
 
 # kubectl finds plugins, and what completes their arguments, in the folders of $PATH.
 DIR ?= $(HOME)/.local/bin
@@ -128,7 +135,7 @@ DIR ?= $(HOME)/.local/bin
 .PHONY: install-plugin
 install-plugin: ## Build the kubectl plugin into a folder of the PATH, with its completion (DIR=~/.local/bin).
 	@mkdir -p '$(DIR)'
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o '$(DIR)/' ./cmd/kubectl-chandlery
+	$(GO) build -ldflags '$(LDFLAGS)' -o '$(DIR)/' ./cmd/kubectl-chandlery
 	@install -m 0755 cmd/kubectl-chandlery/kubectl_complete-chandlery '$(DIR)/'
 	@case ":$$PATH:" in *":$(DIR):"*) ;; *) echo "$(DIR) is not in the PATH yet, so that kubectl does not find the plugin there";; esac
 
@@ -139,7 +146,7 @@ images: ## Make the OCI images, into out/images (PUSH=HOST/PREFIX pushes them to
 
 .PHONY: check
 check: contract ## Fast loop: compile and vet, then tests that need nothing but Go.
-	@$(GO) vet -trimpath ./...
+	@$(GO) vet ./...
 	@$(GO) run ./test/packages unit | xargs $(GO) test -short $(LEAN)
 
 .PHONY: lint
@@ -193,17 +200,17 @@ computing:
 	@$(MAKE) units
 	@$(MAKE) peers
 waiting:
-	@$(GO) run ./test/packages suites e2e | grep -vxF "$$($(GO) list $(RACED))" | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p 3 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages suites e2e | grep -vxF "$$($(GO) list $(RACED))" | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -p 3 -timeout $(TEST_TIMEOUT)
 
 .PHONY: units
 units:
 	@$(GO) test $(LEAN) $(AFRESH) $(PAGES)
-	@$(GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT) $(RACED) $(LISTING)
-	@$(GO) run ./test/packages unit | grep -vxF "$$($(GO) list $(PAGES) $(LISTING))" | xargs $(GO) test $(LEAN) $(RACE) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
+	@$(RACE_GO) test $(LEAN) $(RACE) $(AFRESH) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT) $(RACED) $(LISTING)
+	@$(GO) run ./test/packages unit | grep -vxF "$$($(GO) list $(PAGES) $(LISTING))" | xargs env $(RACE_GO) test $(LEAN) $(RACE) -skip '$(PLAIN)' $(SIDE_BY_SIDE) -timeout $(TEST_TIMEOUT)
 
 .PHONY: e2e
 e2e: test-env build ## The end-to-end suites, as root on real nodes too, then the demo.
-	@$(GO) run ./test/packages e2e | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages e2e | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 2 -timeout $(TEST_TIMEOUT)
 	@$(MAKE) losses
 
 .PHONY: peers
@@ -215,7 +222,7 @@ peers:
 # its verbose output is the table of what was lost.
 .PHONY: losses
 losses:
-	@$(GO) run ./test/packages nodes | xargs $(GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
+	@$(GO) run ./test/packages nodes | xargs env $(SUITE_GO) test $(LEAN) $(SUITE_RACE) $(AFRESH) -v -p 1 -timeout $(TEST_TIMEOUT)
 	@$(GO) run ./test/demo --exit
 
 .PHONY: bench
@@ -273,7 +280,7 @@ measurements-check: ## List the published figures that are older than what they 
 
 .PHONY: soak
 soak: ## Two replicas under load while content and processes change (SOAK=4m).
-	@SOAK=$(SOAK) $(GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak
+	@SOAK=$(SOAK) $(RACE_GO) test $(RACE) $(AFRESH) -v -timeout $(TEST_TIMEOUT) -run TestSoak ./test/soak
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s each), from its committed corpus on.
