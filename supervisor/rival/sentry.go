@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// pageSize is the number of Deployments that are read at once.
-	pageSize = 500
+	// pageSize is the number of Deployments that are read at once. Each may have 1.5 MiB, of a tenant,
+	// and a process that starts must not exceed its memory limit.
+	pageSize = 16
 	// glance is the polling interval for a Lease.
 	glance = 500 * time.Millisecond
 	// MaxWait is the maximum duration of Wait, without its requests.

@@ -97,6 +97,51 @@ func (c *cluster) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
+// pages is a reader that returns as many Deployments as a request allows.
+type pages struct {
+	client.Reader
+
+	all []appsv1.Deployment
+	// largest is the largest number of Deployments in one answer.
+	largest int
+}
+
+func (p *pages) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	list, o := into.(*appsv1.DeploymentList), client.ListOptions{}
+	o.ApplyOptions(opts)
+	from, to := len(o.Continue), len(p.all)
+	if o.Limit > 0 {
+		to = min(to, from+int(o.Limit))
+	}
+	list.Items, list.Continue = p.all[from:to], ""
+	if to < len(p.all) {
+		list.Continue = strings.Repeat("x", to)
+	}
+	p.largest = max(p.largest, to-from)
+	return nil
+}
+
+// TestLookReadsFewAtOnce checks that a page of the largest Deployments fits into the memory of a
+// supervisor that starts, and that the pages after it are read.
+func TestLookReadsFewAtOnce(t *testing.T) {
+	const (
+		largest = 3 << 19 // bytes of an object that etcd accepts
+		allowed = 32 << 20
+	)
+	c := newCluster(t)
+	c.writers["update system:serviceaccount:last:olm"] = true
+	p := &pages{all: make([]appsv1.Deployment, 100)}
+	p.all = append(p.all, *lookalike("last", "olm", c.clock.Now()))
+	s := c.sentry()
+	s.deployments = p
+	if f := look(t, s); len(f.Workloads) != 1 && s.pending != 1 {
+		t.Errorf("the Deployment of the last page was not found: %+v", f)
+	}
+	if p.largest*largest > allowed {
+		t.Errorf("%d Deployments are read at once: their %d bytes exceed %d", p.largest, p.largest*largest, allowed)
+	}
+}
+
 func look(t *testing.T, s *Sentry) Finding {
 	t.Helper()
 	f, err := s.Look(t.Context())

@@ -14,8 +14,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/grant"
 )
 
-// pageSize is the maximum number of objects in memory at once.
-const pageSize = 200
+// pageSize is the maximum number of objects in memory at once. An object may have 1.5 MiB, and takes
+// several times as much when it is decoded.
+const pageSize = 16
 
 // Objects reads the objects of definitions.
 type Objects struct {

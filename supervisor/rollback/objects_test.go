@@ -21,6 +21,8 @@ type shelf struct {
 	objects []string
 	// answers are errors for the first requests.
 	answers []error
+	// limit is the largest number of objects that a request asked for; 0 for all.
+	limit int64
 }
 
 func (s *shelf) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
@@ -33,6 +35,7 @@ func (s *shelf) List(_ context.Context, into client.ObjectList, opts ...client.L
 	}
 	list, o := into.(*unstructured.UnstructuredList), client.ListOptions{}
 	o.ApplyOptions(opts)
+	s.limit = max(s.limit, o.Limit)
 	at := len(o.Continue)
 	list.Items, list.Object = nil, map[string]any{"metadata": map[string]any{}}
 	if at < len(s.objects) {
@@ -71,10 +74,15 @@ func TestUsing(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			live, older := schemaOf(t, spec(`"bright":{"type":"boolean"}`)), schemaOf(t, spec(""))
 			live.Spec.Group, live.Spec.Names.Kind, live.Spec.Names.Plural = lamps.Group, "Lamp", lamps.Resource
-			objects := rollback.Objects{Reader: &shelf{objects: tt.objects, answers: tt.answers}}
+			reader := &shelf{objects: tt.objects, answers: tt.answers}
+			objects := rollback.Objects{Reader: reader}
 			got, err := objects.Using(t.Context(), live, lampV1().Lost(live, older), "lamp.v1")
 			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
 				t.Errorf("error %v, using (-want +got):\n%s", err, diff)
+			}
+			// An object may have 1.5 MiB.
+			if len(tt.answers) == 0 && (reader.limit == 0 || reader.limit*3<<19 > 32<<20) {
+				t.Errorf("%d objects are read at once: they may exceed 32 MiB", reader.limit)
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package catalogsource
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +44,52 @@ func TestAutoscalerOf(t *testing.T) {
 		if got := autoscalerOf(tt.all, "shop"); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
 		}
+	}
+}
+
+// autoscalers is a reader that returns as many autoscalers as a request allows.
+type autoscalers struct {
+	client.Reader
+
+	all []autoscalingv2.HorizontalPodAutoscaler
+	// largest is the largest number of them in one answer.
+	largest int
+}
+
+func (a *autoscalers) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	list, o := into.(*autoscalingv2.HorizontalPodAutoscalerList), client.ListOptions{}
+	o.ApplyOptions(opts)
+	from, to := len(o.Continue), len(a.all)
+	if o.Limit > 0 {
+		to = min(to, from+int(o.Limit))
+	}
+	list.Items, list.Continue = a.all[from:to], ""
+	if to < len(a.all) {
+		list.Continue = strings.Repeat("x", to)
+	}
+	a.largest = max(a.largest, to-from)
+	return nil
+}
+
+// TestFewAutoscalersAtOnce checks that an autoscaler is found on a later page, and that a page of the
+// largest autoscalers, of a tenant, fits into memory.
+func TestFewAutoscalersAtOnce(t *testing.T) {
+	const (
+		largest = 3 << 19 // bytes of an object that etcd accepts
+		allowed = 32 << 20
+	)
+	reader := &autoscalers{all: make([]autoscalingv2.HorizontalPodAutoscaler, 100)}
+	ours := autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "z"}}
+	ours.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
+	reader.all = append(reader.all, ours)
+	o := observed(annotated(api.AnnotationReplicas, "1"))
+	o.Deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	r := &Reconciler{children: &children{live: reader}}
+	if err := r.lookForAutoscaler(t.Context(), o); err != nil || o.Autoscaler != "z" {
+		t.Errorf("found %q, %v", o.Autoscaler, err)
+	}
+	if reader.largest*largest > allowed {
+		t.Errorf("%d autoscalers are read at once: their %d bytes exceed %d", reader.largest, reader.largest*largest, allowed)
 	}
 }
 

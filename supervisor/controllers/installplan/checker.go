@@ -16,8 +16,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/grant"
 )
 
-// pageSize bounds the number of custom resources in memory.
-const pageSize = 200
+// pageSize bounds the number of custom resources in memory. One may have 1.5 MiB, and takes several
+// times as much when it is decoded.
+const pageSize = 16
 
 // maxComplaint bounds the message about one custom resource, in bytes.
 const maxComplaint = 1024
