@@ -9,7 +9,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -40,8 +39,8 @@ type cleanup struct {
 	// others are the ClusterServiceVersions of all namespaces, without copies.
 	others csvs
 	now    time.Time
-	// heirs holds the other versions that own an object of this one; nil until the first read.
-	heirs map[brought]types.NamespacedName
+	// inheritance is what other versions may take over; nil until the first read.
+	inheritance *inheritance
 	// left states why custom resources stay, one entry for each kind.
 	left []string
 }

@@ -1,9 +1,10 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,54 +29,104 @@ type brought struct {
 	name string
 }
 
-// heirs returns, by object, the version in another namespace that takes over an object of a deleted
-// version. Its plan must have applied the same object: a plan whose step failed or was refused gets
-// nothing, and neither does a version of another package. Of several, the first by namespace and
-// name counts.
-func heirs(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []operatorsv1alpha1.InstallPlan) map[brought]types.NamespacedName {
-	alive := map[types.NamespacedName]bool{}
+// inheritance is what other versions may take over of the objects of a deleted version.
+type inheritance struct {
+	// applied holds, by object, the versions whose newest plan applied it.
+	applied map[brought]csvs
+	// unplanned are the versions in other namespaces that run and have no plan: their Subscription
+	// was deleted, and its plans with it.
+	unplanned csvs
+}
+
+// inheritanceOf returns what remaining versions may take over. A version of another package gets
+// nothing, and neither does one whose step failed or was refused in its newest plan.
+func inheritanceOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []operatorsv1alpha1.InstallPlan) inheritance {
+	newest := newestPlans(plans)
+	found := inheritance{applied: map[brought]csvs{}}
 	for _, other := range others {
-		alive[client.ObjectKeyFromObject(other)] = other.Namespace != csv.Namespace && other.DeletionTimestamp.IsZero() &&
-			!ofAnotherPackage(csv, other)
-	}
-	found := map[brought]types.NamespacedName{}
-	for i := range plans {
-		for _, s := range plans[i].Status.Plan {
-			heir := types.NamespacedName{Namespace: plans[i].Namespace, Name: s.Resolving}
-			if !alive[heir] || !applied(s) {
-				continue
-			}
-			object := brought{schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}, s.Resource.Name}
-			if before, known := found[object]; !known || heir.String() < before.String() {
-				found[object] = heir
-			}
+		if !other.DeletionTimestamp.IsZero() || plan.PackageOf(csv) != plan.PackageOf(other) {
+			continue
+		}
+		p, planned := newest[client.ObjectKeyFromObject(other)]
+		if !planned && other.Namespace != csv.Namespace && other.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
+			found.unplanned = append(found.unplanned, other)
+		}
+		for _, object := range appliedBy(p, other.Name) {
+			found.applied[object] = append(found.applied[object], other)
 		}
 	}
 	return found
 }
 
-// applied reports whether a plan created or updated the object of a step.
-func applied(s *operatorsv1alpha1.Step) bool {
-	return s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent
+// newestPlans returns the newest plan of each version.
+func newestPlans(plans []operatorsv1alpha1.InstallPlan) map[types.NamespacedName]*operatorsv1alpha1.InstallPlan {
+	newest := map[types.NamespacedName]*operatorsv1alpha1.InstallPlan{}
+	for i := range plans {
+		p := &plans[i]
+		for _, s := range p.Status.Plan {
+			key := types.NamespacedName{Namespace: p.Namespace, Name: s.Resolving}
+			if before := newest[key]; before == nil || before.Spec.Generation < p.Spec.Generation {
+				newest[key] = p
+			}
+		}
+	}
+	return newest
 }
 
-// ofAnotherPackage reports whether two versions state different packages.
-func ofAnotherPackage(csv, other metav1.Object) bool {
-	mine, theirs := plan.PackageOf(csv), plan.PackageOf(other)
-	return mine != "" && theirs != "" && mine != theirs
+// appliedBy returns the objects of a version that a plan created or updated; nil without a plan.
+func appliedBy(p *operatorsv1alpha1.InstallPlan, version string) []brought {
+	if p == nil {
+		return nil
+	}
+	var objects []brought
+	for _, s := range p.Status.Plan {
+		if s.Resolving == version && (s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent) {
+			objects = append(objects, brought{schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}, s.Resource.Name})
+		}
+	}
+	return objects
 }
 
-// heirs returns the heirs of a clean-up. It reads plans once in a pass, and only when an object
-// remains.
-func (r *reconciler) heirs(ctx context.Context, c *cleanup) (map[brought]types.NamespacedName, error) {
-	if c.heirs == nil {
+// heir returns the version that takes over an object; nil for none. Of several, it is in the first
+// namespace, and there the youngest, which replaces the others.
+func (i inheritance) heir(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.ClusterServiceVersion {
+	candidates := slices.Clone(i.applied[brought{o.GroupVersionKind().GroupKind(), o.Name}])
+	for _, v := range i.unplanned {
+		if shareComponent(v.Labels, o.Labels) {
+			candidates = append(candidates, v)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	return slices.MinFunc(candidates, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// shareComponent reports whether two objects are components of the same Operator: its label has the
+// package and the namespace.
+func shareComponent(one, other map[string]string) bool {
+	for label := range plan.ComponentLabels(one) {
+		if _, has := other[label]; has {
+			return true
+		}
+	}
+	return false
+}
+
+// inheritance returns what others may take over in a clean-up. It reads plans once in a pass, and
+// only when an object remains.
+func (r *reconciler) inheritance(ctx context.Context, c *cleanup) (*inheritance, error) {
+	if c.inheritance == nil {
 		var plans operatorsv1alpha1.InstallPlanList
 		if err := r.client.List(ctx, &plans, readOnly); err != nil {
 			return nil, fmt.Errorf("listing InstallPlans: %w", err)
 		}
-		c.heirs = heirs(c.csv, c.others, plans.Items)
+		found := inheritanceOf(c.csv, c.others, plans.Items)
+		c.inheritance = &found
 	}
-	return c.heirs, nil
+	return c.inheritance, nil
 }
 
 // handOver hands objects over to other versions that brought them too, and returns the rest.
@@ -87,34 +138,34 @@ func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.Pa
 			rest = append(rest, *o)
 			continue
 		}
-		heirs, err := r.heirs(ctx, c)
+		others, err := r.inheritance(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		heir, shared := heirs[brought{o.GroupVersionKind().GroupKind(), o.Name}]
-		if !shared {
+		heir := others.heir(o)
+		if heir == nil {
 			rest = append(rest, *o)
 			continue
 		}
 		// An object that has changed since is handled in the next pass.
-		if err := r.relabel(ctx, c.csv, o, heir); apierrors.IsConflict(err) {
+		if err := r.relabel(ctx, c.csv, o, client.ObjectKeyFromObject(heir)); apierrors.IsConflict(err) {
 			rest = append(rest, *o)
 		} else if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("leaving %s to ClusterServiceVersion %s, which has it too: %w", describe(o), heir, err)
+			return nil, fmt.Errorf("leaving %s to ClusterServiceVersion %s/%s, which has it too: %w", describe(o), heir.Namespace, heir.Name, err)
 		}
 	}
 	return rest, nil
 }
 
-// relabel makes another version the owner of an object, and removes the component labels of csv's
-// operator.
+// relabel makes another version the owner of an object. If that is in another namespace, the object
+// loses the component labels of csv's operator.
 func (r *reconciler) relabel(
 	ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata, heir types.NamespacedName,
 ) error {
 	after := o.DeepCopy()
 	after.Labels[api.LabelOwner], after.Labels[api.LabelOwnerNamespace] = heir.Name, heir.Namespace
-	for key := range csv.Labels {
-		if strings.HasPrefix(key, api.PrefixComponent) {
+	if heir.Namespace != csv.Namespace {
+		for key := range plan.ComponentLabels(csv.Labels) {
 			delete(after.Labels, key)
 		}
 	}

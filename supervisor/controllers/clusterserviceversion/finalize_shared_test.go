@@ -1,68 +1,110 @@
 package clusterserviceversion
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func TestHeirs(t *testing.T) {
-	class := brought{schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}, "kettle"}
-	planned := func(namespace, version, name string) operatorsv1alpha1.InstallPlan {
-		return operatorsv1alpha1.InstallPlan{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "install"},
-			Status: operatorsv1alpha1.InstallPlanStatus{Plan: []*operatorsv1alpha1.Step{{
-				Resolving: version, Status: operatorsv1alpha1.StepStatusCreated,
-				Resource: operatorsv1alpha1.StepResource{Group: class.Group, Version: "v1", Kind: class.Kind, Name: name},
-			}}},
+func TestInheritance(t *testing.T) {
+	class := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "kettle", Labels: map[string]string{"operators.coreos.com/kettle.east": "", "operators.coreos.com/kettle.west": ""},
+	}}
+	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})
+	planned := func(namespace, version string, status operatorsv1alpha1.StepStatus, generation int, names ...string) operatorsv1alpha1.InstallPlan {
+		p := operatorsv1alpha1.InstallPlan{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("install-%d", generation)},
+			Spec:       operatorsv1alpha1.InstallPlanSpec{Generation: generation},
 		}
+		for _, name := range append(names, class.Name)[:1] {
+			p.Status.Plan = append(p.Status.Plan, &operatorsv1alpha1.Step{
+				Resolving: version, Status: status,
+				Resource: operatorsv1alpha1.StepResource{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Name: name},
+			})
+		}
+		return p
+	}
+	of := func(pkg, namespace, name string, labels ...string) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := version(name, "", succeeded)
+		csv.Namespace, csv.Labels = namespace, map[string]string{}
+		csv.CreationTimestamp = metav1.NewTime(noon())
+		if pkg != "" {
+			csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
+		}
+		for _, label := range labels {
+			csv.Labels["operators.coreos.com/"+label] = ""
+		}
+		return csv
 	}
 	in := func(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
-		csv := version("kettle.v1", "", succeeded)
-		csv.Namespace = namespace
+		return of("kettle", namespace, "kettle.v1")
+	}
+	younger := func(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
+		csv.CreationTimestamp = metav1.NewTime(noon().Add(time.Minute))
 		return csv
 	}
 	leaving := in("east")
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
-	with := func(status operatorsv1alpha1.StepStatus, p operatorsv1alpha1.InstallPlan) operatorsv1alpha1.InstallPlan {
-		p.Status.Plan[0].Status = status
-		return p
-	}
-	of := func(pkg string, csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
-		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
-		return csv
-	}
-	goes := of("kettle", in("west"))
+	failed := of("kettle", "east", "kettle.v1", "kettle.east")
+	failed.Status.Phase = operatorsv1alpha1.CSVPhaseFailed
+	const made, found, not = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusPresent, operatorsv1alpha1.StepStatusUnknown
+	type plans = []operatorsv1alpha1.InstallPlan
 	cases := map[string]struct {
 		reason string
 		others csvs
-		plans  []operatorsv1alpha1.InstallPlan
-		want   map[brought]types.NamespacedName
+		plans  plans
+		want   string
 	}{
-		"Alone":   {"nobody else brought it", csvs{goes}, []operatorsv1alpha1.InstallPlan{planned("west", "kettle.v1", "kettle")}, nil},
-		"Other":   {"another has another", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v1", "pot")}, map[brought]types.NamespacedName{{class.GroupKind, "pot"}: {Namespace: "east", Name: "kettle.v1"}}},
-		"Shared":  {"it goes on as the other's", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{planned("west", "kettle.v1", "kettle"), planned("east", "kettle.v1", "kettle")}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
-		"First":   {"of several, the first", csvs{in("north"), in("east")}, []operatorsv1alpha1.InstallPlan{planned("north", "kettle.v1", "kettle"), planned("east", "kettle.v1", "kettle")}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
-		"Present": {"its plan found it", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{with(operatorsv1alpha1.StepStatusPresent, planned("east", "kettle.v1", "kettle"))}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
-		"Refused": {"its plan did not apply it", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{with(operatorsv1alpha1.StepStatusUnknown, planned("east", "kettle.v1", "kettle"))}, nil},
-		"Rightful": {"one before it did not", csvs{goes, in("aaa"), in("east")}, []operatorsv1alpha1.InstallPlan{
-			with(operatorsv1alpha1.StepStatusUnknown, planned("aaa", "kettle.v1", "kettle")), planned("east", "kettle.v1", "kettle"),
-		}, map[brought]types.NamespacedName{class: {Namespace: "east", Name: "kettle.v1"}}},
-		"Package": {"another package has the same name", csvs{goes, of("pot", in("east"))}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v1", "kettle")}, nil},
-		"Leaving": {"who leaves too takes nothing", csvs{goes, leaving}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v1", "kettle")}, nil},
-		"Gone":    {"an old plan's version has gone", csvs{goes, in("east")}, []operatorsv1alpha1.InstallPlan{planned("east", "kettle.v0", "kettle")}, nil},
+		"Alone":    {"no other version brought it", nil, plans{planned("west", "kettle.v2", made, 1)}, ""},
+		"Other":    {"another version brought another object", csvs{in("east")}, plans{planned("east", "kettle.v1", made, 1, "pot")}, ""},
+		"Shared":   {"another version brought it too", csvs{in("east")}, plans{planned("west", "kettle.v2", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
+		"First":    {"of several namespaces, the first counts", csvs{in("north"), in("east")}, plans{planned("north", "kettle.v1", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
+		"Present":  {"its plan found it", csvs{in("east")}, plans{planned("east", "kettle.v1", found, 1)}, "east/kettle.v1"},
+		"Refused":  {"its plan did not apply it", csvs{in("east")}, plans{planned("east", "kettle.v1", not, 1)}, ""},
+		"Rightful": {"the plan of the first did not apply it", csvs{in("aaa"), in("east")}, plans{planned("aaa", "kettle.v1", not, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
+		"RefusedAgain": {
+			"an older plan applied it, with rights that are gone",
+			csvs{in("east")},
+			plans{planned("east", "kettle.v1", not, 2), planned("east", "kettle.v1", made, 1)},
+			"",
+		},
+		"Upgrade": {
+			"the older version is about to be replaced by the younger",
+			csvs{in("east"), younger(of("kettle", "east", "kettle.v2"))},
+			plans{planned("east", "kettle.v1", made, 1), planned("east", "kettle.v2", made, 2)},
+			"east/kettle.v2",
+		},
+		"UpgradeBegins": {
+			"the younger version did not apply it yet",
+			csvs{in("east"), younger(of("kettle", "east", "kettle.v2"))},
+			plans{planned("east", "kettle.v1", made, 1), planned("east", "kettle.v2", not, 2)},
+			"east/kettle.v1",
+		},
+		"Predecessor":    {"the version before it remains", csvs{in("west")}, plans{planned("west", "kettle.v1", made, 1)}, "west/kettle.v1"},
+		"Package":        {"another package has the same name of a version", csvs{of("pot", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"NoPackage":      {"its package is unknown", csvs{of("", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"Leaving":        {"it is being deleted too", csvs{leaving}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"Gone":           {"the version of an old plan does not exist", csvs{in("east")}, plans{planned("east", "kettle.v0", made, 1)}, ""},
+		"NoPlan":         {"its Subscription was deleted, with its plans", csvs{of("kettle", "east", "kettle.v1", "kettle.east")}, nil, "east/kettle.v1"},
+		"NoPlanNoLabel":  {"the object is no component of its Operator", csvs{of("kettle", "north", "kettle.v1", "kettle.north")}, nil, ""},
+		"NoPlanFailed":   {"it has no plan and does not run", csvs{failed}, nil, ""},
+		"NoPlanSameHome": {"the label may be that of the deleted version", csvs{of("kettle", "west", "kettle.v1", "kettle.west")}, nil, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := heirs(goes, tc.others, tc.plans)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(brought{})); diff != "" && (len(got) > 0 || len(tc.want) > 0) {
-				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			got := ""
+			if heir := inheritanceOf(of("kettle", "west", "kettle.v2"), tc.others, tc.plans).heir(class); heir != nil {
+				got = client.ObjectKeyFromObject(heir).String()
+			}
+			if got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}
