@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 	well := map[Style]int{}
 	// Wait for enough calls of each kind: successful, then failed, then successful.
 	wanted := func(style Style) int { return well[style] }
-	err = Run(ctx, listener.Addr().String(), Pace{Every: time.Millisecond, Timeout: 10 * time.Second}, func(c Call) {
+	err = Run(ctx, listener.Addr().String(), Pace{Every: 25 * time.Millisecond, Timeout: 10 * time.Second}, func(c Call) {
 		calls = append(calls, c)
 		if (c.Err == "") == !service.silent.Load() {
 			well[c.Style]++
