@@ -334,7 +334,7 @@ func (c *cluster) atRest() inventory {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) > quiet
-	}, patience, time.Second).Should(gomega.BeTrue(), "the cluster never becomes idle")
+	}, patience, quiet/2).Should(gomega.BeTrue(), "the cluster never becomes idle")
 	return last
 }
 
