@@ -266,6 +266,36 @@ func TestSharedObjectsGoOn(t *testing.T) {
 	}))
 }
 
+// TestSharedObjectsGoOnWithoutPlans uninstalls an operator beside one whose Subscription was deleted,
+// and with it its plans.
+func TestSharedObjectsGoOnWithoutPlans(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	const component = "operators.coreos.com/kettle."
+	home, away := w.namespace, w.namespace+"-other"
+	other, ours := w.kettle("kettle.v1"), w.kettle("kettle.v1")
+	other.Namespace = away
+	ours.Labels, other.Labels = map[string]string{component + home: ""}, map[string]string{component + away: ""}
+	labels := w.owner("kettle.v1")
+	labels[component+home], labels[component+away] = "", ""
+	shared := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + home, Labels: labels}, Value: 1}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: away}}, w.group("own", home), ours, shared)
+	group := w.group("own", away)
+	group.Namespace = away
+	w.create(group, other)
+	w.finally(shared)
+	w.succeeds("kettle.v1")
+	w.namespace = away
+	w.succeeds("kettle.v1")
+
+	w.Expect(w.Delete(t.Context(), ours)).To(gomega.Succeed())
+
+	w.gone(ours)
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(shared), shared)).To(gomega.Succeed())
+	w.Expect(shared.DeletionTimestamp).To(gomega.BeNil())
+	w.Expect(shared.Labels).To(gomega.HaveKeyWithValue("olm.owner.namespace", away))
+}
+
 // TestRefusedPlanInheritsNothing uninstalls an operator beside a plan that names its binding and
 // was refused.
 func TestRefusedPlanInheritsNothing(t *testing.T) {
