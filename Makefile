@@ -42,7 +42,7 @@ export INTERLEAVINGS ?= 8
 export PLANS         ?= 12
 export PACKAGES      ?= 2
 export NAMESPACES    ?= 40
-export FAULTS        ?= 24
+export FAULTS        ?= 48
 export CATALOG_SHARE ?= 64
 
 # The contract as clients of the last release know it.
