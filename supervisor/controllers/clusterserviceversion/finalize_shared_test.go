@@ -13,35 +13,45 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func TestInheritance(t *testing.T) {
+// sharedClass returns a PriorityClass that two Operators have as a component.
+func sharedClass() *metav1.PartialObjectMetadata {
 	class := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "kettle", Labels: map[string]string{"operators.coreos.com/kettle.east": "", "operators.coreos.com/kettle.west": ""},
 	}}
 	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})
-	planned := func(namespace, version string, status operatorsv1alpha1.StepStatus, generation int, names ...string) operatorsv1alpha1.InstallPlan {
-		p := operatorsv1alpha1.InstallPlan{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("install-%d", generation)},
-			Spec:       operatorsv1alpha1.InstallPlanSpec{Generation: generation},
-		}
-		for _, name := range append(names, class.Name)[:1] {
-			p.Status.Plan = append(p.Status.Plan, &operatorsv1alpha1.Step{
-				Resolving: version, Status: status,
-				Resource: operatorsv1alpha1.StepResource{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Name: name},
-			})
-		}
-		return p
+	return class
+}
+
+// planOfClass returns a plan whose step for a PriorityClass has a status.
+func planOfClass(namespace, version, class string, status operatorsv1alpha1.StepStatus, generation int) operatorsv1alpha1.InstallPlan {
+	return operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("install-%d", generation)},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{Generation: generation},
+		Status: operatorsv1alpha1.InstallPlanStatus{Plan: []*operatorsv1alpha1.Step{{
+			Resolving: version, Status: status,
+			Resource: operatorsv1alpha1.StepResource{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Name: class},
+		}}},
 	}
-	of := func(pkg, namespace, name string, labels ...string) *operatorsv1alpha1.ClusterServiceVersion {
-		csv := version(name, "", succeeded)
-		csv.Namespace, csv.Labels = namespace, map[string]string{}
-		csv.CreationTimestamp = metav1.NewTime(noon())
-		if pkg != "" {
-			csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
-		}
-		for _, label := range labels {
-			csv.Labels["operators.coreos.com/"+label] = ""
-		}
-		return csv
+}
+
+// versionOf returns a version of a package that runs; an empty package means none is stated.
+func versionOf(pkg, namespace, name string, components ...string) *operatorsv1alpha1.ClusterServiceVersion {
+	csv := version(name, "", succeeded)
+	csv.Namespace, csv.Labels = namespace, map[string]string{}
+	csv.CreationTimestamp = metav1.NewTime(noon())
+	if pkg != "" {
+		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
+	}
+	for _, component := range components {
+		csv.Labels["operators.coreos.com/"+component] = ""
+	}
+	return csv
+}
+
+func TestInheritance(t *testing.T) {
+	class, of := sharedClass(), versionOf
+	planned := func(namespace, version string, status operatorsv1alpha1.StepStatus, generation int) operatorsv1alpha1.InstallPlan {
+		return planOfClass(namespace, version, class.Name, status, generation)
 	}
 	in := func(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
 		return of("kettle", namespace, "kettle.v1")
@@ -63,7 +73,7 @@ func TestInheritance(t *testing.T) {
 		want   string
 	}{
 		"Alone":    {"no other version brought it", nil, plans{planned("west", "kettle.v2", made, 1)}, ""},
-		"Other":    {"another version brought another object", csvs{in("east")}, plans{planned("east", "kettle.v1", made, 1, "pot")}, ""},
+		"Other":    {"another version brought another object", csvs{in("east")}, plans{planOfClass("east", "kettle.v1", "pot", made, 1)}, ""},
 		"Shared":   {"another version brought it too", csvs{in("east")}, plans{planned("west", "kettle.v2", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
 		"First":    {"of several namespaces, the first counts", csvs{in("north"), in("east")}, plans{planned("north", "kettle.v1", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
 		"Present":  {"its plan found it", csvs{in("east")}, plans{planned("east", "kettle.v1", found, 1)}, "east/kettle.v1"},
