@@ -84,6 +84,9 @@ func (s *scene) fill(ctx context.Context, kind string, objects, size int) error 
 func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		err := each(objects*len(kinds), func(number int) error {
+			if s.rate.Wait(ctx) != nil {
+				return nil // ctx has ended
+			}
 			kind := kinds[number%len(kinds)]
 			o, err := object(kind, attacker, number/len(kinds), 0)
 			if err != nil || ctx.Err() != nil {

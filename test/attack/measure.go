@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
 )
 
 // Options configure the attack.
@@ -27,7 +28,7 @@ type Options struct {
 	// unless all kinds are to exist together.
 	Kinds    []string
 	Together bool
-	// Rate is the number of the tenant's requests per second.
+	// Rate is the number of objects that the tenant changes per second.
 	Rate float32
 	// Duration is how long the objects are changed, divided among the kinds.
 	Duration time.Duration
@@ -41,6 +42,9 @@ type Stage struct {
 	// Before, Filled and Restarted are the sizes of the live heap in bytes: without the objects,
 	// with all of them, and with all of them after a restart of the supervisor.
 	Before, Filled, Restarted int64
+	// FilledPeak and RestartedPeak are the most memory in bytes that the supervisor had resident since its start:
+	// until the tenant stopped, and after a restart with the objects present.
+	FilledPeak, RestartedPeak int64
 	// Ready is the time until the supervisor leads and has read the catalog, with the objects present.
 	Ready time.Duration
 	// Present are installations in other namespaces while the objects exist. Installs are
@@ -173,6 +177,9 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 	if stage.Filled, err = s.heap(ctx); err != nil {
 		return stage, 0, err
 	}
+	if stage.FilledPeak, err = s.peak(); err != nil {
+		return stage, 0, err
+	}
 	last, err := s.lead(ctx)
 	if err != nil {
 		return stage, 0, err
@@ -180,24 +187,26 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 	if last != first {
 		lost++
 	}
-	stage.Ready, stage.Restarted, err = s.restarted(ctx, kinds, o.Objects)
-	return stage, lost, err
+	return stage, lost, s.restarted(ctx, &stage, o.Objects)
 }
 
 // restarted measures a supervisor that starts while the objects exist, and then deletes them.
-func (s *scene) restarted(ctx context.Context, kinds []string, objects int) (ready time.Duration, live int64, err error) {
-	if ready, err = s.restart(ctx); err != nil {
-		return 0, 0, err
+func (s *scene) restarted(ctx context.Context, stage *Stage, objects int) (err error) {
+	if stage.Ready, err = s.restart(ctx); err != nil {
+		return err
 	}
-	if live, err = s.heap(ctx); err != nil {
-		return ready, 0, err
+	if stage.Restarted, err = s.heap(ctx); err != nil {
+		return err
 	}
-	for _, kind := range kinds {
+	if stage.RestartedPeak, err = s.peak(); err != nil {
+		return err
+	}
+	for _, kind := range stage.Kinds {
 		if err := s.clear(ctx, kind, objects); err != nil {
-			return ready, live, err
+			return err
 		}
 	}
-	return ready, live, nil
+	return nil
 }
 
 // pester changes the objects for a time, and until some timed installations have finished.
@@ -280,6 +289,19 @@ func (s *scene) heap(ctx context.Context) (least int64, err error) {
 	return least, err
 }
 
+// peak returns the most memory in bytes that the supervisor had resident since its start (VmHWM).
+func (s *scene) peak() (int64, error) {
+	proc, err := procfs.NewProc(s.supervisor.PID())
+	if err != nil {
+		return 0, fmt.Errorf("reading the state of the supervisor: %w", err)
+	}
+	status, err := proc.NewStatus()
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of the supervisor: %w", err)
+	}
+	return int64(status.VmHWM), nil
+}
+
 func value(family *dto.MetricFamily) float64 {
 	for _, m := range family.GetMetric() {
 		return m.GetGauge().GetValue() + m.GetCounter().GetValue()
@@ -313,7 +335,8 @@ func (s *scene) scrape(ctx context.Context) (_ map[string]*dto.MetricFamily, err
 // String returns a stage as one line.
 func (s *Stage) String() string {
 	const mebi = 1 << 20
-	return fmt.Sprintf("%s: live heap %.1f MiB, with objects %.1f MiB, after a restart %.1f MiB (ready after %s), installation %s, during changes %s",
-		strings.Join(s.Kinds, ", "), float64(s.Before)/mebi, float64(s.Filled)/mebi, float64(s.Restarted)/mebi,
+	return fmt.Sprintf("%s: live heap %.1f MiB, with objects %.1f MiB (peak %.0f MiB), after a restart %.1f MiB (peak %.0f MiB, ready after %s), installation %s, during changes %s",
+		strings.Join(s.Kinds, ", "), float64(s.Before)/mebi, float64(s.Filled)/mebi, float64(s.FilledPeak)/mebi,
+		float64(s.Restarted)/mebi, float64(s.RestartedPeak)/mebi,
 		s.Ready.Round(time.Millisecond), Median(s.Present), Median(s.Installs))
 }

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -51,7 +52,7 @@ const (
 // scene is a control plane with a catalog, a supervisor with the permissions of its ClusterRole, and a tenant.
 type scene struct {
 	root, dir  string
-	rate       float32
+	rate       flowcontrol.RateLimiter
 	plane      *controlplane.ControlPlane
 	client     client.WithWatch
 	tenant     client.Client
@@ -69,7 +70,7 @@ func setUp(ctx context.Context, o Options, quota int64) (_ *scene, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{root: o.Root, dir: o.Dir, rate: o.Rate, plane: plane}
+	s := &scene{root: o.Root, dir: o.Dir, rate: flowcontrol.NewTokenBucketRateLimiter(o.Rate, 1), plane: plane}
 	for _, step := range []func(context.Context) error{s.connect, s.grant, s.serve} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, s.tearDown())
@@ -109,7 +110,7 @@ func (s *scene) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the tenant: %w", err)
 	}
-	cfg.QPS, cfg.Burst = s.rate, writers
+	cfg.QPS = -1 // touch limits the rate
 	if s.tenant, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making the client of the tenant: %w", err)
 	}
