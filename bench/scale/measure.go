@@ -27,11 +27,12 @@ type side struct {
 	install func(ctx context.Context, namespaces int) (*scale.Batch, error)
 }
 
-// afterwards are the requests of the supervisor after the installation in the largest number of
-// namespaces: at rest, and when the catalog gets a replacing version. It is empty if this is not
-// measured.
+// afterwards is measured after the installation in the largest number of namespaces: the requests of the
+// supervisor at rest and when the catalog gets a replacing version, and the memory of objects. It is empty
+// if this is not measured.
 type afterwards struct {
 	rest, update *scale.Batch
+	cached       []scale.Cached
 }
 
 // sides returns all sides. dir is the folder of the programs. The peer is Operator Lifecycle Manager.
@@ -63,6 +64,9 @@ func (a *afterwards) measure(ctx context.Context, c *scale.Cluster, names []stri
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "%d namespaces, at rest: measured\n", len(names))
+	if a.cached, err = c.Cached(ctx); err != nil {
+		return err
+	}
 	if a.update, err = c.Update(ctx, names); err != nil {
 		return err
 	}

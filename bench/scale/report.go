@@ -26,16 +26,16 @@ func report(machine string, rounds []round, after afterwards) string {
 
 // writeTimes writes a row for each number of namespaces and each side.
 func writeTimes(b *strings.Builder, rounds []round) {
-	b.WriteString("| Namespaces | By | Time | of the floor | Each | Requests | Reads | Writes | Events | Conflicts | Failed | Processor: supervisor | API server | Anonymous memory |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Namespaces | By | Time | of the floor | Each | Requests | Reads | Writes | Events | Conflicts | Failed | Processor: supervisor | API server | Memory, anonymous | resident |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rounds {
 		floor := r.batches[len(r.batches)-1].Took
 		for i, one := range r.batches {
 			t := one.Totals()
-			fmt.Fprintf(b, "| %d | %s | %.1f s | %.2f | %d ms | %.1f | %.1f | %.1f | %.1f | %d | %d | %s | %s | %s |\n",
+			fmt.Fprintf(b, "| %d | %s | %.1f s | %.2f | %d ms | %.1f | %.1f | %.1f | %.1f | %d | %d | %s | %s | %s | %s |\n",
 				r.namespaces, r.names[i], one.Took.Seconds(), one.Took.Seconds()/floor.Seconds(), each(one, one.Took).Milliseconds(),
 				one.Each(t.Requests()), one.Each(t.Reads), one.Each(t.Writes), one.Each(t.Events), t.Conflicts, len(one.Failed),
-				milliseconds(each(one, one.Supervisor)), milliseconds(each(one, one.APIServer)), mebibytes(one.Memory))
+				milliseconds(each(one, one.Supervisor)), milliseconds(each(one, one.APIServer)), mebibytes(one.Memory), mebibytes(one.Resident))
 		}
 	}
 }
@@ -52,6 +52,11 @@ func writeAfterwards(b *strings.Builder, after afterwards) {
 			writes++
 		}
 	}
+	b.WriteString("| Kind | Objects | Memory of one, as the API server sends it | What the cache keeps |\n|---|---|---|---|\n")
+	for _, c := range after.cached {
+		fmt.Fprintf(b, "| %s | %d | %d bytes | %d bytes |\n", c.Kind, c.Objects, c.Whole, c.Kept)
+	}
+	b.WriteByte('\n')
 	update, totals := after.update, after.update.Totals()
 	fmt.Fprintf(b, "\n## Afterwards\n\nWith %d namespaces, at rest, the supervisor sends %.1f requests in a minute, %.1f of them writes; its Lease and its\n"+
 		"watches are not among them. It has %s of anonymous memory, and uses %s of processor time in a minute.\n\n", after.rest.Before, minute(len(after.rest.Requests)),

@@ -21,8 +21,9 @@ type Batch struct {
 	Reconciles map[string]int
 	// Supervisor and APIServer are the processor times of the supervisor and the API server.
 	Supervisor, APIServer time.Duration
-	// Memory is the supervisor's anonymous memory afterwards (RssAnon), in bytes.
-	Memory int64
+	// Memory is the supervisor's anonymous memory afterwards (RssAnon), Resident all that is resident, such as
+	// pages of the program's file (VmRSS). Both are in bytes.
+	Memory, Resident int64
 	// Failed are the namespaces whose installation failed permanently, sorted.
 	Failed []string
 }

@@ -228,7 +228,7 @@ func (c *Cluster) counted(ctx context.Context, before int, names []string, do fu
 	}
 	b.Before = before
 	b.Reconciles = added(start.reconciles, end.reconciles)
-	b.Supervisor, b.Memory = end.processor-start.processor, end.memory
+	b.Supervisor, b.Memory, b.Resident = end.processor-start.processor, end.memory, end.resident
 	return b, nil
 }
 

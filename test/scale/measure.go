@@ -16,9 +16,30 @@ import (
 
 // measurement is the state of the supervisor's counters.
 type measurement struct {
+	usage
+
 	reconciles map[string]int
-	processor  time.Duration
-	memory     int64
+}
+
+// usage is what a process uses.
+type usage struct {
+	processor time.Duration
+	// memory is anonymous memory, resident is all resident memory, both in bytes.
+	memory, resident int64
+}
+
+// usageOf returns what the process with an ID uses.
+func usageOf(pid int) (usage, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return usage{}, fmt.Errorf("reading the state of process %d: %w", pid, err)
+	}
+	status, err := proc.NewStatus()
+	if err != nil {
+		return usage{}, fmt.Errorf("reading the memory of process %d: %w", pid, err)
+	}
+	processor, err := processorTime(proc)
+	return usage{processor, int64(status.RssAnon), int64(status.VmRSS)}, err
 }
 
 func (c *Cluster) measure(ctx context.Context) (measurement, error) {
@@ -27,16 +48,7 @@ func (c *Cluster) measure(ctx context.Context) (measurement, error) {
 	if m.reconciles, err = reconciles(ctx, c.metrics); err != nil {
 		return m, err
 	}
-	proc, err := procfs.NewProc(c.plane.measured.PID())
-	if err != nil {
-		return m, fmt.Errorf("reading the state of the supervisor: %w", err)
-	}
-	status, err := proc.NewStatus()
-	if err != nil {
-		return m, fmt.Errorf("reading the memory of the supervisor: %w", err)
-	}
-	m.memory = int64(status.RssAnon)
-	m.processor, err = processorTime(proc)
+	m.usage, err = usageOf(c.plane.measured.PID())
 	return m, err
 }
 

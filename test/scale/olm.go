@@ -126,7 +126,8 @@ func (m *OLM) Install(ctx context.Context, before int, names []string) (*Batch, 
 	if err != nil {
 		return nil, err
 	}
-	b.Supervisor, b.APIServer, b.Memory = end.processor-start.processor, end.apiServer-start.apiServer, end.memory
+	b.Supervisor, b.APIServer = end.processor-start.processor, end.apiServer-start.apiServer
+	b.Memory, b.Resident = end.memory, end.resident
 	return b, nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/prometheus/procfs"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,19 +81,20 @@ func (m *OLM) idle(ctx context.Context) ([]audit.Request, error) {
 
 // olmMeasurement is the state of OLM's counters.
 type olmMeasurement struct {
-	// processor and memory are sums over both programs.
-	processor, apiServer time.Duration
-	memory               int64
+	// usage is the sum over both programs.
+	usage
+
+	apiServer time.Duration
 }
 
 func (m *OLM) measure() (olmMeasurement, error) {
 	var n olmMeasurement
 	for _, pid := range m.peer.PIDs() {
-		processor, memory, err := usageOf(pid)
+		one, err := usageOf(pid)
 		if err != nil {
 			return n, err
 		}
-		n.processor, n.memory = n.processor+processor, n.memory+memory
+		n.processor, n.memory, n.resident = n.processor+one.processor, n.memory+one.memory, n.resident+one.resident
 	}
 	server, err := m.cluster.plane.apiServer()
 	if err != nil {
@@ -102,18 +102,4 @@ func (m *OLM) measure() (olmMeasurement, error) {
 	}
 	n.apiServer, err = processorTime(server)
 	return n, err
-}
-
-// usageOf returns the processor time of a process and its anonymous memory in bytes.
-func usageOf(pid int) (processor time.Duration, memory int64, err error) {
-	proc, err := procfs.NewProc(pid)
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading the state of process %d: %w", pid, err)
-	}
-	status, err := proc.NewStatus()
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
-	}
-	processor, err = processorTime(proc)
-	return processor, int64(status.RssAnon), err
 }
