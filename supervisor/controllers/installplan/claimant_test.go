@@ -14,8 +14,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestAdmit applies objects of lamp.v1 over objects that name a version as their owner.
-func TestAdmit(t *testing.T) {
+// TestClaimantAdmits applies objects of lamp.v1 over objects that name a version as their owner.
+func TestClaimantAdmits(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
