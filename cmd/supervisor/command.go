@@ -35,7 +35,8 @@ func newCommand() *cobra.Command {
 		Name: "supervisor", Short: "Keep the operators of a cluster installed and up to date",
 		EnvPrefix: envPrefix, Version: version, Commit: commit,
 	}
-	return p.Command(append(all.Commands(p.Name, envPrefix, agent), newRunCommand(), newInstallCRDsCommand())...)
+	shared := program.DescribedOn("commands-kubectl-chandlery.md", "kubectl chandlery", all.Commands(p.Name, envPrefix, agent))
+	return p.Command(append(shared, newRunCommand(), newInstallCRDsCommand())...)
 }
 
 func newRunCommand() *cobra.Command {

@@ -90,7 +90,29 @@ func documented(all map[string]Page) commandSet {
 			commands[commandOf(words)] = slices.Concat([]string{"--help", "-h"}, flagsAfter(&page, line), sharedAfter(&page, line))
 		}
 	}
+	for name, page := range all {
+		if strings.HasPrefix(name, "docs/reference/commands-") {
+			commands.link(&page)
+		}
+	}
 	return commands
+}
+
+// link adds the commands that a page only names, with a link to the page that describes them.
+func (c commandSet) link(page *Page) {
+	for _, link := range page.Links {
+		_, target, ok := strings.Cut(link.Text, "#")
+		if !ok || !strings.HasPrefix(link.Text, "commands-") {
+			continue
+		}
+		for _, code := range page.Code {
+			for described, flags := range c {
+				if code.Line == link.Line && Anchor(described) == target {
+					c[code.Text] = flags
+				}
+			}
+		}
+	}
 }
 
 // commandOf returns the words of a line before the first argument.

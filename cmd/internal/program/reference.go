@@ -34,6 +34,21 @@ func (p Program) reference() *cobra.Command {
 	}
 }
 
+// describedOn is the annotation of a command with the link to its description in the reference.
+const describedOn = "chandlery-described-on"
+
+// DescribedOn makes the reference of a program link to the same commands in the reference of another program,
+// which users call by a name. page is the file name of that reference.
+func DescribedOn(page, called string, commands []*cobra.Command) []*cobra.Command {
+	for _, cmd := range commands {
+		if cmd.Annotations == nil {
+			cmd.Annotations = map[string]string{}
+		}
+		cmd.Annotations[describedOn] = page + "#" + anchor(called+" "+cmd.Name())
+	}
+	return commands
+}
+
 // page writes the reference of a program.
 type page struct {
 	out     io.Writer
@@ -48,13 +63,17 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// program writes a section for the program, one for each command, and one for the flags that
-// several commands have.
+// program writes a section for the program, one for each command that the reference of no other program
+// describes, and one for the flags that several commands have.
 func (p *page) program(root *cobra.Command) {
 	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
 	var sections []section
 	for _, cmd := range runnable(root) {
-		p.printf("- [`%s`](#%s): %s\n", cmd.CommandPath(), anchor(cmd), lowerFirst(cmd.Short))
+		link := cmp.Or(cmd.Annotations[describedOn], "#"+anchor(cmd.CommandPath()))
+		p.printf("- [`%s`](%s): %s\n", cmd.CommandPath(), link, lowerFirst(cmd.Short))
+		if cmd.Annotations[describedOn] != "" {
+			continue
+		}
 		// The usage line comes first: p.flags adds flags to the command, which change the line.
 		use := cmd.UseLine()
 		sections = append(sections, section{cmd: cmd, use: use, rows: p.flags(cmd)})
@@ -255,10 +274,8 @@ func asMarkdown(text string) string {
 	return strings.Join(lines, "\n\n")
 }
 
-// anchor returns the anchor that code hosts create for the heading of a command.
-func anchor(cmd *cobra.Command) string {
-	return strings.ReplaceAll(strings.ToLower(cmd.CommandPath()), " ", "-")
-}
+// anchor returns the anchor that code hosts create for the heading of a command with a path.
+func anchor(path string) string { return strings.ReplaceAll(strings.ToLower(path), " ", "-") }
 
 // cell escapes a text for a table cell.
 func cell(text string) string {

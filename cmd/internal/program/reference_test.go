@@ -44,7 +44,9 @@ func TestReference(t *testing.T) {
 	group := &cobra.Command{Use: "wicks", Short: "Wicks"}
 	group.PersistentFlags().Int("count", 3, "how many")
 	group.AddCommand(&cobra.Command{Use: "cut", Short: "Cut wicks", Long: "Cut wicks.\n\nExit codes: 0 when it is cut, 1 when it is\nnot, or too long; 4 when there is none.", RunE: func(*cobra.Command, []string) error { return nil }})
-	root := p.Command(light, group)
+	root := p.Command(append(DescribedOn("commands-torch.md", "torch", []*cobra.Command{{
+		Use: "snuff", Short: "Snuff a wick", RunE: func(*cobra.Command, []string) error { return nil },
+	}}), light, group)...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetArgs([]string{"reference"})
@@ -54,6 +56,7 @@ func TestReference(t *testing.T) {
 	text := out.String()
 	for reason, want := range map[string]string{
 		"programs are called as people call them": "## kubectl lamp\n",
+		"commands of another page are linked":    "- [`kubectl lamp snuff`](commands-torch.md#torch-snuff): snuff a wick\n",
 		"headings are linked":                     "- [`kubectl lamp light`](#kubectl-lamp-light): light a wick\n",
 		"what is indented stays as it is":         "```text\n  one | two\n```\n\nIt burns.",
 		"examples are for the shell":              "```sh\nkubectl lamp light one\n```",
@@ -70,7 +73,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s: %q is missing in\n%s", reason, want, text)
 		}
 	}
-	for _, unwanted := range []string{"somebody", "secret", "completion", "Exit codes:", "### kubectl lamp reference"} {
+	for _, unwanted := range []string{"somebody", "secret", "completion", "Exit codes:", "### kubectl lamp reference", "### kubectl lamp snuff"} {
 		if strings.Contains(text, unwanted) {
 			t.Errorf("%q is in\n%s", unwanted, text)
 		}
