@@ -13,9 +13,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
@@ -32,6 +34,9 @@ type guard struct {
 	mover  *takeover.Mover
 	record *takeover.Records
 	log    logr.Logger
+	// cached reads Deployments from a cache, and synced returns an error while that cache is not full.
+	cached client.Reader
+	synced func(context.Context) error
 }
 
 // newGuard returns the guard of a process. Its writes bypass the fence: it takes over before the process leads,
@@ -41,13 +46,18 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg = rest.CopyConfig(cfg)
+	if err := informer.ReduceReplies(cfg); err != nil {
+		return nil, err //nolint:wrapcheck // says what it builds
+	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("preparing to look for other lifecycle managers: %w", err)
 	}
+	deployments := informer.ReducedLists(c)
 	g := &guard{
 		sentry: rival.NewSentry(rival.Config{
-			Client: c, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
+			Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			Waiting: func(w rival.Waiting) {
 				log.Info("Waiting to see whether another lifecycle manager works here before starting",
 					"leases", w.Leases, "unreviewedServiceAccounts", w.Reviews, "atMost", w.AtMost.Round(time.Second).String())
@@ -57,12 +67,17 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 	}
 	if o.TakeOver {
 		g.mover = &takeover.Mover{
-			Client: c, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
+			Config: rival.Config{
+				Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
+			},
 			Tell: func(step string) { log.Info("Taking over", "step", step) },
 		}
 	}
 	return g, nil
 }
+
+// use sets the cache from which Deployments are read when it is full. A cluster may have thousands.
+func (g *guard) use(c cache.Cache) { g.cached, g.synced = c, cachesSynced(c) }
 
 // admit returns an error if the process may not start, not even as a standby.
 func (g *guard) admit(ctx context.Context) error {
@@ -98,6 +113,9 @@ func (g *guard) clear(ctx context.Context) error {
 			return fmt.Errorf("taking over because of --takeover: %w", err)
 		}
 	}
+	if g.synced(ctx) == nil {
+		g.sentry.Read(g.cached)
+	}
 	found, err := g.sentry.Look(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
@@ -125,7 +143,7 @@ func (w *watcher) NeedLeaderElection() bool { return true }
 
 // Start checks until ctx ends.
 func (w *watcher) Start(ctx context.Context) error {
-	w.sentry.Read(w.mgr.GetClient())
+	w.sentry.Read(w.cached)
 	suspects := newSuspectAlarm(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
 	tick := time.NewTicker(rivalPoll)
 	defer tick.Stop()

@@ -152,7 +152,7 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := informer.ReduceWatches(guarded); err != nil {
+	if err := informer.ReduceReplies(guarded); err != nil {
 		return nil, err
 	}
 	guarded.Wrap(s.monitor.Observe(s.filling, "filling the caches"))

@@ -64,6 +64,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.use(mgr.GetCache())
 	if err := s.preflight(ctx, mgr); err != nil {
 		return nil, err
 	}

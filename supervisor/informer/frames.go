@@ -36,12 +36,13 @@ const (
 	headSize = 4
 )
 
-// ReduceWatches makes the clients of a configuration reduce large events of watches before they are decoded,
-// for the kinds that tenants create. The result has the fields that Transform keeps.
+// ReduceReplies makes the clients of a configuration reduce large objects before they are decoded, for the kinds
+// that tenants create: in events of watches, and in the lists of informers and of [ReducedLists]. The result has
+// the fields that Transform keeps.
 //
 // The decoder of each watch keeps a buffer as large as its largest event, until the watch ends. Here one buffer
 // serves all watches in protobuf, and watches in JSON keep none. One large event at a time is decoded whole.
-func ReduceWatches(cfg *rest.Config) error {
+func ReduceReplies(cfg *rest.Config) error {
 	r, err := newFrameReducer()
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func newFrameReducer() (*frameReducer, error) {
 	}, nil
 }
 
-// reducingTransport reduces the replies to watches.
+// reducingTransport reduces the replies to watches and lists.
 type reducingTransport struct {
 	next    http.RoundTripper
 	reducer *frameReducer
@@ -76,18 +77,23 @@ func (t *reducingTransport) WrappedRoundTripper() http.RoundTripper { return t.n
 // RoundTrip sends a request.
 func (t *reducingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req)
-	if err != nil || resp.StatusCode != http.StatusOK || req.URL.Query().Get("watch") != "true" {
+	watches, lists := req.URL.Query().Get("watch") == "true", req.Method == http.MethodGet && req.Context().Value(reduced{}) != nil
+	if err != nil || resp.StatusCode != http.StatusOK || !watches && !lists {
 		return resp, err //nolint:wrapcheck // the transport's own
 	}
 	kind, created := kindAt(req.URL.Path)
 	if !created {
 		return resp, nil
 	}
-	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
-	case runtime.ContentTypeProtobuf:
+	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
+	case watches && media == runtime.ContentTypeProtobuf:
 		resp.Body = &protobufFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer}
-	case runtime.ContentTypeJSON:
+	case watches && media == runtime.ContentTypeJSON:
 		resp.Body = &jsonFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer, reader: bufio.NewReaderSize(resp.Body, maxFrame)}
+	case media == runtime.ContentTypeProtobuf:
+		reduceList(resp, func(from *bufio.Reader) ([]byte, error) { return t.reducer.listProtobuf(from, kind) })
+	case media == runtime.ContentTypeJSON:
+		reduceList(resp, func(from *bufio.Reader) ([]byte, error) { return t.reducer.listJSON(from, kind) })
 	}
 	return resp, nil
 }
@@ -146,7 +152,7 @@ func (r *frameReducer) readProtobuf(from io.Reader, size int, kind schema.GroupK
 func (r *frameReducer) reduceJSON(frame []byte, kind schema.GroupKind) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	short, cut := cutConfig(frame)
+	short, cut := cutConfig(frame, "object", "spec", "config")
 	var event metav1.WatchEvent
 	if json.Unmarshal(short, &event) != nil || !r.reduce(&event, r.json, kind, cut) {
 		return frame

@@ -188,7 +188,7 @@ func TestReducedWatches(t *testing.T) {
 				events = append(events, tt.encode(t, event, typed(tt.o, tt.gvk, strings.ToLower(string(event)))))
 			}
 			cfg := stream(t, tt.media, append(events, tt.encode(t, watch.Error, ended))...)
-			if err := informer.ReduceWatches(cfg); err != nil {
+			if err := informer.ReduceReplies(cfg); err != nil {
 				t.Fatal(err)
 			}
 			w := watchWhole(ctx, t, cfg, tt.gvk, tt.resource)
@@ -214,7 +214,7 @@ func TestReducedWatchesOfMetadata(t *testing.T) {
 	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"})
 	o.SetLabels(many("a", large))
 	cfg := stream(t, "application/vnd.kubernetes.protobuf;stream=watch", inProtobuf(t, watch.Added, o))
-	if err := informer.ReduceWatches(cfg); err != nil {
+	if err := informer.ReduceReplies(cfg); err != nil {
 		t.Fatal(err)
 	}
 	c, err := metadata.NewForConfig(cfg)
@@ -251,7 +251,7 @@ func TestReducedWatchesKeepNoBuffers(t *testing.T) {
 	} {
 		t.Run(tt.media, func(t *testing.T) {
 			cfg := stream(t, tt.media, tt.event)
-			if err := informer.ReduceWatches(cfg); err != nil {
+			if err := informer.ReduceReplies(cfg); err != nil {
 				t.Fatal(err)
 			}
 			before := live()
@@ -294,7 +294,7 @@ func TestReducedWatchesByPieces(t *testing.T) {
 			cfg.Wrap(func(http.RoundTripper) http.RoundTripper {
 				return reply{media: media, body: func() io.Reader { return in(bytes.NewReader(sent)) }}
 			})
-			if err := informer.ReduceWatches(cfg); err != nil {
+			if err := informer.ReduceReplies(cfg); err != nil {
 				t.Fatal(err)
 			}
 			c, err := rest.HTTPClientFor(cfg)

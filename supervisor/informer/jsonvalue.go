@@ -128,21 +128,21 @@ func readValue(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// cutConfig replaces the configuration of a Subscription in an event by null, and reports whether it did. It
-// does so if the configuration is larger than an event that is not reduced. Decoded, such a configuration
-// exceeds the bounds of Transform.
-func cutConfig(event []byte) (short []byte, cut bool) {
-	begin, end := 0, len(event)
-	for _, key := range []string{"object", "spec", "config"} {
-		begin, end = member(event[:end], begin, key)
+// cutConfig replaces the configuration of a Subscription by null, and reports whether it did. path has the keys
+// from the beginning of the text to the configuration. It does so if the configuration is larger than an event
+// that is not reduced. Decoded, such a configuration exceeds the bounds of Transform.
+func cutConfig(text []byte, path ...string) (short []byte, cut bool) {
+	begin, end := 0, len(text)
+	for _, key := range path {
+		begin, end = member(text[:end], begin, key)
 		if begin < 0 {
-			return event, false
+			return text, false
 		}
 	}
 	if end-begin <= maxFrame {
-		return event, false
+		return text, false
 	}
-	return slices.Concat(event[:begin], []byte("null"), event[end:]), true
+	return slices.Concat(text[:begin], []byte("null"), text[end:]), true
 }
 
 // member returns the positions at which the value of a key begins and ends in the object that begins in text at

@@ -97,7 +97,7 @@ func TestCutConfig(t *testing.T) {
 		"not JSON":        {event: `config`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, cut := cutConfig([]byte(tt.event))
+			got, cut := cutConfig([]byte(tt.event), "object", "spec", "config")
 			if want := tt.want != ""; cut != want {
 				t.Fatalf("cut: %t, want %t", cut, want)
 			}

@@ -15,7 +15,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// pageSize is the number of objects that an informer reads at once. An object has at most 1.5 MiB.
+// pageSize is the number of objects that an informer reads at once.
 const pageSize = 64
 
 // reading is locked while a page is read and reduced, so that the process holds one page at a time.
@@ -108,7 +108,7 @@ func (l *pagedLister) pages(ctx context.Context, o metav1.ListOptions) (runtime.
 func (l *pagedLister) page(ctx context.Context, o metav1.ListOptions) (page runtime.Object, items []runtime.Object, err error) {
 	reading.Lock()
 	defer reading.Unlock()
-	page, err = l.from.ListWithContext(ctx, o)
+	page, err = l.from.ListWithContext(reduceLists(ctx), o)
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // reflectors look at the API's own error
 	}

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// pageSize is the number of Deployments that are read at once. Each may have 1.5 MiB, of a tenant,
-	// and a process that starts must not exceed its memory limit.
+	// pageSize is the number of Deployments that are read at once.
 	pageSize = 16
 	// glance is the polling interval for a Lease.
 	glance = 500 * time.Millisecond
@@ -27,8 +26,11 @@ const (
 
 // Config configures a Sentry.
 type Config struct {
-	// Client reads Deployments, Leases and pods, and creates SubjectAccessReviews.
+	// Client reads Leases and pods, and creates SubjectAccessReviews.
 	Client client.Client
+	// Deployments lists Deployments in pages; nil for Client. A process with limited memory needs a reader that
+	// reduces them: a page of a tenant's may take hundreds of MiB.
+	Deployments client.Reader
 	// Namespace is the namespace of the caller's own Lease, which does not count as another supervisor's.
 	Namespace string
 	// ManagerNamespaces are the namespaces whose Deployments and Leases count without a review of their service
@@ -66,8 +68,12 @@ type Sentry struct {
 
 // NewSentry returns a Sentry.
 func NewSentry(c Config) *Sentry {
+	deployments := c.Deployments
+	if deployments == nil {
+		deployments = c.Client
+	}
 	return &Sentry{
-		deployments: c.Client, page: pageSize, clock: c.Clock, trusted: c.ManagerNamespaces, waiting: c.Waiting,
+		deployments: deployments, page: pageSize, clock: c.Clock, trusted: c.ManagerNamespaces, waiting: c.Waiting,
 		access: NewAccessReviewer(c.Client, VerbOLM, c.Clock),
 		leases: &leaseObserver{
 			client: c.Client, clock: c.Clock, trusted: c.ManagerNamespaces,

@@ -172,7 +172,7 @@ func (m *Mover) known(ctx context.Context) (record *Record, elsewhere string, er
 			return nil, cm.Namespace, nil
 		}
 	}
-	found, err := rival.NewSentry(m.config()).LookFully(ctx)
+	found, err := rival.NewSentry(m.Config).LookFully(ctx)
 	if err != nil {
 		return nil, "", err //nolint:wrapcheck // says what was looked for
 	}

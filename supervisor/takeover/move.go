@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,29 +30,19 @@ const (
 
 // Mover takes over a cluster from OLM, and hands it back.
 type Mover struct {
-	// Client reads and writes without a cache.
-	Client client.Client
-	// Namespace is the namespace of the supervisors and of the record.
-	Namespace string
-	// ManagerNamespaces are the namespaces whose Deployments and Leases count without a review of their service
-	// accounts.
-	ManagerNamespaces []string
+	// Config is used to find OLM and competing supervisors. Its Client also reads and writes everything else,
+	// without a cache, and its Namespace has the record.
+	rival.Config
+
 	// Again permits stopping an OLM that was started again after a takeover.
 	Again bool
-	// Clock returns the time.
-	Clock clock.Clock
 	// Tell is called with each step before it runs.
 	Tell func(step string)
 }
 
-// config returns the configuration for finding competing managers.
-func (m *Mover) config() rival.Config {
-	return rival.Config{Client: m.Client, Namespace: m.Namespace, ManagerNamespaces: m.ManagerNamespaces, Clock: m.Clock}
-}
-
 // Plan returns the plan of a takeover.
 func (m *Mover) Plan(ctx context.Context) (Plan, error) {
-	o, err := observe(ctx, m.config())
+	o, err := observe(ctx, m.Config)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -122,7 +111,7 @@ func (m *Mover) do(ctx context.Context, step Step) error {
 
 // begin records the replicas of Deployments that are not in the record, or that were started again.
 func (m *Mover) begin(ctx context.Context) error {
-	found, err := rival.NewSentry(m.config()).LookFully(ctx)
+	found, err := rival.NewSentry(m.Config).LookFully(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
@@ -189,7 +178,7 @@ func (m *Mover) scale(ctx context.Context, d *appsv1.Deployment, replicas int32,
 func (m *Mover) await(ctx context.Context) error {
 	begun := m.Clock.Now()
 	for {
-		o, err := rival.NewSentry(m.config()).LookFully(ctx)
+		o, err := rival.NewSentry(m.Config).LookFully(ctx)
 		if err != nil {
 			return err //nolint:wrapcheck // says what was looked for
 		}

@@ -56,7 +56,7 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/subscription.Reconciler":          {Size{64, 16}, divide},
 		"supervisor/controllers/subscription.decision":            {Size{12, 13}, divide},
 		"supervisor/controllers/subscription.observation":         {Size{79, 15}, divide},
-		"supervisor/takeover.Mover":                               {Size{26, 6}, divide},
+		"supervisor/takeover.Mover":                               {Size{25, 3}, divide},
 		"supervisor/bundleimage.Unpacker":                         {Size{25, 16}, divide},
 	}
 }

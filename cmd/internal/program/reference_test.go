@@ -56,7 +56,7 @@ func TestReference(t *testing.T) {
 	text := out.String()
 	for reason, want := range map[string]string{
 		"programs are called as people call them": "## kubectl lamp\n",
-		"commands of another page are linked":    "- [`kubectl lamp snuff`](commands-torch.md#torch-snuff): snuff a wick\n",
+		"commands of another page are linked":     "- [`kubectl lamp snuff`](commands-torch.md#torch-snuff): snuff a wick\n",
 		"headings are linked":                     "- [`kubectl lamp light`](#kubectl-lamp-light): light a wick\n",
 		"what is indented stays as it is":         "```text\n  one | two\n```\n\nIt burns.",
 		"examples are for the shell":              "```sh\nkubectl lamp light one\n```",

@@ -25,6 +25,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/olmstyle"
@@ -94,7 +95,7 @@ func TestDiesAtEveryWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	mover := func(c client.Client) *takeover.Mover {
-		return &takeover.Mover{Client: c, Namespace: home, Again: true, Clock: clock.RealClock{}, Tell: func(string) {}}
+		return &takeover.Mover{Config: rival.Config{Client: c, Namespace: home, Clock: clock.RealClock{}}, Again: true, Tell: func(string) {}}
 	}
 	for _, sent := range []bool{false, true} {
 		for n := int64(1); ; n++ {
@@ -288,7 +289,10 @@ func TestOpenShift(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	m := &takeover.Mover{Client: c, Namespace: home, ManagerNamespaces: []string{home}, Clock: clock.RealClock{}, Tell: func(step string) { t.Error(step) }}
+	m := &takeover.Mover{
+		Config: rival.Config{Client: c, Namespace: home, ManagerNamespaces: []string{home}, Clock: clock.RealClock{}},
+		Tell:   func(step string) { t.Error(step) },
+	}
 	err := m.Run(t.Context())
 	if !errors.Is(err, takeover.ErrRefused) || !strings.Contains(err.Error(), "spec.overrides of ClusterVersion version") {
 		t.Errorf("error %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
+	"github.com/chandlery/chandlery/supervisor/rival"
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
 
@@ -122,8 +123,9 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 		return err //nolint:wrapcheck // says where it looked
 	}
 	m := &takeover.Mover{
-		Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Again: true, Clock: clock.RealClock{},
-		Tell: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
+		Config: rival.Config{Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Clock: clock.RealClock{}},
+		Again:  true,
+		Tell:   func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
 	}
 	plan, err := d.plan(m, cmd.Context())
 	if err != nil {
