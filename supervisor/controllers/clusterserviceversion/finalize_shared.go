@@ -87,14 +87,13 @@ func appliedBy(p *operatorsv1alpha1.InstallPlan, version string) []brought {
 	return objects
 }
 
-// heir returns the version that takes over an object; nil for none. Of several, it is in the first
-// namespace, and there the youngest, which replaces the others.
+// heir returns the version that takes over an object; nil for none. A version whose plan applied the
+// object precedes those without a plan. Of several, it is in the first namespace, and there the
+// youngest, which replaces the others.
 func (i inheritance) heir(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.ClusterServiceVersion {
-	candidates := slices.Clone(i.applied[brought{o.GroupVersionKind().GroupKind(), o.Name}])
-	for _, v := range i.unplanned {
-		if shareComponent(v.Labels, o.Labels) {
-			candidates = append(candidates, v)
-		}
+	candidates := i.applied[brought{o.GroupVersionKind().GroupKind(), o.Name}]
+	if len(candidates) == 0 {
+		candidates = withComponent(i.unplanned, o.Labels)
 	}
 	if len(candidates) == 0 {
 		return nil
@@ -104,15 +103,19 @@ func (i inheritance) heir(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.Cl
 	})
 }
 
-// shareComponent reports whether two objects are components of the same Operator: its label has the
-// package and the namespace.
-func shareComponent(one, other map[string]string) bool {
-	for label := range plan.ComponentLabels(one) {
-		if _, has := other[label]; has {
-			return true
+// withComponent returns the versions that have an object as a component of their Operator: both have
+// the label of the version's own package and namespace. Other component labels of a version are no
+// evidence, since its bundle may bring any.
+func withComponent(versions csvs, labels map[string]string) csvs {
+	var out csvs
+	for _, v := range versions {
+		own := plan.ComponentLabel(plan.PackageOf(v), v.Namespace)
+		_, labelled := v.Labels[own]
+		if _, has := labels[own]; labelled && has {
+			out = append(out, v)
 		}
 	}
-	return false
+	return out
 }
 
 // inheritance returns what others may take over in a clean-up. It reads plans once in a pass, and

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // cleans requests the deletion of custom resources with the operator.
@@ -276,6 +278,9 @@ func TestSharedObjectsGoOnWithoutPlans(t *testing.T) {
 	other, ours := w.kettle("kettle.v1"), w.kettle("kettle.v1")
 	other.Namespace = away
 	ours.Labels, other.Labels = map[string]string{component + home: ""}, map[string]string{component + away: ""}
+	for _, csv := range []*operatorsv1alpha1.ClusterServiceVersion{ours, other} {
+		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"kettle","version":"1.0.0"}}]}`}
+	}
 	labels := w.owner("kettle.v1")
 	labels[component+home], labels[component+away] = "", ""
 	shared := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle-" + home, Labels: labels}, Value: 1}
