@@ -88,8 +88,7 @@ func appliedBy(p *operatorsv1alpha1.InstallPlan, version string) []brought {
 }
 
 // heir returns the version that takes over an object; nil for none. A version whose plan applied the
-// object precedes those without a plan. Of several, it is in the first namespace, and there the
-// youngest, which replaces the others.
+// object precedes those without a plan.
 func (i inheritance) heir(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.ClusterServiceVersion {
 	candidates := i.applied[brought{o.GroupVersionKind().GroupKind(), o.Name}]
 	if len(candidates) == 0 {
@@ -98,9 +97,19 @@ func (i inheritance) heir(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.Cl
 	if len(candidates) == 0 {
 		return nil
 	}
-	return slices.MinFunc(candidates, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
+	return youngest(candidates)
+}
+
+// youngest returns the youngest version in the first namespace. A version is younger than those that
+// it replaces. Otherwise the creation times count, and then the names. There must be a version.
+func youngest(versions csvs) *operatorsv1alpha1.ClusterServiceVersion {
+	last := slices.MinFunc(versions, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+	for _, successor := range walk(last, versions.in(last.Namespace).successor) {
+		last = successor
+	}
+	return last
 }
 
 // withComponent returns the versions that have an object as a component of their Operator: both have

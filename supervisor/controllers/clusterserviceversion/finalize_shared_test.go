@@ -49,29 +49,20 @@ func versionOf(pkg, namespace, name string, components ...string) *operatorsv1al
 }
 
 func TestInheritance(t *testing.T) {
-	class, of := sharedClass(), versionOf
+	class := sharedClass()
 	planned := func(namespace, version string, status operatorsv1alpha1.StepStatus, generation int) operatorsv1alpha1.InstallPlan {
 		return planOfClass(namespace, version, class.Name, status, generation)
 	}
 	in := func(namespace string) *operatorsv1alpha1.ClusterServiceVersion {
-		return of("kettle", namespace, "kettle.v1")
-	}
-	younger := func(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
-		csv.CreationTimestamp = metav1.NewTime(noon().Add(time.Minute))
-		return csv
+		return versionOf("kettle", namespace, "kettle.v1")
 	}
 	leaving := in("east")
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
-	failed := of("kettle", "east", "kettle.v1", "kettle.east")
+	failed := versionOf("kettle", "east", "kettle.v1", "kettle.east")
 	failed.Status.Phase = operatorsv1alpha1.CSVPhaseFailed
 	const made, found, not = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusPresent, operatorsv1alpha1.StepStatusUnknown
 	type plans = []operatorsv1alpha1.InstallPlan
-	cases := map[string]struct {
-		reason string
-		others csvs
-		plans  plans
-		want   string
-	}{
+	checkInheritance(t, map[string]inheritanceCase{
 		"Alone":    {"no other version brought it", nil, plans{planned("west", "kettle.v2", made, 1)}, ""},
 		"Other":    {"another version brought another object", csvs{in("east")}, plans{planOfClass("east", "kettle.v1", "pot", made, 1)}, ""},
 		"Shared":   {"another version brought it too", csvs{in("east")}, plans{planned("west", "kettle.v2", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
@@ -85,39 +76,90 @@ func TestInheritance(t *testing.T) {
 			plans{planned("east", "kettle.v1", not, 2), planned("east", "kettle.v1", made, 1)},
 			"",
 		},
-		"Upgrade": {
-			"the older version is about to be replaced by the younger",
-			csvs{in("east"), younger(of("kettle", "east", "kettle.v2"))},
-			plans{planned("east", "kettle.v1", made, 1), planned("east", "kettle.v2", made, 2)},
-			"east/kettle.v2",
-		},
-		"UpgradeBegins": {
-			"the younger version did not apply it yet",
-			csvs{in("east"), younger(of("kettle", "east", "kettle.v2"))},
-			plans{planned("east", "kettle.v1", made, 1), planned("east", "kettle.v2", not, 2)},
-			"east/kettle.v1",
-		},
 		"Predecessor":     {"the version before it remains", csvs{in("west")}, plans{planned("west", "kettle.v1", made, 1)}, "west/kettle.v1"},
-		"Package":         {"another package has the same name of a version", csvs{of("pot", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
-		"NoPackage":       {"its package is unknown", csvs{of("", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"Package":         {"another package has the same name of a version", csvs{versionOf("pot", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"NoPackage":       {"its package is unknown", csvs{versionOf("", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
 		"Leaving":         {"it is being deleted too", csvs{leaving}, plans{planned("east", "kettle.v1", made, 1)}, ""},
 		"Gone":            {"the version of an old plan does not exist", csvs{in("east")}, plans{planned("east", "kettle.v0", made, 1)}, ""},
-		"NoPlan":          {"its Subscription was deleted, with its plans", csvs{of("kettle", "east", "kettle.v1", "kettle.east")}, nil, "east/kettle.v1"},
-		"NoPlanNoLabel":   {"the object is no component of its Operator", csvs{of("kettle", "north", "kettle.v1", "kettle.north")}, nil, ""},
+		"NoPlan":          {"its Subscription was deleted, with its plans", csvs{versionOf("kettle", "east", "kettle.v1", "kettle.east")}, nil, "east/kettle.v1"},
+		"NoPlanNoLabel":   {"the object is no component of its Operator", csvs{versionOf("kettle", "north", "kettle.v1", "kettle.north")}, nil, ""},
 		"NoPlanFailed":    {"it has no plan and does not run", csvs{failed}, nil, ""},
-		"NoPlanSameHome":  {"the label may be that of the deleted version", csvs{of("kettle", "west", "kettle.v1", "kettle.west")}, nil, ""},
-		"NoPlanOtherHome": {"its bundle brought the label of another namespace", csvs{of("kettle", "north", "kettle.v1", "kettle.west")}, nil, ""},
+		"NoPlanSameHome":  {"the label may be that of the deleted version", csvs{versionOf("kettle", "west", "kettle.v1", "kettle.west")}, nil, ""},
+		"NoPlanOtherHome": {"its bundle brought the label of another namespace", csvs{versionOf("kettle", "north", "kettle.v1", "kettle.west")}, nil, ""},
 		"PlanFirst": {
 			"a version whose plan applied it precedes one without a plan",
-			csvs{of("kettle", "east", "kettle.v1", "kettle.east"), in("north")},
+			csvs{versionOf("kettle", "east", "kettle.v1", "kettle.east"), in("north")},
 			plans{planned("north", "kettle.v1", made, 1)},
 			"north/kettle.v1",
 		},
+	})
+}
+
+// TestInheritanceDuringUpgrade has several versions of one package in a namespace.
+func TestInheritanceDuringUpgrade(t *testing.T) {
+	east := func(version, replaced string, after time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := versionOf("kettle", "east", version)
+		csv.Spec.Replaces, csv.CreationTimestamp = replaced, metav1.NewTime(noon().Add(after))
+		return csv
 	}
+	planned := func(version string, status operatorsv1alpha1.StepStatus, generation int) operatorsv1alpha1.InstallPlan {
+		return planOfClass("east", version, sharedClass().Name, status, generation)
+	}
+	const made, not = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusUnknown
+	type plans = []operatorsv1alpha1.InstallPlan
+	both := plans{planned("kettle.v1", made, 1), planned("kettle.v2", made, 2)}
+	checkInheritance(t, map[string]inheritanceCase{
+		"Upgrade": {
+			"the older version is about to be replaced by the younger",
+			csvs{east("kettle.v1", "", 0), east("kettle.v2", "", time.Minute)},
+			both, "east/kettle.v2",
+		},
+		"Begins": {
+			"the younger version did not apply it yet",
+			csvs{east("kettle.v1", "", 0), east("kettle.v2", "", time.Minute)},
+			plans{planned("kettle.v1", made, 1), planned("kettle.v2", not, 2)},
+			"east/kettle.v1",
+		},
+		"SameSecond": {
+			"both were created in the same second",
+			csvs{east("kettle.v1", "", 0), east("kettle.v2", "kettle.v1", 0)},
+			both, "east/kettle.v2",
+		},
+		"Chain": {
+			"the last of the chain replaces all others",
+			csvs{east("kettle.v1", "", 0), east("kettle.v2", "kettle.v3", 0), east("kettle.v3", "kettle.v1", 0)},
+			append(plans{planned("kettle.v3", made, 3)}, both...), "east/kettle.v2",
+		},
+		"Recreated": {
+			"the replaced version was recreated later",
+			csvs{east("kettle.v1", "", time.Minute), east("kettle.v2", "kettle.v1", 0)},
+			both, "east/kettle.v2",
+		},
+		"Circle": {
+			"they replace each other, so that the younger counts",
+			csvs{east("kettle.v1", "kettle.v2", time.Minute), east("kettle.v2", "kettle.v1", 0)},
+			both, "east/kettle.v1",
+		},
+	})
+}
+
+// inheritanceCase states which version takes over a PriorityClass.
+type inheritanceCase struct {
+	reason string
+	others csvs
+	plans  []operatorsv1alpha1.InstallPlan
+	// want is the namespace and name of the heir; empty for none.
+	want string
+}
+
+// checkInheritance checks which version takes over a PriorityClass from version kettle.v2 in namespace
+// west.
+func checkInheritance(t *testing.T, cases map[string]inheritanceCase) {
+	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if heir := inheritanceOf(of("kettle", "west", "kettle.v2"), tc.others, tc.plans).heir(class); heir != nil {
+			if heir := inheritanceOf(versionOf("kettle", "west", "kettle.v2"), tc.others, tc.plans).heir(sharedClass()); heir != nil {
 				got = client.ObjectKeyFromObject(heir).String()
 			}
 			if got != tc.want {
