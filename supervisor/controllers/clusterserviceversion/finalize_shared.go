@@ -3,6 +3,7 @@ package clusterserviceversion
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -159,8 +159,8 @@ func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.Pa
 			rest = append(rest, *o)
 			continue
 		}
-		// An object that has changed since is handled in the next pass.
-		if err := r.relabel(ctx, c.csv, o, client.ObjectKeyFromObject(heir)); apierrors.IsConflict(err) {
+		// An object or heir that has changed since is handled in the next pass.
+		if err := transfer(ctx, r, c.csv, o, heir); apierrors.IsConflict(err) || errors.Is(err, errStale) {
 			rest = append(rest, *o)
 		} else if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("leaving %s to ClusterServiceVersion %s/%s, which has it too: %w", describe(o), heir.Namespace, heir.Name, err)
@@ -182,9 +182,6 @@ func (r *reconciler) relabel(
 		}
 	}
 	patch := client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager)); err != nil {
-		return err //nolint:wrapcheck // wrapped by the one caller, who looks at what kind of error it is
-	}
-	logf.FromContext(ctx).Info("Left an object to another version that has it too", "object", describe(o), "heir", heir.String())
-	return nil
+	//nolint:wrapcheck // wrapped by handOver, which looks at what kind of error it is
+	return r.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager))
 }
