@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,11 +13,8 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/pager"
 )
-
-// pageSize bounds the number of custom resources in memory. One may have 1.5 MiB, and takes several
-// times as much when it is decoded.
-const pageSize = 16
 
 // maxComplaint bounds the message about one custom resource, in bytes.
 const maxComplaint = 1024
@@ -92,25 +88,25 @@ func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResou
 // pages validates the objects of a kind page by page, and returns a message about the first invalid
 // one.
 func (c *checker) pages(ctx context.Context, kind schema.GroupVersionKind, v *validator) (complaint string, err error) {
-	page := &unstructured.UnstructuredList{}
-	page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	for first := true; first || page.GetContinue() != ""; first = false {
-		err := c.client.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
-		if apierrors.IsResourceExpired(err) {
-			// The list token has expired: begin the list again.
-			err = c.client.List(ctx, page, client.Limit(pageSize))
-		}
-		if err != nil {
-			return "", fmt.Errorf("listing the objects of kind %s: %w", kind, err)
-		}
+	newPage := func() *unstructured.UnstructuredList {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return page
+	}
+	err = pager.EachPage(ctx, c.client, newPage, func(page *unstructured.UnstructuredList) bool {
 		for i := range page.Items {
 			if problem := v.problem(page.Items[i].Object); problem != "" {
 				key := client.ObjectKeyFromObject(&page.Items[i])
-				return bundles.Clip(fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", kind, key, problem), maxComplaint), nil
+				complaint = bundles.Clip(fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", kind, key, problem), maxComplaint)
+				return false
 			}
 		}
+		return true
+	})
+	if err != nil {
+		return "", fmt.Errorf("listing the objects of kind %s: %w", kind, err)
 	}
-	return "", nil
+	return complaint, nil
 }
 
 func typedCRD(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {

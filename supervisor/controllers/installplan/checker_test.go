@@ -2,6 +2,7 @@ package installplan
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,39 +10,37 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/test/listpages"
 )
 
 // resources is a reader that returns as many custom resources as a request allows.
 type resources struct {
 	client.Reader
 
-	all []unstructured.Unstructured
-	// largest is the largest number of them in one answer.
-	largest int
+	all   []unstructured.Unstructured
+	pages listpages.Recorder[unstructured.Unstructured]
 }
 
-func (r *resources) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (r *resources) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	list, o := into.(*unstructured.UnstructuredList), client.ListOptions{}
 	o.ApplyOptions(opts)
 	from, to := len(o.Continue), len(r.all)
 	if o.Limit > 0 {
 		to = min(to, from+int(o.Limit))
 	}
-	list.Items, list.Object = r.all[from:to], map[string]any{}
+	items := slices.Clone(r.all[from:to])
+	r.pages.Page(ctx, items)
+	list.Items, list.Object = items, map[string]any{}
 	if to < len(r.all) {
 		list.SetContinue(strings.Repeat("x", to))
 	}
-	r.largest = max(r.largest, to-from)
 	return nil
 }
 
-// TestCheckReadsFewAtOnce checks that an invalid custom resource is found on a later page, and that a
-// page of the largest ones, of a tenant, fits into memory.
+// TestCheckReadsFewAtOnce checks that an invalid custom resource is found on a later page, that a page
+// of the largest ones, of a tenant, fits into memory, and that the process reads one page at a time.
 func TestCheckReadsFewAtOnce(t *testing.T) {
-	const (
-		largest = 3 << 19 // bytes of an object that etcd accepts
-		allowed = 32 << 20
-	)
 	v, err := newValidator(apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: "v1",
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
@@ -64,11 +63,14 @@ func TestCheckReadsFewAtOnce(t *testing.T) {
 	}
 	reader.all = append(reader.all, lamp("out", map[string]any{}))
 	c := &checker{client: reader}
-	complaint, err := c.pages(t.Context(), schema.GroupVersionKind{Group: "example", Version: "v1", Kind: "Lamp"}, v)
+	lamps := schema.GroupVersionKind{Group: "example", Version: "v1", Kind: "Lamp"}
+	reader.pages.Again = func(ctx context.Context) error {
+		_, err := c.pages(ctx, lamps, v)
+		return err
+	}
+	complaint, err := c.pages(t.Context(), lamps, v)
 	if err != nil || !strings.Contains(complaint, "ops/out") {
 		t.Errorf("complaint %q, error %v", complaint, err)
 	}
-	if reader.largest*largest > allowed {
-		t.Errorf("%d custom resources are read at once: their %d bytes exceed %d", reader.largest, reader.largest*largest, allowed)
-	}
+	reader.pages.Check(t, listpages.WholeObject)
 }
