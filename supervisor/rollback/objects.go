@@ -12,11 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/pager"
 )
-
-// pageSize is the maximum number of objects in memory at once. An object may have 1.5 MiB, and takes
-// several times as much when it is decoded.
-const pageSize = 16
 
 // Objects reads the objects of definitions.
 type Objects struct {
@@ -78,17 +75,12 @@ func (o Objects) usedBy(ctx context.Context, live *apiextensionsv1.CustomResourc
 // usedIn checks all objects of a kind, page by page, for fields of one version.
 func (o Objects) usedIn(ctx context.Context, kind schema.GroupVersionKind, fields []Field) ([]use, error) {
 	left, found := slices.Clone(fields), []use(nil)
-	page := &unstructured.UnstructuredList{}
-	page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	for first := true; (first || page.GetContinue() != "") && len(left) > 0; first = false {
-		err := o.Reader.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
-		if apierrors.IsResourceExpired(err) {
-			// The list took too long and must be started again.
-			err = o.Reader.List(ctx, page, client.Limit(pageSize))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing the objects of kind %s, to see which fields they use: %w", kind, err)
-		}
+	newPage := func() *unstructured.UnstructuredList {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return page
+	}
+	err := pager.EachPage(ctx, o.Reader, newPage, func(page *unstructured.UnstructuredList) bool {
 		for i := range page.Items {
 			left = slices.DeleteFunc(left, func(f Field) bool {
 				used := f.UsedBy(page.Items[i].Object)
@@ -98,6 +90,10 @@ func (o Objects) usedIn(ctx context.Context, kind schema.GroupVersionKind, field
 				return used
 			})
 		}
+		return len(left) > 0
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the objects of kind %s, to see which fields they use: %w", kind, err)
 	}
 	return found, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/rollback"
+	"github.com/chandlery/chandlery/test/listpages"
 )
 
 // shelf is a reader that returns one object per page.
@@ -23,9 +24,10 @@ type shelf struct {
 	answers []error
 	// limit is the largest number of objects that a request asked for; 0 for all.
 	limit int64
+	pages listpages.Recorder[unstructured.Unstructured]
 }
 
-func (s *shelf) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (s *shelf) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	if len(s.answers) > 0 {
 		err := s.answers[0]
 		s.answers = s.answers[1:]
@@ -37,14 +39,16 @@ func (s *shelf) List(_ context.Context, into client.ObjectList, opts ...client.L
 	o.ApplyOptions(opts)
 	s.limit = max(s.limit, o.Limit)
 	at := len(o.Continue)
-	list.Items, list.Object = nil, map[string]any{"metadata": map[string]any{}}
+	var items []unstructured.Unstructured
 	if at < len(s.objects) {
 		item := unstructured.Unstructured{}
 		if err := json.Unmarshal([]byte(s.objects[at]), &item.Object); err != nil {
 			return err
 		}
-		list.Items = []unstructured.Unstructured{item}
+		items = append(items, item)
 	}
+	s.pages.Page(ctx, items)
+	list.Items, list.Object = items, map[string]any{"metadata": map[string]any{}}
 	if at+1 < len(s.objects) {
 		list.SetContinue(o.Continue + "x")
 	}
@@ -54,6 +58,7 @@ func (s *shelf) List(_ context.Context, into client.ObjectList, opts ...client.L
 func TestUsing(t *testing.T) {
 	lamps := schema.GroupResource{Group: "shop.example", Resource: "lamps"}
 	forbidden, expired := apierrors.NewForbidden(lamps, "", nil), apierrors.NewResourceExpired("too old")
+	expired.ErrStatus.Continue = "x"
 	dim, bright := `{"metadata":{"namespace":"a","name":"dim"},"spec":{"dim":1}}`, `{"metadata":{"namespace":"a","name":"bright"},"spec":{"bright":true}}`
 	const uses = "Lamp a/bright uses field v1 spec.bright, which lamp.v1 does not know and would drop"
 	for _, tt := range []struct {
@@ -65,7 +70,7 @@ func TestUsing(t *testing.T) {
 		{reason: "no objects"},
 		{reason: "objects that do not use it", objects: []string{dim, dim}},
 		{reason: "an object on a later page uses it", objects: []string{dim, bright, bright}, want: []string{uses}},
-		{reason: "reading took too long and is begun again", objects: []string{bright, dim}, answers: []error{expired}, want: []string{uses}},
+		{reason: "reading took too long and continues at the newest state", objects: []string{dim, dim, bright}, answers: []error{nil, expired}, want: []string{uses}},
 		{
 			reason: "objects may not be read", answers: []error{forbidden},
 			want: []string{"lamp.v1 does not know field v1 spec.bright, and the supervisor may not see whether objects of lamps.shop.example use it; let its service account list lamps.shop.example (a ClusterRole and a ClusterRoleBinding)"},
@@ -76,13 +81,22 @@ func TestUsing(t *testing.T) {
 			live.Spec.Group, live.Spec.Names.Kind, live.Spec.Names.Plural = lamps.Group, "Lamp", lamps.Resource
 			reader := &shelf{objects: tt.objects, answers: tt.answers}
 			objects := rollback.Objects{Reader: reader}
-			got, err := objects.Using(t.Context(), live, lampV1().Lost(live, older), "lamp.v1")
+			using := func(ctx context.Context) ([]string, error) {
+				return objects.Using(ctx, live, lampV1().Lost(live, older), "lamp.v1")
+			}
+			reader.pages.Again = func(ctx context.Context) error {
+				_, err := using(ctx)
+				return err
+			}
+			got, err := using(t.Context())
 			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
 				t.Errorf("error %v, using (-want +got):\n%s", err, diff)
 			}
-			// An object may have 1.5 MiB.
-			if len(tt.answers) == 0 && (reader.limit == 0 || reader.limit*3<<19 > 32<<20) {
-				t.Errorf("%d objects are read at once: they may exceed 32 MiB", reader.limit)
+			if len(tt.answers) == 0 {
+				reader.pages.Check(t, listpages.WholeObject)
+				if reader.limit == 0 || reader.limit > 4 {
+					t.Errorf("%d objects are read at once, want 4", reader.limit)
+				}
 			}
 		})
 	}
