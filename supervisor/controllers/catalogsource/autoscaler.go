@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/pager"
 )
 
 // autoscalerInterval is how soon the controller detects the deletion of an autoscaler. It detects a
@@ -44,29 +45,23 @@ func (r *Reconciler) lookForAutoscaler(ctx context.Context, o *Observation) erro
 	if o.Deployment == nil {
 		return nil
 	}
-	for token, first := "", true; first || token != ""; first = false {
-		var page autoscalingv2.HorizontalPodAutoscalerList
-		err := r.children.live.List(ctx, &page, client.InNamespace(o.Source.Namespace), client.Limit(autoscalersAtOnce), client.Continue(token))
-		switch {
-		case apierrors.IsForbidden(err):
-			o.AutoscalersHidden = true
-			return nil
-		case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
-			return nil // This API server has no autoscaling API.
-		case err != nil:
-			return fmt.Errorf("listing the HorizontalPodAutoscalers of namespace %s: %w", o.Source.Namespace, err)
-		}
+	newPage := func() *autoscalingv2.HorizontalPodAutoscalerList { return &autoscalingv2.HorizontalPodAutoscalerList{} }
+	err := pager.EachPage(ctx, r.children.live, newPage, func(page *autoscalingv2.HorizontalPodAutoscalerList) bool {
 		// The API server lists by name, so that the first one found has the first name.
-		if o.Autoscaler = autoscalerOf(page.Items, o.Deployment.Name); o.Autoscaler != "" {
-			return nil
-		}
-		token = page.Continue
+		o.Autoscaler = autoscalerOf(page.Items, o.Deployment.Name)
+		return o.Autoscaler == ""
+	}, client.InNamespace(o.Source.Namespace))
+	switch {
+	case apierrors.IsForbidden(err):
+		o.AutoscalersHidden = true
+		return nil
+	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
+		return nil // This API server has no autoscaling API.
+	case err != nil:
+		return fmt.Errorf("listing the HorizontalPodAutoscalers of namespace %s: %w", o.Source.Namespace, err)
 	}
 	return nil
 }
-
-// autoscalersAtOnce bounds the number of autoscalers in memory. Each may have 1.5 MiB, of a tenant.
-const autoscalersAtOnce = 16
 
 // scaled returns the number of replicas that an autoscaler has set; 0 if there is none. An
 // autoscaler ignores a Deployment with 0 replicas, so 0 counts as unset.

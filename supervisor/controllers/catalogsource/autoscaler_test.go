@@ -2,6 +2,7 @@ package catalogsource
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/listpages"
 )
 
 func TestAutoscalerOf(t *testing.T) {
@@ -51,33 +53,29 @@ func TestAutoscalerOf(t *testing.T) {
 type autoscalers struct {
 	client.Reader
 
-	all []autoscalingv2.HorizontalPodAutoscaler
-	// largest is the largest number of them in one answer.
-	largest int
+	all   []autoscalingv2.HorizontalPodAutoscaler
+	pages listpages.Recorder[autoscalingv2.HorizontalPodAutoscaler]
 }
 
-func (a *autoscalers) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (a *autoscalers) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	list, o := into.(*autoscalingv2.HorizontalPodAutoscalerList), client.ListOptions{}
 	o.ApplyOptions(opts)
 	from, to := len(o.Continue), len(a.all)
 	if o.Limit > 0 {
 		to = min(to, from+int(o.Limit))
 	}
-	list.Items, list.Continue = a.all[from:to], ""
+	items := slices.Clone(a.all[from:to])
+	a.pages.Page(ctx, items)
+	list.Items, list.Continue = items, ""
 	if to < len(a.all) {
 		list.Continue = strings.Repeat("x", to)
 	}
-	a.largest = max(a.largest, to-from)
 	return nil
 }
 
-// TestFewAutoscalersAtOnce checks that an autoscaler is found on a later page, and that a page of the
-// largest autoscalers, of a tenant, fits into memory.
+// TestFewAutoscalersAtOnce checks that an autoscaler is found on a later page, that a page of the
+// largest autoscalers, of a tenant, fits into memory, and that the process reads one page at a time.
 func TestFewAutoscalersAtOnce(t *testing.T) {
-	const (
-		largest = 3 << 19 // bytes of an object that etcd accepts
-		allowed = 32 << 20
-	)
 	reader := &autoscalers{all: make([]autoscalingv2.HorizontalPodAutoscaler, 100)}
 	ours := autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "z"}}
 	ours.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
@@ -85,12 +83,11 @@ func TestFewAutoscalersAtOnce(t *testing.T) {
 	o := observed(annotated(api.AnnotationReplicas, "1"))
 	o.Deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	r := &Reconciler{children: &children{live: reader}}
+	reader.pages.Again = func(ctx context.Context) error { return r.lookForAutoscaler(ctx, o) }
 	if err := r.lookForAutoscaler(t.Context(), o); err != nil || o.Autoscaler != "z" {
 		t.Errorf("found %q, %v", o.Autoscaler, err)
 	}
-	if reader.largest*largest > allowed {
-		t.Errorf("%d autoscalers are read at once: their %d bytes exceed %d", reader.largest, reader.largest*largest, allowed)
-	}
+	reader.pages.Check(t, listpages.WholeObject)
 }
 
 func TestScaledReplicas(t *testing.T) {
