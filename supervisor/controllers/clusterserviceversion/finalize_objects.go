@@ -3,6 +3,7 @@ package clusterserviceversion
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"golang.org/x/time/rate"
@@ -14,6 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/pager"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // pace bounds the deletions of all clean-ups together, so that they do not slow down other clients
@@ -166,27 +171,28 @@ func selectable(labels client.MatchingLabels) bool {
 	return true
 }
 
-// find returns the objects of a kind that belong to csv. It returns none for a kind that the
-// cluster lacks.
+// find returns the objects of a kind that belong to csv, as cleanupMetadata returns them. It returns
+// none for a kind that the cluster lacks.
 func (r *reconciler) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
 	labels := k.labels(csv)
 	if !selectable(labels) {
 		return nil, nil
 	}
-	list := metadataList(k.gvk)
-	err := r.live.List(ctx, list, labels)
+	var out []metav1.PartialObjectMetadata
+	newPage := func() *metav1.PartialObjectMetadataList { return metadataList(k.gvk) }
+	err := pager.EachPage(ctx, r.live, newPage, func(page *metav1.PartialObjectMetadataList) bool {
+		for i := range page.Items {
+			if k.belongs(csv, &page.Items[i]) {
+				out = append(out, cleanupMetadata(&page.Items[i], k.gvk))
+			}
+		}
+		return true
+	}, labels)
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", k.resource, err)
-	}
-	var out []metav1.PartialObjectMetadata
-	for i := range list.Items {
-		list.Items[i].SetGroupVersionKind(k.gvk)
-		if k.belongs(csv, &list.Items[i]) {
-			out = append(out, list.Items[i])
-		}
 	}
 	return out, nil
 }
@@ -196,4 +202,37 @@ func metadataList(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList
 	gvk.Kind += "List"
 	list.SetGroupVersionKind(gvk)
 	return list
+}
+
+// cleanupMetadata returns a copy of the metadata of an object with only the parts that a clean-up
+// reads. A tenant may create many objects with 1.5 MB of metadata and the labels of a version.
+func cleanupMetadata(o *metav1.PartialObjectMetadata, gvk schema.GroupVersionKind) metav1.PartialObjectMetadata {
+	kept := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		DeletionTimestamp: o.DeletionTimestamp, Finalizers: firstFinalizers(o.Finalizers),
+	}}
+	kept.SetGroupVersionKind(gvk)
+	if o.Namespace == "" {
+		// Other versions take over only cluster-scoped objects, by these labels.
+		kept.Labels = plan.ComponentLabels(o.Labels)
+		for _, key := range []string{api.LabelOwner, api.LabelOwnerNamespace} {
+			if value, has := o.Labels[key]; has {
+				kept.Labels[key] = value
+			}
+		}
+	}
+	return kept
+}
+
+// maxFinalizers is the number of bytes of an object's finalizers that a clean-up keeps to name them.
+const maxFinalizers = 1 << 10
+
+// firstFinalizers returns the first finalizers of an object; at least one if there are any.
+func firstFinalizers(all []string) []string {
+	end, size := 0, 0
+	for end < len(all) && (end == 0 || size+len(all[end]) <= maxFinalizers) {
+		size += len(all[end])
+		end++
+	}
+	return slices.Clone(all[:end])
 }

@@ -1,0 +1,113 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/test/listpages"
+)
+
+// metadataPages is a reader that returns the metadata of as many objects as a request allows.
+type metadataPages struct {
+	client.Reader
+
+	all   []metav1.PartialObjectMetadata
+	pages listpages.Recorder[metav1.PartialObjectMetadata]
+}
+
+func (m *metadataPages) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	list, o := into.(*metav1.PartialObjectMetadataList), client.ListOptions{}
+	o.ApplyOptions(opts)
+	from, to := len(o.Continue), len(m.all)
+	if o.Limit > 0 {
+		to = min(to, from+int(o.Limit))
+	}
+	items := slices.Clone(m.all[from:to])
+	m.pages.Page(ctx, items)
+	list.Items, list.Continue = items, ""
+	if to < len(m.all) {
+		list.Continue = strings.Repeat("x", to)
+	}
+	return nil
+}
+
+// largeMetadata returns an object of a version with metadata that no clean-up reads.
+func largeMetadata(version client.Object, namespace, name string) metav1.PartialObjectMetadata {
+	o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID("u-" + name), ResourceVersion: "7", GenerateName: "x",
+		Labels: map[string]string{
+			api.LabelOwner: version.GetName(), api.LabelOwnerNamespace: version.GetNamespace(), api.LabelOwnerKind: "ClusterServiceVersion",
+			api.PrefixComponent + "kettle.a": "", "team": "tea",
+		},
+		Annotations:     map[string]string{"note": strings.Repeat("x", 1<<10)},
+		OwnerReferences: []metav1.OwnerReference{{Name: "x"}},
+		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "x"}},
+	}}
+	for i := range 1000 {
+		o.Finalizers = append(o.Finalizers, fmt.Sprintf("example.com/%03d", i))
+	}
+	return o
+}
+
+// TestSweepKeepsFewMetadata checks that a clean-up reads the metadata of few objects at once, and keeps
+// only the parts that it reads.
+func TestSweepKeepsFewMetadata(t *testing.T) {
+	csv := kettle()
+	now := metav1.NewTime(noon())
+	for _, tt := range []struct {
+		reason    string
+		kind      kind
+		namespace string
+		labels    map[string]string
+	}{
+		{reason: "an object of a tenant, which is not handed over", kind: roles()[1], namespace: "tenant"},
+		{
+			reason: "an object that another version may take over", kind: roles()[0],
+			labels: map[string]string{
+				api.LabelOwner: csv.Name, api.LabelOwnerNamespace: csv.Namespace, api.PrefixComponent + "kettle.a": "",
+			},
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			reader := &metadataPages{}
+			for i := range 40 {
+				reader.all = append(reader.all, largeMetadata(csv, tt.namespace, fmt.Sprintf("role-%02d", i)))
+			}
+			reader.all[39].DeletionTimestamp = &now
+			r := &reconciler{live: reader}
+			reader.pages.Again = func(ctx context.Context) error {
+				_, err := r.find(ctx, csv, tt.kind)
+				return err
+			}
+			found, err := r.find(t.Context(), csv, tt.kind)
+			if err != nil || len(found) != len(reader.all) {
+				t.Fatalf("found %d objects, error %v", len(found), err)
+			}
+			want := metav1.PartialObjectMetadata{
+				TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: tt.kind.gvk.Kind},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: tt.namespace, Name: "role-39", UID: "u-role-39", ResourceVersion: "7", Labels: tt.labels,
+					DeletionTimestamp: &now,
+				},
+			}
+			if n := len(found[39].Finalizers); n == 0 || n > 100 {
+				t.Errorf("%d finalizers are kept", n)
+			}
+			found[39].Finalizers = nil
+			if diff := cmp.Diff(want, found[39]); diff != "" {
+				t.Errorf("what is kept of an object (-want +got):\n%s", diff)
+			}
+			reader.pages.Check(t, listpages.Metadata)
+		})
+	}
+}
