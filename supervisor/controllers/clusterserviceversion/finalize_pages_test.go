@@ -9,8 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -110,4 +113,30 @@ func TestSweepKeepsFewMetadata(t *testing.T) {
 			reader.pages.Check(t, listpages.Metadata)
 		})
 	}
+}
+
+// TestCleanUpReadsFewAtOnce checks that a clean-up reads the metadata of few custom resources at once.
+func TestCleanUpReadsFewAtOnce(t *testing.T) {
+	cups := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cup"}
+	csv := kettle()
+	reader := &metadataPages{}
+	for i := range 120 {
+		o := largeMetadata(csv, "kitchen", fmt.Sprintf("cup-%03d", i))
+		o.DeletionTimestamp = &metav1.Time{Time: noon()}
+		reader.all = append(reader.all, o)
+	}
+	pass := func() *resourcePass {
+		return &resourcePass{
+			cleanup: &cleanup{csv: csv, now: noon()}, reconciler: &reconciler{live: reader, pace: newPace()}, barred: sets.New[string](),
+		}
+	}
+	clean := func(ctx context.Context, p *resourcePass) error {
+		return p.cleanKind(ctx, cupDefinition(apiextensionsv1.NamespaceScoped), cups, territory{in: []string{"kitchen"}})
+	}
+	reader.pages.Again = func(ctx context.Context) error { return clean(ctx, pass()) }
+	p := pass()
+	if err := clean(t.Context(), p); err != nil || p.left.count != 120 || p.terminating != 120 {
+		t.Errorf("%d left, %d terminating, error %v", p.left.count, p.terminating, err)
+	}
+	reader.pages.Check(t, listpages.Metadata)
 }

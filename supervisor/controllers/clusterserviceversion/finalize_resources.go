@@ -17,16 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/pager"
 )
 
-const (
-	// maxTerminating bounds how many custom resources of one ClusterServiceVersion may be
-	// terminating at a time. Resources that have been stuck for long do not count: they cause no
-	// work.
-	maxTerminating = 50
-	// pageSize is the number of custom resources in one page.
-	pageSize = 100
-)
+// maxTerminating bounds how many custom resources of one ClusterServiceVersion may be terminating at a
+// time. Resources that have been stuck for long do not count: they cause no work.
+const maxTerminating = 50
 
 // territory holds the namespaces with the custom resources of an operator.
 type territory struct {
@@ -266,16 +262,23 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 	for _, namespace := range t.lists(crd.Spec.Scope) {
 		next := ""
 		for more := !p.exhausted; more; more = next != "" {
-			page := metadataList(gvk)
-			err := p.live.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
+			var (
+				items []metav1.PartialObjectMetadata
+				after int64
+				err   error
+			)
+			// Deletions may take long, so other lists do not wait for them.
+			next, err = pager.ReadPage(ctx, p.live, metadataList(gvk), func(page *metav1.PartialObjectMetadataList) {
+				items, after = t.of(page, gvk), following(page)
+			}, client.InNamespace(namespace), client.Continue(next))
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", crd.Name, err)
 			}
-			if err := p.cleanPage(ctx, crd, t.of(page, gvk)); err != nil {
+			if err := p.cleanPage(ctx, crd, items); err != nil {
 				return err
 			}
-			if next = page.Continue; next != "" && p.exhausted {
-				p.left.count += following(page)
+			if next != "" && p.exhausted {
+				p.left.count += after
 				next = ""
 			}
 		}
@@ -338,13 +341,12 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 	return nil
 }
 
-// of returns the objects of a page that are in the territory.
+// of returns the objects of a page that are in the territory, as cleanupMetadata returns them.
 func (t territory) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
 	var out []metav1.PartialObjectMetadata
-	for _, o := range page.Items {
-		if t.holds(o.Namespace) {
-			o.SetGroupVersionKind(gvk)
-			out = append(out, o)
+	for i := range page.Items {
+		if t.holds(page.Items[i].Namespace) {
+			out = append(out, cleanupMetadata(&page.Items[i], gvk))
 		}
 	}
 	return out
