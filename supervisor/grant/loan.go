@@ -15,6 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -138,20 +139,46 @@ func (l *Lender) borrow(ctx context.Context, crd *apiextensionsv1.CustomResource
 // errForeign is why a right cannot be lent: what would give it is not the lender's.
 var errForeign = errors.New("there is one of that name which is not marked " + api.LabelGrant + ", and is left as it is: rename it")
 
-// make makes a role or binding, unless it is there from another loan.
+// make creates a role or binding. An existing one with the label of grants gets the content of o.
 func (l *Lender) make(ctx context.Context, o client.Object) error {
-	wanted, _ := o.DeepCopyObject().(client.Object)
-	err := l.client.Create(ctx, wanted, client.FieldOwner(api.FieldManager))
+	live, _ := o.DeepCopyObject().(client.Object)
+	err := l.client.Create(ctx, live, client.FieldOwner(api.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
 		return err //nolint:wrapcheck // borrow says what for
 	}
-	if err := l.client.Get(ctx, client.ObjectKeyFromObject(o), wanted); err != nil {
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return err //nolint:wrapcheck // borrow says what for
 	}
-	if wanted.GetLabels()[api.LabelGrant] == "" {
+	if live.GetLabels()[api.LabelGrant] == "" {
 		return errForeign
 	}
-	return nil
+	return l.setContent(ctx, live, o)
+}
+
+// setContent gives an existing role or binding the rules, the subjects and the role of wanted. The role of a
+// binding is immutable, so a binding with another role is deleted and created.
+func (l *Lender) setContent(ctx context.Context, live, wanted client.Object) error {
+	switch live := live.(type) {
+	case *rbacv1.ClusterRole:
+		role, _ := wanted.DeepCopyObject().(*rbacv1.ClusterRole)
+		if live.AggregationRule == nil && equality.Semantic.DeepEqual(live.Rules, role.Rules) {
+			return nil
+		}
+		live.Rules, live.AggregationRule = role.Rules, nil
+	case *rbacv1.ClusterRoleBinding:
+		binding, _ := wanted.DeepCopyObject().(*rbacv1.ClusterRoleBinding)
+		if live.RoleRef != binding.RoleRef {
+			if err := l.delete(ctx, live); err != nil {
+				return err
+			}
+			return l.client.Create(ctx, binding, client.FieldOwner(api.FieldManager))
+		}
+		if equality.Semantic.DeepEqual(live.Subjects, binding.Subjects) {
+			return nil
+		}
+		live.Subjects = binding.Subjects
+	}
+	return l.client.Update(ctx, live, client.FieldOwner(api.FieldManager))
 }
 
 // revoke takes a right away that nobody uses. The caller holds mu.

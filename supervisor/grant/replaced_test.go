@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,5 +119,125 @@ func TestGrantHoldsNoMore(t *testing.T) {
 		if diff := cmp.Diff(wantBinding, binding); diff != "" {
 			t.Errorf("%s: binding (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestGrantGetsItsContent has roles and bindings with the name and the label of a grant, but with other content.
+func TestGrantGetsItsContent(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "lamps"},
+		},
+	}
+	wantRole, wantBinding := borrowed(crd, Check, "system:serviceaccount:shop:supervisor")
+	for _, tt := range []struct {
+		reason string
+		change func(*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding)
+		writes []string
+	}{
+		{reason: "the wanted content", change: func(*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {}},
+		{
+			reason: "no rules", writes: []string{"update"},
+			change: func(r *rbacv1.ClusterRole, _ *rbacv1.ClusterRoleBinding) { r.Rules = nil },
+		},
+		{
+			reason: "more rules", writes: []string{"update"},
+			change: func(r *rbacv1.ClusterRole, _ *rbacv1.ClusterRoleBinding) {
+				r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
+			},
+		},
+		{
+			reason: "rules of other roles, with which a controller replaces its own", writes: []string{"update"},
+			change: func(r *rbacv1.ClusterRole, _ *rbacv1.ClusterRoleBinding) {
+				r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{}}}
+			},
+		},
+		{
+			reason: "other subjects", writes: []string{"update"},
+			change: func(_ *rbacv1.ClusterRole, b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "other" },
+		},
+		{
+			reason: "another role, which cannot be changed", writes: []string{"delete", "create"},
+			change: func(_ *rbacv1.ClusterRole, b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "other" },
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			role, binding := wantRole.DeepCopy(), wantBinding.DeepCopy()
+			tt.change(role, binding)
+			l := bank(t)
+			for _, o := range []client.Object{role, binding} {
+				if err := l.client.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var writes []string
+			l.client = recordWrites(l.client, &writes)
+			if _, err := l.borrow(t.Context(), crd, Check); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.writes, writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			gotRole, gotBinding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+			for _, o := range []client.Object{gotRole, gotBinding} {
+				if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(wantRole), o); err != nil {
+					t.Fatal(err)
+				}
+				o.SetResourceVersion("")
+			}
+			if diff := cmp.Diff(wantRole, gotRole); diff != "" {
+				t.Errorf("role (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(wantBinding, gotBinding); diff != "" {
+				t.Errorf("binding (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// recordWrites returns a client that records its successful writes.
+func recordWrites(plain client.Client, writes *[]string) client.Client {
+	record := func(verb string, err error) error {
+		if err == nil {
+			*writes = append(*writes, verb)
+		}
+		return err
+	}
+	return interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake one can be watched
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if _, review := o.(*authenticationv1.SelfSubjectReview); review {
+				return c.Create(ctx, o, opts...)
+			}
+			return record("create", c.Create(ctx, o, opts...))
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return record("update", c.Update(ctx, o, opts...))
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return record("delete", c.Delete(ctx, o, opts...))
+		},
+	})
+}
+
+// TestReplacedBindingIsLeft replaces a binding with another role at the moment when a grant deletes it.
+func TestReplacedBindingIsLeft(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
+	for reason, sameVersion := range map[string]bool{"another object": true, "a changed object": false} {
+		t.Run(reason, func(t *testing.T) {
+			l := bank(t)
+			_, binding := borrowed(crd, Check, "user")
+			binding.RoleRef.Name = "other"
+			if err := l.client.Create(t.Context(), binding); err != nil {
+				t.Fatal(err)
+			}
+			l.client = replacing(l.client, sameVersion)
+			if _, err := l.borrow(t.Context(), crd, Check); !apierrors.IsConflict(err) {
+				t.Errorf("borrowing gives %v, want a conflict", err)
+			}
+			if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
+				t.Errorf("the binding that has taken its place: %v", err)
+			}
+		})
 	}
 }
