@@ -132,8 +132,8 @@ func TestProtect(t *testing.T) {
 	}
 }
 
-// TestDocuments checks that escapes preserve the meaning of JSON and YAML documents.
-func TestDocuments(t *testing.T) {
+// TestEscapedDocuments checks that escapes preserve the meaning of JSON and YAML documents.
+func TestEscapedDocuments(t *testing.T) {
 	t.Parallel()
 	for _, r := range unsafe() {
 		for _, text := range []string{string(r), "a" + string(r) + "b: 'c' \\ \"d\" #e", "a\n" + string(r) + "\n  b\n"} {

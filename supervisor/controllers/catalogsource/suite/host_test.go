@@ -258,8 +258,8 @@ func TestRest(t *testing.T) {
 	w.Consistently(func() []string { return w.writes.in(w.namespace)[len(before):] }).Should(gomega.BeEmpty())
 }
 
-// TestInheritance starts with the objects of another controller.
-func TestInheritance(t *testing.T) {
+// TestHostTakesOver starts with the objects of another controller.
+func TestHostTakesOver(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", nil)
 	source := catalog("shop", registry.host+"/shop:1")
