@@ -89,7 +89,8 @@ func report(o attack.Options, r *attack.Result) string {
 	fmt.Fprintf(&b, "| none | | | | | | | %s | |\n", attack.Median(r.Installs))
 	for _, s := range r.Stages {
 		fmt.Fprintf(&b, "| %s | %.1f MiB | %.1f MiB | %.0f MiB | %.1f MiB | %.0f MiB | %s | %s | %s |\n", strings.Join(s.Kinds, ", "), mebi(s.Before),
-			mebi(s.Filled), mebi(s.FilledPeak), mebi(s.Restarted), mebi(s.RestartedPeak), s.Ready.Round(time.Millisecond), attack.Median(s.Present), attack.Median(s.Installs))
+			mebi(s.Filled), mebi(s.FilledPeak), mebi(s.Restarted), mebi(s.RestartedPeak),
+			s.Ready.Round(time.Millisecond), attack.Median(s.Present), attack.Median(s.Installs))
 	}
 	b.WriteString("\nThe heap is the least after garbage collections. The peak is the most memory that was resident since the start (VmHWM).\n")
 	running, restarted := r.Growth()

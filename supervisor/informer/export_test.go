@@ -27,7 +27,7 @@ func ReadReduced(ctx context.Context, cfg *rest.Config, path string) ([]byte, er
 	if err != nil {
 		return nil, fmt.Errorf("listing: %w", err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it is read to its end
+	defer resp.Body.Close()
 	var out bytes.Buffer
 	_, err = io.Copy(&out, resp.Body)
 	return out.Bytes(), err //nolint:wrapcheck // the test looks at it

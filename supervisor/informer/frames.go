@@ -85,15 +85,11 @@ func (t *reducingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	if !created {
 		return resp, nil
 	}
-	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
-	case watches && media == runtime.ContentTypeProtobuf:
-		resp.Body = &protobufFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer}
-	case watches && media == runtime.ContentTypeJSON:
-		resp.Body = &jsonFrames{ReadCloser: resp.Body, kind: kind, reducer: t.reducer, reader: bufio.NewReaderSize(resp.Body, maxFrame)}
-	case media == runtime.ContentTypeProtobuf:
-		reduceList(resp, func(from *bufio.Reader) ([]byte, error) { return t.reducer.listProtobuf(from, kind) })
-	case media == runtime.ContentTypeJSON:
-		reduceList(resp, func(from *bufio.Reader) ([]byte, error) { return t.reducer.listJSON(from, kind) })
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if watches {
+		t.reducer.reduceWatch(resp, media, kind)
+	} else {
+		t.reducer.reduceList(resp, media, kind)
 	}
 	return resp, nil
 }
@@ -121,6 +117,16 @@ type frameReducer struct {
 	// mu is held while an event is read and reduced.
 	mu     sync.Mutex
 	buffer []byte
+}
+
+// reduceWatch reduces the events in the body of a reply.
+func (r *frameReducer) reduceWatch(resp *http.Response, media string, kind schema.GroupKind) {
+	switch media {
+	case runtime.ContentTypeProtobuf:
+		resp.Body = &protobufFrames{ReadCloser: resp.Body, kind: kind, reducer: r}
+	case runtime.ContentTypeJSON:
+		resp.Body = &jsonFrames{ReadCloser: resp.Body, kind: kind, reducer: r, reader: bufio.NewReaderSize(resp.Body, maxFrame)}
+	}
 }
 
 // readProtobuf reads an event of a size and returns it reduced, with its size as prefix.

@@ -57,14 +57,15 @@ func (r *reducedLists) List(ctx context.Context, list client.ObjectList, opts ..
 type reducedList struct {
 	io.ReadCloser
 
-	reduce func(from *bufio.Reader) ([]byte, error)
+	kind   schema.GroupKind
+	reduce func(from *bufio.Reader, kind schema.GroupKind) ([]byte, error)
 	ready  *bytes.Reader
 }
 
 // Read reads the reduced list.
 func (l *reducedList) Read(p []byte) (int, error) {
 	if l.ready == nil {
-		list, err := l.reduce(bufio.NewReader(l.ReadCloser))
+		list, err := l.reduce(bufio.NewReader(l.ReadCloser), l.kind)
 		if err != nil {
 			return 0, fmt.Errorf("reading a list: %w", err)
 		}
@@ -73,9 +74,16 @@ func (l *reducedList) Read(p []byte) (int, error) {
 	return l.ready.Read(p) //nolint:wrapcheck // it is io.EOF
 }
 
-// reduceList replaces the body of a reply to a list request.
-func reduceList(resp *http.Response, reduce func(from *bufio.Reader) ([]byte, error)) {
-	resp.Body = &reducedList{ReadCloser: resp.Body, reduce: reduce}
+// reduceList reduces the list in the body of a reply.
+func (r *frameReducer) reduceList(resp *http.Response, media string, kind schema.GroupKind) {
+	switch media {
+	case runtime.ContentTypeProtobuf:
+		resp.Body = &reducedList{ReadCloser: resp.Body, kind: kind, reduce: r.listProtobuf}
+	case runtime.ContentTypeJSON:
+		resp.Body = &reducedList{ReadCloser: resp.Body, kind: kind, reduce: r.listJSON}
+	default:
+		return
+	}
 	resp.ContentLength = -1
 	resp.Header.Del("Content-Length")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,12 +146,10 @@ func TestReducedLists(t *testing.T) {
 // Decoded whole, each takes 39 MB.
 func TestReducedListsDecodeOneAtATime(t *testing.T) {
 	const most = 200 << 20
-	sent := &appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DeploymentList"}}
-	for range 16 {
-		sent.Items = append(sent.Items, packedDeployment("o", 740_000))
-	}
-	c := listed(t, mediaProtobuf, sent)
-	sent = nil
+	c := listed(t, mediaProtobuf, &appsv1.DeploymentList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DeploymentList"},
+		Items:    slices.Repeat([]appsv1.Deployment{packedDeployment("o", 740_000)}, 16),
+	})
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	before := live()
 	var list appsv1.DeploymentList

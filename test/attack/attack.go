@@ -84,21 +84,21 @@ func (s *scene) fill(ctx context.Context, kind string, objects, size int) error 
 func (s *scene) touch(ctx context.Context, kinds []string, objects int) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		err := each(objects*len(kinds), func(number int) error {
-			if s.rate.Wait(ctx) != nil {
-				return nil // ctx has ended
+			if err := s.rate.Wait(ctx); err != nil {
+				return context.Cause(ctx)
 			}
 			kind := kinds[number%len(kinds)]
 			o, err := object(kind, attacker, number/len(kinds), 0)
-			if err != nil || ctx.Err() != nil {
+			if err != nil {
 				return err
 			}
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"round":"%d"}}}`, round)
-			if err := s.tenant.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil && ctx.Err() == nil && !passes(err) {
+			if err := s.tenant.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil && !passes(err) {
 				return fmt.Errorf("changing %s %s as the tenant: %w", kind, o.GetName(), err)
 			}
 			return nil
 		})
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

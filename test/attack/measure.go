@@ -187,7 +187,8 @@ func (s *scene) stage(ctx context.Context, o Options, kinds []string) (stage Sta
 	if last != first {
 		lost++
 	}
-	return stage, lost, s.restarted(ctx, &stage, o.Objects)
+	err = s.restarted(ctx, &stage, o.Objects)
+	return stage, lost, err
 }
 
 // restarted measures a supervisor that starts while the objects exist, and then deletes them.
