@@ -39,8 +39,8 @@ type model struct {
 	says  fingerprint
 }
 
-// take executes a step. All steps are idempotent. found describes the copy afterwards; it is nil if
-// the step is not about a copy or the copy is gone.
+// take executes a step. All steps are idempotent. found describes the copy, or the role or binding that
+// was compared, afterwards; it is nil for other steps and if the copy is gone.
 func (w writer) take(ctx context.Context, s step, m model) (found *record, err error) {
 	switch s.action {
 	case publish:
@@ -54,9 +54,9 @@ func (w writer) take(ctx context.Context, s step, m model) (found *record, err e
 	case revoke:
 		return nil, w.remove(ctx, s, &rbacv1.Role{})
 	case grant:
-		return nil, w.give(ctx, s, m, s.role)
+		return w.give(ctx, s, m, s.role)
 	case bind:
-		return nil, w.give(ctx, s, m, s.binding)
+		return w.give(ctx, s, m, s.binding)
 	}
 	return nil, fmt.Errorf("unknown action %q", s.action)
 }
@@ -188,41 +188,81 @@ func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServi
 }
 
 // give creates or corrects a copied role or binding.
-func (w writer) give(ctx context.Context, s step, m model, want client.Object) error {
+func (w writer) give(ctx context.Context, s step, m model, want client.Object) (*record, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
-		return fmt.Errorf("encoding %T %s: %w", want, s.name, err)
+		return nil, fmt.Errorf("encoding %T %s: %w", want, s.name, err)
 	}
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	u := &unstructured.Unstructured{Object: content}
+	var found *record
+	if s.trimmed {
+		found, err = w.compareRight(ctx, s, m, u)
+	} else {
+		err = w.write(ctx, s, m, u)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("giving the operator of ClusterServiceVersion %s its rights in namespace %s: %w", m.key, s.namespace, err)
+	}
+	return found, nil
+}
+
+// write creates a role or binding. If it exists, write corrects it, unless it has another owner.
+func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unstructured) (err error) {
 	if err := w.pace.write(ctx); err != nil {
 		return err
 	}
-	absent := false
+	defer func() { w.counts.wrote(string(s.action), err) }()
 	if s.uid == "" {
-		_, absent, err = apply.IfAbsent(ctx, w.client, u)
+		if _, absent, err := apply.IfAbsent(ctx, w.client, u); err != nil || absent {
+			return err
+		}
 	}
-	if err == nil && !absent {
-		err = w.giveOver(ctx, u, m)
-	}
-	w.counts.wrote(string(s.action), err)
+	live, err := w.readRight(ctx, u, m)
 	if err != nil {
-		return fmt.Errorf("giving the operator of ClusterServiceVersion %s its rights in namespace %s: %w", m.key, s.namespace, err)
+		return err
 	}
-	return nil
+	_, _, err = apply.Over(ctx, w.client, u, live)
+	return err
 }
 
-// giveOver corrects an existing role or binding, unless it has another owner.
-func (w writer) giveOver(ctx context.Context, u *unstructured.Unstructured, m model) error {
+// compareRight reads a role or binding and corrects differences. It writes nothing if it matches. Memory
+// holds one object at a time, of any size that the API server stores.
+func (w writer) compareRight(ctx context.Context, s step, m model, u *unstructured.Unstructured) (*record, error) {
+	if err := w.pace.read(ctx); err != nil {
+		return nil, err
+	}
+	live, err := w.readRight(ctx, u, m)
+	if err != nil {
+		return nil, err
+	}
+	differs, err := apply.Differs(u, live)
+	if err != nil {
+		return nil, err
+	}
+	if differs {
+		if err := w.pace.write(ctx); err != nil {
+			return nil, err
+		}
+		live, _, err = apply.Over(ctx, w.client, u, live)
+		w.counts.wrote(string(s.action), err)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &record{uid: live.GetUID(), version: live.GetResourceVersion(), at: w.clock.Now()}, nil
+}
+
+// readRight reads a role or binding from the API server. The error is errForeign if it has another owner.
+func (w writer) readRight(ctx context.Context, u *unstructured.Unstructured, m model) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(u), live); err != nil {
-		return fmt.Errorf("reading %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+		return nil, fmt.Errorf("reading %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}
 	if owner, ok := ownerOf(live); !ok || owner != m.key || !isCopied(live) {
-		return fmt.Errorf("%w %s %s/%s has the name; delete it, or take namespace %s out of the OperatorGroup's targets",
+		return nil, fmt.Errorf("%w %s %s/%s has the name; delete it, or take namespace %s out of the OperatorGroup's targets",
 			errForeign, u.GetKind(), u.GetNamespace(), u.GetName(), u.GetNamespace())
 	}
-	_, _, err := apply.Over(ctx, w.client, u, live)
-	return err
+	return live, nil
 }

@@ -8,6 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
 // action is the kind of a step.
@@ -39,6 +41,17 @@ type step struct {
 	// role or binding is the wanted object.
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
+	// trimmed is true if the cache lacks a part of the existing role or binding. It may then already be
+	// as wanted.
+	trimmed bool
+}
+
+// right returns the wanted role or binding.
+func (s step) right() metav1.Object {
+	if s.role != nil {
+		return s.role
+	}
+	return s.binding
 }
 
 // String returns the action and the object of the step.
@@ -80,7 +93,7 @@ func decide(o *observation, h *history, says fingerprint) work {
 		}
 	}
 	if w.place.stand != keep {
-		w.rights(o)
+		w.rights(o, h)
 	}
 	slices.SortStableFunc(w.steps, func(a, b step) int {
 		return slices.Index(order(), a.action) - slices.Index(order(), b.action)
@@ -149,7 +162,7 @@ func (w *work) after(d time.Duration) {
 }
 
 // rights adds the steps for the roles and bindings in the target namespaces.
-func (w *work) rights(o *observation) {
+func (w *work) rights(o *observation, h *history) {
 	named := w.place.wanted
 	if w.place.global {
 		// Cluster roles cover a version that serves all namespaces.
@@ -171,7 +184,7 @@ func (w *work) rights(o *observation) {
 		want := wantedRights(o, copied)
 		w.takeAway(o, namespace, want)
 		if w.place.stand == spread {
-			w.give(o, namespace, want)
+			w.give(o, h, namespace, want)
 		}
 	}
 }
@@ -205,8 +218,9 @@ func (w *work) unsure(o *observation, right metav1.Object) bool {
 	return roleNamed(o.rights.roles, right.GetName()) != nil || bindingNamed(o.rights.bindings, right.GetName()) != nil
 }
 
-// give creates or corrects the roles and bindings in a namespace.
-func (w *work) give(o *observation, namespace string, want rights) {
+// give creates or corrects the roles and bindings in a namespace. One that the cache lacks a part of is
+// compared at the API server, unless this process has found it as wanted.
+func (w *work) give(o *observation, h *history, namespace string, want rights) {
 	have := o.granted[namespace]
 	for i := range want.roles {
 		r := &want.roles[i]
@@ -214,7 +228,10 @@ func (w *work) give(o *observation, namespace string, want rights) {
 		case live == nil:
 			w.steps = append(w.steps, step{action: grant, namespace: namespace, name: r.Name, role: r})
 		case !gone(live) && !sameRole(live, r):
-			w.steps = append(w.steps, step{action: grant, namespace: namespace, name: r.Name, uid: live.UID, role: r})
+			s := step{action: grant, namespace: namespace, name: r.Name, uid: live.UID, role: r, trimmed: informer.Trimmed(live)}
+			if !h.confirms(s, live) {
+				w.steps = append(w.steps, s)
+			}
 		}
 	}
 	for i := range want.bindings {
@@ -224,7 +241,10 @@ func (w *work) give(o *observation, namespace string, want rights) {
 			w.steps = append(w.steps, step{action: bind, namespace: namespace, name: b.Name, binding: b})
 		case !gone(live) && live.RoleRef == b.RoleRef && !sameBinding(live, b):
 			// The roleRef of a binding is immutable. A binding to another role is deleted first.
-			w.steps = append(w.steps, step{action: bind, namespace: namespace, name: b.Name, uid: live.UID, binding: b})
+			s := step{action: bind, namespace: namespace, name: b.Name, uid: live.UID, binding: b, trimmed: informer.Trimmed(live)}
+			if !h.confirms(s, live) {
+				w.steps = append(w.steps, s)
+			}
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestDecideAboutCopies(t *testing.T) {
@@ -181,6 +183,49 @@ func TestDecideAboutRights(t *testing.T) {
 				t.Errorf("%s\nsteps: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestTrimmedRightsAreComparedOnce has a copied role and a binding that the cache lacks a part of.
+func TestTrimmedRightsAreComparedOnce(t *testing.T) {
+	says := fingerprint{content: digest{1}}
+	o := seen([]string{"pantry"}, []string{"pantry"}, func(o *observation) { o.rights = owned() })
+	g := copied(o, "pantry")
+	g.roles[0].Rules, g.bindings[0].Subjects = nil, nil
+	for _, right := range []metav1.Object{&g.roles[0], &g.bindings[0]} {
+		right.SetUID("right")
+		right.SetResourceVersion("30")
+		right.SetAnnotations(map[string]string{api.AnnotationTrimmed: ""})
+	}
+	o.granted["pantry"] = g
+	h := knowing(says, "pantry")
+	const right = "pantry/kettle.v1-kettle-abc"
+	steps := func(reason string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, outline(decide(o, h, says).steps)); diff != "" {
+			t.Errorf("%s\nsteps: -want, +got:\n%s", reason, diff)
+		}
+	}
+	steps("it is not known whether they are as wanted", "grant "+right, "bind "+right)
+	for _, s := range decide(o, h, says).steps {
+		h.remember(s, record{uid: "right", version: "30"})
+	}
+	steps("they were compared")
+	g.roles[0].ResourceVersion = "31"
+	steps("another process has changed one since", "grant "+right)
+	g.roles[0].ResourceVersion, g.roles[0].UID = "30", "other"
+	steps("another process has recreated it", "grant "+right)
+	g.roles[0].UID = "right"
+	o.rights.bindings[0].Subjects = append(o.rights.bindings[0].Subjects, o.rights.bindings[0].Subjects[0])
+	steps("the version's binding has changed", "bind "+right)
+	o.rights = owned()
+	delete(g.roles[0].Annotations, api.AnnotationTrimmed)
+	steps("the cache shows that the role differs", "grant "+right)
+	g.roles[0].Annotations[api.AnnotationTrimmed] = ""
+	delete(o.copies, "pantry")
+	h.prune(o)
+	if len(h.rights) > 0 {
+		t.Error("roles of a copy that is gone are remembered")
 	}
 }
 

@@ -35,9 +35,9 @@ type observation struct {
 	// taken maps namespaces to a description of another object with the version's name.
 	taken map[string]string
 
-	// rights are the version's roles and bindings in its own namespace.
+	// rights are the version's roles and bindings in its own namespace; none if the version is gone.
 	rights rights
-	// granted are the copied roles and bindings by namespace.
+	// granted are the roles and bindings that the copies own, by namespace. They may lack a part.
 	granted map[string]rights
 }
 

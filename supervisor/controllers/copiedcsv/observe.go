@@ -3,11 +3,13 @@ package copiedcsv
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,6 +145,18 @@ func (r reader) readCopies(ctx context.Context, o *observation) error {
 
 // readRights reads the roles and bindings of a version, and their copies.
 func (r reader) readRights(ctx context.Context, o *observation) error {
+	if err := r.readOwn(ctx, o); err != nil {
+		return err
+	}
+	return r.readGranted(ctx, o)
+}
+
+// readOwn reads the roles and bindings of a version in its own namespace. Without a version, none is
+// copied.
+func (r reader) readOwn(ctx context.Context, o *observation) error {
+	if o.origin == nil {
+		return nil
+	}
 	owned := client.MatchingLabels{
 		api.LabelOwner: o.key.Name, api.LabelOwnerNamespace: o.key.Namespace,
 		api.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
@@ -158,9 +172,6 @@ func (r reader) readRights(ctx context.Context, o *observation) error {
 	if err := r.client.List(ctx, &bindings, own...); err != nil {
 		return fmt.Errorf("listing RoleBindings in namespace %s: %w", o.key.Namespace, err)
 	}
-	if err := completeRights(ctx, r.live, roles.Items, bindings.Items); err != nil {
-		return err
-	}
 	for i := range roles.Items {
 		if !isCopied(&roles.Items[i]) {
 			o.rights.roles = append(o.rights.roles, roles.Items[i])
@@ -171,18 +182,44 @@ func (r reader) readRights(ctx context.Context, o *observation) error {
 			o.rights.bindings = append(o.rights.bindings, bindings.Items[i])
 		}
 	}
-	return r.readGranted(ctx, o)
+	return completeDeclared(ctx, r.live, o.origin, o.rights.roles)
 }
 
-// completeRights reads roles and bindings from the API server if the cache lacks a part of them.
-// They are compared and copied as a whole.
-func completeRights(ctx context.Context, live client.Reader, roles []rbacv1.Role, bindings []rbacv1.RoleBinding) error {
-	if err := informer.Complete(ctx, live, roles, func(*rbacv1.Role) bool { return true }); err != nil {
-		return err //nolint:wrapcheck // names the object
+// maxLargeRoles is the maximum number of large roles of a version that are read from the API server in
+// one pass.
+const maxLargeRoles = 32
+
+// completeDeclared sets the rules of the roles whose rules the cache lacks, if the version declares the
+// rules. It holds one whole role at a time, and the roles share the rules of the version. Their number
+// therefore takes no memory.
+//
+// Roles beyond maxLargeRoles count as not declared, and so do bindings whose subjects the cache lacks: a
+// declared binding has one subject. Copies of these stay unchanged.
+func completeDeclared(ctx context.Context, live client.Reader, csv *operatorsv1alpha1.ClusterServiceVersion, roles []rbacv1.Role) error {
+	reads := 0
+	for i := range roles {
+		role := &roles[i]
+		if !informer.Trimmed(role) || len(role.Rules) > 0 {
+			continue
+		}
+		if reads == maxLargeRoles {
+			return nil
+		}
+		reads++
+		whole := &rbacv1.Role{}
+		if err := live.Get(ctx, client.ObjectKeyFromObject(role), whole); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading the whole of Role %s/%s: %w", role.Namespace, role.Name, err)
+		}
+		for _, p := range csv.Spec.InstallStrategy.StrategySpec.Permissions {
+			if equality.Semantic.DeepEqual(p.Rules, whole.Rules) {
+				role.Rules = p.Rules
+			}
+		}
 	}
-	return informer.Complete(ctx, live, bindings, func(*rbacv1.RoleBinding) bool { return true }) //nolint:wrapcheck // names the object
+	return nil
 }
 
+// readGranted reads the copied roles and bindings of a version. The cache may lack a part of them.
 func (r reader) readGranted(ctx context.Context, o *observation) error {
 	copied := []client.ListOption{client.MatchingFields{indexOwner: o.key.String()}, readOnly}
 	var (
@@ -195,21 +232,31 @@ func (r reader) readGranted(ctx context.Context, o *observation) error {
 	if err := r.client.List(ctx, &bindings, copied...); err != nil {
 		return fmt.Errorf("listing copied RoleBindings of ClusterServiceVersion %s: %w", o.key, err)
 	}
-	if err := completeRights(ctx, r.live, roles.Items, bindings.Items); err != nil {
-		return err
-	}
 	o.granted = map[string]rights{}
 	for i := range roles.Items {
 		namespace := roles.Items[i].Namespace
+		if !ownedByCopy(&roles.Items[i], o.copies[namespace]) {
+			continue
+		}
 		granted := o.granted[namespace]
 		granted.roles = append(granted.roles, roles.Items[i])
 		o.granted[namespace] = granted
 	}
 	for i := range bindings.Items {
 		namespace := bindings.Items[i].Namespace
+		if !ownedByCopy(&bindings.Items[i], o.copies[namespace]) {
+			continue
+		}
 		granted := o.granted[namespace]
 		granted.bindings = append(granted.bindings, bindings.Items[i])
 		o.granted[namespace] = granted
 	}
 	return nil
+}
+
+// ownedByCopy reports whether the copy of a version in a namespace owns a role or binding there. Labels
+// alone are no proof: users of any namespace can set them. Kubernetes deletes a role whose owner is gone.
+func ownedByCopy(right metav1.Object, copied *metav1.PartialObjectMetadata) bool {
+	return copied != nil && slices.ContainsFunc(right.GetOwnerReferences(),
+		func(ref metav1.OwnerReference) bool { return ref.UID == copied.UID })
 }

@@ -128,7 +128,7 @@ func (r *reconciler) took(ctx context.Context, h *history, s step, found *record
 	switch {
 	case err == nil:
 		if found != nil {
-			h.records[s.namespace] = *found
+			h.remember(s, *found)
 		}
 		delete(h.setbacks, s.String())
 		return 0

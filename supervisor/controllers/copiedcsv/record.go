@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// record describes the content of a copy at its last read or write by this process.
+// record describes the content of a copy at its last read or write by this process. For a role or a
+// binding, it describes a copied one.
 type record struct {
 	uid types.UID
 	// version is the copy's resource version at that time. The content is known while it matches.
 	version string
-	// says is the fingerprint of the content.
+	// says is the fingerprint of the content. That of a role or a binding has no status.
 	says fingerprint
 	// at is the time of the read or write.
 	at time.Time
@@ -24,14 +25,14 @@ type record struct {
 
 // covers reports whether the record describes a copy in the cache. The cache may briefly have an
 // older version than the record.
-func (r record) covers(copied *metav1.PartialObjectMetadata) bool {
-	if r.uid != copied.UID {
+func (r record) covers(copied metav1.Object) bool {
+	if r.uid != copied.GetUID() {
 		return false
 	}
-	if r.version == copied.ResourceVersion {
+	if r.version == copied.GetResourceVersion() {
 		return true
 	}
-	order, err := resourceversion.CompareResourceVersion(copied.ResourceVersion, r.version)
+	order, err := resourceversion.CompareResourceVersion(copied.GetResourceVersion(), r.version)
 	return err == nil && order < 0
 }
 
@@ -52,6 +53,8 @@ type history struct {
 	says     fingerprint
 	records  map[string]record  // by namespace
 	setbacks map[string]setback // by step
+	// rights are the records of roles and bindings that the cache lacks a part of.
+	rights map[rightKey]record
 	// outdated is since when copies have an outdated status.
 	outdated time.Time
 	// announced is the UID of the version that has the Event that it is not copied.
@@ -59,6 +62,14 @@ type history struct {
 	// blocked holds the last reported problem of each namespace without a copy.
 	blocked map[string]string
 }
+
+// rightKey identifies a copied role or binding by the step that creates it.
+type rightKey struct {
+	action          action
+	namespace, name string
+}
+
+func keyOf(s step) rightKey { return rightKey{action: s.action, namespace: s.namespace, name: s.name} }
 
 // memory holds the histories of all versions.
 type memory struct {
@@ -108,6 +119,37 @@ func (h *history) prune(o *observation) {
 			delete(h.records, namespace)
 		}
 	}
+	maps.DeleteFunc(h.rights, func(key rightKey, _ record) bool { return o.copies[key.namespace] == nil })
+}
+
+// remember records what a step found or wrote. Of roles and bindings, it records those that the cache
+// lacks a part of.
+func (h *history) remember(s step, found record) {
+	switch {
+	case s.role == nil && s.binding == nil:
+		h.records[s.namespace] = found
+	case s.trimmed:
+		wanted, err := digestOf(s.right())
+		if err != nil {
+			return
+		}
+		if h.rights == nil {
+			h.rights = map[rightKey]record{}
+		}
+		found.says.content = wanted
+		h.rights[keyOf(s)] = found
+	}
+}
+
+// confirms reports whether this process has found a role or binding, of which the cache lacks a part, as
+// the step wants it.
+func (h *history) confirms(s step, live metav1.Object) bool {
+	known, ok := h.rights[keyOf(s)]
+	if !ok || !s.trimmed || !known.covers(live) {
+		return false
+	}
+	wanted, err := digestOf(s.right())
+	return err == nil && wanted == known.says.content
 }
 
 // resume deletes the failures of steps that are not needed any more.

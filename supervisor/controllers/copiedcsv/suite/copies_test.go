@@ -1,6 +1,8 @@
 package suite_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +143,69 @@ func TestNothingOfOthersIsTouched(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), installed)).To(gomega.Succeed())
 	w.copied(csv, pantry)
+}
+
+// TestForeignRolesBlockNothing has large roles with the labels of copied roles, in a namespace that the
+// version does not serve.
+func TestForeignRolesBlockNothing(t *testing.T) {
+	w := newWorld(t)
+	w.supervise()
+	pantry, elsewhere := controlplane.Namespace(t), controlplane.Namespace(t)
+	var foreign []*rbacv1.Role
+	for i := range 33 {
+		role := roleIn(elsewhere)
+		role.Name, role.Rules = fmt.Sprintf("foreign-%02d", i), large("pods")
+		role.Labels = map[string]string{
+			"olm.owner": name, "olm.owner.namespace": elsewhere, "olm.owner.kind": "ClusterServiceVersion", "olm.copiedFrom": w.home,
+		}
+		w.create(role)
+		foreign = append(foreign, role)
+	}
+	group, csv := w.installs(pantry)
+	w.granted(pantry, w.copied(csv, pantry), rules("get", "list"))
+	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) { c.Spec.Description = "Boils more water." })
+	w.copied(csv, pantry)
+	w.targets(group, csv, w.home)
+	w.gone(roleIn(pantry))
+	w.gone(bare(pantry))
+	w.quiet()
+	for _, role := range foreign {
+		version := role.ResourceVersion
+		w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(role), role)).To(gomega.Succeed())
+		w.Expect(role.ResourceVersion).To(gomega.Equal(version), "a foreign role has changed")
+	}
+}
+
+// TestLargeRolesAreCopied has a version whose role is too large for the cache.
+func TestLargeRolesAreCopied(t *testing.T) {
+	w := newWorld(t)
+	stop := w.supervise()
+	pantry := controlplane.Namespace(t)
+	_, csv := w.installs(pantry)
+	change(w, csv, func(c *operatorsv1alpha1.ClusterServiceVersion) {
+		c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = large("configmaps")
+	})
+	change(w, roleIn(w.home), func(r *rbacv1.Role) { r.Rules = large("configmaps") })
+	found := w.copied(csv, pantry)
+	w.granted(pantry, found, large("configmaps"))
+	w.quiet()
+	before := w.writes.Load()
+	stop()
+	w.supervise()
+	w.quiet()
+	if got := w.writes.Load(); got != before {
+		t.Errorf("%d writes after a start that changed nothing", got-before)
+	}
+	change(w, roleIn(pantry), func(r *rbacv1.Role) { r.Rules = large("pods") })
+	w.granted(pantry, found, large("configmaps"))
+}
+
+// large returns rules of more than 16 KiB.
+func large(resource string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"},
+		ResourceNames: strings.Split(strings.Repeat("x", 2<<10), ""),
+	}}
 }
 
 func TestRolesThatAreNotDeclaredStayAtHome(t *testing.T) {

@@ -35,6 +35,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/copiedcsv"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -161,7 +162,7 @@ func (w *world) supervise(change ...func(*copiedcsv.Options)) (stop func()) {
 		Scheme:     newScheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+		Cache: cache.Options{DefaultTransform: informer.Transform, ByObject: map[client.Object]cache.ByObject{
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: originals},
 		}},
 	})
