@@ -21,6 +21,9 @@ const (
 	// stepsPerPass is the maximum number of steps in one reconciliation of a version. After it,
 	// other versions get their turn, and the state is observed again.
 	stepsPerPass = 50
+	// stepsPerNamespace is the maximum number of those steps in one namespace. Its users can create
+	// many roles that the pass deletes; these do not delay other namespaces.
+	stepsPerNamespace = 10
 	// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive
 	// the newer object.
 	conflictDelay = 50 * time.Millisecond
@@ -90,7 +93,7 @@ func (r *reconciler) there(ctx context.Context, o *observation) (bool, error) {
 // perform executes steps up to the limit of one pass. A failed step does not block others, except
 // bindings to a role that could not be created.
 func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m model, w work) reconcile.Result {
-	wait, left, taken := w.wait, len(w.steps), 0
+	wait, left, taken, in := w.wait, len(w.steps), 0, map[string]int{}
 	sooner := func(d time.Duration) {
 		if d > 0 && (wait == 0 || d < wait) {
 			wait = d
@@ -105,11 +108,12 @@ func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m 
 			sooner(rest)
 			continue
 		}
-		if taken == stepsPerPass {
+		if taken == stepsPerPass || in[s.namespace] == stepsPerNamespace {
 			sooner(continueDelay)
-			break
+			continue
 		}
 		taken++
+		in[s.namespace]++
 		found, err := r.writer.take(ctx, s, m)
 		if ctx.Err() != nil {
 			return ctrl.Result{}

@@ -1,0 +1,58 @@
+package copiedcsv
+
+import (
+	"fmt"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// TestPassServesAllNamespaces has more roles to delete in one namespace than a pass has steps, and a copy to
+// delete in another.
+func TestPassServesAllNamespaces(t *testing.T) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{rbacv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := seen([]string{"pantry"}, []string{"pantry", "cellar"})
+	builder := fake.NewClientBuilder().WithScheme(s).WithObjects(&operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "cellar", Name: "kettle.v1", UID: "uid-cellar"},
+	})
+	var granted rights
+	for i := range 2 * stepsPerPass {
+		role := rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "pantry", Name: fmt.Sprintf("role-%03d", i), UID: types.UID(fmt.Sprint(i))}}
+		builder.WithObjects(role.DeepCopy())
+		granted.roles = append(granted.roles, role)
+	}
+	o.granted["pantry"] = granted
+	counts, err := newCounts(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, now := builder.Build(), testclock.NewFakePassiveClock(noon())
+	r := &reconciler{writer: writer{client: c, live: c, clock: now, pace: newPace(1000, 1000), counts: counts}, clock: now, counts: counts}
+	says := fingerprint{content: digest{1}}
+	h := knowing(says, "pantry", "cellar")
+	result := r.perform(t.Context(), o, h, model{key: o.key}, decide(o, h, says))
+
+	var versions operatorsv1alpha1.ClusterServiceVersionList
+	var roles rbacv1.RoleList
+	if err := c.List(t.Context(), &versions); err != nil || len(versions.Items) > 0 {
+		t.Errorf("the copy in the other namespace stays: %d copies, error %v", len(versions.Items), err)
+	}
+	if err := c.List(t.Context(), &roles); err != nil || len(roles.Items) != 2*stepsPerPass-stepsPerNamespace {
+		t.Errorf("%d roles are left, want %d; error %v", len(roles.Items), 2*stepsPerPass-stepsPerNamespace, err)
+	}
+	if result.RequeueAfter != continueDelay {
+		t.Errorf("the next pass is after %s, want %s", result.RequeueAfter, continueDelay)
+	}
+}
