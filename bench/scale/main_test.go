@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	ours := &scale.Batch{
-		Before: 1, Namespaces: 2, Took: 3 * time.Second, Supervisor: 200 * time.Millisecond, APIServer: time.Second, Memory: 40 << 20,
+		Before: 1, Namespaces: 2, Took: 3 * time.Second, Supervisor: 200 * time.Millisecond, APIServer: time.Second, Memory: 40 << 20, Resident: 60 << 20,
 		Requests: slices.Concat(
 			slices.Repeat([]audit.Request{{Verb: "create", Resource: "deployments.apps"}}, 2),
 			[]audit.Request{{Verb: "list", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}},
@@ -55,19 +55,21 @@ func TestReport(t *testing.T) {
 	}
 	floor := &scale.Batch{Before: 1, Namespaces: 2, Took: 2 * time.Second, APIServer: time.Second}
 	text := report("a machine", []round{{namespaces: 2, names: []string{"supervisor", "floor"}, batches: []*scale.Batch{ours, floor}}}, afterwards{
+		cached: []scale.Cached{{Kind: "Subscription", Objects: 2, Whole: 9000, Kept: 4000}},
 		rest:   &scale.Batch{Before: 2, Namespaces: 2, Span: 30 * time.Second, Memory: 40 << 20, Supervisor: time.Second, Requests: ours.Requests[2:]},
 		update: ours,
 	})
 	for _, want := range []string{
 		"a machine; one supervisor.\n",
-		"| 2 | supervisor | 3.0 s | 1.50 | 1500 ms | 1.5 | 0.5 | 1.0 | 0.0 | 0 | 0 | 100 ms | 500 ms | 40.0 MiB |\n",
-		"| 2 | floor | 2.0 s | 1.00 | 1000 ms | 0.0 | 0.0 | 0.0 | 0.0 | 0 | 0 |  | 500 ms |  |\n",
+		"| 2 | supervisor | 3.0 s | 1.50 | 1500 ms | 1.5 | 0.5 | 1.0 | 0.0 | 0 | 0 | 100 ms | 500 ms | 40.0 MiB | 60.0 MiB |\n",
+		"| 2 | floor | 2.0 s | 1.00 | 1000 ms | 0.0 | 0.0 | 0.0 | 0.0 | 0 | 0 |  | 500 ms |  |  |\n",
 		"With 2 namespaces, at rest, the supervisor sends 4.0 requests in a minute, 0.0 of them writes;",
 		"It has 40.0 MiB of anonymous memory, and uses 2000 ms of processor time in a minute.\n",
 		"is in all 2 namespaces 3.0 s after the catalog has it: 1500 ms, 1.5 requests and\n0.0 Events for each, 0 conflicts.\n",
 		"| operator | 6.5 |\n| subscription | 5.0 |\n",
 		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",
 		"| get | configmaps | 0.50 | 15 in a minute |",
+		"| Subscription | 2 | 9000 bytes | 4000 bytes |\n",
 		"| list | secrets | 0.50 | none | |\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -27,12 +27,13 @@ type side struct {
 	install func(ctx context.Context, namespaces int) (*scale.Batch, error)
 }
 
-// afterwards is measured after the installation in the largest number of namespaces: the requests of the
-// supervisor at rest and when the catalog gets a replacing version, and the memory of objects. It is empty
-// if this is not measured.
+// afterwards has measurements after the installation in the largest number of namespaces. It is empty if they
+// are not made.
 type afterwards struct {
+	// rest and update are the requests of the supervisor at rest, and when the catalog gets a replacing version.
 	rest, update *scale.Batch
-	cached       []scale.Cached
+	// cached is the memory of objects.
+	cached []scale.Cached
 }
 
 // sides returns all sides. dir is the folder of the programs. The peer is Operator Lifecycle Manager.

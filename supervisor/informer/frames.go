@@ -36,9 +36,9 @@ const (
 	headSize = 4
 )
 
-// ReduceReplies makes the clients of a configuration reduce large objects before they are decoded, for the kinds
-// that tenants create: in events of watches, and in the lists of informers and of [ReducedLists]. The result has
-// the fields that Transform keeps.
+// ReduceReplies makes the clients of a configuration reduce large objects before they are decoded. It covers the
+// kinds that tenants create, in events of watches and in the lists of informers and of [ReducedLists]. The result
+// has the fields that Transform keeps.
 //
 // The decoder of each watch keeps a buffer as large as its largest event, until the watch ends. Here one buffer
 // serves all watches in protobuf, and watches in JSON keep none. One large event at a time is decoded whole.

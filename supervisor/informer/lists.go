@@ -49,7 +49,7 @@ type reducedLists struct{ client.Client }
 
 // List lists objects.
 func (r *reducedLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return r.Client.List(reduceLists(ctx), list, opts...) //nolint:wrapcheck // the client's own error, which callers look at
+	return r.Client.List(reduceLists(ctx), list, opts...) //nolint:wrapcheck // callers check the API error
 }
 
 // reducedList is the reply to a list request. The first Read reads the whole reply, one object at a time, and
@@ -110,7 +110,7 @@ func (r *frameReducer) listJSON(from *bufio.Reader, kind schema.GroupKind) ([]by
 	for decoder.More() {
 		token, err := decoder.Token()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // says what is wrong
+			return nil, err //nolint:wrapcheck // Read wraps it
 		}
 		key, _ := token.(string)
 		if len(list) > 1 {
@@ -133,11 +133,11 @@ func (r *frameReducer) memberJSON(decoder *json.Decoder, key string, list []byte
 	var value json.RawMessage
 	if key != "items" {
 		err := decoder.Decode(&value)
-		return append(list, value...), err //nolint:wrapcheck // says what is wrong
+		return append(list, value...), err //nolint:wrapcheck // Read wraps it
 	}
 	token, err := decoder.Token()
 	if err != nil || token == nil {
-		return append(list, "null"...), err //nolint:wrapcheck // says what is wrong
+		return append(list, "null"...), err //nolint:wrapcheck // Read wraps it
 	}
 	if token != json.Delim('[') {
 		return nil, fmt.Errorf("items is %v, not an array", token)
@@ -145,7 +145,7 @@ func (r *frameReducer) memberJSON(decoder *json.Decoder, key string, list []byte
 	list = append(list, '[')
 	for first := true; decoder.More(); first = false {
 		if err := decoder.Decode(&value); err != nil {
-			return nil, err //nolint:wrapcheck // says what is wrong
+			return nil, err //nolint:wrapcheck // Read wraps it
 		}
 		if !first {
 			list = append(list, ',')
@@ -163,10 +163,10 @@ func (r *frameReducer) memberJSON(decoder *json.Decoder, key string, list []byte
 func expect(decoder *json.Decoder, want json.Delim) error {
 	token, err := decoder.Token()
 	if err != nil {
-		return err //nolint:wrapcheck // says what is wrong
+		return err //nolint:wrapcheck // Read wraps it
 	}
 	if token != want {
-		return fmt.Errorf("it has %v in the place of %v", token, want)
+		return fmt.Errorf("unexpected token %v, want %v", token, want)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ const (
 	listItems   protowire.Number = 2
 )
 
-var errNoList = errors.New("it is not a list in protobuf")
+var errNoList = errors.New("the response is not a list in protobuf")
 
 // listProtobuf reads a list in protobuf and returns it reduced.
 func (r *frameReducer) listProtobuf(from *bufio.Reader, kind schema.GroupKind) ([]byte, error) {
@@ -256,7 +256,7 @@ func (r *frameReducer) itemProtobuf(item []byte, kind schema.GroupKind, about ru
 func nextField(from *bufio.Reader) (number protowire.Number, size int64, err error) {
 	tag, err := binary.ReadUvarint(from)
 	if err != nil {
-		return 0, 0, err //nolint:wrapcheck // callers look for io.EOF
+		return 0, 0, err //nolint:wrapcheck // callers check for io.EOF
 	}
 	number, wire := protowire.DecodeTag(tag)
 	length, err := binary.ReadUvarint(from)

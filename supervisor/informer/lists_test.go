@@ -231,12 +231,12 @@ func TestReducedListsRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ media, body, want string }{
-		"NoProtobuf":     {mediaProtobuf, "{}", "it is not a list in protobuf"},
+		"NoProtobuf":     {mediaProtobuf, "{}", "the response is not a list in protobuf"},
 		"CutInItem":      {mediaProtobuf, whole.String()[:whole.Len()/2], "unexpected EOF"},
-		"OtherField":     {mediaProtobuf, "k8s\x00\x08\x01", "it is not a list in protobuf"},
+		"OtherField":     {mediaProtobuf, "k8s\x00\x08\x01", "the response is not a list in protobuf"},
 		"HugeType":       {mediaProtobuf, "k8s\x00\x0a\xff\xff\xff\x7f", "at most 65536 are read"},
 		"HugeItem":       {mediaProtobuf, "k8s\x00\x12\xff\xff\xff\x7f\x12\xff\xff\xff\x70", "at most 16777216 are read"},
-		"NoObject":       {mediaJSON, "[]", "in the place of {"},
+		"NoObject":       {mediaJSON, "[]", "unexpected token [, want {"},
 		"NoArray":        {mediaJSON, `{"items":{}}`, "items is {, not an array"},
 		"CutJSON":        {mediaJSON, `{"items":[{"a":`, "EOF"},
 		"EmptyReply":     {mediaJSON, "", "EOF"},

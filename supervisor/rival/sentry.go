@@ -29,7 +29,7 @@ type Config struct {
 	// Client reads Leases and pods, and creates SubjectAccessReviews.
 	Client client.Client
 	// Deployments lists Deployments in pages; nil for Client. A process with limited memory needs a reader that
-	// reduces them: a page of a tenant's may take hundreds of MiB.
+	// reduces them, since a page may take hundreds of MiB.
 	Deployments client.Reader
 	// Namespace is the namespace of the caller's own Lease, which does not count as another supervisor's.
 	Namespace string

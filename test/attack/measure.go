@@ -42,8 +42,8 @@ type Stage struct {
 	// Before, Filled and Restarted are the sizes of the live heap in bytes: without the objects,
 	// with all of them, and with all of them after a restart of the supervisor.
 	Before, Filled, Restarted int64
-	// FilledPeak and RestartedPeak are the most memory in bytes that the supervisor had resident since its start:
-	// until the tenant stopped, and after a restart with the objects present.
+	// FilledPeak and RestartedPeak are the maximum resident memory in bytes since the supervisor's start. The first
+	// is read after the changes, the second after a restart with the objects present.
 	FilledPeak, RestartedPeak int64
 	// Ready is the time until the supervisor leads and has read the catalog, with the objects present.
 	Ready time.Duration

@@ -14,7 +14,7 @@ var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
 
 // actors are the headings of the tables that docs/security.md must have.
 var actors = []string{
-	"anonymous-network-client", "tenant-with-view-in-one-namespace", "tenant-with-edit-in-one-namespace",
+	"anonymous-network-client", "tenant-with-view-in-one-namespace", "tenant-with-edit-in-one-namespace", "tenant-with-admin-in-one-namespace",
 	"author-of-a-bundle-in-a-bounded-group", "author-of-a-bundle-in-a-group-for-all-namespaces", "author-of-a-catalog", "node",
 }
 

@@ -21,14 +21,14 @@ type measurement struct {
 	reconciles map[string]int
 }
 
-// usage is what a process uses.
+// usage is the processor time and the memory of a process.
 type usage struct {
 	processor time.Duration
 	// memory is anonymous memory, resident is all resident memory, both in bytes.
 	memory, resident int64
 }
 
-// usageOf returns what the process with an ID uses.
+// usageOf returns the usage of the process with an ID.
 func usageOf(pid int) (usage, error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {

@@ -63,8 +63,8 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// program writes a section for the program, one for each command that the reference of no other program
-// describes, and one for the flags that several commands have.
+// program writes a section for the program, one for each command, and one for the flags that several commands
+// have. It only links to commands that the reference of another program describes.
 func (p *page) program(root *cobra.Command) {
 	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
 	var sections []section

@@ -110,8 +110,8 @@ func (w writer) met(ctx context.Context, s step, m model) (*record, error) {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if live.Labels[api.LabelCopiedFrom] != m.key.Namespace {
-		return nil, fmt.Errorf("%w ClusterServiceVersion %s/%s has the name; delete it, or take namespace %s out of the OperatorGroup's targets",
-			errForeign, s.namespace, m.key.Name, s.namespace)
+		return nil, fmt.Errorf("ClusterServiceVersion %s/%s: %w. Delete it, or remove namespace %s from the OperatorGroup's targets",
+			s.namespace, m.key.Name, errForeign, s.namespace)
 	}
 	s.uid = live.UID
 	return w.compare(ctx, s, m)
@@ -202,7 +202,7 @@ func (w writer) give(ctx context.Context, s step, m model, want client.Object) (
 		err = w.write(ctx, s, m, u)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("giving the operator of ClusterServiceVersion %s its rights in namespace %s: %w", m.key, s.namespace, err)
+		return nil, fmt.Errorf("granting the operator of ClusterServiceVersion %s its rights in namespace %s: %w", m.key, s.namespace, err)
 	}
 	return found, nil
 }
@@ -261,8 +261,8 @@ func (w writer) readRight(ctx context.Context, u *unstructured.Unstructured, m m
 		return nil, fmt.Errorf("reading %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}
 	if owner, ok := ownerOf(live); !ok || owner != m.key || !isCopied(live) {
-		return nil, fmt.Errorf("%w %s %s/%s has the name; delete it, or take namespace %s out of the OperatorGroup's targets",
-			errForeign, u.GetKind(), u.GetNamespace(), u.GetName(), u.GetNamespace())
+		return nil, fmt.Errorf("%s %s/%s: %w. Delete it, or remove namespace %s from the OperatorGroup's targets",
+			u.GetKind(), u.GetNamespace(), u.GetName(), errForeign, u.GetNamespace())
 	}
 	return live, nil
 }

@@ -268,7 +268,7 @@ func (v View) finding(f *explain.Finding) string {
 	}
 	b.WriteString(console.Wrap("  ", "    ", cause))
 	if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
-		b.WriteString(console.Wrap("    ", "    ", "It keeps: "+affected(f.Affects, v.Wide)))
+		b.WriteString(console.Wrap("    ", "    ", "Blocks: "+affected(f.Affects, v.Wide)))
 	}
 	if f.Severity == explain.Note && !v.Wide {
 		return b.String()
