@@ -111,7 +111,7 @@ type Keys struct {
 // recreated after it was read, since the new object was not checked. If annotations are removed, the error is
 // also a conflict if the object has changed since. Their writer may have returned.
 func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys Keys) error {
-	changes, metadata := map[string]any{}, map[string]any{"labels": keys.Labels, "uid": live.GetUID()}
+	changes, metadata := map[string]any{}, map[string]any{}
 	for key, value := range keys.Annotations {
 		changes[key] = value
 	}
@@ -119,6 +119,26 @@ func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured,
 		changes[key], metadata["resourceVersion"] = nil, live.GetResourceVersion()
 	}
 	metadata["annotations"] = changes
+	if len(keys.Labels) > 0 {
+		metadata["labels"] = keys.Labels
+	}
+	return patchMetadata(ctx, c, live, metadata)
+}
+
+// RemoveAnnotations removes annotations from an object, and nothing else. Their writer must not return. Thus no
+// change by others is lost, and repeating the call is harmless. The error is a conflict if the object was
+// recreated after it was read.
+func RemoveAnnotations(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys []string) error {
+	changes := map[string]any{}
+	for _, key := range keys {
+		changes[key] = nil
+	}
+	return patchMetadata(ctx, c, live, map[string]any{"annotations": changes})
+}
+
+// patchMetadata merges metadata into that of an object, which must still have the UID of live.
+func patchMetadata(ctx context.Context, c client.Client, live *unstructured.Unstructured, metadata map[string]any) error {
+	metadata["uid"] = live.GetUID()
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("encoding the annotations of %s: %w", describe(live), err)

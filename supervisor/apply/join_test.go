@@ -90,6 +90,65 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+func TestRemoveAnnotations(t *testing.T) {
+	c := newClient(t)
+	cases := map[string]struct {
+		reason string
+		// between runs after the object was read.
+		between func(t *testing.T, read *unstructured.Unstructured)
+		want    map[string]string
+		refused func(error) bool
+	}{
+		"Changed": {
+			reason: "a key of its own needs no lock",
+			between: func(t *testing.T, read *unstructured.Unstructured) {
+				t.Helper()
+				annotate(t, c, read, "example.com/other", "z")
+			},
+			want: map[string]string{"example.com/other": "z"},
+		},
+		"Recreated": {
+			reason: "the keys of another object of the name may have another writer",
+			between: func(t *testing.T, read *unstructured.Unstructured) {
+				t.Helper()
+				deleteIt(t, c, read)
+				u := configMap(read.GetNamespace(), map[string]any{"a": "other"})
+				u.SetAnnotations(map[string]string{"example.com/old": "y"})
+				mustApply(t, c, u, apply.Created)
+			},
+			want: map[string]string{"example.com/old": "y"}, refused: apierrors.IsConflict,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := configMap(controlplane.Namespace(t), map[string]any{"a": "1"})
+			u.SetAnnotations(map[string]string{"example.com/old": "y"})
+			u.SetLabels(map[string]string{"example.com/label": "x"})
+			mustApply(t, c, u, apply.Created)
+			read := &unstructured.Unstructured{}
+			read.SetGroupVersionKind(u.GroupVersionKind())
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), read); err != nil {
+				t.Fatal(err)
+			}
+			tc.between(t, read)
+			err := apply.RemoveAnnotations(t.Context(), c, read, []string{"example.com/old"})
+			if refused := tc.refused != nil; (err != nil) != refused || refused && !tc.refused(err) {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+			found := &corev1.ConfigMap{}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), found); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, found.Annotations); diff != "" {
+				t.Errorf("%s: annotations -want, +got:\n%s", tc.reason, diff)
+			}
+			if tc.refused == nil && found.Labels["example.com/label"] != "x" {
+				t.Errorf("%s: labels %v", tc.reason, found.Labels)
+			}
+		})
+	}
+}
+
 func annotate(t *testing.T, c client.Client, read *unstructured.Unstructured, key, value string) {
 	t.Helper()
 	changed := read.DeepCopy()

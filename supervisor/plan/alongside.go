@@ -28,6 +28,20 @@ func Alongside(crd metav1.Object) []types.NamespacedName {
 	return list
 }
 
+// AlongsideKeys returns the keys of the annotations of a CustomResourceDefinition that name a version which it
+// was installed with, sorted.
+func AlongsideKeys(crd metav1.Object, version types.NamespacedName) []string {
+	var keys []string
+	named := version.String()
+	for key, value := range crd.GetAnnotations() {
+		if value == named && strings.HasPrefix(key, api.PrefixAlongside) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // PackageOf returns the package of a version by the properties of its bundle; empty if it has none.
 func PackageOf(csv metav1.Object) string {
 	var properties struct {

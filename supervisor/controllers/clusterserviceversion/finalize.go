@@ -61,9 +61,10 @@ type stage struct {
 // stages returns the stages in their order. Custom resources come first, while their operator and
 // its RBAC exist to remove their finalizers. Then the API server stops calling the operator. Then
 // bindings are deleted before their roles, and then the other cluster-scoped objects of the bundle.
-// Copies come last, since objects in their namespaces may belong to them. Objects in the version's
-// own namespace, such as certificates and Services, are garbage collected by their owner
-// references.
+// Copies follow, since objects in their namespaces may belong to them. The records of install plans
+// come last: the clean-up of custom resources needs them, and each pass begins with it. Objects in
+// the version's own namespace, such as certificates and Services, are garbage collected by their
+// owner references.
 func (r *reconciler) stages() []stage {
 	return []stage{
 		{"custom resources", r.cleanResources},
@@ -74,6 +75,7 @@ func (r *reconciler) stages() []stage {
 		{"roles", r.sweep(roles()...)},
 		{"other objects of the bundle", r.cleanContent},
 		{"copies", r.sweep(copies())},
+		{"records of install plans", removeRecords(r)},
 	}
 }
 

@@ -162,9 +162,9 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 			left.blame(o, "cups.example.com")
 		}
 	}
-	got := waitingFor("clean-up, stage 1 of 8 (custom resources)", left)
+	got := waitingFor("clean-up, stage 1 of 9 (custom resources)", left)
 	want := telling{
-		message: "waiting for clean-up, stage 1 of 8 (custom resources): 4 left, first Cup kitchen/a, Cup kitchen/b, Cup kitchen/c; " +
+		message: "waiting for clean-up, stage 1 of 9 (custom resources): 4 left, first Cup kitchen/a, Cup kitchen/b, Cup kitchen/c; " +
 			"Cup kitchen/c has been held for more than a minute by the finalizers example.com/drain; " +
 			`see "kubectl get cups.example.com c -n kitchen -o yaml"`,
 		pending: []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{

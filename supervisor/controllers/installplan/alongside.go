@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,7 +50,6 @@ func alongsideKey(version types.NamespacedName) string {
 // alongside returns the versions that a definition was installed with. They exist, or a plan is
 // about to create them. stale are the annotation keys that name other versions.
 func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructured) (versions []types.NamespacedName, stale []string, err error) {
-	annotations := live.GetAnnotations()
 	for _, name := range plan.Alongside(live) {
 		version, err := e.sharer(ctx, name)
 		if err != nil {
@@ -65,14 +65,18 @@ func (e *execution) alongside(ctx context.Context, live *unstructured.Unstructur
 			versions = append(versions, name)
 			continue
 		}
-		for key, value := range annotations {
-			if strings.HasPrefix(key, api.PrefixAlongside) && value == name.String() {
-				stale = append(stale, key)
-			}
-		}
+		stale = append(stale, plan.AlongsideKeys(live, name)...)
 	}
 	slices.Sort(stale)
 	return versions, slices.Compact(stale), nil
+}
+
+// rereadRecorded makes the pass read the definitions again that recorded a version before the pass created it.
+// Such a record is of a deleted version of that name, whose clean-up may have removed it since.
+func rereadRecorded(definitions map[*operatorsv1alpha1.Step]*definition, created types.NamespacedName) {
+	maps.DeleteFunc(definitions, func(_ *operatorsv1alpha1.Step, d *definition) bool {
+		return d.live != nil && len(plan.AlongsideKeys(d.live, created)) > 0
+	})
 }
 
 // isPlanned reports whether an InstallPlan is installing a version. The plan recreates a version

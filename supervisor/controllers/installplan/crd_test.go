@@ -6,10 +6,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // TestApplyCRD applies the step of a definition, and lists the writes.
@@ -88,5 +94,65 @@ func TestApplyCRD(t *testing.T) {
 				t.Errorf("%s: writes -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestRecordOfADeletedVersion installs a version again whose clean-up ends while the plan begins: after the
+// plan has read the definition, and before it creates the version.
+func TestRecordOfADeletedVersion(t *testing.T) {
+	const (
+		crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"},` +
+			`"spec":{"group":"example","names":{"kind":"Lamp","plural":"lamps"},"versions":[{"name":"v1","served":true,"storage":true}]}}`
+		csv = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1","namespace":"ops"}}`
+	)
+	for _, asAccount := range []bool{false, true} {
+		live := parsed(t, crd)
+		setDefaults(live)
+		live.SetUID("1")
+		live.SetLabels(map[string]string{"example.com/made-by": "test"})
+		live.Object["status"] = map[string]any{"conditions": []any{
+			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
+		}}
+		record := types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}
+		setAlongside(live, []types.NamespacedName{record})
+		scheme := runtime.NewScheme()
+		if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if err := apply.RemoveAnnotations(ctx, c, live, plan.AlongsideKeys(live, record)); err != nil {
+					t.Error(err)
+				}
+				return c.Create(ctx, o, opts...)
+			},
+		}).Build()
+		leaving := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ops", Name: "lamp.v1", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"example.com/clean-up"},
+		}}
+		e := &execution{
+			namespace: "ops", client: c, steps: c, checker: &checker{client: c},
+			crds:        crdAccess{unbounded: true, asAccount: asAccount, turns: newCRDTurns()},
+			content:     &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}},
+			definitions: map[*operatorsv1alpha1.Step]*definition{}, owners: map[string]*owner{},
+			cached: fake.NewClientBuilder().WithScheme(scheme).WithObjects(leaving).Build(),
+		}
+		err := e.run(t.Context(), []*operatorsv1alpha1.Step{
+			{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
+				Group: operatorsv1alpha1.GroupName, Version: "v1alpha1", Kind: "ClusterServiceVersion", Name: "lamp.v1", Manifest: csv,
+			}},
+			{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
+				Group: groupAPIExtensions, Version: "v1", Kind: kindCRD, Name: "lamps.example", Manifest: crd,
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]types.NamespacedName{record}, plan.Alongside(live)); diff != "" {
+			t.Errorf("as account %t: records -want, +got:\n%s", asAccount, diff)
+		}
 	}
 }

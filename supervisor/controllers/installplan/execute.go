@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -235,6 +236,7 @@ func (e *execution) version(ctx context.Context, u *unstructured.Unstructured, s
 	}
 	if made != nil {
 		e.owners[s.Resolving] = ownerOf(made)
+		rereadRecorded(e.definitions, types.NamespacedName{Namespace: e.namespace, Name: s.Resolving})
 		return statusOf(result), nil
 	}
 	// A version that is being deleted, or a copy, does not satisfy the next steps.

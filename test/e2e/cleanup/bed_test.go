@@ -224,7 +224,8 @@ func (b *bed) settle() {
 	b.installed(b.order(bystander, forOwn))
 }
 
-// prepare creates what exists before the operators and returns its inventory.
+// prepare creates what exists before the operators and returns its inventory, without the records of install
+// plans.
 func (b *bed) prepare(list ...*trial) census.Census {
 	b.t.Helper()
 	for _, tr := range list {
@@ -245,7 +246,7 @@ func (b *bed) prepare(list ...*trial) census.Census {
 		before = now
 		return changes
 	})
-	return before
+	return withoutRecords(before, list...)
 }
 
 // unprepared returns what other controllers have yet to create in the namespace of an operator.

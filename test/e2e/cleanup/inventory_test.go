@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/test/census"
 )
 
@@ -48,6 +49,17 @@ func withoutTheirs(all census.Census) census.Census {
 		return strings.HasPrefix(name, "ClusterRole.") &&
 			(strings.Contains(marks, `"olm.owner.kind":"OperatorGroup"`) || strings.Contains(marks, `"CustomResourceDefinition `))
 	})
+	return left
+}
+
+// withoutRecords returns an inventory without the records of the operators' install plans on definitions.
+// These exist before the operators in this package alone, and a clean-up removes them.
+func withoutRecords(all census.Census, list ...*trial) census.Census {
+	left := maps.Clone(all)
+	for _, tr := range list {
+		name := census.Entry("CustomResourceDefinition", "apiextensions.k8s.io", "", "cups."+apiGroup(tr.namespace))
+		left[name] = strings.Replace(left[name], fmt.Sprintf("%q:%q", api.PrefixAlongside+"cleanup", tr.namespace+"/"+csvName(tr.namespace)), "", 1)
+	}
 	return left
 }
 

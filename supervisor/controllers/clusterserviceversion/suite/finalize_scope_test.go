@@ -94,6 +94,35 @@ func TestCleanUpSparesResourcesOfOthers(t *testing.T) {
 	}
 }
 
+// TestCleanUpRemovesTheRecordsOfAVersion deletes a version that an install plan brought a definition for.
+// Later, a version of its name claims the definition. It did not bring it.
+func TestCleanUpRemovesTheRecordsOfAVersion(t *testing.T) {
+	w := newWorld(t)
+	w.employ()
+	w.supervise()
+	crd := cups("records.example.com")
+	w.recordPlanOf(crd)
+	crd.Annotations["operatorframework.io/installed-alongside-2"] = "elsewhere/kettle.v1"
+	w.serve(crd)
+	mine := cup(crd.Spec.Group, w.namespace, "mine")
+	csv := w.kettle("kettle.v1", owns(crd.Name))
+	w.create(w.group("own", w.namespace), csv, mine)
+	w.succeeds("kettle.v1")
+
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(gomega.Succeed())
+	w.Expect(crd.Annotations).To(gomega.Equal(map[string]string{"operatorframework.io/installed-alongside-2": "elsewhere/kettle.v1"}))
+
+	csv = w.kettle("kettle.v1", owns(crd.Name), cleans)
+	w.create(csv)
+	w.succeeds("kettle.v1")
+	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
+	w.gone(csv)
+	w.staysAlive(mine)
+}
+
 // TestCleanUpHasTheRightsOfTheGroupsAccount checks that custom resources are deleted only as far as
 // the account of the OperatorGroup may delete them.
 func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {

@@ -101,7 +101,7 @@ func TestCustomResourcesGoFirstWhereTheVersionAsksForIt(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 
-	w.waits("stage 1 of 8 (custom resources): 1 left, first Cup " + w.namespace + "/stuck")
+	w.waits("stage 1 of 9 (custom resources): 1 left, first Cup " + w.namespace + "/stuck")
 	waiting := w.csv("kettle.v1")
 	w.Expect(waiting.Status.Phase).To(gomega.Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	w.Expect(waiting.Status.Cleanup.PendingDeletion).To(gomega.Equal([]operatorsv1alpha1.ResourceList{{
@@ -356,7 +356,7 @@ func TestNamespaceGoesInTheMiddle(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(gomega.Succeed())
 
-	w.waits("stage 1 of 8 (custom resources): 1 left, first Cup " + w.namespace + "/mine")
+	w.waits("stage 1 of 9 (custom resources): 1 left, first Cup " + w.namespace + "/mine")
 	w.change(mine, func() { mine.SetFinalizers(nil) })
 	w.gone(role)
 	w.gone(w.kettle("kettle.v1"))

@@ -1,0 +1,43 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+// removeRecords returns the function of a stage that removes the records of install plans of the version
+// from CustomResourceDefinitions. A record names a version by namespace and name. It would count for a
+// later version of that name, of any package.
+//
+// The finalizer keeps the name of the version taken, so that no plan writes such a record for a later
+// version in the meantime.
+func removeRecords(r *reconciler) func(context.Context, *cleanup) (remains, error) {
+	return func(ctx context.Context, c *cleanup) (remains, error) {
+		var list apiextensionsv1.CustomResourceDefinitionList
+		if err := r.crds.List(ctx, &list, readOnly); err != nil {
+			return remains{}, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+		}
+		for i := range list.Items {
+			crd := &list.Items[i]
+			keys := plan.AlongsideKeys(crd, client.ObjectKeyFromObject(c.csv))
+			if len(keys) == 0 {
+				continue
+			}
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+			u.SetName(crd.Name)
+			u.SetUID(crd.UID)
+			if err := apply.RemoveAnnotations(ctx, r.client, u, keys); client.IgnoreNotFound(err) != nil {
+				return remains{}, err //nolint:wrapcheck // names the definition
+			}
+		}
+		return remains{}, nil
+	}
+}
