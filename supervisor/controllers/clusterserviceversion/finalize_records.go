@@ -16,8 +16,8 @@ import (
 // from CustomResourceDefinitions. A record names a version by namespace and name. It would count for a
 // later version of that name, of any package.
 //
-// The finalizer keeps the name of the version taken, so that no plan writes such a record for a later
-// version in the meantime.
+// The finalizer keeps the name of the version taken, so that no record of a later version is removed. A plan
+// that has read the record for a later version reads the definition again after it has created the version.
 func removeRecords(r *reconciler) func(context.Context, *cleanup) (remains, error) {
 	return func(ctx context.Context, c *cleanup) (remains, error) {
 		var list apiextensionsv1.CustomResourceDefinitionList

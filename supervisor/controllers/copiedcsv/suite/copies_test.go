@@ -133,7 +133,7 @@ func TestNothingOfOthersIsTouched(t *testing.T) {
 	w.eventually(func(g gomega.Gomega) {
 		g.Expect(w.notes("CopyBlocked")).To(gomega.And(
 			gomega.ContainElement(gomega.ContainSubstring("namespace "+pantry+": a ClusterServiceVersion of that name is installed there")),
-			gomega.ContainElement(gomega.ContainSubstring("Role "+cellar+"/"+right+" has the name"))))
+			gomega.ContainElement(gomega.ContainSubstring("Role "+cellar+"/"+right+": it has another owner"))))
 	})
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(installed), installed)).To(gomega.Succeed())
 	w.Expect(installed.Spec.DisplayName).To(gomega.Equal("Theirs"))
