@@ -9,7 +9,7 @@ var (
 	upkeepAnswers    = []Upkeep{Kept, KeeperMissing, KeeperDown, LeaseStale, KeeperUnknown}
 )
 
-// A situation is a case of the table in docs/discovery.md: sets of answers that lead to the same verdict. A
+// A situation is a case of the table in decisions.md: sets of answers that lead to the same verdict. A
 // question without answers is not asked.
 type situation struct {
 	reason     string

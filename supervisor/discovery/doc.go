@@ -4,5 +4,5 @@
 //
 // [Next] holds the whole decision: from a [Setting] and the [Facts] it returns the next [Question] or a
 // [Verdict]. A [Finder] asks a cluster these questions, caches the results and shares them among callers.
-// docs/discovery.md has the table by which this package is tested.
+// decisions.md has the table by which this package is tested.
 package discovery

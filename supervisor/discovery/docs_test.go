@@ -13,31 +13,46 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write what is generated in docs/discovery.md")
+var update = flag.Bool("update", false, "write what is generated in docs/discovery.md and decisions.md")
 
-const manual = "../../docs/discovery.md"
+const (
+	manual    = "../../docs/discovery.md"
+	decisions = "decisions.md"
+)
 
-// TestManual compares the diagram and the tables of docs/discovery.md with the machine and its test table.
+// TestManual compares the messages in docs/discovery.md, and the diagram and the tables in decisions.md, with
+// the machine and its test table.
 func TestManual(t *testing.T) {
-	text, err := os.ReadFile(manual)
+	for page, sections := range map[string]map[string]string{
+		manual:    {"messages": messages()},
+		decisions: {"diagram": diagram(), "table": table()},
+	} {
+		compareSections(t, page, sections)
+	}
+}
+
+// compareSections compares the sections of a page with their contents, or writes them with -update.
+func compareSections(t *testing.T, page string, sections map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(text)
-	for section, content := range map[string]string{"diagram": diagram(), "table": table(), "messages": messages()} {
+	for section, content := range sections {
 		got, err = withSection(got, section, content)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", page, err)
 		}
 	}
 	if *update {
-		if err := os.WriteFile(manual, []byte(got), 0o600); err != nil {
+		if err := os.WriteFile(page, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := gocmp.Diff(string(text), got); diff != "" {
-		t.Errorf("docs/discovery.md is stale; renew it with: go test ./supervisor/discovery -run TestManual -update\n-have, +want:\n%s", diff)
+		t.Errorf("%s is stale; renew it with: go test ./supervisor/discovery -run TestManual -update\n-have, +want:\n%s", page, diff)
 	}
 }
 
@@ -47,7 +62,7 @@ func withSection(text, section, content string) (string, error) {
 	before, rest, found := strings.Cut(text, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		return "", fmt.Errorf("docs/discovery.md lacks the marks of %s", section)
+		return "", fmt.Errorf("the marks of %s are missing", section)
 	}
 	return before + begin + content + end + after, nil
 }
