@@ -34,7 +34,8 @@ func removeRecords(r *reconciler) func(context.Context, *cleanup) (remains, erro
 			u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 			u.SetName(crd.Name)
 			u.SetUID(crd.UID)
-			if err := apply.RemoveAnnotations(ctx, r.client, u, keys); client.IgnoreNotFound(err) != nil {
+			err := apply.RemoveAnnotations(ctx, r.client, u, keys)
+			if client.IgnoreNotFound(err) != nil {
 				return remains{}, err //nolint:wrapcheck // names the definition
 			}
 		}

@@ -207,7 +207,8 @@ func completeDeclared(ctx context.Context, live client.Reader, csv *operatorsv1a
 		}
 		reads++
 		whole := &rbacv1.Role{}
-		if err := live.Get(ctx, client.ObjectKeyFromObject(role), whole); client.IgnoreNotFound(err) != nil {
+		err := live.Get(ctx, client.ObjectKeyFromObject(role), whole)
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading the whole of Role %s/%s: %w", role.Namespace, role.Name, err)
 		}
 		for _, p := range csv.Spec.InstallStrategy.StrategySpec.Permissions {

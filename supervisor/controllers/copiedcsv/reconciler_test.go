@@ -2,6 +2,7 @@ package copiedcsv
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -29,7 +30,7 @@ func TestPassServesAllNamespaces(t *testing.T) {
 	})
 	var granted rights
 	for i := range 2 * stepsPerPass {
-		role := rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "pantry", Name: fmt.Sprintf("role-%03d", i), UID: types.UID(fmt.Sprint(i))}}
+		role := rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "pantry", Name: fmt.Sprintf("role-%03d", i), UID: types.UID(strconv.Itoa(i))}}
 		builder.WithObjects(role.DeepCopy())
 		granted.roles = append(granted.roles, role)
 	}
