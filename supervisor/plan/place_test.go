@@ -69,6 +69,21 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestPlaceNeedsAName has a step of another system without a name. The API server would generate a name, so that
+// each attempt would create another object.
+func TestPlaceNeedsAName(t *testing.T) {
+	step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{
+		Version: "v1", Kind: "ConfigMap", Manifest: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`,
+	}}
+	u, _, err := Manifest(step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Place(u, step, "home"); !errors.Is(err, ErrManifest) {
+		t.Errorf("error %v, want %v", err, ErrManifest)
+	}
+}
+
 // TestStepsCanBePlaced plans objects whose manifests have a namespace although their kind has none, or lack one
 // although their kind has one.
 func TestStepsCanBePlaced(t *testing.T) {
