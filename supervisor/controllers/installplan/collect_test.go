@@ -1,7 +1,9 @@
 package installplan
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +11,11 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // finished returns a plan with a generation and a phase; its name and UID contain both.
@@ -54,5 +60,51 @@ func TestSuperfluous(t *testing.T) {
 	same[0].CreationTimestamp = metav1.NewTime(at(1).Add(time.Second))
 	if got := superfluous(same, nil, 1); len(got) != 1 || got[0].Name != "older" {
 		t.Errorf("of two with one generation goes %v", got)
+	}
+}
+
+// TestCollectLeavesWhatRunsAgain has two plans too many, which are set to run again just before they are deleted.
+func TestCollectLeavesWhatRunsAgain(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		again  bool
+		want   int
+	}{
+		"Ended": {"they are superfluous", false, kept},
+		"Again": {"they are in progress", true, kept + 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := fake.NewClientBuilder().WithScheme(scheme)
+			var last operatorsv1alpha1.InstallPlan
+			for generation := range kept + 2 {
+				last = finished(generation, complete)
+				last.Namespace, last.Name = "ops", strings.ToLower(last.Name)
+				builder.WithObjects(last.DeepCopy())
+			}
+			c := builder.WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					if tc.again {
+						now := &operatorsv1alpha1.InstallPlan{}
+						if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
+							return err
+						}
+						now.Status.Phase = working
+						if err := c.Update(ctx, now); err != nil {
+							return err
+						}
+					}
+					return c.Delete(ctx, o, opts...)
+				},
+			}).Build()
+			(&Reconciler{client: c}).collect(t.Context(), &last)
+			var left operatorsv1alpha1.InstallPlanList
+			if err := c.List(t.Context(), &left); err != nil || len(left.Items) != tc.want {
+				t.Errorf("%s: %d plans are left, want %d; error %v", tc.reason, len(left.Items), tc.want, err)
+			}
+		})
 	}
 }

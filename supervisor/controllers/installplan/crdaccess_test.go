@@ -2,12 +2,19 @@ package installplan
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
@@ -48,6 +55,65 @@ func TestGuardAllConversions(t *testing.T) {
 			var refusal *crdguard.RefusalError
 			if err == nil || err.step != version || !errors.As(err.err, &refusal) || refusal.Reason != crdguard.ForeignManager {
 				t.Errorf("%s: error %v, want a refusal of the version", tc.reason, err)
+			}
+		})
+	}
+}
+
+// TestInstalledWith has a definition that was installed with one version, and lamp.v2 of the package lamp, which
+// replaces lamp.v1. The author of a bundle chooses what it replaces.
+func TestInstalledWith(t *testing.T) {
+	const properties = `{"properties":[{"type":"olm.package","value":{"packageName":"PACKAGE","version":"1.0.0"}}]}`
+	scheme := runtime.NewScheme()
+	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	version := func(namespace, name, pkg string) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if pkg != "" {
+			csv.Annotations = map[string]string{api.AnnotationProperties: strings.Replace(properties, "PACKAGE", pkg, 1)}
+		}
+		return csv
+	}
+	lamp := parsed(t, `{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v2"},"spec":{"replaces":"lamp.v1"}}`)
+	lamp.SetAnnotations(version("", "", "lamp").Annotations)
+	for name, tc := range map[string]struct {
+		reason string
+		with   *operatorsv1alpha1.ClusterServiceVersion
+		gone   bool
+		own    bool
+		other  bool
+	}{
+		"Itself":          {reason: "it is the same version", with: version("ops", "lamp.v2", "lamp"), own: true},
+		"Replaced":        {reason: "lamp.v2 replaces it", with: version("ops", "lamp.v1", "lamp"), own: true},
+		"ReplacedSilent":  {reason: "lamp.v2 replaces it, and it states no package", with: version("ops", "lamp.v1", ""), own: true},
+		"ReplacedForeign": {reason: "lamp.v2 replaces a version of another package", with: version("ops", "lamp.v1", "tray"), other: true},
+		"Elsewhere":       {reason: "the operator is installed in another namespace too", with: version("b", "lamp.v1", "lamp"), own: true},
+		"Namesake":        {reason: "a version of another namespace is not replaced", with: version("b", "lamp.v1", ""), other: true},
+		"Other":           {reason: "it is of another package", with: version("ops", "tray.v1", "tray"), other: true},
+		"Gone":            {reason: "it no longer exists", with: version("ops", "tray.v1", "tray"), gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(scheme)
+			if !tc.gone {
+				c.WithObjects(tc.with)
+			}
+			e := &execution{namespace: "ops", content: &content{versions: map[string]*unstructured.Unstructured{"lamp.v2": lamp}}}
+			e.client = c.Build()
+			e.cached = e.client
+			recorded := types.NamespacedName{Namespace: tc.with.Namespace, Name: tc.with.Name}
+			live := &apiextensionsv1.CustomResourceDefinition{}
+			setAlongside(live, []types.NamespacedName{recorded})
+			own, others, err := installedWith(t.Context(), e, live, "lamp.v2")
+			if err != nil || own != tc.own {
+				t.Errorf("%s: own %t, error %v", tc.reason, own, err)
+			}
+			var want []types.NamespacedName
+			if tc.other {
+				want = append(want, recorded)
+			}
+			if diff := cmp.Diff(want, others); diff != "" {
+				t.Errorf("%s: versions of other operators -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

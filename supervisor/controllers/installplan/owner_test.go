@@ -76,3 +76,42 @@ func TestTakesBackOnlyWhatItRead(t *testing.T) {
 		})
 	}
 }
+
+// TestVersionOwnsWhileItExists reads a version again for which objects were applied.
+func TestVersionOwnsWhileItExists(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*operatorsv1alpha1.ClusterServiceVersion) // nil for a version that was deleted
+		gone   bool
+	}{
+		"Same":    {"it has not changed", func(*operatorsv1alpha1.ClusterServiceVersion) {}, false},
+		"Deleted": {"nothing would delete the objects", nil, true},
+		"Leaving": {"its clean-up may have searched for the objects already", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.DeletionTimestamp, csv.Finalizers = &metav1.Time{Time: begin}, []string{"example.com/keep"}
+		}, true},
+		"Recreated": {"the new version does not own the objects", func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.UID = "2" }, true},
+		"Copy": {"a copy owns nothing", func(csv *operatorsv1alpha1.ClusterServiceVersion) {
+			csv.Labels = map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(scheme)
+			if tc.change != nil {
+				csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "1"}}
+				tc.change(csv)
+				c.WithObjects(csv)
+			}
+			e := &execution{
+				namespace: "kitchen", client: c.Build(),
+				owners: map[string]*owner{"kettle.v1": {reference: metav1.OwnerReference{UID: "1"}}},
+			}
+			if err := e.still(t.Context(), "kettle.v1"); errors.Is(err, errOwnerGone) != tc.gone || err != nil && !tc.gone {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+		})
+	}
+}
