@@ -3,6 +3,7 @@ package clusterserviceversion
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,8 @@ type heirCase struct {
 	unwritten error  // of the hand-over, after its write
 	conflicts int    // of the write that takes the object back
 	claimed   string // the namespace of the owner that labels the object before that
+	replaced  bool   // another object has the name before that
+	leaving   bool   // the object is being deleted
 	want      string
 	left      int64
 	err       error
@@ -49,6 +52,14 @@ func clientOfHeir(t *testing.T, tc heirCase, role *rbacv1.ClusterRole) client.Cl
 			if isHeir && tc.claimed != "" {
 				claim := []byte(`{"metadata":{"labels":{"` + api.LabelOwnerNamespace + `":"` + tc.claimed + `"}}}`)
 				if err := c.Patch(ctx, role.DeepCopy(), client.RawPatch(types.MergePatchType, claim)); err != nil {
+					return err
+				}
+			}
+			if isHeir && tc.replaced {
+				other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name, UID: "other", Labels: maps.Clone(role.Labels)}}
+				other.Labels[api.LabelOwnerNamespace] = key.Namespace
+				delete(other.Labels, "operators.coreos.com/kettle.kitchen")
+				if err := errors.Join(c.Delete(ctx, role.DeepCopy()), c.Create(ctx, other)); err != nil {
 					return err
 				}
 			}
@@ -80,19 +91,24 @@ func TestHeirIsReadAgain(t *testing.T) {
 	leaving.Finalizers, leaving.DeletionTimestamp = []string{api.FinalizerCleanup}, &metav1.Time{Time: noon()}
 	failure := errors.New("not now")
 	cases := map[string]heirCase{
-		"Same":       {reason: "the version remains", live: cached, want: "east"},
-		"Deleted":    {reason: "nothing would delete the object", want: "kitchen", left: 1},
-		"Recreated":  {reason: "no plan of the new version applied the object", live: recreated, want: "kitchen", left: 1},
-		"Leaving":    {reason: "its clean-up may have ended already", live: leaving, want: "kitchen", left: 1},
-		"Conflicts":  {reason: "the object changes often", conflicts: 3, want: "kitchen", left: 1},
-		"Claimed":    {reason: "another version owns the object by now", claimed: "north", want: "north"},
-		"Unread":     {reason: "it is unknown whether the version remains", live: cached, unread: failure, want: "kitchen", err: failure},
-		"Unanswered": {reason: "the write may have succeeded nevertheless", live: cached, unwritten: failure, want: "kitchen", err: failure},
+		"Same":        {reason: "the version remains", live: cached, want: "east"},
+		"Deleted":     {reason: "nothing would delete the object", want: "kitchen", left: 1},
+		"Recreated":   {reason: "no plan of the new version applied the object", live: recreated, want: "kitchen", left: 1},
+		"Leaving":     {reason: "its clean-up may have ended already", live: leaving, want: "kitchen", left: 1},
+		"Conflicts":   {reason: "the object changes often", conflicts: 3, want: "kitchen", left: 1},
+		"Claimed":     {reason: "another version owns the object by now", claimed: "north", want: "north"},
+		"Replaced":    {reason: "the new version has made another object of the name", replaced: true, want: "east"},
+		"Terminating": {reason: "an object that is being deleted is not for another version", live: cached, leaving: true, want: "kitchen", left: 1},
+		"Unread":      {reason: "it is unknown whether the version remains", live: cached, unread: failure, want: "kitchen", err: failure},
+		"Unanswered":  {reason: "the write may have succeeded nevertheless", live: cached, unwritten: failure, want: "kitchen", err: failure},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			csv := kettle()
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", Labels: ownerLabels(csv)}}
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", UID: "role", Labels: ownerLabels(csv)}}
+			if tc.leaving {
+				role.Finalizers, role.DeletionTimestamp = []string{"example.com/keep"}, &metav1.Time{Time: noon()}
+			}
 			csv.Labels = map[string]string{home: ""}
 			role.Labels[home], role.Labels[away] = "", ""
 			c := clientOfHeir(t, tc, role)

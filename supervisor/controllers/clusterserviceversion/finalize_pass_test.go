@@ -96,6 +96,7 @@ func TestForbiddenDeletion(t *testing.T) {
 // TestPassBoundsTerminatingResources has two custom resources to delete, after others that are
 // terminating.
 func TestPassBoundsTerminatingResources(t *testing.T) {
+	const most = 50
 	cases := map[string]struct {
 		reason      string
 		terminating int
@@ -103,10 +104,10 @@ func TestPassBoundsTerminatingResources(t *testing.T) {
 		deleted     []string
 		exhausted   bool
 	}{
-		"Below":   {"both may be deleted", maxTerminating - 2, time.Second, []string{"first", "second"}, false},
-		"Reached": {"the first deletion reaches the bound", maxTerminating - 1, time.Second, []string{"first"}, true},
-		"At":      {"no more may be deleted", maxTerminating, time.Second, nil, true},
-		"Stuck":   {"stuck resources do not count", maxTerminating, 2 * time.Minute, []string{"first", "second"}, false},
+		"Below":   {"both may be deleted", most - 2, time.Second, []string{"first", "second"}, false},
+		"Reached": {"the first deletion reaches the bound", most - 1, time.Second, []string{"first"}, true},
+		"At":      {"no more may be deleted", most, time.Second, nil, true},
+		"Stuck":   {"stuck resources do not count", most, 2 * time.Minute, []string{"first", "second"}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

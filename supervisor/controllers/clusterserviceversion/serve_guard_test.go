@@ -5,6 +5,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -49,5 +50,24 @@ func TestIsOfOperator(t *testing.T) {
 				t.Errorf("%s: isOfOperator() = %t, want %t", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestConverts has a definition that converts through a Service. The version kitchen/kettle.v1 has the Service
+// kettle-service.
+func TestConverts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		service *types.NamespacedName
+		want    bool
+	}{
+		"Own":       {"it is the Service of the version", &types.NamespacedName{Namespace: "kitchen", Name: "kettle-service"}, true},
+		"Other":     {"it is another Service of the namespace", &types.NamespacedName{Namespace: "kitchen", Name: "pot-service"}, false},
+		"Elsewhere": {"it is a Service of that name in another namespace", &types.NamespacedName{Namespace: "pantry", Name: "kettle-service"}, false},
+		"None":      {"it does not convert through a Service", nil, false},
+	} {
+		if got := hookedScope(t).served.converts(tc.service, "kitchen"); got != tc.want {
+			t.Errorf("%s: %s: %t, want %t", name, tc.reason, got, tc.want)
+		}
 	}
 }
