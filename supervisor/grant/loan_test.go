@@ -107,17 +107,19 @@ func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
 // TestForeignRoleIsLeft checks that a role of the same name from another owner is neither used nor deleted.
 func TestForeignRoleIsLeft(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
-	for _, foreign := range leftovers("lamps.example") {
-		l := bank(t)
-		foreign.SetLabels(nil)
-		if err := l.client.Create(t.Context(), foreign); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.borrow(t.Context(), crd, Check); !errors.Is(err, errForeign) {
-			t.Errorf("borrowing over %T: %v, want %v", foreign, err, errForeign)
-		}
-		if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
-			t.Errorf("%T of somebody else: %v", foreign, err)
+	for _, labels := range []map[string]string{nil, {"team": "a"}} {
+		for _, foreign := range leftovers("lamps.example") {
+			l := bank(t)
+			foreign.SetLabels(labels)
+			if err := l.client.Create(t.Context(), foreign); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.borrow(t.Context(), crd, Check); !errors.Is(err, errForeign) {
+				t.Errorf("borrowing over %T with labels %v: %v, want %v", foreign, labels, err, errForeign)
+			}
+			if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+				t.Errorf("%T with labels %v of somebody else: %v", foreign, labels, err)
+			}
 		}
 	}
 }
