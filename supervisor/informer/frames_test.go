@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -241,15 +242,17 @@ func TestReducedWatchesKeepNoBuffers(t *testing.T) {
 	)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	large := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: many("a", large)}}
+	large, enormous := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: many("a", large)}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: many("a", 12<<20)}}
 	for _, tt := range []struct {
 		media string
 		event []byte
 	}{
 		{"application/vnd.kubernetes.protobuf;stream=watch", inProtobuf(t, watch.Added, typed(large, services, "o"))},
 		{"application/json;stream=watch", inJSON(t, watch.Added, typed(large, services, "o"))},
+		// API servers store no object of this size. A proxy may send one.
+		{"application/vnd.kubernetes.protobuf;stream=watch", inProtobuf(t, watch.Added, typed(enormous, services, "o"))},
 	} {
-		t.Run(tt.media, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s of %d MiB", tt.media, len(tt.event)>>20), func(t *testing.T) {
 			cfg := stream(t, tt.media, tt.event)
 			if err := informer.ReduceReplies(cfg); err != nil {
 				t.Fatal(err)

@@ -256,3 +256,70 @@ func TestTransformMarksWhatIsMissing(t *testing.T) {
 		})
 	}
 }
+
+// TestTransformKeepsWhatMatters has objects whose metadata exceeds the bounds. A tenant has added everything before
+// the entries that lifecycle managers read.
+func TestTransformKeepsWhatMatters(t *testing.T) {
+	const component = "operators.coreos.com/kettle.ops"
+	for reason, tt := range map[string]struct {
+		fill func(metav1.Object)
+		kept func(metav1.Object) bool
+	}{
+		"the label of an owner": {
+			func(o metav1.Object) {
+				labels := many("a", 8<<10)
+				labels["olm.owner"] = "kettle.v1"
+				o.SetLabels(labels)
+			},
+			func(o metav1.Object) bool { return o.GetLabels()["olm.owner"] == "kettle.v1" },
+		},
+		"the label of a component": {
+			func(o metav1.Object) {
+				labels := many("a", 8<<10)
+				labels[component] = ""
+				o.SetLabels(labels)
+			},
+			func(o metav1.Object) bool { _, has := o.GetLabels()[component]; return has },
+		},
+		"the label of an owner, among components": {
+			func(o metav1.Object) {
+				labels := many("operators.coreos.com/a", 8<<10)
+				labels["olm.owner"], labels["zone"] = "kettle.v1", "z"
+				o.SetLabels(labels)
+			},
+			func(o metav1.Object) bool { return o.GetLabels()["olm.owner"] == "kettle.v1" },
+		},
+		"an annotation of ours": {
+			func(o metav1.Object) {
+				annotations := many("a", 8<<10)
+				annotations["chandlery.dev/applied-hash"] = "x"
+				o.SetAnnotations(annotations)
+			},
+			func(o metav1.Object) bool { return o.GetAnnotations()["chandlery.dev/applied-hash"] == "x" },
+		},
+		"a version that owns it": {
+			func(o metav1.Object) {
+				o.SetOwnerReferences(append(owners("ConfigMap", "v1", 40), owners("ClusterServiceVersion", "operators.coreos.com/v1alpha1", 1)...))
+			},
+			func(o metav1.Object) bool { return o.GetOwnerReferences()[0].Kind == "ClusterServiceVersion" },
+		},
+		"a finalizer of ours": {
+			func(o metav1.Object) {
+				o.SetFinalizers(append(strings.Split(strings.Repeat("example.com/x,", 400)+"example.com/y", ","), "chandlery.dev/cleanup"))
+			},
+			func(o metav1.Object) bool { return o.GetFinalizers()[0] == "chandlery.dev/cleanup" },
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			o := &corev1.Service{}
+			tt.fill(o)
+			if _, err := informer.Transform(o); err != nil {
+				t.Fatal(err)
+			}
+			if !informer.Trimmed(o) || !tt.kept(o) {
+				t.Errorf("trimmed %t, kept %d labels, %d annotations, owners %v, finalizers %v",
+					informer.Trimmed(o), len(o.Labels), len(o.Annotations), o.OwnerReferences, o.Finalizers)
+			}
+		})
+	}
+}
