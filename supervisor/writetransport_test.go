@@ -42,6 +42,7 @@ func (c *recordingConn) RemoteAddr() net.Addr             { return &net.TCPAddr{
 // TestFencedConnStops checks that no part of a write is sent after the fence closed, and that the connection is
 // not used again.
 func TestFencedConnStops(t *testing.T) {
+	const piece = 16 << 10 // as docs/security.md says
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := &fence{clock: clock, lifetime: 10 * time.Second}
 	peer := &recordingConn{}
@@ -51,7 +52,7 @@ func TestFencedConnStops(t *testing.T) {
 		t.Errorf("without the lead: %d bytes, error %v; the peer got %d bytes, closed %v", n, err, peer.taken, peer.closed)
 	}
 	f.renew(clock.Now())
-	if n, err := conn.Write(make([]byte, 3*maxFencedWrite+1)); n != 3*maxFencedWrite+1 || err != nil || peer.taken != n {
+	if n, err := conn.Write(make([]byte, 3*piece+1)); n != 3*piece+1 || err != nil || peer.taken != n {
 		t.Errorf("with the lead: %d bytes, error %v; the peer got %d bytes", n, err, peer.taken)
 	}
 	// The process freezes while it writes the second part.
@@ -62,7 +63,7 @@ func TestFencedConnStops(t *testing.T) {
 			clock.SetTime(clock.Now().Add(10 * time.Second))
 		}
 	}
-	if n, err := conn.Write(make([]byte, 4*maxFencedWrite)); n != 2*maxFencedWrite || !errors.Is(err, ErrNotLeading) || peer.taken != n {
+	if n, err := conn.Write(make([]byte, 4*piece)); n != 2*piece || !errors.Is(err, ErrNotLeading) || peer.taken != n {
 		t.Errorf("frozen in the middle: %d bytes, error %v; the peer got %d bytes", n, err, peer.taken)
 	}
 }
