@@ -263,6 +263,36 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
+// TestPings has a client that sends pings at once, on a connection without calls.
+func TestPings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		interval time.Duration
+		closes   bool
+	}{
+		"Flood":   {"each ping costs the server an answer", DefaultLimits().PingInterval, true},
+		"Allowed": {"the interval permits it", time.Nanosecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits := DefaultLimits()
+			limits.PingInterval = tc.interval
+			f, address := startSmall(t, limits, "")
+			f.waitLoaded(t)
+			conn := connect(t, address)
+			c := greet(t, conn, 1<<16)
+			for range 10 {
+				// It fails once the server has closed the connection.
+				_ = c.WritePing(false, [8]byte{1})
+			}
+			if tc.closes {
+				closed(t, conn)
+			} else {
+				c.alive()
+			}
+		})
+	}
+}
+
 func TestNeverReads(t *testing.T) {
 	limits := DefaultLimits()
 	limits.StallTimeout = 500 * time.Millisecond
