@@ -25,6 +25,7 @@ func TestCount(t *testing.T) {
 		"Items":       {"an item that begins a line is its line's", "- a\n  - b\n", 2},
 		"Compact":     {"further ones count", "- - - a\n", 3},
 		"CompactTab":  {"whatever the blank is", "- -\t-\ta\n", 3},
+		"CompactNEL":  {"and a line break beyond ASCII ends an item", "- -\u0085- -\u2028- -\u2029", 6},
 		"Keys":        {"and so do explicit keys", "? ? ? a\n", 3},
 		"Hyphens":     {"a hyphen within a word is none", "a-b: c-d -1\n", 1},
 		"UTF16Little": {"each unit of UTF-16 counts", "\xff\xfe-\x00 \x00", 3},
