@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -134,10 +133,8 @@ func (f *Floor) write(ctx context.Context, namespace string) error {
 		return err
 	}
 	r := newReplacements(modelNamespace, namespace)
+	r.addSubscription(f.templates, sub)
 	for _, t := range f.templates {
-		if t.kind == operatorsv1alpha1.SubscriptionKind {
-			r.add(string(t.uid), string(sub.UID))
-		}
 		if err := f.apply(ctx, t, r); err != nil {
 			return fmt.Errorf("writing %s %s for namespace %s: %w", t.kind, t.name, namespace, err)
 		}

@@ -128,6 +128,16 @@ func newReplacements(model, namespace string) *replacements {
 // add adds the replacement of one text by another.
 func (r *replacements) add(from, to string) { r.pairs = append(r.pairs, from, to) }
 
+// addSubscription adds the replacement of the Subscription's UID. Any template may come before that of the
+// Subscription and name it as its owner. The cluster deletes objects whose owner does not exist.
+func (r *replacements) addSubscription(templates []template, sub *operatorsv1alpha1.Subscription) {
+	for _, t := range templates {
+		if t.kind == operatorsv1alpha1.SubscriptionKind {
+			r.add(string(t.uid), string(sub.UID))
+		}
+	}
+}
+
 func (r *replacements) replace(text string) string {
 	return strings.NewReplacer(r.pairs...).Replace(text)
 }

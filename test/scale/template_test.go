@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandlery/chandlery/test/audit"
@@ -95,5 +97,15 @@ func TestTemplate(t *testing.T) {
 				t.Errorf("%s: named %q, want %q", tc.reason, renamed, tc.renamed)
 			}
 		})
+	}
+}
+
+// TestOwnersOfTheFloor replaces the owner of an InstallPlan whose template comes before that of its Subscription.
+func TestOwnersOfTheFloor(t *testing.T) {
+	r := newReplacements("model", "b")
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{UID: "own"}}
+	r.addSubscription([]template{{kind: "InstallPlan", uid: "plan"}, {kind: operatorsv1alpha1.SubscriptionKind, uid: "u1"}}, sub)
+	if got := r.replace(`{"namespace":"model","uid":"u1"}`); got != `{"namespace":"b","uid":"own"}` {
+		t.Errorf("got %s", got)
 	}
 }
