@@ -70,7 +70,7 @@ func TestReport(t *testing.T) {
 		"| create | deployments.apps | 1.00 | 1 | The Deployment of the version. |\n",
 		"| get | configmaps | 0.50 | 15 in a minute |",
 		"| Subscription | 2 | 9000 bytes | 4000 bytes |\n",
-		"| list | secrets | 0.50 | none | |\n",
+		"all installations together:\n\n- 1 list secrets\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in\n%s", want, text)

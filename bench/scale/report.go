@@ -40,7 +40,7 @@ func writeTimes(b *strings.Builder, rounds []round) {
 	}
 }
 
-// writeAfterwards writes the requests after the installation in the largest number of namespaces.
+// writeAfterwards writes the requests and the memory after the installation in the largest number of namespaces.
 func writeAfterwards(b *strings.Builder, after afterwards) {
 	if after.rest == nil || after.update == nil {
 		return
@@ -52,11 +52,6 @@ func writeAfterwards(b *strings.Builder, after afterwards) {
 			writes++
 		}
 	}
-	b.WriteString("| Kind | Objects | Memory of one, as the API server sends it | What the cache keeps |\n|---|---|---|---|\n")
-	for _, c := range after.cached {
-		fmt.Fprintf(b, "| %s | %d | %d bytes | %d bytes |\n", c.Kind, c.Objects, c.Whole, c.Kept)
-	}
-	b.WriteByte('\n')
 	update, totals := after.update, after.update.Totals()
 	fmt.Fprintf(b, "\n## Afterwards\n\nWith %d namespaces, at rest, the supervisor sends %.1f requests in a minute, %.1f of them writes; its Lease and its\n"+
 		"watches are not among them. It has %s of anonymous memory, and uses %s of processor time in a minute.\n\n", after.rest.Before, minute(len(after.rest.Requests)),
@@ -64,6 +59,10 @@ func writeAfterwards(b *strings.Builder, after afterwards) {
 	fmt.Fprintf(b, "A version that replaces the installed one is in all %d namespaces %.1f s after the catalog has it: %d ms, %.1f requests and\n"+
 		"%.1f Events for each, %d conflicts.\n", update.Namespaces, update.Took.Seconds(), each(update, update.Took).Milliseconds(),
 		update.Each(totals.Requests()), update.Each(totals.Events), totals.Conflicts)
+	b.WriteString("\nMemory of one object in the supervisor:\n\n| Kind | Objects | As the API server sends it | As the cache keeps it |\n|---|---|---|---|\n")
+	for _, c := range after.cached {
+		fmt.Fprintf(b, "| %s | %d | %d bytes | %d bytes |\n", c.Kind, c.Objects, c.Whole, c.Kept)
+	}
 }
 
 // writePasses writes a row for each controller of the first side.
@@ -98,8 +97,11 @@ func writeRequests(b *strings.Builder, r round) {
 		delete(counts, row.Kind)
 	}
 	compare := func(a, b scale.Kind) int { return strings.Compare(a.String(), b.String()) }
+	if len(counts) > 0 {
+		b.WriteString("\nRequests without a budget, of all installations together:\n\n")
+	}
 	for _, k := range slices.SortedFunc(maps.Keys(counts), mostFirst(counts, compare)) {
-		fmt.Fprintf(b, "| %s | %s | %.2f | none | |\n", k.Verb, k.Resource, batch.Each(counts[k]))
+		fmt.Fprintf(b, "- %d %s\n", counts[k], k)
 	}
 }
 
