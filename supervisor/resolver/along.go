@@ -13,24 +13,24 @@ import (
 // present nor installed by another Subscription, recursively. It names the Subscriptions that install the
 // others.
 func (r *resolution) along(answers []*answer) {
-	chosen := map[node]*wish{}
+	chosen := map[node]*request{}
 	for _, a := range answers {
-		for _, w := range a.group {
-			if e := w.newest(a.taken); e != nil && a.failed[w] == nil {
-				chosen[node{catalog: w.sub.Catalog, entry: e}] = w
+		for _, req := range a.group {
+			if e := req.chosen(a.taken); e != nil && a.failed[req] == nil {
+				chosen[node{catalog: req.sub.Catalog, entry: e}] = req
 			}
 		}
 	}
 	for _, a := range answers {
-		for _, w := range a.group {
-			outcome := r.solution[w.sub.Name]
+		for _, req := range a.group {
+			outcome := r.solution[req.sub.Name]
 			if outcome.Install == nil {
 				continue
 			}
 			t := newTrail(r, a.taken, chosen)
-			t.follow(node{catalog: w.sub.Catalog, entry: outcome.Install.Entry})
+			t.follow(node{catalog: req.sub.Catalog, entry: outcome.Install.Entry})
 			outcome.Along, outcome.With = t.choices, t.with
-			r.solution[w.sub.Name] = outcome
+			r.solution[req.sub.Name] = outcome
 		}
 	}
 }
@@ -41,13 +41,13 @@ type trail struct {
 
 	taken map[node]bool
 	// chosen are the versions that Subscriptions install.
-	chosen  map[node]*wish
+	chosen  map[node]*request
 	seen    map[node]bool
 	choices []*Choice
 	with    []string
 }
 
-func newTrail(r *resolution, taken []node, chosen map[node]*wish) *trail {
+func newTrail(r *resolution, taken []node, chosen map[node]*request) *trail {
 	t := &trail{resolution: r, taken: map[node]bool{}, chosen: chosen, seen: map[node]bool{}}
 	for _, n := range taken {
 		t.taken[n] = true
@@ -85,9 +85,9 @@ func (t *trail) bring(provider, by node, c *constraint.Constraint) {
 	if provider.operator != nil || t.seen[provider] {
 		return
 	}
-	if w := t.chosen[provider]; w != nil {
-		if !slices.Contains(t.with, w.sub.Name) {
-			t.with = append(t.with, w.sub.Name)
+	if req := t.chosen[provider]; req != nil {
+		if !slices.Contains(t.with, req.sub.Name) {
+			t.with = append(t.with, req.sub.Name)
 		}
 		return
 	}
@@ -104,20 +104,20 @@ func (t *trail) brought(n, by node, c fmt.Stringer) *Choice {
 }
 
 // because returns why a version was chosen for a request.
-func (r *resolution) because(w *wish, e *content.Entry) string {
+func (r *resolution) because(req *request, e *content.Entry) string {
 	why := "head of channel " + e.Channel.Name
 	switch {
-	case w.sub.Pin != "" && e.Bundle.Name == w.sub.Pin:
+	case req.sub.Pin != "" && e.Bundle.Name == req.sub.Pin:
 		why = "pinned by annotation " + api.AnnotationPin
-	case w.sub.Installed != "":
-		why = succession(e, w.sub.Installed, w.installed.version())
-	case e.Bundle.Name == w.sub.Before:
+	case req.sub.Installed != "":
+		why = succession(e, req.sub.Installed, req.installed.version())
+	case e.Bundle.Name == req.sub.Before:
 		why = "the version that was there before"
-	case e.Bundle.Name == w.sub.StartingCSV && w.sub.Before == "":
+	case e.Bundle.Name == req.sub.StartingCSV && req.sub.Before == "":
 		why = "spec.startingCSV"
 	}
-	if at := slices.Index(w.entries, e); at > 0 {
-		why = fmt.Sprintf("%s; %s is held back", why, w.entries[0].Bundle.Name)
+	if at := slices.Index(req.entries, e); at > 0 {
+		why = fmt.Sprintf("%s; %s is held back", why, req.entries[0].Bundle.Name)
 	}
 	return why
 }

@@ -19,11 +19,11 @@ import (
 // the beginning.
 func resolveAtOnce(ctx context.Context, p Problem) Solution {
 	r := newResolution(&p, maxSteps)
-	if len(r.wishes) == 0 {
+	if len(r.requests) == 0 {
 		return r.solution
 	}
-	a := &answer{group: r.wishes, failed: map[*wish]error{}, held: map[*wish]error{}}
-	m, err := r.newModel(ctx, r.wishes, wide, sat.NewAllowance(maxSteps))
+	a := &answer{group: r.requests, failed: map[*request]error{}, held: map[*request]error{}}
+	m, err := r.newModel(ctx, r.requests, wide, sat.NewAllowance(maxSteps))
 	if err != nil {
 		panic(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// rivalsOf returns the present operators that a version excludes: another version of its package, and providers
+// conflicting returns the present operators that a version excludes: another version of its package, and providers
 // of the same APIs.
-func (m *model) rivalsOf(n node) []node {
+func (m *model) conflicting(n node) []node {
 	if len(m.Operators) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (m *model) exclude() {
 			order = append(order, n.pkg())
 		}
 		packages[n.pkg()] = append(packages[n.pkg()], n)
-		for _, present := range m.rivalsOf(n) {
+		for _, present := range m.conflicting(n) {
 			m.add(sat.Constraint{Kind: sat.Conflict, Variable: m.nodes[present], Others: []sat.ID{m.nodes[n]}},
 				reason{kind: beside, node: present, other: n})
 		}

@@ -15,8 +15,8 @@ import (
 type kind int
 
 const (
-	wished     kind = iota + 1 // a Subscription exists
-	asks                       // what it asks for
+	subscribed kind = iota + 1 // a Subscription exists
+	requested                  // what it requested for
 	present                    // an operator is there
 	deprecated                 // a bundle must not be installed
 	unreadable                 // a bundle says what cannot be read
@@ -24,14 +24,14 @@ const (
 	beside                     // two versions exclude each other
 	onePackage                 // so do all versions of a package
 	oneAPI                     // and all that bring an API
-	newest                     // the best candidate is to be had
-	settled                    // another Subscription gets a version
+	preferred                  // the best candidate is to be had
+	fixed                      // another Subscription gets a version
 )
 
 // reason is what a constraint of a model says, and of whom.
 type reason struct {
 	kind       kind
-	wish       *wish
+	request    *request
 	node       node
 	other      node
 	constraint *constraint.Constraint
@@ -41,13 +41,13 @@ type reason struct {
 
 // explain says in words why a wish cannot be met, or why it is held back from the
 // best of its candidates.
-func (m *model) explain(w *wish, reasons []reason, held bool) error {
+func (m *model) explain(req *request, reasons []reason, held bool) error {
 	texts := map[string]bool{}
 	for _, why := range m.condense(reasons) {
 		texts[why] = true
 	}
-	texts[exists(w.sub)] = true
-	e := &UnsatisfiableError{Reason: blockedBy(m, reasons), Remedy: m.remedy(w, reasons)}
+	texts[exists(req.sub)] = true
+	e := &UnsatisfiableError{Reason: blockedBy(m, reasons), Remedy: m.remedy(req, reasons)}
 	if held && slices.ContainsFunc(reasons, func(why reason) bool { return why.kind == unreadable }) {
 		e.Remedy = "the other versions of the package are considered meanwhile"
 	}
@@ -121,7 +121,7 @@ func (m *model) likeness(why reason) string {
 			return fmt.Sprintf("%d/%s/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg(), common[0])
 		}
 		return fmt.Sprintf("%d/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg())
-	case wished, asks, present, onePackage, oneAPI, newest, settled:
+	case subscribed, requested, present, onePackage, oneAPI, preferred, fixed:
 	}
 	return m.word(why)
 }
@@ -140,10 +140,10 @@ func (m *model) samePackage(why reason) bool { return why.node.pkg() == why.othe
 // messages.
 func (m *model) word(why reason) string {
 	switch why.kind {
-	case wished:
-		return exists(why.wish.sub)
-	case asks:
-		return m.wordAlternatives(why.wish)
+	case subscribed:
+		return exists(why.request.sub)
+	case requested:
+		return m.wordAlternatives(why.request)
 	case present:
 		return m.wordPresent(why.node.operator)
 	case deprecated:
@@ -154,10 +154,10 @@ func (m *model) word(why reason) string {
 		return wordNeed(why)
 	case beside:
 		return m.wordPair(why)
-	case newest:
+	case preferred:
 		return fmt.Sprintf("bundle %s is the newest", why.node.id(m.Namespace))
-	case settled:
-		return fmt.Sprintf("subscription %s gets %s", why.wish.sub.Name, why.node.id(m.Namespace))
+	case fixed:
+		return fmt.Sprintf("subscription %s gets %s", why.request.sub.Name, why.node.id(m.Namespace))
 	case onePackage:
 		return "there can be only one operator from package " + why.pkg
 	default:
@@ -166,7 +166,7 @@ func (m *model) word(why reason) string {
 }
 
 func (m *model) wordPresent(o *Operator) string {
-	if m.holder[o] != nil {
+	if m.owner[o] != nil {
 		return fmt.Sprintf("clusterserviceversion %s exists", o.Name)
 	}
 	return fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", o.Name)
@@ -192,21 +192,21 @@ func (m *model) wordPair(why reason) string {
 }
 
 // wordAlternatives lists what would satisfy a wish; of many the first ones.
-func (m *model) wordAlternatives(w *wish) string {
+func (m *model) wordAlternatives(req *request) string {
 	const most = 5
 	var names []string
-	for _, n := range w.alternatives() {
+	for _, n := range req.alternatives() {
 		names = append(names, n.id(m.Namespace))
 	}
 	if len(names) == 1 {
-		return fmt.Sprintf("subscription %s requires %s", w.sub.Name, names[0])
+		return fmt.Sprintf("subscription %s requires %s", req.sub.Name, names[0])
 	}
 	last := names[len(names)-1]
 	if len(names) > most {
 		last = fmt.Sprintf("%d others", len(names)-most+1)
 		names = names[:most]
 	}
-	return fmt.Sprintf("subscription %s requires at least one of %s or %s", w.sub.Name, strings.Join(names[:len(names)-1], ", "), last)
+	return fmt.Sprintf("subscription %s requires at least one of %s or %s", req.sub.Name, strings.Join(names[:len(names)-1], ", "), last)
 }
 
 // missingIn returns the first reason that is about an operator which no catalog in scope has; nil for none.
@@ -231,20 +231,20 @@ func blockedBy(m *model, reasons []reason) string {
 
 // remedy says what a person can do about a set of reasons. The most telling one
 // decides.
-func (m *model) remedy(w *wish, reasons []reason) string {
+func (m *model) remedy(req *request, reasons []reason) string {
 	missing, held := missingIn(m, reasons), needed(reasons)
-	rival := pick(reasons, func(why *reason) bool { return why.kind == beside && why.node.operator != w.installed })
-	other := pick(reasons, func(why *reason) bool { return (why.kind == wished || why.kind == settled) && why.wish != w })
+	rival := pick(reasons, func(why *reason) bool { return why.kind == beside && why.node.operator != req.installed })
+	other := pick(reasons, func(why *reason) bool { return (why.kind == subscribed || why.kind == fixed) && why.request != req })
 	switch {
 	case held != nil:
 		return fmt.Sprintf("the newer version would take from clusterserviceversion %s what it needs; this goes on when that one is updated or deleted", held.node.name())
 	case missing != nil:
 		return m.remedyMissing(missing)
 	case rival != nil:
-		return m.remedyRival(w, rival)
+		return m.remedyRival(req, rival)
 	case other != nil:
-		return fmt.Sprintf("subscription %s cannot be met together with subscription %s, which comes first; delete one of them, or move it to a namespace of its own", w.sub.Name, other.wish.sub.Name)
-	case w.installed != nil:
+		return fmt.Sprintf("subscription %s cannot be met together with subscription %s, which comes first; delete one of them, or move it to a namespace of its own", req.sub.Name, other.request.sub.Name)
+	case req.installed != nil:
 		return "choose another channel, or ask the publisher of the catalog to fix it"
 	default:
 		return "choose another channel or startingCSV, or ask the publisher of the catalog to fix it"
@@ -304,14 +304,14 @@ func (m *model) unreadableVersions(c *constraint.Constraint) []*content.Bundle {
 }
 
 // remedyRival is for an operator that is in the way.
-func (m *model) remedyRival(w *wish, why *reason) string {
+func (m *model) remedyRival(req *request, why *reason) string {
 	operator := why.node.name() + m.wordDependents(why.node.operator)
-	keeper := m.holder[why.node.operator]
+	keeper := m.owner[why.node.operator]
 	if keeper != nil && keeper.sub.Frozen {
 		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way while something is under way for that one; this is looked at again when that is done", operator, keeper.sub.Name)
 	}
 	if keeper != nil {
-		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, keeper.sub.Name, w.sub.Name)
+		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, keeper.sub.Name, req.sub.Name)
 	}
 	return fmt.Sprintf("clusterserviceversion %s is in the way; delete it if it is not needed (kubectl delete clusterserviceversion %s -n %s), or create a Subscription for its package", operator, why.node.name(), m.Namespace)
 }
@@ -320,7 +320,7 @@ func (m *model) remedyRival(w *wish, why *reason) string {
 // unawares.
 func (m *model) wordDependents(o *Operator) string {
 	var names []string
-	for _, n := range m.needs[o] {
+	for _, n := range m.dependents[o] {
 		if !slices.Contains(names, n.of.Name) {
 			names = append(names, n.of.Name)
 		}

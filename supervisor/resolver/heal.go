@@ -13,18 +13,18 @@ import (
 func (r *resolution) heal(ctx context.Context, answers []*answer) {
 	coming := entriesTaken(answers)
 	_, replaced := r.end(answers)
-	for _, w := range r.wishes {
-		if w.installed == nil || w.sub.Frozen || replaced[w.installed] != nil {
+	for _, req := range r.requests {
+		if req.installed == nil || req.sub.Frozen || replaced[req.installed] != nil {
 			continue
 		}
-		lacks := r.lacks(w.installed)
+		lacks := r.lacks(req.installed)
 		if len(lacks) == 0 || anyMet(lacks, coming) {
 			continue
 		}
-		taken, ok := r.healing(ctx, w, lacks)
+		taken, ok := r.healing(ctx, req, lacks)
 		if ok && !clash(coming, taken) && !relies(taken, replaced) {
 			coming = append(coming, taken...)
-			r.bringBack(w, lacks, taken)
+			r.bringBack(req, lacks, taken)
 		}
 	}
 }
@@ -43,14 +43,14 @@ func entriesTaken(answers []*answer) []node {
 }
 
 // bringBack adds the missing dependencies of an operator to its outcome.
-func (r *resolution) bringBack(w *wish, lacks []*constraint.Constraint, taken []node) {
+func (r *resolution) bringBack(req *request, lacks []*constraint.Constraint, taken []node) {
 	t := newTrail(r, taken, nil)
 	for _, c := range lacks {
-		t.need(node{operator: w.installed}, w.sub.Catalog, c)
+		t.need(node{operator: req.installed}, req.sub.Catalog, c)
 	}
-	outcome := r.solution[w.sub.Name]
+	outcome := r.solution[req.sub.Name]
 	outcome.Along = t.choices
-	r.solution[w.sub.Name] = outcome
+	r.solution[req.sub.Name] = outcome
 }
 
 // anyMet reports whether one of the nodes meets one of the constraints.
@@ -61,7 +61,7 @@ func anyMet(constraints []*constraint.Constraint, nodes []node) bool {
 }
 
 // relies reports whether the nodes include operators that are being replaced.
-func relies(taken []node, replaced map[*Operator]*wish) bool {
+func relies(taken []node, replaced map[*Operator]*request) bool {
 	return slices.ContainsFunc(taken, func(n node) bool { return n.operator != nil && replaced[n.operator] != nil })
 }
 
@@ -93,20 +93,20 @@ func (r *resolution) metByPresent(c *constraint.Constraint) bool {
 }
 
 // healing returns the nodes that meet all missing constraints of an operator.
-func (r *resolution) healing(ctx context.Context, w *wish, lacks []*constraint.Constraint) ([]node, bool) {
+func (r *resolution) healing(ctx context.Context, req *request, lacks []*constraint.Constraint) ([]node, bool) {
 	allowance := sat.NewAllowance(r.steps)
 	for _, b := range []breadth{narrow, wide} {
 		m := r.blank(b, allowance)
-		id := m.consider(node{operator: w.installed})
+		id := m.consider(node{operator: req.installed})
 		for _, c := range lacks {
-			m.require(id, w.sub.Catalog, c, reason{kind: requires, node: node{operator: w.installed}, constraint: c})
+			m.require(id, req.sub.Catalog, c, reason{kind: requires, node: node{operator: req.installed}, constraint: c})
 		}
-		if m.close(ctx) != nil || len(m.drawn) > 0 {
+		if m.close(ctx) != nil || len(m.competing) > 0 {
 			return nil, false
 		}
 		taken, err := m.solve(ctx, nil)
-		if err == nil && m.best(taken) {
-			return taken, !m.unsure(taken)
+		if err == nil && m.optimal(taken) {
+			return taken, !m.uncertain(taken)
 		}
 	}
 	return nil, false

@@ -10,19 +10,19 @@ import (
 // meetings joins groups whose answers conflict. Either they have chosen different versions of a package or
 // different providers of an API, or one has replaced a dependency of another. The result has fewer groups for
 // each conflict.
-func (r *resolution) meetings(groups [][]*wish, answers []*answer) [][]*wish {
-	u := newUnion(r.wishes)
+func (r *resolution) meetings(groups [][]*request, answers []*answer) [][]*request {
+	u := newUnion(r.requests)
 	for _, group := range groups {
-		for _, w := range group[1:] {
-			u.join(group[0], w)
+		for _, req := range group[1:] {
+			u.join(group[0], req)
 		}
 	}
 	packages := map[string]*claim{}
 	apis := map[bundles.GVK]*claim{}
 	for _, a := range answers {
 		lead := a.group[0]
-		for _, w := range a.drawn {
-			u.join(lead, w)
+		for _, req := range a.competing {
+			u.join(lead, req)
 		}
 		for _, n := range a.taken {
 			if n.operator != nil {
@@ -40,17 +40,17 @@ func (r *resolution) meetings(groups [][]*wish, answers []*answer) [][]*wish {
 
 // claim is the choice for a package or an API, with its group.
 type claim struct {
-	node node
-	wish *wish
+	node    node
+	request *request
 }
 
 // meet joins two groups with different choices.
-func meet[K comparable](u *union, claims map[K]*claim, key K, n node, lead *wish) {
+func meet[K comparable](u *union, claims map[K]*claim, key K, n node, lead *request) {
 	if other := claims[key]; other != nil && other.node != n {
-		u.join(other.wish, lead)
+		u.join(other.request, lead)
 		return
 	}
-	claims[key] = &claim{node: n, wish: lead}
+	claims[key] = &claim{node: n, request: lead}
 }
 
 // broken joins groups if one replaces an operator on which the other's choice depends. It also joins groups
@@ -71,7 +71,7 @@ func (r *resolution) broken(u *union, answers []*answer) {
 	}
 	for i := range r.Operators {
 		o := &r.Operators[i]
-		for _, n := range r.needs[o] {
+		for _, n := range r.dependents[o] {
 			met := slices.ContainsFunc(end, func(there node) bool { return n.constraint.MetBy(there.subject()) })
 			if replaced[o] != nil && replaced[n.of] == nil && !met {
 				r.joinReplacing(u, replaced[o], n.constraint, replaced)
@@ -82,7 +82,7 @@ func (r *resolution) broken(u *union, answers []*answer) {
 
 // joinReplacing joins all groups that replace an operator which meets a constraint with the group of the
 // constraint.
-func (r *resolution) joinReplacing(u *union, lead *wish, c *constraint.Constraint, replaced map[*Operator]*wish) {
+func (r *resolution) joinReplacing(u *union, lead *request, c *constraint.Constraint, replaced map[*Operator]*request) {
 	for i := range r.Operators {
 		if o := &r.Operators[i]; replaced[o] != nil && c.MetBy(&o.Subject) {
 			u.join(lead, replaced[o])
@@ -92,20 +92,20 @@ func (r *resolution) joinReplacing(u *union, lead *wish, c *constraint.Constrain
 
 // metWithin reports whether a group alone meets a dependency: by a version that it installs, or by a present
 // operator that remains.
-func (r *resolution) metWithin(a *answer, replaced map[*Operator]*wish, c *constraint.Constraint) bool {
+func (r *resolution) metWithin(a *answer, replaced map[*Operator]*request, c *constraint.Constraint) bool {
 	return slices.ContainsFunc(a.taken, func(n node) bool {
 		return (n.operator == nil || replaced[n.operator] == nil) && c.MetBy(n.subject())
 	})
 }
 
 // end returns the nodes that exist after all answers, and the request that replaces each replaced operator.
-func (r *resolution) end(answers []*answer) (end []node, replaced map[*Operator]*wish) {
-	replaced = map[*Operator]*wish{}
+func (r *resolution) end(answers []*answer) (end []node, replaced map[*Operator]*request) {
+	replaced = map[*Operator]*request{}
 	end = entriesTaken(answers)
 	for _, a := range answers {
-		for _, w := range a.group {
-			if w.installed != nil && a.failed[w] == nil && w.newest(a.taken) != nil {
-				replaced[w.installed] = w
+		for _, req := range a.group {
+			if req.installed != nil && a.failed[req] == nil && req.chosen(a.taken) != nil {
+				replaced[req.installed] = req
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (r *resolution) end(answers []*answer) (end []node, replaced map[*Operator]
 }
 
 // carry preserves the answers of the unchanged groups.
-func carry(groups [][]*wish, answers []*answer, joined [][]*wish) ([][]*wish, []*answer) {
+func carry(groups [][]*request, answers []*answer, joined [][]*request) ([][]*request, []*answer) {
 	kept := make([]*answer, len(joined))
 	for i, group := range joined {
 		for j, old := range groups {
@@ -132,30 +132,30 @@ func carry(groups [][]*wish, answers []*answer, joined [][]*wish) ([][]*wish, []
 
 // union is a partition of requests whose parts can be joined.
 type union struct {
-	wishes []*wish
-	parent map[*wish]*wish
+	requests []*request
+	parent   map[*request]*request
 	// place holds the original order of the requests.
-	place map[*wish]int
+	place map[*request]int
 }
 
-func newUnion(wishes []*wish) *union {
-	u := &union{wishes: wishes, parent: map[*wish]*wish{}, place: map[*wish]int{}}
-	for i, w := range wishes {
-		u.parent[w], u.place[w] = w, i
+func newUnion(requests []*request) *union {
+	u := &union{requests: requests, parent: map[*request]*request{}, place: map[*request]int{}}
+	for i, req := range requests {
+		u.parent[req], u.place[req] = req, i
 	}
 	return u
 }
 
-func (u *union) find(w *wish) *wish {
-	for u.parent[w] != w {
-		u.parent[w] = u.parent[u.parent[w]]
-		w = u.parent[w]
+func (u *union) find(req *request) *request {
+	for u.parent[req] != req {
+		u.parent[req] = u.parent[u.parent[req]]
+		req = u.parent[req]
 	}
-	return w
+	return req
 }
 
 // join joins the parts of two requests; the one that comes first leads.
-func (u *union) join(a, b *wish) {
+func (u *union) join(a, b *request) {
 	a, b = u.find(a), u.find(b)
 	if u.place[a] > u.place[b] {
 		a, b = b, a
@@ -164,17 +164,17 @@ func (u *union) join(a, b *wish) {
 }
 
 // groups returns the parts in the order of their leaders, each in its order.
-func (u *union) groups() [][]*wish {
-	members := map[*wish][]*wish{}
-	var leaders []*wish
-	for _, w := range u.wishes {
-		lead := u.find(w)
+func (u *union) groups() [][]*request {
+	members := map[*request][]*request{}
+	var leaders []*request
+	for _, req := range u.requests {
+		lead := u.find(req)
 		if members[lead] == nil {
 			leaders = append(leaders, lead)
 		}
-		members[lead] = append(members[lead], w)
+		members[lead] = append(members[lead], req)
 	}
-	groups := make([][]*wish, len(leaders))
+	groups := make([][]*request, len(leaders))
 	for i, lead := range leaders {
 		groups[i] = members[lead]
 	}

@@ -53,20 +53,20 @@ type model struct {
 
 	breadth   breadth
 	allowance *sat.Allowance
-	group     []*wish
+	group     []*request
 	problem   sat.Problem
 	// reasons hold the meaning of each constraint of the problem.
-	reasons []reason
-	wishes  map[*wish]sat.ID
-	nodes   map[node]sat.ID
+	reasons  []reason
+	requests map[*request]sat.ID
+	nodes    map[node]sat.ID
 	// order holds the nodes by their IDs. Variables that are not nodes are missing.
 	order map[sat.ID]node
 	// queue holds the nodes whose constraints have not been added yet.
 	queue []node
 	// choices are the constraints that are completed once all nodes are known.
 	choices []choice
-	// drawn are requests of other groups that affect this problem.
-	drawn []*wish
+	// competing are requests of other groups that affect this problem.
+	competing []*request
 }
 
 // choice is a dependency with all its alternatives, known or not.
@@ -77,19 +77,19 @@ type choice struct {
 	reason reason
 	// equal is true if none of the nodes is preferred.
 	equal bool
-	// sure is the number of nodes that are preferred to anything in catalogs that are still being read.
-	sure int
+	// certain is the number of nodes that are preferred to anything in catalogs that are still being read.
+	certain int
 }
 
 // newModel returns the model of a group.
-func (r *resolution) newModel(ctx context.Context, group []*wish, b breadth, allowance *sat.Allowance) (*model, error) {
+func (r *resolution) newModel(ctx context.Context, group []*request, b breadth, allowance *sat.Allowance) (*model, error) {
 	m := r.blank(b, allowance)
 	m.group = group
-	for _, w := range group {
+	for _, req := range group {
 		id := m.variable()
-		m.wishes[w] = id
-		m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: wished, wish: w})
-		m.choose(choice{of: id, nodes: w.alternatives(), reason: reason{kind: asks, wish: w}})
+		m.requests[req] = id
+		m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: subscribed, request: req})
+		m.choose(choice{of: id, nodes: req.alternatives(), reason: reason{kind: requested, request: req}})
 	}
 	if err := m.close(ctx); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (r *resolution) newModel(ctx context.Context, group []*wish, b breadth, all
 func (r *resolution) blank(b breadth, allowance *sat.Allowance) *model {
 	return &model{
 		resolution: r, breadth: b, allowance: allowance,
-		wishes: map[*wish]sat.ID{}, nodes: map[node]sat.ID{}, order: map[sat.ID]node{},
+		requests: map[*request]sat.ID{}, nodes: map[node]sat.ID{}, order: map[sat.ID]node{},
 	}
 }
 
@@ -156,12 +156,12 @@ func (m *model) choose(c choice) {
 // describe adds the constraints of a node.
 func (m *model) describe(n node) {
 	if n.operator != nil {
-		m.fact(n)
+		m.addPresent(n)
 		return
 	}
-	for _, present := range m.rivalsOf(n) {
+	for _, present := range m.conflicting(n) {
 		m.consider(present)
-		m.draw(present.operator)
+		m.addCompeting(present.operator)
 	}
 	id := m.nodes[n]
 	switch b := n.entry.Bundle; {
@@ -184,7 +184,7 @@ func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint,
 		return
 	}
 	found := m.providers(catalog, c)
-	next := choice{of: of, nodes: found.nodes, reason: why, sure: found.sure}
+	next := choice{of: of, nodes: found.nodes, reason: why, certain: found.certain}
 	if parts := m.split(c); len(parts) > 0 && (m.breadth != narrow || len(found.nodes) == 0) {
 		together := m.variable()
 		for i := range parts {
@@ -195,19 +195,19 @@ func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint,
 	m.choose(next)
 }
 
-// fact adds a present operator. It remains, unless a Subscription of the group may replace it.
-func (m *model) fact(n node) {
-	if w := m.holder[n.operator]; w != nil && slices.Contains(m.group, w) {
+// addPresent adds a present operator. It remains, unless a Subscription of the group may replace it.
+func (m *model) addPresent(n node) {
+	if req := m.owner[n.operator]; req != nil && slices.Contains(m.group, req) {
 		return
 	}
 	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[n]}, reason{kind: present, node: n})
 }
 
-// draw records that another group may replace an operator that blocks a version here.
-func (m *model) draw(o *Operator) {
-	w := m.holder[o]
-	if w != nil && len(w.entries) > 0 && !slices.Contains(m.group, w) && !slices.Contains(m.drawn, w) {
-		m.drawn = append(m.drawn, w)
+// addCompeting records that another group may replace an operator that blocks a version here.
+func (m *model) addCompeting(o *Operator) {
+	req := m.owner[o]
+	if req != nil && len(req.entries) > 0 && !slices.Contains(m.group, req) && !slices.Contains(m.competing, req) {
+		m.competing = append(m.competing, req)
 	}
 }
 
@@ -247,10 +247,10 @@ func (r *resolution) split(c *constraint.Constraint) []constraint.Constraint {
 	return parts
 }
 
-// newest returns the entry that was taken for a request; nil if the installed version remains.
-func (w *wish) newest(taken []node) *content.Entry {
-	for _, e := range w.entries {
-		if slices.Contains(taken, node{catalog: w.sub.Catalog, entry: e}) {
+// chosen returns the entry that was taken for a request; nil if the installed version remains.
+func (req *request) chosen(taken []node) *content.Entry {
+	for _, e := range req.entries {
+		if slices.Contains(taken, node{catalog: req.sub.Catalog, entry: e}) {
 			return e
 		}
 	}

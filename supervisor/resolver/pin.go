@@ -142,14 +142,14 @@ func (r *resolution) heldByPin(sub *Subscription) error {
 	free.Pin = ""
 	entries, err := r.candidates(&free)
 	if err != nil || len(entries) == 0 {
-		return nil //nolint:nilerr // the Subscription has what it asks for
+		return nil //nolint:nilerr // the Subscription has what it requested for
 	}
-	return &PinnedError{Pin: sub.Pin, Available: r.newest(sub, entries[0]).Bundle.Name}
+	return &PinnedError{Pin: sub.Pin, Available: r.head(sub, entries[0]).Bundle.Name}
 }
 
-// newest gives the head of the channel of an entry that may be installed next, if updates
+// head gives the head of the channel of an entry that may be installed next, if updates
 // lead there from what is there; else that entry.
-func (r *resolution) newest(sub *Subscription, next *content.Entry) *content.Entry {
+func (r *resolution) head(sub *Subscription, next *content.Entry) *content.Entry {
 	if len(next.Channel.Chain) == 0 {
 		return next
 	}
@@ -181,7 +181,7 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 }
 
 // numbered names the versions of a package that have the number which a Subscription is
-// pinned to in place of a name: those of the channel that it asks for, if there are any.
+// pinned to in place of a name: those of the channel that it requested for, if there are any.
 func numbered(sub *Subscription, pkg *content.Package) []string {
 	number, err := semver.ParseTolerant(sub.Pin)
 	if err != nil {

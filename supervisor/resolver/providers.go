@@ -62,15 +62,15 @@ func (o *Operator) version() semver.Version {
 type provision struct {
 	// nodes are in order of preference.
 	nodes []node
-	// sure is the number of nodes that are preferred to anything in a catalog that is still being read. It exceeds
+	// certain is the number of nodes that are preferred to anything in a catalog that is still being read. It exceeds
 	// their number if there is no such catalog.
-	sure int
+	certain int
 }
 
 // providers returns the possible providers for a constraint of a bundle from a catalog. Present operators come
 // first, then the entries of the bundle's own catalog, then those of the others.
 func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) provision {
-	p := provision{sure: math.MaxInt}
+	p := provision{certain: math.MaxInt}
 	for i := range r.Operators {
 		if r.met(c, &r.Operators[i].Subject) {
 			p.nodes = append(p.nodes, node{operator: &r.Operators[i]})
@@ -78,7 +78,7 @@ func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) p
 	}
 	for _, key := range r.ranked(dependent) {
 		if r.Catalogs[key].Pending {
-			p.sure = min(p.sure, len(p.nodes))
+			p.certain = min(p.certain, len(p.nodes))
 			continue
 		}
 		for _, e := range r.offers(key, c) {
@@ -160,7 +160,7 @@ func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content
 			cmp.Compare(a.Place, b.Place))
 	})
 	found = slices.Compact(found)
-	for _, e := range r.aside[key] {
+	for _, e := range r.offChain[key] {
 		if e.Bundle.Err == nil && r.met(c, &e.Bundle.Subject) {
 			found = append(found, e)
 		}

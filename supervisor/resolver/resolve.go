@@ -24,21 +24,21 @@ type resolution struct {
 	// steps bounds the work of the solver on a group, and again on its parts if the whole has no solution.
 	steps    int
 	solution Solution
-	// wishes are the requests: the Subscriptions that may get a version, in order of seniority.
-	wishes []*wish
+	// requests are the Subscriptions that may get a version, in order of seniority.
+	requests []*request
 	// catalogs are in order of rank.
 	catalogs  []CatalogKey
 	byName    map[string]*Operator
 	byPackage map[string][]*Operator
 	byAPI     map[bundles.GVK][]*Operator
-	// holder holds the request to which a present operator belongs; none if no Subscription claims it.
-	holder map[*Operator]*wish
-	// needs are the constraints of other operators that an operator meets.
-	needs map[*Operator][]need
-	asked map[offer][]*content.Entry
-	// aside are candidates that are not on the chain of their channel.
-	aside map[CatalogKey][]*content.Entry
-	parts map[*constraint.Constraint][]constraint.Constraint
+	// owner holds the request to which a present operator belongs; none if no Subscription claims it.
+	owner map[*Operator]*request
+	// dependents are the constraints of other operators that an operator meets.
+	dependents map[*Operator][]dependency
+	asked      map[offer][]*content.Entry
+	// offChain are candidates that are not on the chain of their channel.
+	offChain map[CatalogKey][]*content.Entry
+	parts    map[*constraint.Constraint][]constraint.Constraint
 	// budget bounds the evaluation of constraints.
 	budget constraint.Budget
 }
@@ -66,14 +66,14 @@ func (r *resolution) resolve(ctx context.Context) Solution {
 	return r.solution
 }
 
-// need is a constraint of a present operator.
-type need struct {
+// dependency is a constraint of a present operator.
+type dependency struct {
 	of         *Operator
 	constraint *constraint.Constraint
 }
 
-// wish is a request: a Subscription that may get a version.
-type wish struct {
+// request is a Subscription that may get a version.
+type request struct {
 	sub *Subscription
 	// entries are the candidates, best first; none if there is no newer version or an operation is in progress.
 	entries []*content.Entry
@@ -82,13 +82,13 @@ type wish struct {
 }
 
 // alternatives returns the versions that satisfy the request, best first.
-func (w *wish) alternatives() []node {
-	nodes := make([]node, 0, len(w.entries)+1)
-	for _, e := range w.entries {
-		nodes = append(nodes, node{catalog: w.sub.Catalog, entry: e})
+func (req *request) alternatives() []node {
+	nodes := make([]node, 0, len(req.entries)+1)
+	for _, e := range req.entries {
+		nodes = append(nodes, node{catalog: req.sub.Catalog, entry: e})
 	}
-	if w.installed != nil {
-		nodes = append(nodes, node{operator: w.installed})
+	if req.installed != nil {
+		nodes = append(nodes, node{operator: req.installed})
 	}
 	return nodes
 }
@@ -97,8 +97,8 @@ func newResolution(p *Problem, steps int) *resolution {
 	r := &resolution{
 		Problem: p, steps: steps, solution: Solution{}, catalogs: p.rank(),
 		byName: map[string]*Operator{}, byPackage: map[string][]*Operator{}, byAPI: map[bundles.GVK][]*Operator{},
-		holder: map[*Operator]*wish{}, needs: map[*Operator][]need{},
-		asked: map[offer][]*content.Entry{}, aside: map[CatalogKey][]*content.Entry{}, parts: map[*constraint.Constraint][]constraint.Constraint{},
+		owner: map[*Operator]*request{}, dependents: map[*Operator][]dependency{},
+		asked: map[offer][]*content.Entry{}, offChain: map[CatalogKey][]*content.Entry{}, parts: map[*constraint.Constraint][]constraint.Constraint{},
 	}
 	for i := range p.Operators {
 		o := &p.Operators[i]
@@ -110,33 +110,33 @@ func newResolution(p *Problem, steps int) *resolution {
 			r.byAPI[gvk] = append(r.byAPI[gvk], o)
 		}
 	}
-	r.gatherNeeds()
-	r.gatherWishes()
+	r.gatherDependencies()
+	r.gatherRequests()
 	return r
 }
 
 func (r *resolution) operator(name string) *Operator { return r.byName[name] }
 
-// gatherNeeds determines which present operators depend on which others.
-func (r *resolution) gatherNeeds() {
+// gatherDependencies determines which present operators depend on which others.
+func (r *resolution) gatherDependencies() {
 	for i := range r.Operators {
 		dependent := &r.Operators[i]
 		for j := range dependent.Requires {
-			r.gatherNeed(dependent, &dependent.Requires[j])
+			r.gatherDependency(dependent, &dependent.Requires[j])
 		}
 	}
 }
 
-// gatherNeed records the operators that meet a constraint of an operator, or its parts if several do so
+// gatherDependency records the operators that meet a constraint of an operator, or its parts if several do so
 // together. A constraint that the operator itself meets is not a dependency.
-func (r *resolution) gatherNeed(of *Operator, c *constraint.Constraint) {
+func (r *resolution) gatherDependency(of *Operator, c *constraint.Constraint) {
 	if c.MetBy(&of.Subject) {
 		return
 	}
 	alone := false
 	for i := range r.Operators {
 		if provider := &r.Operators[i]; r.met(c, &provider.Subject) {
-			r.needs[provider] = append(r.needs[provider], need{of: of, constraint: c})
+			r.dependents[provider] = append(r.dependents[provider], dependency{of: of, constraint: c})
 			alone = true
 		}
 	}
@@ -145,80 +145,80 @@ func (r *resolution) gatherNeed(of *Operator, c *constraint.Constraint) {
 	}
 	parts := r.split(c)
 	for i := range parts {
-		r.gatherNeed(of, &parts[i])
+		r.gatherDependency(of, &parts[i])
 	}
 }
 
-// gatherWishes finds the candidates of every Subscription. A Subscription without candidates, or in conflict
+// gatherRequests finds the candidates of every Subscription. A Subscription without candidates, or in conflict
 // with a senior one, is answered at once.
-func (r *resolution) gatherWishes() {
+func (r *resolution) gatherRequests() {
 	senior := map[string]*Subscription{}
 	for _, sub := range bySeniority(r.Subscriptions) {
 		keeper, taken := senior[sub.Package]
-		if taken && r.requestOf(keeper) != r.requestOf(sub) {
+		if taken && r.settingsOf(keeper) != r.settingsOf(sub) {
 			r.solution[sub.Name] = Outcome{Err: r.refusal(keeper, sub)}
 			continue
 		}
 		if !taken && r.claims(sub) {
 			senior[sub.Package] = sub
 		}
-		r.gatherWish(sub)
+		r.gatherRequest(sub)
 	}
 }
 
-func (r *resolution) gatherWish(sub *Subscription) {
-	w := &wish{sub: sub, installed: r.operator(sub.Installed)}
+func (r *resolution) gatherRequest(sub *Subscription) {
+	req := &request{sub: sub, installed: r.operator(sub.Installed)}
 	entries, err := r.candidates(sub)
 	if err != nil {
 		r.solution[sub.Name] = Outcome{Err: err}
 		return
 	}
-	w.entries = entries
+	req.entries = entries
 	if sub.Frozen {
-		w.entries = nil
-		r.solution[sub.Name] = r.frozen(w, entries)
+		req.entries = nil
+		r.solution[sub.Name] = r.frozen(req, entries)
 	}
-	if len(w.alternatives()) == 0 {
+	if len(req.alternatives()) == 0 {
 		// The installed version is not among the operators of the namespace, and no newer one is available.
 		r.solution[sub.Name] = Outcome{}
 		return
 	}
-	r.wishes = append(r.wishes, w)
-	for _, e := range w.entries {
-		if e.Place < 0 && !slices.Contains(r.aside[sub.Catalog], e) {
-			r.aside[sub.Catalog] = append(r.aside[sub.Catalog], e)
+	r.requests = append(r.requests, req)
+	for _, e := range req.entries {
+		if e.Place < 0 && !slices.Contains(r.offChain[sub.Catalog], e) {
+			r.offChain[sub.Catalog] = append(r.offChain[sub.Catalog], e)
 		}
 	}
-	if w.installed != nil && r.holder[w.installed] == nil {
-		r.holder[w.installed] = w
+	if req.installed != nil && r.owner[req.installed] == nil {
+		r.owner[req.installed] = req
 	}
 }
 
 // frozen returns the version that would be available if no operation were in progress.
-func (r *resolution) frozen(w *wish, entries []*content.Entry) Outcome {
+func (r *resolution) frozen(req *request, entries []*content.Entry) Outcome {
 	at := slices.IndexFunc(entries, func(e *content.Entry) bool { return e.Bundle.Err == nil })
 	if at < 0 {
-		return Outcome{Held: r.heldByPin(w.sub)}
+		return Outcome{Held: r.heldByPin(req.sub)}
 	}
-	return Outcome{Available: r.choice(w, entries[at])}
+	return Outcome{Available: r.choice(req, entries[at])}
 }
 
 // groups joins the requests that are related from the beginning: those for the same package, and those for
 // operators of which one depends on the other.
-func (r *resolution) groups() [][]*wish {
-	u := newUnion(r.wishes)
-	byPackage := map[string]*wish{}
-	for _, w := range r.wishes {
-		if other := byPackage[w.sub.Package]; other != nil {
-			u.join(other, w)
+func (r *resolution) groups() [][]*request {
+	u := newUnion(r.requests)
+	byPackage := map[string]*request{}
+	for _, req := range r.requests {
+		if other := byPackage[req.sub.Package]; other != nil {
+			u.join(other, req)
 		}
-		byPackage[w.sub.Package] = w
-		if len(w.entries) == 0 {
+		byPackage[req.sub.Package] = req
+		if len(req.entries) == 0 {
 			continue
 		}
-		for _, n := range r.needs[w.installed] {
-			if other := r.holder[n.of]; other != nil && len(other.entries) > 0 {
-				u.join(w, other)
+		for _, n := range r.dependents[req.installed] {
+			if other := r.owner[n.of]; other != nil && len(other.entries) > 0 {
+				u.join(req, other)
 			}
 		}
 	}
@@ -227,43 +227,43 @@ func (r *resolution) groups() [][]*wish {
 
 // answer is the result for a group.
 type answer struct {
-	group []*wish
+	group []*request
 	taken []node
 	// failed holds an error for each request of the group that gets no version.
-	failed map[*wish]error
+	failed map[*request]error
 	// held holds the reason for each request that does not get its best candidate.
-	held map[*wish]error
-	// drawn are requests of other groups that affect the problem.
-	drawn  []*wish
-	unsure bool
+	held map[*request]error
+	// competing are requests of other groups that affect the problem.
+	competing []*request
+	uncertain bool
 }
 
 // answer solves a group: with the best alternatives if possible, else with all alternatives. If that fails, it
 // leaves out the requests that come last.
-func (r *resolution) answer(ctx context.Context, group []*wish) *answer {
-	a := &answer{group: group, failed: map[*wish]error{}, held: map[*wish]error{}}
+func (r *resolution) answer(ctx context.Context, group []*request) *answer {
+	a := &answer{group: group, failed: map[*request]error{}, held: map[*request]error{}}
 	allowance := sat.NewAllowance(r.steps)
 	for _, b := range []breadth{narrow, wide} {
 		m, err := r.newModel(ctx, group, b, allowance)
 		if err != nil {
 			return a.fail(err)
 		}
-		a.drawn = m.drawn
-		if len(m.drawn) > 0 {
+		a.competing = m.competing
+		if len(m.competing) > 0 {
 			return a
 		}
 		a.taken, err = m.solve(ctx, nil)
 		switch {
 		case err != nil && !m.divisible(err):
 			return a.fail(err)
-		case err == nil && m.best(a.taken):
-			a.unsure = m.unsure(a.taken)
+		case err == nil && m.optimal(a.taken):
+			a.uncertain = m.uncertain(a.taken)
 			m.holdBack(ctx, a)
 			return a
 		case err != nil && b == wide:
 			m.allowance = sat.NewAllowance(r.steps)
 			m.accept(ctx, a)
-			a.unsure = r.pending() || m.unsure(a.taken)
+			a.uncertain = r.pending() || m.uncertain(a.taken)
 			m.holdBack(ctx, a)
 		}
 	}
@@ -284,13 +284,13 @@ func (a *answer) fail(err error) *answer {
 // accept adds the requests of a group one by one, in order of seniority, as long as all of them can be met. The
 // others fail with the constraints that they conflict with. Installed versions can always remain as they are.
 func (m *model) accept(ctx context.Context, a *answer) {
-	leftOut := map[*wish]bool{}
-	for _, w := range m.group {
-		leftOut[w] = w.installed == nil
+	leftOut := map[*request]bool{}
+	for _, req := range m.group {
+		leftOut[req] = req.installed == nil
 	}
-	for i, w := range m.group {
-		wasLeftOut := leftOut[w]
-		leftOut[w] = false
+	for i, req := range m.group {
+		wasLeftOut := leftOut[req]
+		leftOut[req] = false
 		taken, err := m.solve(ctx, leftOut)
 		if err == nil {
 			a.taken = taken
@@ -301,13 +301,13 @@ func (m *model) accept(ctx context.Context, a *answer) {
 			a.failRest(err, i)
 			return
 		}
-		a.failed[w] = m.whyNot(ctx, w, leftOut)
-		leftOut[w] = wasLeftOut
+		a.failed[req] = m.whyNot(ctx, req, leftOut)
+		leftOut[req] = wasLeftOut
 	}
 }
 
 // whyNot returns why a request cannot be met together with those that are not left out.
-func (m *model) whyNot(ctx context.Context, w *wish, leftOut map[*wish]bool) error {
+func (m *model) whyNot(ctx context.Context, req *request, leftOut map[*request]bool) error {
 	few, err := m.newModel(ctx, m.group, sample, m.allowance)
 	if err != nil {
 		return err
@@ -316,86 +316,86 @@ func (m *model) whyNot(ctx context.Context, w *wish, leftOut map[*wish]bool) err
 	if err != nil {
 		return err
 	}
-	return few.explain(w, reasons, false)
+	return few.explain(req, reasons, false)
 }
 
 // failRest fails all requests of a group from an index on.
 func (a *answer) failRest(err error, from int) {
-	for _, w := range a.group[from:] {
-		a.failed[w] = err
+	for _, req := range a.group[from:] {
+		a.failed[req] = err
 	}
 }
 
 // holdBack determines why requests do not get their best candidates.
 func (m *model) holdBack(ctx context.Context, a *answer) {
-	for _, w := range m.group {
-		if a.failed[w] != nil || len(w.entries) == 0 || w.newest(a.taken) == w.entries[0] {
+	for _, req := range m.group {
+		if a.failed[req] != nil || len(req.entries) == 0 || req.chosen(a.taken) == req.entries[0] {
 			continue
 		}
-		reasons, err := m.against(ctx, a, w)
+		reasons, err := m.against(ctx, a, req)
 		if err == nil {
-			a.held[w] = m.explain(w, reasons, true)
+			a.held[req] = m.explain(req, reasons, true)
 		}
 	}
 }
 
 // against returns the constraints that conflict with the best candidate of a request, given the versions of the
 // others.
-func (m *model) against(ctx context.Context, a *answer, w *wish) ([]reason, error) {
+func (m *model) against(ctx context.Context, a *answer, req *request) ([]reason, error) {
 	few, err := m.newModel(ctx, m.group, sample, m.allowance)
 	if err != nil {
 		return nil, err
 	}
-	leftOut := map[*wish]bool{}
+	leftOut := map[*request]bool{}
 	for _, other := range m.group {
 		leftOut[other] = a.failed[other] != nil
-		if e := other.newest(a.taken); e != nil && other != w {
-			few.insist(other, e, settled)
+		if e := other.chosen(a.taken); e != nil && other != req {
+			few.fix(other, e, fixed)
 		}
 	}
-	few.insist(w, w.entries[0], newest)
+	few.fix(req, req.entries[0], preferred)
 	return few.contradiction(ctx, leftOut)
 }
 
-// insist requires that a request gets a certain entry.
-func (m *model) insist(w *wish, e *content.Entry, why kind) {
-	n := node{catalog: w.sub.Catalog, entry: e}
-	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.consider(n)}, reason{kind: why, wish: w, node: n})
+// fix requires that a request gets a certain entry.
+func (m *model) fix(req *request, e *content.Entry, why kind) {
+	n := node{catalog: req.sub.Catalog, entry: e}
+	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.consider(n)}, reason{kind: why, request: req, node: n})
 }
 
 // tell adds the answer for a group to the solution.
 func (r *resolution) tell(a *answer) {
-	for _, w := range a.group {
-		if err := a.failed[w]; err != nil {
-			r.solution[w.sub.Name] = Outcome{Err: r.orPending(a, err)}
+	for _, req := range a.group {
+		if err := a.failed[req]; err != nil {
+			r.solution[req.sub.Name] = Outcome{Err: r.orPending(a, err)}
 			continue
 		}
-		if w.sub.Frozen {
+		if req.sub.Frozen {
 			continue
 		}
-		outcome := r.heldBack(w, a)
-		if e := w.newest(a.taken); e != nil {
-			outcome.Install = r.choice(w, e)
-			if a.unsure {
+		outcome := r.heldBack(req, a)
+		if e := req.chosen(a.taken); e != nil {
+			outcome.Install = r.choice(req, e)
+			if a.uncertain {
 				outcome = Outcome{Err: ErrPending}
 			}
 		}
-		r.solution[w.sub.Name] = outcome
+		r.solution[req.sub.Name] = outcome
 	}
 }
 
 // heldBack returns the reason why a request does not get a newer version. If a version that is requested by
 // name is not possible, it is an error and not only held back.
-func (r *resolution) heldBack(w *wish, a *answer) Outcome {
+func (r *resolution) heldBack(req *request, a *answer) Outcome {
 	switch {
-	case w.sub.Pin != "" && len(w.entries) == 0:
-		return Outcome{Held: r.heldByPin(w.sub)}
-	case w.sub.Pin != "" && w.newest(a.taken) == nil:
-		return Outcome{Err: r.orPending(a, a.held[w])}
-	case w.installed != nil && len(w.entries) == 0:
-		return Outcome{Held: r.unreadableRange(w.sub)}
+	case req.sub.Pin != "" && len(req.entries) == 0:
+		return Outcome{Held: r.heldByPin(req.sub)}
+	case req.sub.Pin != "" && req.chosen(a.taken) == nil:
+		return Outcome{Err: r.orPending(a, a.held[req])}
+	case req.installed != nil && len(req.entries) == 0:
+		return Outcome{Held: r.unreadableRange(req.sub)}
 	default:
-		return Outcome{Held: a.held[w]}
+		return Outcome{Held: a.held[req]}
 	}
 }
 
@@ -412,20 +412,20 @@ func (r *resolution) pending() bool {
 // orPending returns ErrPending if a catalog that is being read may have the missing version, and the error
 // otherwise.
 func (r *resolution) orPending(a *answer, err error) error {
-	if a.unsure {
+	if a.uncertain {
 		return ErrPending
 	}
 	return err
 }
 
 // choice returns an entry as the choice for a request.
-func (r *resolution) choice(w *wish, e *content.Entry) *Choice {
+func (r *resolution) choice(req *request, e *content.Entry) *Choice {
 	c := &Choice{
-		Catalog: w.sub.Catalog, Package: e.Channel.Package.Name, Channel: e.Channel.Name, Bundle: e.Bundle.Name,
-		Replaces: e.Replaces, Entry: e, Because: r.because(w, e), Back: r.backwards(w.sub, e),
+		Catalog: req.sub.Catalog, Package: e.Channel.Package.Name, Channel: e.Channel.Name, Bundle: e.Bundle.Name,
+		Replaces: e.Replaces, Entry: e, Because: r.because(req, e), Back: r.backwards(req.sub, e),
 	}
-	if w.sub.Installed != "" {
-		c.Replaces = w.sub.Installed
+	if req.sub.Installed != "" {
+		c.Replaces = req.sub.Installed
 	}
 	return c
 }

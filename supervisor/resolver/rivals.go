@@ -7,28 +7,28 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// request is what a Subscription asks for, to be compared.
-type request struct {
+// request is what a Subscription requested for, to be compared.
+type settings struct {
 	catalog              CatalogKey
 	channel, startingCSV string
 	pin                  string
 }
 
-// requestOf gives what a Subscription asks for, with the default channel by its
+// settingsOf gives what a Subscription requested for, with the default channel by its
 // name and without a starting version where that has no meaning any more.
-func (r *resolution) requestOf(sub *Subscription) request {
-	asked := request{catalog: sub.Catalog, channel: sub.Channel, startingCSV: sub.StartingCSV, pin: sub.Pin}
-	if pkg, err := r.lookup(sub); err == nil && asked.channel == "" {
-		asked.channel = pkg.DefaultChannel
+func (r *resolution) settingsOf(sub *Subscription) settings {
+	s := settings{catalog: sub.Catalog, channel: sub.Channel, startingCSV: sub.StartingCSV, pin: sub.Pin}
+	if pkg, err := r.lookup(sub); err == nil && s.channel == "" {
+		s.channel = pkg.DefaultChannel
 	}
 	if sub.Installed != "" || sub.Pin != "" {
-		asked.startingCSV = ""
+		s.startingCSV = ""
 	}
-	return asked
+	return s
 }
 
 // claims says whether a Subscription keeps its package from others that want it
-// differently. One that asks for what no catalog offers is a mistake, and others
+// differently. One that requested for what no catalog offers is a mistake, and others
 // must not suffer from it; one whose catalog is merely away keeps its claim, as
 // does the one that what is installed came from.
 func (r *resolution) claims(sub *Subscription) bool {

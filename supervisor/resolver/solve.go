@@ -11,7 +11,7 @@ import (
 
 // solve returns the nodes of the best solution; errConflict if there is no solution. Requests that are left out
 // need not be met.
-func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, error) {
+func (m *model) solve(ctx context.Context, leftOut map[*request]bool) ([]node, error) {
 	problem, _ := m.without(leftOut)
 	taken, err := m.allowance.Find(ctx, problem)
 	if errors.Is(err, sat.ErrNone) {
@@ -31,7 +31,7 @@ func (m *model) solve(ctx context.Context, leftOut map[*wish]bool) ([]node, erro
 
 // contradiction returns constraints that leave no solution, of which none can be omitted. The error is
 // errNoConflict if there are none. Other errors mean that they could not be determined.
-func (m *model) contradiction(ctx context.Context, leftOut map[*wish]bool) ([]reason, error) {
+func (m *model) contradiction(ctx context.Context, leftOut map[*request]bool) ([]reason, error) {
 	problem, positions := m.without(leftOut)
 	_, err := m.allowance.Solve(ctx, problem)
 	contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err)
@@ -49,17 +49,17 @@ func (m *model) contradiction(ctx context.Context, leftOut map[*wish]bool) ([]re
 }
 
 var (
-	errConflict   = errors.New("not all of it can be had")
-	errNoConflict = errors.New("all of it can be had")
+	errConflict   = errors.New("constraints cannot all be satisfied")
+	errNoConflict = errors.New("constraints can all be satisfied")
 )
 
 // without returns the problem without some requests, and the positions of its constraints among those of the
 // model.
-func (m *model) without(leftOut map[*wish]bool) (sat.Problem, []int) {
+func (m *model) without(leftOut map[*request]bool) (sat.Problem, []int) {
 	problem := sat.Problem{Variables: m.problem.Variables}
 	var positions []int
 	for i, c := range m.problem.Constraints {
-		if why := m.reasons[i]; leftOut[why.wish] && why.kind == wished {
+		if why := m.reasons[i]; leftOut[why.request] && why.kind == subscribed {
 			continue
 		}
 		problem.Constraints = append(problem.Constraints, c)
@@ -88,26 +88,26 @@ func (m *model) outcome(taken []node) outcome {
 	for _, n := range taken {
 		o.nodes[n], o.ids[m.nodes[n]] = true, true
 	}
-	for _, id := range m.wishes {
+	for _, id := range m.requests {
 		o.ids[id] = true
 	}
 	return o
 }
 
-// unsure reports whether a catalog that is being read may have a better version than one that was taken.
-func (m *model) unsure(taken []node) bool {
+// uncertain reports whether a catalog that is being read may have a better version than one that was taken.
+func (m *model) uncertain(taken []node) bool {
 	o := m.outcome(taken)
 	return slices.ContainsFunc(m.choices, func(c choice) bool {
-		if c.reason.kind != requires || c.equal || !o.ids[c.of] || c.sure > len(c.nodes) {
+		if c.reason.kind != requires || c.equal || !o.ids[c.of] || c.certain > len(c.nodes) {
 			return false
 		}
-		return !slices.ContainsFunc(c.nodes[:c.sure], func(n node) bool { return o.nodes[n] })
+		return !slices.ContainsFunc(c.nodes[:c.certain], func(n node) bool { return o.nodes[n] })
 	})
 }
 
-// best reports whether no broader model can have a better solution: every taken node has the first alternative
+// optimal reports whether no broader model can have a better solution: every taken node has the first alternative
 // of each of its choices.
-func (m *model) best(taken []node) bool {
+func (m *model) optimal(taken []node) bool {
 	if m.breadth == wide {
 		return true
 	}

@@ -4,11 +4,11 @@ import "slices"
 
 // hold adds the dependencies of present operators: an update must not break a dependency that is met now.
 func (m *model) hold() {
-	for _, w := range m.group {
-		if w.installed == nil || len(w.entries) == 0 {
+	for _, req := range m.group {
+		if req.installed == nil || len(req.entries) == 0 {
 			continue
 		}
-		for _, need := range m.needs[w.installed] {
+		for _, need := range m.dependents[req.installed] {
 			if !m.safe(need) {
 				m.keep(need)
 			}
@@ -17,14 +17,14 @@ func (m *model) hold() {
 }
 
 // safe reports whether an operator that the group cannot replace meets a need.
-func (m *model) safe(n need) bool {
+func (m *model) safe(n dependency) bool {
 	return slices.ContainsFunc(m.meeting(n), func(o *Operator) bool {
-		return m.holder[o] == nil || !slices.Contains(m.group, m.holder[o])
+		return m.owner[o] == nil || !slices.Contains(m.group, m.owner[o])
 	})
 }
 
 // meeting returns the present operators that meet a need of another one.
-func (r *resolution) meeting(n need) []*Operator {
+func (r *resolution) meeting(n dependency) []*Operator {
 	var found []*Operator
 	for i := range r.Operators {
 		if o := &r.Operators[i]; o != n.of && n.constraint.MetBy(&o.Subject) {
@@ -35,7 +35,7 @@ func (r *resolution) meeting(n need) []*Operator {
 }
 
 // keep requires that a need remains met.
-func (m *model) keep(n need) {
+func (m *model) keep(n dependency) {
 	kept := choice{of: m.consider(node{operator: n.of}), equal: true, reason: reason{kind: requires, node: node{operator: n.of}, constraint: n.constraint}}
 	for _, o := range m.meeting(n) {
 		m.consider(node{operator: o})
@@ -52,8 +52,8 @@ func (m *model) keep(n need) {
 // lasting reports whether a node, if it is taken, is certainly in the result: it is present, or a candidate.
 // Others are taken only as dependencies.
 func (m *model) lasting(n node) bool {
-	return n.operator != nil || slices.ContainsFunc(m.group, func(w *wish) bool {
-		return w.sub.Catalog == n.catalog && slices.Contains(w.entries, n.entry)
+	return n.operator != nil || slices.ContainsFunc(m.group, func(req *request) bool {
+		return req.sub.Catalog == n.catalog && slices.Contains(req.entries, n.entry)
 	})
 }
 
