@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
@@ -68,13 +66,13 @@ func (t *trail) need(n node, catalog CatalogKey, c *constraint.Constraint) {
 	if c.MetBy(n.subject()) {
 		return
 	}
-	for _, provider := range t.providers(catalog, c).nodes {
+	for _, provider := range t.providers.find(catalog, c).nodes {
 		if t.taken[provider] {
 			t.bring(provider, n, c)
 			return
 		}
 	}
-	parts := t.split(c)
+	parts := t.evaluator.split(c)
 	for i := range parts {
 		t.need(n, catalog, &parts[i])
 	}
@@ -101,23 +99,4 @@ func (t *trail) brought(n, by node, c fmt.Stringer) *Choice {
 		Catalog: n.catalog, Package: n.pkg(), Channel: n.entry.Channel.Name, Bundle: n.name(), Replaces: n.entry.Replaces,
 		Entry: n.entry, Because: fmt.Sprintf("%s requires an operator %s", by.name(), c),
 	}
-}
-
-// because returns why a version was chosen for a request.
-func (r *resolution) because(req *request, e *content.Entry) string {
-	why := "head of channel " + e.Channel.Name
-	switch {
-	case req.sub.Pin != "" && e.Bundle.Name == req.sub.Pin:
-		why = "pinned by annotation " + api.AnnotationPin
-	case req.sub.Installed != "":
-		why = succession(e, req.sub.Installed, req.installed.version())
-	case e.Bundle.Name == req.sub.Before:
-		why = "the version that was there before"
-	case e.Bundle.Name == req.sub.StartingCSV && req.sub.Before == "":
-		why = "spec.startingCSV"
-	}
-	if at := slices.Index(req.entries, e); at > 0 {
-		why = fmt.Sprintf("%s; %s is held back", why, req.entries[0].Bundle.Name)
-	}
-	return why
 }

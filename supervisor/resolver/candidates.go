@@ -12,14 +12,19 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
-// candidates gives the entries that a Subscription may have next, best first, and
-// why each may be. With something installed it may also be none: there is nothing
-// newer.
-func (r *resolution) candidates(sub *Subscription) ([]*content.Entry, error) {
+// finder finds the versions that a Subscription may get next.
+type finder struct {
+	catalogs  map[CatalogKey]Catalog
+	operators *operators
+}
+
+// candidates returns the entries that a Subscription may get next, best first. There may be none if a version is
+// installed and there is no newer one.
+func (f *finder) candidates(sub *Subscription) ([]*content.Entry, error) {
 	if sub.Pin != "" {
-		return r.pinned(sub)
+		return f.pinned(sub)
 	}
-	pkg, err := r.lookup(sub)
+	pkg, err := f.lookup(sub)
 	if err != nil {
 		return nil, err
 	}
@@ -29,35 +34,32 @@ func (r *resolution) candidates(sub *Subscription) ([]*content.Entry, error) {
 	}
 	var found []*content.Entry
 	for _, channel := range channels {
-		found = append(found, r.inChannel(sub, channel)...)
+		found = append(found, f.inChannel(sub, channel)...)
 	}
 	if len(found) == 0 && sub.Installed == "" {
 		return nil, noneFound(sub, pkg, channels)
 	}
-	// An order that cannot be told is a mistake in the catalog to be told, unless
-	// a version is asked for by its name.
-	if err := shapeProblem(sub, channels); err != nil && !askedByName(sub, found) {
+	// A channel without an order is an error, unless a version is requested by its name.
+	if err := orderProblem(sub, channels); err != nil && !requestedByName(sub, found) {
 		return nil, err
 	}
-	// Where there is nothing else, that a bundle cannot be read is the answer; else
-	// it is said beside it.
+	// An unreadable bundle is an error only if there is no other.
 	unreadable := !slices.ContainsFunc(found, func(e *content.Entry) bool { return e.Bundle.Err == nil })
-	if unreadable && len(found) > 0 && r.operator(sub.Installed) == nil {
+	if unreadable && len(found) > 0 && f.operators.byName[sub.Installed] == nil {
 		return nil, unreadableBundle(sub.Catalog, found[0].Bundle)
 	}
 	return found, nil
 }
 
-// unreadableRange says that there may be a newer version, but that the range of
-// versions it may be installed over cannot be read; nil when that is not so.
-func (r *resolution) unreadableRange(sub *Subscription) error {
-	pkg, err := r.lookup(sub)
+// unreadableRange returns an error for the first newer version whose skipRange is invalid; nil if there is none.
+func (f *finder) unreadableRange(sub *Subscription) error {
+	pkg, err := f.lookup(sub)
 	if err != nil {
-		return nil //nolint:nilerr // told elsewhere
+		return nil //nolint:nilerr // candidates returns it
 	}
 	channels, err := channelsOf(sub, pkg)
 	if err != nil {
-		return nil //nolint:nilerr // told elsewhere
+		return nil //nolint:nilerr // candidates returns it
 	}
 	for _, channel := range channels {
 		for _, e := range channel.Chain {
@@ -76,18 +78,18 @@ func (r *resolution) unreadableRange(sub *Subscription) error {
 	return nil
 }
 
-// inChannel gives what a channel has for a Subscription.
-func (r *resolution) inChannel(sub *Subscription, channel *content.Channel) []*content.Entry {
+// inChannel returns the candidates of a channel.
+func (f *finder) inChannel(sub *Subscription, channel *content.Channel) []*content.Entry {
 	switch {
 	case sub.Installed != "":
-		installed := r.operator(sub.Installed)
+		version := f.operators.version(sub.Installed)
 		newer := channel.Chain
 		if e := channel.Entry(sub.Installed); e != nil && e.Place >= 0 {
-			// What stands below in the chain is older, whatever its ranges say.
+			// The entries below it in the chain are older, whatever their ranges.
 			newer = newer[:e.Place]
 		}
 		return slices.DeleteFunc(slices.Clone(newer), func(e *content.Entry) bool {
-			return e.Bundle.Name == sub.Installed || succession(e, sub.Installed, installed.version()) == ""
+			return e.Bundle.Name == sub.Installed || succession(e, sub.Installed, version) == ""
 		})
 	case sub.Before != "" && channel.Entry(sub.Before) != nil:
 		return []*content.Entry{channel.Entry(sub.Before)}
@@ -97,20 +99,18 @@ func (r *resolution) inChannel(sub *Subscription, channel *content.Channel) []*c
 		}
 		return nil
 	default:
-		// A version that was there before was not older than the starting one, so
-		// going back to that is out of the question.
+		// The previous version was not older than startingCSV, so startingCSV does not apply.
 		return channel.Chain
 	}
 }
 
-// askedByName says whether what was found was asked for by its name, so that the order
-// of the channel does not matter.
-func askedByName(sub *Subscription, found []*content.Entry) bool {
+// requestedByName reports whether the first entry was requested by its name, so that the order of the channel
+// does not matter.
+func requestedByName(sub *Subscription, found []*content.Entry) bool {
 	return sub.Installed == "" && len(found) > 0 && (found[0].Bundle.Name == sub.StartingCSV || found[0].Bundle.Name == sub.Before)
 }
 
-// succession says why an entry may be installed over a version, in few words;
-// empty when it may not.
+// succession returns why an entry may be installed over a version; empty if it may not.
 func succession(e *content.Entry, installed string, version semver.Version) string {
 	switch {
 	case e.Replaces == installed:
@@ -118,7 +118,7 @@ func succession(e *content.Entry, installed string, version semver.Version) stri
 	case slices.Contains(e.Skips, installed):
 		return "skips " + installed
 	case e.SkipRange == "" || version.EQ(semver.Version{}):
-		// A range says nothing about an operator whose version is not known.
+		// A range does not cover an operator of an unknown version.
 		return ""
 	}
 	if covers, err := bundles.ParseRange(e.SkipRange); err == nil && covers(version) {
@@ -127,11 +127,11 @@ func succession(e *content.Entry, installed string, version semver.Version) stri
 	return ""
 }
 
-// lookup finds the package that a Subscription names.
-func (r *resolution) lookup(sub *Subscription) (*content.Package, error) {
-	catalog, ok := r.Catalogs[sub.Catalog]
+// lookup returns the package of a Subscription.
+func (f *finder) lookup(sub *Subscription) (*content.Package, error) {
+	catalog, ok := f.catalogs[sub.Catalog]
 	if !ok {
-		return nil, unsatisfiable(sub, api.ReasonCatalogNotFound, r.catalogRemedy(),
+		return nil, unsatisfiable(sub, api.ReasonCatalogNotFound, f.catalogRemedy(),
 			"no operators found from catalog %s in namespace %s referenced by subscription %s", sub.Catalog.Name, sub.Catalog.Namespace, sub.Name)
 	}
 	if catalog.Content == nil {
@@ -147,7 +147,7 @@ func (r *resolution) lookup(sub *Subscription) (*content.Package, error) {
 	return pkg, nil
 }
 
-// cause says why a catalog has no content.
+// cause returns why a catalog has no content.
 func (c Catalog) cause() error {
 	if c.Pending {
 		return ErrPending
@@ -155,10 +155,10 @@ func (c Catalog) cause() error {
 	return c.Err
 }
 
-// catalogRemedy lists the catalogs that a Subscription could name.
-func (r *resolution) catalogRemedy() string {
-	names := make([]string, 0, len(r.Catalogs))
-	for key := range r.Catalogs {
+// catalogRemedy returns a remedy with the catalogs that a Subscription could name.
+func (f *finder) catalogRemedy() string {
+	names := make([]string, 0, len(f.catalogs))
+	for key := range f.catalogs {
 		names = append(names, key.String())
 	}
 	if len(names) == 0 {
@@ -168,8 +168,7 @@ func (r *resolution) catalogRemedy() string {
 	return "set spec.source and spec.sourceNamespace to one of " + listing(names)
 }
 
-// channelsOf gives the channels that a Subscription follows: the one it names, or
-// all of them, the default one first.
+// channelsOf returns the channels of a Subscription: the one that it names, or all, the default one first.
 func channelsOf(sub *Subscription, pkg *content.Package) ([]*content.Channel, error) {
 	if sub.Channel == "" {
 		channels := slices.Clone(pkg.Channels)
@@ -189,19 +188,17 @@ func channelsOf(sub *Subscription, pkg *content.Package) ([]*content.Channel, er
 
 func isDefault(c *content.Channel) bool { return c.Name == c.Package.DefaultChannel }
 
-// shapeProblem says that the channel which a Subscription follows gives its
-// entries no order. Of a Subscription that names no channel that is the default
-// one: the others are extras.
-func shapeProblem(sub *Subscription, channels []*content.Channel) error {
+// orderProblem returns an error if the channel of a Subscription, or else the default channel, has no order.
+func orderProblem(sub *Subscription, channels []*content.Channel) error {
 	if len(channels) == 0 || channels[0].Err == nil {
 		return nil
 	}
 	return unsatisfiable(sub, api.ReasonConstraintsNotSatisfiable, "the catalog has to be fixed; ask its publisher, or set spec.channel to another channel", "%v", channels[0].Err)
 }
 
-// noneFound says that the channels have nothing for a Subscription.
+// noneFound returns the error for a Subscription for which the channels have no version.
 func noneFound(sub *Subscription, pkg *content.Package, channels []*content.Channel) error {
-	if err := shapeProblem(sub, channels); err != nil && sub.StartingCSV == "" {
+	if err := orderProblem(sub, channels); err != nil && sub.StartingCSV == "" {
 		return err
 	}
 	entries := 0
@@ -224,13 +221,12 @@ func channelName(sub *Subscription, pkg *content.Package) string {
 	return pkg.DefaultChannel
 }
 
-// unreadableBundle says that a bundle cannot be chosen because of what it says of
-// itself.
+// unreadableBundle returns the error for a bundle with invalid properties.
 func unreadableBundle(catalog CatalogKey, b *content.Bundle) error {
 	return &CatalogError{Catalog: catalog, Err: b.Err}
 }
 
-// listing joins names, of many the first ones.
+// listing joins names, at most the first few.
 func listing(names []string) string {
 	const most = 20
 	if len(names) <= most {
@@ -239,7 +235,7 @@ func listing(names []string) string {
 	return fmt.Sprintf("%s and %d others", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// first compares so that what is true comes first.
+// first compares two values so that true comes first.
 func first(a, b bool) int {
 	switch {
 	case a == b:

@@ -7,27 +7,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
 
-// conflicting returns the present operators that a version excludes: another version of its package, and providers
-// of the same APIs.
-func (m *model) conflicting(n node) []node {
-	if len(m.Operators) == 0 {
-		return nil
-	}
-	var found []node
-	add := func(operators []*Operator) {
-		for _, o := range operators {
-			if rival := (node{operator: o}); !slices.Contains(found, rival) {
-				found = append(found, rival)
-			}
-		}
-	}
-	add(m.byPackage[n.pkg()])
-	for _, gvk := range n.subject().GVKs {
-		add(m.byAPI[gvk])
-	}
-	return found
-}
-
 // exclude adds the exclusions: between two versions of a package, and between two providers of an API. Present
 // operators are facts, so there are no exclusions between them.
 func (m *model) exclude() {
@@ -43,7 +22,7 @@ func (m *model) exclude() {
 			order = append(order, n.pkg())
 		}
 		packages[n.pkg()] = append(packages[n.pkg()], n)
-		for _, present := range m.conflicting(n) {
+		for _, present := range m.operators.conflicting(n) {
 			m.add(sat.Constraint{Kind: sat.Conflict, Variable: m.nodes[present], Others: []sat.ID{m.nodes[n]}},
 				reason{kind: beside, node: present, other: n})
 		}

@@ -212,7 +212,7 @@ func (m *model) wordAlternatives(req *request) string {
 // missingIn returns the first reason that is about an operator which no catalog in scope has; nil for none.
 func missingIn(m *model, reasons []reason) *reason {
 	return pick(reasons, func(why *reason) bool {
-		return why.kind == requires && len(m.providers(why.node.catalog, why.constraint).nodes) == 0
+		return why.kind == requires && len(m.providers.find(why.node.catalog, why.constraint).nodes) == 0
 	})
 }
 
@@ -263,8 +263,9 @@ func pick(reasons []reason, wanted func(*reason) bool) *reason {
 
 // remedyMissing is for what nothing in scope provides.
 func (m *model) remedyMissing(why *reason) string {
-	if text := m.cutOff(why); text != "" {
-		return text
+	if m.evaluator.cutOff(why.constraint) {
+		return fmt.Sprintf("property %s of %s takes too long to evaluate, so that not every operator was looked at; ask the publisher of the catalog for a simpler rule, or choose another channel or startingCSV",
+			bundles.TypeConstraint, why.node.name())
 	}
 	const most = 150 // the reasons have all of it
 	parts := []string{fmt.Sprintf("no catalog in scope has an operator %s; create a CatalogSource that has one, or choose another channel or startingCSV",
@@ -273,7 +274,7 @@ func (m *model) remedyMissing(why *reason) string {
 		parts = append(parts, fmt.Sprintf("bundle %s may be one but cannot be used: %v", b.Name, b.Err))
 	}
 	var unread []string
-	for _, key := range m.catalogs {
+	for _, key := range m.providers.ranked {
 		if c := m.Catalogs[key]; c.Content == nil && !c.Pending {
 			unread = append(unread, key.String())
 		}
@@ -289,7 +290,7 @@ func (m *model) remedyMissing(why *reason) string {
 func (m *model) unreadableVersions(c *constraint.Constraint) []*content.Bundle {
 	const most = 2
 	var found []*content.Bundle
-	for _, key := range m.catalogs {
+	for _, key := range m.providers.ranked {
 		catalog := m.Catalogs[key].Content
 		if catalog == nil || c.Package == nil || catalog.Package(c.Package.Name) == nil {
 			continue
@@ -320,7 +321,7 @@ func (m *model) remedyRival(req *request, why *reason) string {
 // unawares.
 func (m *model) wordDependents(o *Operator) string {
 	var names []string
-	for _, n := range m.dependents[o] {
+	for _, n := range m.operators.dependents[o] {
 		if !slices.Contains(names, n.of.Name) {
 			names = append(names, n.of.Name)
 		}

@@ -17,7 +17,7 @@ func (r *resolution) heal(ctx context.Context, answers []*answer) {
 		if req.installed == nil || req.sub.Frozen || replaced[req.installed] != nil {
 			continue
 		}
-		lacks := r.lacks(req.installed)
+		lacks := r.operators.missing(req.installed)
 		if len(lacks) == 0 || anyMet(lacks, coming) {
 			continue
 		}
@@ -63,33 +63,6 @@ func anyMet(constraints []*constraint.Constraint, nodes []node) bool {
 // relies reports whether the nodes include operators that are being replaced.
 func relies(taken []node, replaced map[*Operator]*request) bool {
 	return slices.ContainsFunc(taken, func(n node) bool { return n.operator != nil && replaced[n.operator] != nil })
-}
-
-// lacks returns the constraints of an operator that no present operator meets.
-func (r *resolution) lacks(o *Operator) []*constraint.Constraint {
-	var missing []*constraint.Constraint
-	for i := range o.Requires {
-		if c := &o.Requires[i]; !r.metByPresent(c) {
-			missing = append(missing, c)
-		}
-	}
-	return missing
-}
-
-// metByPresent reports whether present operators meet a constraint, one alone or several together.
-func (r *resolution) metByPresent(c *constraint.Constraint) bool {
-	for i := range r.Operators {
-		if c.MetBy(&r.Operators[i].Subject) {
-			return true
-		}
-	}
-	parts := r.split(c)
-	for i := range parts {
-		if !r.metByPresent(&parts[i]) {
-			return false
-		}
-	}
-	return len(parts) > 0
 }
 
 // healing returns the nodes that meet all missing constraints of an operator.

@@ -71,7 +71,7 @@ func (r *resolution) broken(u *union, answers []*answer) {
 	}
 	for i := range r.Operators {
 		o := &r.Operators[i]
-		for _, n := range r.dependents[o] {
+		for _, n := range r.operators.dependents[o] {
 			met := slices.ContainsFunc(end, func(there node) bool { return n.constraint.MetBy(there.subject()) })
 			if replaced[o] != nil && replaced[n.of] == nil && !met {
 				r.joinReplacing(u, replaced[o], n.constraint, replaced)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
@@ -159,7 +158,7 @@ func (m *model) describe(n node) {
 		m.addPresent(n)
 		return
 	}
-	for _, present := range m.conflicting(n) {
+	for _, present := range m.operators.conflicting(n) {
 		m.consider(present)
 		m.addCompeting(present.operator)
 	}
@@ -180,12 +179,12 @@ func (m *model) describe(n node) {
 
 // require adds a dependency: an operator that meets the constraint, or several that do so together.
 func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint, why reason) {
-	if m.met(c, why.node.subject()) {
+	if m.evaluator.met(c, why.node.subject()) {
 		return
 	}
-	found := m.providers(catalog, c)
+	found := m.providers.find(catalog, c)
 	next := choice{of: of, nodes: found.nodes, reason: why, certain: found.certain}
-	if parts := m.split(c); len(parts) > 0 && (m.breadth != narrow || len(found.nodes) == 0) {
+	if parts := m.evaluator.split(c); len(parts) > 0 && (m.breadth != narrow || len(found.nodes) == 0) {
 		together := m.variable()
 		for i := range parts {
 			m.require(together, catalog, &parts[i], reason{kind: requires, node: why.node, constraint: &parts[i]})
@@ -234,25 +233,4 @@ func (m *model) complete() {
 		others = append(others, c.parts...)
 		m.add(sat.Constraint{Kind: sat.Dependency, Variable: c.of, Others: others}, c.reason)
 	}
-}
-
-// split splits a constraint that several operators may meet together. The parts of a constraint are always the
-// same.
-func (r *resolution) split(c *constraint.Constraint) []constraint.Constraint {
-	if known, ok := r.parts[c]; ok {
-		return known
-	}
-	parts := c.Split()
-	r.parts[c] = parts
-	return parts
-}
-
-// chosen returns the entry that was taken for a request; nil if the installed version remains.
-func (req *request) chosen(taken []node) *content.Entry {
-	for _, e := range req.entries {
-		if slices.Contains(taken, node{catalog: req.sub.Catalog, entry: e}) {
-			return e
-		}
-	}
-	return nil
 }

@@ -12,26 +12,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
-// PinnedError says that a newer version is not installed because the Subscription is
-// pinned to the one that is there.
+// PinnedError reports that a newer version is not installed because the Subscription is pinned to the installed
+// one.
 type PinnedError struct {
-	// Pin is the version that is there, Available the newest that could be had.
+	// Pin is the installed version, and Available the newest available one.
 	Pin, Available string
 }
 
-// Error says what is held, and how it is let go.
+// Error returns a message with both versions and the remedy.
 func (e *PinnedError) Error() string {
 	return fmt.Sprintf("annotation %s holds %s; %s is available; remove the annotation, or name a newer version in it, to go on", api.AnnotationPin, e.Pin, e.Available)
 }
 
-// pinned gives what a Subscription that is pinned to a version may have next: that
-// version, or those that lead to it, the nearest to it first. None when it is there,
-// whatever has become of the catalog.
-func (r *resolution) pinned(sub *Subscription) ([]*content.Entry, error) {
+// pinned returns the candidates of a Subscription that is pinned to a version: that version, or those that lead to
+// it, the nearest to it first. There are none if it is installed, whatever the catalog has.
+func (f *finder) pinned(sub *Subscription) ([]*content.Entry, error) {
 	if sub.Installed == sub.Pin {
 		return nil, nil
 	}
-	pkg, err := r.lookup(sub)
+	pkg, err := f.lookup(sub)
 	if err != nil {
 		return nil, err
 	}
@@ -53,22 +52,21 @@ func (r *resolution) pinned(sub *Subscription) ([]*content.Entry, error) {
 	case sub.Installed == "":
 		return targets, nil
 	}
-	version := r.operator(sub.Installed).version()
+	version := f.operators.version(sub.Installed)
 	for _, target := range targets {
-		if steps := towards(target, sub.Installed, version); len(steps) > 0 {
-			return steps, nil
+		if path := leadingTo(target, sub.Installed, version); len(path) > 0 {
+			return path, nil
 		}
 	}
 	if i := slices.IndexFunc(targets, func(e *content.Entry) bool { return olderThan(e, sub.Installed, version) }); i >= 0 {
 		return targets[i : i+1], nil
 	}
-	return nil, noWay(sub, targets[0])
+	return nil, noPath(sub, targets[0])
 }
 
-// towards gives the entries of a channel that may be installed over a version and from
-// which updates lead to a certain one, the nearest to it first. What is passed on the
-// way is on the channel's chain: what is skipped is not for passing.
-func towards(target *content.Entry, installed string, version semver.Version) []*content.Entry {
+// leadingTo returns the entries of a channel that may be installed over a version and from which updates lead to a
+// target, the nearest to it first. The updates use only entries on the channel's chain: skipped ones are excluded.
+func leadingTo(target *content.Entry, installed string, version semver.Version) []*content.Entry {
 	distance := map[*content.Entry]int{target: 0}
 	queue := []*content.Entry{target}
 	var found []*content.Entry
@@ -76,12 +74,12 @@ func towards(target *content.Entry, installed string, version semver.Version) []
 	for len(queue) > 0 {
 		next := queue[0]
 		queue = queue[1:]
-		takesOver := successor(next)
-		if takesOver(installed, version) && (below == nil || above(next, below)) {
+		replaces := successor(next)
+		if replaces(installed, version) && (below == nil || above(next, below)) {
 			found = append(found, next)
 		}
 		for _, e := range next.Channel.Chain {
-			if _, known := distance[e]; known || !above(next, e) || !takesOver(e.Bundle.Name, e.Bundle.Subject.Version) {
+			if _, known := distance[e]; known || !above(next, e) || !replaces(e.Bundle.Name, e.Bundle.Subject.Version) {
 				continue
 			}
 			distance[e] = distance[next] + 1
@@ -94,17 +92,17 @@ func towards(target *content.Entry, installed string, version semver.Version) []
 	return found
 }
 
-// above says whether an entry is not older than another by their places in the channel.
+// above reports whether an entry is not older than another by their places in the channel.
 func above(e, other *content.Entry) bool {
 	return e != other && (e.Place < 0 || other.Place < 0 || e.Place < other.Place)
 }
 
-// successor gives what says whether an entry may be installed over a version, as
-// succession does; its range is read once.
+// successor returns a function that reports whether an entry may be installed over a version, as succession does.
+// It parses the entry's range once.
 func successor(e *content.Entry) func(name string, version semver.Version) bool {
 	var covers semver.Range
 	if e.SkipRange != "" {
-		// One that cannot be read covers nothing.
+		// An invalid range covers nothing.
 		covers, _ = bundles.ParseRange(e.SkipRange)
 	}
 	return func(name string, version semver.Version) bool {
@@ -113,8 +111,8 @@ func successor(e *content.Entry) func(name string, version semver.Version) bool 
 	}
 }
 
-// olderThan says whether an entry is older than a version: it stands below it in the
-// channel or, where that says nothing, has the lower version.
+// olderThan reports whether an entry is older than a version: by their places in the channel if both have one, else
+// by the version numbers.
 func olderThan(e *content.Entry, installed string, version semver.Version) bool {
 	if there := e.Channel.Entry(installed); there != nil && there.Place >= 0 && e.Place >= 0 {
 		return e.Place > there.Place
@@ -123,49 +121,47 @@ func olderThan(e *content.Entry, installed string, version semver.Version) bool 
 	return !own.EQ(semver.Version{}) && !version.EQ(semver.Version{}) && own.LT(version)
 }
 
-// backwards says whether an entry takes a Subscription back to an older version.
-func (r *resolution) backwards(sub *Subscription, e *content.Entry) bool {
+// downgrades reports whether an entry is an older version that a Subscription is pinned to.
+func (f *finder) downgrades(sub *Subscription, e *content.Entry) bool {
 	if sub.Pin == "" || sub.Installed == "" || e.Bundle.Name != sub.Pin {
 		return false
 	}
-	version := r.operator(sub.Installed).version()
-	return len(towards(e, sub.Installed, version)) == 0 && olderThan(e, sub.Installed, version)
+	version := f.operators.version(sub.Installed)
+	return len(leadingTo(e, sub.Installed, version)) == 0 && olderThan(e, sub.Installed, version)
 }
 
-// heldByPin says which version could be had, were the Subscription not pinned to what
-// is there; nil when there is none.
-func (r *resolution) heldByPin(sub *Subscription) error {
+// heldByPin returns a *PinnedError with the version that would be available without the pin; nil if there is none.
+func (f *finder) heldByPin(sub *Subscription) error {
 	if sub.Pin == "" || sub.Installed != sub.Pin {
 		return nil
 	}
 	free := *sub
 	free.Pin = ""
-	entries, err := r.candidates(&free)
+	entries, err := f.candidates(&free)
 	if err != nil || len(entries) == 0 {
-		return nil //nolint:nilerr // the Subscription has what it requested for
+		return nil //nolint:nilerr // the requested version is installed
 	}
-	return &PinnedError{Pin: sub.Pin, Available: r.head(sub, entries[0]).Bundle.Name}
+	return &PinnedError{Pin: sub.Pin, Available: f.head(sub, entries[0]).Bundle.Name}
 }
 
-// head gives the head of the channel of an entry that may be installed next, if updates
-// lead there from what is there; else that entry.
-func (r *resolution) head(sub *Subscription, next *content.Entry) *content.Entry {
+// head returns the head of the channel of the next entry if updates lead there from the installed version; else
+// the next entry.
+func (f *finder) head(sub *Subscription, next *content.Entry) *content.Entry {
 	if len(next.Channel.Chain) == 0 {
 		return next
 	}
 	head := next.Channel.Chain[0]
-	if head.Bundle.Err != nil || len(towards(head, sub.Installed, r.operator(sub.Installed).version())) == 0 {
+	if head.Bundle.Err != nil || len(leadingTo(head, sub.Installed, f.operators.version(sub.Installed))) == 0 {
 		return next
 	}
 	return head
 }
 
-// pinNotFound says that the version that a Subscription is pinned to is not where it
-// looks for versions.
+// pinNotFound returns the error for a pin to a version that the Subscription's channels do not have.
 func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	remedy := fmt.Sprintf("the package has no version of that name; fix annotation %s, or remove it", api.AnnotationPin)
-	if meant := numbered(sub, pkg); len(meant) > 0 {
-		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, listing(meant))
+	if names := numbered(sub, pkg); len(names) > 0 {
+		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, listing(names))
 	}
 	var elsewhere []string
 	for _, channel := range pkg.Channels {
@@ -180,8 +176,8 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
 }
 
-// numbered names the versions of a package that have the number which a Subscription is
-// pinned to in place of a name: those of the channel that it requested for, if there are any.
+// numbered returns the names of the versions with the number that a pin states instead of a name. Those of the
+// requested channel come first: others are returned only if it has none.
 func numbered(sub *Subscription, pkg *content.Package) []string {
 	number, err := semver.ParseTolerant(sub.Pin)
 	if err != nil {
@@ -206,8 +202,8 @@ func numbered(sub *Subscription, pkg *content.Package) []string {
 	return slices.Compact(here)
 }
 
-// noWay says that a version can neither be updated to, nor is one to go back to.
-func noWay(sub *Subscription, target *content.Entry) error {
+// noPath returns the error for a pin to a version that is not older, and to which no updates lead.
+func noPath(sub *Subscription, target *content.Entry) error {
 	return unsatisfiable(sub, api.ReasonPinNotFound, fmt.Sprintf("set spec.channel to a channel whose updates lead from %s to %s, or name another version in annotation %s", sub.Installed, sub.Pin, api.AnnotationPin),
 		"no update of channel %s of package %s leads from %s to %s, which subscription %s is pinned to and which is not older",
 		target.Channel.Name, sub.Package, sub.Installed, sub.Pin, sub.Name)

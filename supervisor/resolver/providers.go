@@ -2,60 +2,30 @@ package resolver
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
-	"github.com/blang/semver/v4"
-
-	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
 )
 
-// node is a version that may be in the result: a present operator, or an entry of a catalog.
-type node struct {
-	operator *Operator
-	catalog  CatalogKey
-	entry    *content.Entry
+// providers finds the versions that meet constraints: present operators, and entries of catalogs.
+type providers struct {
+	catalogs map[CatalogKey]Catalog
+	// ranked are all catalogs, independently of a dependent.
+	ranked    []CatalogKey
+	operators *operators
+	evaluator *evaluator
+	// cache holds the results of entries.
+	cache map[query][]*content.Entry
+	// offChain are candidates of Subscriptions that are not on the chain of their channel.
+	offChain map[CatalogKey][]*content.Entry
 }
 
-func (n node) name() string {
-	if n.operator != nil {
-		return n.operator.Name
-	}
-	return n.entry.Bundle.Name
-}
-
-func (n node) subject() *constraint.Subject {
-	if n.operator != nil {
-		return &n.operator.Subject
-	}
-	return &n.entry.Bundle.Subject
-}
-
-// pkg returns the package of a node; empty for an operator that names none.
-func (n node) pkg() string {
-	if n.operator != nil {
-		return n.operator.Subject.Package
-	}
-	return n.entry.Channel.Package.Name
-}
-
-// id returns the name of a node in messages.
-func (n node) id(namespace string) string {
-	if n.operator != nil {
-		return "@existing/" + namespace + "//" + n.operator.Name
-	}
-	return n.catalog.Name + "/" + n.catalog.Namespace + "/" + n.entry.Channel.Name + "/" + n.entry.Bundle.Name
-}
-
-// version returns the version of an operator; zero for nil and for an unknown version.
-func (o *Operator) version() semver.Version {
-	if o == nil {
-		return semver.Version{}
-	}
-	return o.Subject.Version
+// query is a constraint on the entries of a catalog.
+type query struct {
+	catalog    CatalogKey
+	constraint *constraint.Constraint
 }
 
 // provision holds the possible providers for a constraint.
@@ -67,31 +37,38 @@ type provision struct {
 	certain int
 }
 
-// providers returns the possible providers for a constraint of a bundle from a catalog. Present operators come
-// first, then the entries of the bundle's own catalog, then those of the others.
-func (r *resolution) providers(dependent CatalogKey, c *constraint.Constraint) provision {
-	p := provision{certain: math.MaxInt}
-	for i := range r.Operators {
-		if r.met(c, &r.Operators[i].Subject) {
-			p.nodes = append(p.nodes, node{operator: &r.Operators[i]})
-		}
+func newProviders(p *Problem, ops *operators, e *evaluator) *providers {
+	return &providers{
+		catalogs: p.Catalogs, ranked: p.rank(), operators: ops, evaluator: e,
+		cache: map[query][]*content.Entry{}, offChain: map[CatalogKey][]*content.Entry{},
 	}
-	for _, key := range r.ranked(dependent) {
-		if r.Catalogs[key].Pending {
-			p.certain = min(p.certain, len(p.nodes))
-			continue
-		}
-		for _, e := range r.offers(key, c) {
-			p.nodes = append(p.nodes, node{catalog: key, entry: e})
-		}
-	}
-	return p
 }
 
-// ranked returns the catalogs in order of preference for the dependencies of a bundle. Its own catalog comes
+// find returns the possible providers for a constraint of a bundle from a catalog. Present operators come
+// first, then the entries of the bundle's own catalog, then those of the others.
+func (p *providers) find(dependent CatalogKey, c *constraint.Constraint) provision {
+	found := provision{certain: math.MaxInt}
+	for i := range p.operators.all {
+		if o := &p.operators.all[i]; p.evaluator.met(c, &o.Subject) {
+			found.nodes = append(found.nodes, node{operator: o})
+		}
+	}
+	for _, key := range p.rankedFor(dependent) {
+		if p.catalogs[key].Pending {
+			found.certain = min(found.certain, len(found.nodes))
+			continue
+		}
+		for _, e := range p.entries(key, c) {
+			found.nodes = append(found.nodes, node{catalog: key, entry: e})
+		}
+	}
+	return found
+}
+
+// rankedFor returns the catalogs in order of preference for the dependencies of a bundle. Its own catalog comes
 // first. The others are ordered by priority, then the own namespace before the global one, then by name.
-func (r *resolution) ranked(dependent CatalogKey) []CatalogKey {
-	ranked := slices.Clone(r.catalogs)
+func (p *providers) rankedFor(dependent CatalogKey) []CatalogKey {
+	ranked := slices.Clone(p.ranked)
 	slices.SortStableFunc(ranked, func(a, b CatalogKey) int { return first(a == dependent, b == dependent) })
 	return ranked
 }
@@ -112,43 +89,40 @@ func (p *Problem) rank() []CatalogKey {
 	return keys
 }
 
-// met reports whether an operator alone meets a constraint. An evaluation that takes too long is cut off, and
-// cutOff reports that.
-func (r *resolution) met(c *constraint.Constraint, s *constraint.Subject) bool {
-	return r.budget.Ask(c, s) == constraint.Met
-}
-
-// cutOff returns a message if the evaluation of a constraint takes too long, so that its providers are unknown;
-// empty otherwise.
-func (r *resolution) cutOff(why *reason) string {
-	if !r.budget.CutOff(why.constraint) {
-		return ""
+// pending reports whether a catalog is being read for the first time.
+func (p *providers) pending() bool {
+	for _, c := range p.catalogs {
+		if c.Pending {
+			return true
+		}
 	}
-	return fmt.Sprintf("property %s of %s takes too long to evaluate, so that not every operator was looked at; ask the publisher of the catalog for a simpler rule, or choose another channel or startingCSV",
-		bundles.TypeConstraint, why.node.name())
+	return false
 }
 
-// offer is the key of a query to a catalog.
-type offer struct {
-	catalog    CatalogKey
-	constraint *constraint.Constraint
+// include makes candidates of a Subscription available as providers even if they are not on their channel's chain.
+func (p *providers) include(key CatalogKey, candidates []*content.Entry) {
+	for _, e := range candidates {
+		if e.Place < 0 && !slices.Contains(p.offChain[key], e) {
+			p.offChain[key] = append(p.offChain[key], e)
+		}
+	}
 }
 
-// offers returns the entries of a catalog that meet a constraint, in order of preference. It omits entries that
+// entries returns the entries of a catalog that meet a constraint, in order of preference. It omits entries that
 // are not on their channel's chain, since they are skipped or have no known position. Entries that a
 // Subscription requests by name are included.
-func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content.Entry {
-	catalog := r.Catalogs[key].Content
+func (p *providers) entries(key CatalogKey, c *constraint.Constraint) []*content.Entry {
+	catalog := p.catalogs[key].Content
 	if catalog == nil {
 		return nil
 	}
-	asked := offer{catalog: key, constraint: c}
-	if known, ok := r.asked[asked]; ok {
+	q := query{catalog: key, constraint: c}
+	if known, ok := p.cache[q]; ok {
 		return known
 	}
 	var found []*content.Entry
 	for _, e := range selection(catalog, c) {
-		if e.Place >= 0 && e.Bundle.Err == nil && r.met(c, &e.Bundle.Subject) {
+		if e.Place >= 0 && e.Bundle.Err == nil && p.evaluator.met(c, &e.Bundle.Subject) {
 			found = append(found, e)
 		}
 	}
@@ -160,11 +134,11 @@ func (r *resolution) offers(key CatalogKey, c *constraint.Constraint) []*content
 			cmp.Compare(a.Place, b.Place))
 	})
 	found = slices.Compact(found)
-	for _, e := range r.offChain[key] {
-		if e.Bundle.Err == nil && r.met(c, &e.Bundle.Subject) {
+	for _, e := range p.offChain[key] {
+		if e.Bundle.Err == nil && p.evaluator.met(c, &e.Bundle.Subject) {
 			found = append(found, e)
 		}
 	}
-	r.asked[asked] = found
+	p.cache[q] = found
 	return found
 }

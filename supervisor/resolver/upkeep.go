@@ -8,7 +8,7 @@ func (m *model) hold() {
 		if req.installed == nil || len(req.entries) == 0 {
 			continue
 		}
-		for _, need := range m.dependents[req.installed] {
+		for _, need := range m.operators.dependents[req.installed] {
 			if !m.safe(need) {
 				m.keep(need)
 			}
@@ -18,26 +18,15 @@ func (m *model) hold() {
 
 // safe reports whether an operator that the group cannot replace meets a need.
 func (m *model) safe(n dependency) bool {
-	return slices.ContainsFunc(m.meeting(n), func(o *Operator) bool {
+	return slices.ContainsFunc(m.operators.meeting(n), func(o *Operator) bool {
 		return m.owner[o] == nil || !slices.Contains(m.group, m.owner[o])
 	})
-}
-
-// meeting returns the present operators that meet a need of another one.
-func (r *resolution) meeting(n dependency) []*Operator {
-	var found []*Operator
-	for i := range r.Operators {
-		if o := &r.Operators[i]; o != n.of && n.constraint.MetBy(&o.Subject) {
-			found = append(found, o)
-		}
-	}
-	return found
 }
 
 // keep requires that a need remains met.
 func (m *model) keep(n dependency) {
 	kept := choice{of: m.consider(node{operator: n.of}), equal: true, reason: reason{kind: requires, node: node{operator: n.of}, constraint: n.constraint}}
-	for _, o := range m.meeting(n) {
+	for _, o := range m.operators.meeting(n) {
 		m.consider(node{operator: o})
 	}
 	m.drain()
