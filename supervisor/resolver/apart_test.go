@@ -18,24 +18,22 @@ import (
 // resolveAtOnce is the reference for Resolve. It solves everything in one problem, with all alternatives from
 // the beginning.
 func resolveAtOnce(ctx context.Context, p Problem) Solution {
-	r := newResolution(&p, maxSteps)
-	if len(r.requests) == 0 {
-		return r.solution
+	in, known := newInput(&p)
+	if len(in.requests) == 0 {
+		return known
 	}
-	a := &answer{group: r.requests, failed: map[*request]error{}, held: map[*request]error{}}
-	m, err := r.newModel(ctx, r.requests, wide, sat.NewAllowance(maxSteps))
-	if err != nil {
+	s := groupSolver{input: in, group: in.requests, steps: maxSteps}
+	m, taken, err := s.try(ctx, wide, sat.NewAllowance(maxSteps))
+	if m == nil {
 		panic(err)
 	}
-	a.taken, err = m.solve(ctx, nil)
+	var a *answer
 	if err != nil {
-		m.accept(ctx, a)
+		a = s.solveParts(ctx, m)
+	} else {
+		a = &answer{group: s.group, taken: taken, constrained: s.constrained(ctx, m, taken, nil)}
 	}
-	m.holdBack(ctx, a)
-	r.tell(a)
-	r.along([]*answer{a})
-	r.heal(ctx, []*answer{a})
-	return r.solution
+	return in.complete(ctx, known, []*answer{a}, maxSteps)
 }
 
 // draw draws a small problem with many dependencies.

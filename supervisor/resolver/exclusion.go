@@ -9,11 +9,11 @@ import (
 
 // exclude adds the exclusions: between two versions of a package, and between two providers of an API. Present
 // operators are facts, so there are no exclusions between them.
-func (m *model) exclude() {
+func (f *formula) exclude(ops *operators) {
 	var entries []node
 	packages := map[string][]node{}
 	var order []string
-	for _, n := range m.known() {
+	for _, n := range f.ordered() {
 		if n.operator != nil {
 			continue
 		}
@@ -22,20 +22,20 @@ func (m *model) exclude() {
 			order = append(order, n.pkg())
 		}
 		packages[n.pkg()] = append(packages[n.pkg()], n)
-		for _, present := range m.operators.conflicting(n) {
-			m.add(sat.Constraint{Kind: sat.Conflict, Variable: m.nodes[present], Others: []sat.ID{m.nodes[n]}},
-				reason{kind: beside, node: present, other: n})
+		for _, present := range ops.conflicting(n) {
+			f.add(sat.Constraint{Kind: sat.Conflict, Variable: f.ids[present], Others: []sat.ID{f.ids[n]}},
+				reason{kind: exclusive, node: present, other: n})
 		}
 	}
 	for _, pkg := range order {
-		m.atMostOne(packages[pkg], reason{kind: onePackage, pkg: pkg})
+		f.atMostOne(packages[pkg], reason{kind: onePackage, pkg: pkg})
 	}
-	m.excludeProviders(entries)
+	f.excludeProviders(entries)
 }
 
 // excludeProviders adds a constraint that each API has at most one provider. Only APIs of several packages
 // matter. Versions of a package usually share the list of their APIs, which is then read once.
-func (m *model) excludeProviders(entries []node) {
+func (f *formula) excludeProviders(entries []node) {
 	shared := sharedAPIs(entries)
 	if len(shared) == 0 {
 		return
@@ -63,7 +63,7 @@ func (m *model) excludeProviders(entries []node) {
 		}
 	}
 	for _, gvk := range order {
-		m.atMostOne(providers[gvk], reason{kind: oneAPI, gvk: gvk})
+		f.atMostOne(providers[gvk], reason{kind: oneAPI, gvk: gvk})
 	}
 }
 
@@ -100,13 +100,13 @@ func sharedAPIs(entries []node) map[bundles.GVK]bool {
 	return shared
 }
 
-func (m *model) atMostOne(nodes []node, why reason) {
+func (f *formula) atMostOne(nodes []node, why reason) {
 	if len(nodes) < 2 {
 		return
 	}
 	ids := make([]sat.ID, len(nodes))
 	for i, n := range nodes {
-		ids[i] = m.nodes[n]
+		ids[i] = f.ids[n]
 	}
-	m.add(sat.Constraint{Kind: sat.AtMost, Limit: 1, Others: ids}, why)
+	f.add(sat.Constraint{Kind: sat.AtMost, Limit: 1, Others: ids}, why)
 }

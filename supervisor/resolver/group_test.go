@@ -394,7 +394,7 @@ func TestResolveEndsWhereThereIsNoEnd(t *testing.T) {
 	p := Problem{Namespace: "home", Subscriptions: append(subs, want("lamp")), Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(packages...)}}}
 	const steps = 500
 	failed := 0
-	solution := newResolution(&p, steps).resolve(t.Context())
+	solution := resolve(t.Context(), &p, steps)
 	for name, o := range solution {
 		if o.Err == nil {
 			continue

@@ -26,22 +26,22 @@ func newInput(p *Problem) (*input, Solution) {
 		finder: &finder{catalogs: p.Catalogs, operators: ops}, owner: map[*Operator]*request{},
 	}
 	known := Solution{}
-	claims := claims{finder: in.finder, senior: map[string]*Subscription{}}
+	c := claims{finder: in.finder, senior: map[string]*Subscription{}}
 	for _, sub := range bySeniority(p.Subscriptions) {
-		if err := claims.claim(sub); err != nil {
+		if err := c.claim(sub); err != nil {
 			known[sub.Name] = Outcome{Err: err}
 			continue
 		}
 		req, outcome := in.finder.newRequest(sub)
 		known[sub.Name] = outcome
 		if req != nil {
-			in.add(req)
+			in.addRequest(req)
 		}
 	}
 	return in, known
 }
 
-func (in *input) add(req *request) {
+func (in *input) addRequest(req *request) {
 	in.requests = append(in.requests, req)
 	in.providers.include(req.sub.Catalog, req.entries)
 	if req.installed != nil && in.owner[req.installed] == nil {

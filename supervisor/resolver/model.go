@@ -2,22 +2,14 @@ package resolver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/resolver/sat"
 )
-
-const (
-	// maxNodes is the maximum number of versions in the problem of one group of Subscriptions.
-	maxNodes = 50_000
-	// maxSteps is the maximum number of solver steps for a group: some seconds.
-	maxSteps = 8_000
-)
-
-var errTooManyVersions = fmt.Errorf("more than %d versions would have to be considered; name channels and startingCSVs in the Subscriptions to narrow the choice", maxNodes)
 
 // breadth is how many of the alternatives a model includes.
 type breadth int
@@ -46,29 +38,22 @@ func (b breadth) alternatives() int {
 	}
 }
 
-// model is the problem of a group of Subscriptions in terms of the solver.
+// model is the problem of a group of requests in terms of the solver.
 type model struct {
-	*resolution
+	*formula
 
+	namespace string
+	group     []*request
 	breadth   breadth
 	allowance *sat.Allowance
-	group     []*request
-	problem   sat.Problem
-	// reasons hold the meaning of each constraint of the problem.
-	reasons  []reason
-	requests map[*request]sat.ID
-	nodes    map[node]sat.ID
-	// order holds the nodes by their IDs. Variables that are not nodes are missing.
-	order map[sat.ID]node
-	// queue holds the nodes whose constraints have not been added yet.
-	queue []node
-	// choices are the constraints that are completed once all nodes are known.
+	// roots are the variables of the requests.
+	roots   []sat.ID
 	choices []choice
 	// competing are requests of other groups that affect this problem.
 	competing []*request
 }
 
-// choice is a dependency with all its alternatives, known or not.
+// choice is a dependency with all its alternatives, in the formula or not.
 type choice struct {
 	of     sat.ID
 	nodes  []node
@@ -80,157 +65,96 @@ type choice struct {
 	certain int
 }
 
-// newModel returns the model of a group.
-func (r *resolution) newModel(ctx context.Context, group []*request, b breadth, allowance *sat.Allowance) (*model, error) {
-	m := r.blank(b, allowance)
-	m.group = group
-	for _, req := range group {
-		id := m.variable()
-		m.requests[req] = id
-		m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: subscribed, request: req})
-		m.choose(choice{of: id, nodes: req.alternatives(), reason: reason{kind: requested, request: req}})
+var (
+	errConflict   = errors.New("constraints cannot all be satisfied")
+	errNoConflict = errors.New("constraints can all be satisfied")
+)
+
+// solve returns the nodes of the best solution; errConflict if there is no solution. Requests that are left out
+// need not be met.
+func (m *model) solve(ctx context.Context, leftOut map[*request]bool) ([]node, error) {
+	problem, _ := m.without(leftOut)
+	taken, err := m.allowance.Find(ctx, problem)
+	if errors.Is(err, sat.ErrNone) {
+		return nil, errConflict
 	}
-	if err := m.close(ctx); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, m.failure(err)
 	}
-	return m, nil
+	return m.decode(taken), nil
 }
 
-// blank returns an empty model.
-func (r *resolution) blank(b breadth, allowance *sat.Allowance) *model {
-	return &model{
-		resolution: r, breadth: b, allowance: allowance,
-		requests: map[*request]sat.ID{}, nodes: map[node]sat.ID{}, order: map[sat.ID]node{},
+// contradiction returns constraints that leave no solution, of which none can be omitted. The error is
+// errNoConflict if there are none. Other errors mean that they could not be determined.
+func (m *model) contradiction(ctx context.Context, leftOut map[*request]bool) ([]reason, error) {
+	problem, positions := m.without(leftOut)
+	_, err := m.allowance.Solve(ctx, problem)
+	contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err)
+	switch {
+	case err == nil:
+		return nil, errNoConflict
+	case !ok:
+		return nil, m.failure(err)
 	}
+	reasons := make([]reason, len(contradiction.Constraints))
+	for i, at := range contradiction.Constraints {
+		reasons[i] = m.reasons[positions[at]]
+	}
+	return reasons, nil
 }
 
-// close adds all consequences of the nodes in a model.
-func (m *model) close(ctx context.Context) error {
-	for len(m.queue) > 0 {
-		n := m.queue[0]
-		m.queue = m.queue[1:]
-		m.describe(n)
-		if len(m.nodes) > maxNodes {
-			return errTooManyVersions
+// failure wraps the error of a solver that did not finish.
+func (m *model) failure(err error) error {
+	err = fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.namespace, err)
+	if _, limit := errors.AsType[*sat.LimitError](err); limit {
+		return fmt.Errorf("%w; name channels and startingCSVs in the Subscriptions to narrow the choice", err)
+	}
+	return err
+}
+
+// fix requires that a request gets a certain entry.
+func (m *model) fix(req *request, e *content.Entry, why kind) {
+	n := node{catalog: req.sub.Catalog, entry: e}
+	id, _ := m.node(n)
+	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: why, request: req, node: n})
+}
+
+// solutionSet holds the nodes and variables of a solution for lookups.
+type solutionSet struct {
+	nodes map[node]bool
+	ids   map[sat.ID]bool
+}
+
+func (m *model) set(nodes []node) solutionSet {
+	t := solutionSet{nodes: map[node]bool{}, ids: map[sat.ID]bool{}}
+	for _, n := range nodes {
+		t.nodes[n], t.ids[m.ids[n]] = true, true
+	}
+	for _, id := range m.roots {
+		t.ids[id] = true
+	}
+	return t
+}
+
+// uncertain reports whether a catalog that is being read may have a better version than one that was taken.
+func (m *model) uncertain(nodes []node) bool {
+	t := m.set(nodes)
+	return slices.ContainsFunc(m.choices, func(c choice) bool {
+		if c.reason.kind != requires || c.equal || !t.ids[c.of] || c.certain > len(c.nodes) {
+			return false
 		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.Namespace, err)
-		}
-	}
-	m.hold()
-	m.exclude()
-	m.complete()
-	return nil
+		return !slices.ContainsFunc(c.nodes[:c.certain], func(n node) bool { return t.nodes[n] })
+	})
 }
 
-func (m *model) variable() sat.ID {
-	m.problem.Variables++
-	return sat.ID(m.problem.Variables - 1)
-}
-
-func (m *model) add(c sat.Constraint, why reason) {
-	m.problem.Constraints = append(m.problem.Constraints, c)
-	m.reasons = append(m.reasons, why)
-}
-
-// consider adds a node to the problem.
-func (m *model) consider(n node) sat.ID {
-	if id, known := m.nodes[n]; known {
-		return id
+// optimal reports whether no broader model can have a better solution: every taken node has the first alternative
+// of each of its choices.
+func (m *model) optimal(nodes []node) bool {
+	if m.breadth == wide {
+		return true
 	}
-	id := m.variable()
-	m.nodes[n], m.order[id] = id, n
-	m.queue = append(m.queue, n)
-	return id
-}
-
-// choose adds a choice, and its alternatives up to the breadth of the model.
-func (m *model) choose(c choice) {
-	for _, n := range c.nodes[:min(len(c.nodes), m.breadth.alternatives())] {
-		m.consider(n)
-	}
-	m.choices = append(m.choices, c)
-}
-
-// describe adds the constraints of a node.
-func (m *model) describe(n node) {
-	if n.operator != nil {
-		m.addPresent(n)
-		return
-	}
-	for _, present := range m.operators.conflicting(n) {
-		m.consider(present)
-		m.addCompeting(present.operator)
-	}
-	id := m.nodes[n]
-	switch b := n.entry.Bundle; {
-	case b.Err != nil:
-		m.add(sat.Constraint{Kind: sat.Prohibited, Variable: id}, reason{kind: unreadable, node: n})
-		return
-	case b.Subject.Deprecated:
-		m.add(sat.Constraint{Kind: sat.Prohibited, Variable: id}, reason{kind: deprecated, node: n})
-		return
-	}
-	for i := range n.entry.Bundle.Requires {
-		c := &n.entry.Bundle.Requires[i]
-		m.require(id, n.catalog, c, reason{kind: requires, node: n, constraint: c})
-	}
-}
-
-// require adds a dependency: an operator that meets the constraint, or several that do so together.
-func (m *model) require(of sat.ID, catalog CatalogKey, c *constraint.Constraint, why reason) {
-	if m.evaluator.met(c, why.node.subject()) {
-		return
-	}
-	found := m.providers.find(catalog, c)
-	next := choice{of: of, nodes: found.nodes, reason: why, certain: found.certain}
-	if parts := m.evaluator.split(c); len(parts) > 0 && (m.breadth != narrow || len(found.nodes) == 0) {
-		together := m.variable()
-		for i := range parts {
-			m.require(together, catalog, &parts[i], reason{kind: requires, node: why.node, constraint: &parts[i]})
-		}
-		next.parts = append(next.parts, together)
-	}
-	m.choose(next)
-}
-
-// addPresent adds a present operator. It remains, unless a Subscription of the group may replace it.
-func (m *model) addPresent(n node) {
-	if req := m.owner[n.operator]; req != nil && slices.Contains(m.group, req) {
-		return
-	}
-	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: m.nodes[n]}, reason{kind: present, node: n})
-}
-
-// addCompeting records that another group may replace an operator that blocks a version here.
-func (m *model) addCompeting(o *Operator) {
-	req := m.owner[o]
-	if req != nil && len(req.entries) > 0 && !slices.Contains(m.group, req) && !slices.Contains(m.competing, req) {
-		m.competing = append(m.competing, req)
-	}
-}
-
-// known returns all nodes in the order in which they were added.
-func (m *model) known() []node {
-	nodes := make([]node, 0, len(m.order))
-	for id := range sat.ID(m.problem.Variables) {
-		if n, ok := m.order[id]; ok {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
-}
-
-// complete turns the choices into constraints, after all alternatives in the problem are known.
-func (m *model) complete() {
-	for _, c := range m.choices {
-		var others []sat.ID
-		for _, n := range c.nodes {
-			if id, known := m.nodes[n]; known {
-				others = append(others, id)
-			}
-		}
-		others = append(others, c.parts...)
-		m.add(sat.Constraint{Kind: sat.Dependency, Variable: c.of, Others: others}, c.reason)
-	}
+	t := m.set(nodes)
+	return !slices.ContainsFunc(m.choices, func(c choice) bool {
+		return t.ids[c.of] && !c.equal && (len(c.nodes) == 0 || !t.nodes[c.nodes[0]])
+	})
 }
