@@ -9,9 +9,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// finish adds the final state of each Subscription to the forecast.
-func (w *walk) finish(last resolver.Solution) *Forecast {
-	moved := w.forecast.moved()
+// finish adds the final state of each Subscription to the result.
+func (w *walk) finish(last resolver.Solution) *Result {
+	moved := w.result.moved()
 	for _, r := range w.request.Refused {
 		w.refuse(resolver.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
 	}
@@ -20,7 +20,7 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 		err := last[sub.Name].Err
 		switch {
 		case isEnded:
-			w.forecast.Refusals = append(w.forecast.Refusals, ended)
+			w.result.Refusals = append(w.result.Refusals, ended)
 		case err != nil:
 			w.refuse(sub, err)
 		case !moved[sub.Name] && w.early[sub.Name] != nil:
@@ -32,25 +32,25 @@ func (w *walk) finish(last resolver.Solution) *Forecast {
 		if held := last[sub.Name].Held; held != nil && !isEnded && err == nil {
 			r := w.refusal(sub, held)
 			r.Reason = strings.TrimPrefix(r.Reason, unsatisfiable)
-			w.forecast.HeldBack = append(w.forecast.HeldBack, r)
+			w.result.HeldBack = append(w.result.HeldBack, r)
 		}
 	}
-	return w.forecast
+	return w.result
 }
 
 // rest records that a Subscription is up to date, if the requested version is installed.
 func (w *walk) rest(sub resolver.Subscription) {
 	coming := func(s Standing) bool { return s.Subscription == sub.Name }
-	if sub.Installed != "" && !slices.ContainsFunc(w.forecast.UnderWay, coming) {
-		w.forecast.UpToDate = append(w.forecast.UpToDate, w.standing(sub))
+	if sub.Installed != "" && !slices.ContainsFunc(w.result.UnderWay, coming) {
+		w.result.UpToDate = append(w.result.UpToDate, w.standing(sub))
 	}
 }
 
 // moved returns the Subscriptions that have steps.
-func (f *Forecast) moved() map[string]bool {
+func (res *Result) moved() map[string]bool {
 	moved := map[string]bool{}
-	for i := range f.Steps {
-		for _, name := range f.Steps[i].Subscriptions {
+	for i := range res.Steps {
+		for _, name := range res.Steps[i].Subscriptions {
 			moved[name] = true
 		}
 	}
@@ -66,10 +66,10 @@ func (w *walk) refuse(sub resolver.Subscription, err error) {
 	if c, ok := errors.AsType[*resolver.CatalogError](err); ok && w.problem.Catalogs[c.Catalog].Content == nil {
 		r.Reason = fmt.Sprintf("cannot be looked at: catalog %s cannot be read: %v", c.Catalog, c.Err)
 		r.Remedy = fmt.Sprintf("fix the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
-		w.forecast.Unknown = append(w.forecast.Unknown, r)
+		w.result.Unknown = append(w.result.Unknown, r)
 		return
 	}
-	w.forecast.Refusals = append(w.forecast.Refusals, r)
+	w.result.Refusals = append(w.result.Refusals, r)
 }
 
 // refusal converts an error.

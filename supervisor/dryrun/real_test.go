@@ -10,9 +10,9 @@ import (
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
-// TestForeseeRealCatalog predicts the updates of every package of a real catalog, from the oldest version of
+// TestRunRealCatalog predicts the updates of every package of a real catalog, from the oldest version of
 // its default channel. Every prediction must end, and must not end early.
-func TestForeseeRealCatalog(t *testing.T) {
+func TestRunRealCatalog(t *testing.T) {
 	decoded, err := fbc.Load(t.Context(), os.DirFS(realcatalogs.Dir(t, realcatalogs.Metadata)), fbc.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestForeseeRealCatalog(t *testing.T) {
 			Subscriptions: []resolver.Subscription{sub("my", p.Name, has(oldest.Name), channel(p.DefaultChannel))},
 			Operators:     []resolver.Operator{{Name: oldest.Name, Subject: oldest.Subject, Requires: oldest.Requires}},
 		}}
-		f, err := Foresee(t.Context(), r)
+		f, err := Run(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}

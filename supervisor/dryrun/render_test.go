@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// rich returns a forecast that has an entry of each type.
-func rich(t *testing.T) *Forecast {
+// rich returns a result that has an entry of each type.
+func rich(t *testing.T) *Result {
 	t.Helper()
 	r := request(t,
 		sub("my-lamp", "lamp", has("lamp.v1.0.0")), sub("my-radio", "radio"), sub("my-clock", "clock"), sub("my-mill", "mill"),
@@ -28,7 +28,7 @@ func rich(t *testing.T) *Forecast {
 	r.Problem.Catalogs[resolver.CatalogKey{Namespace: "olm", Name: "dead"}] = resolver.Catalog{Err: errors.New("nothing answers at dead.olm.svc:50051")}
 	r.Catalogs = map[resolver.CatalogKey]string{shop: "./catalog"}
 	r.Notes = []string{"shop.yaml: ignored ConfigMap x"}
-	f, err := Foresee(t.Context(), r)
+	f, err := Run(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,24 +36,24 @@ func rich(t *testing.T) *Forecast {
 }
 
 func TestGolden(t *testing.T) {
-	for name, render := range map[string]func(*Forecast) string{
-		"rich.txt": func(f *Forecast) string {
+	for name, render := range map[string]func(*Result) string{
+		"rich.txt": func(f *Result) string {
 			var b strings.Builder
 			if err := f.Table(&b); err != nil {
 				t.Fatal(err)
 			}
 			return b.String()
 		},
-		"rich.json": func(f *Forecast) string {
+		"rich.json": func(f *Result) string {
 			text, err := json.MarshalIndent(f, "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(text) + "\n"
 		},
-		"rich.mmd": func(f *Forecast) string { return f.Journey().Mermaid() },
-		"rich.dot": func(f *Forecast) string { return f.Journey().DOT() },
-		"rich.svg": func(f *Forecast) string { return f.Journey().SVG() },
+		"rich.mmd": func(f *Result) string { return f.Diagram().Mermaid() },
+		"rich.dot": func(f *Result) string { return f.Diagram().DOT() },
+		"rich.svg": func(f *Result) string { return f.Diagram().SVG() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := render(rich(t))

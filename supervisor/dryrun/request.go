@@ -23,7 +23,7 @@ type Request struct {
 	Blocked string
 	// Catalogs holds the source of each catalog's content.
 	Catalogs map[resolver.CatalogKey]string
-	// Notes are remarks to show with the forecast.
+	// Notes are remarks to show with the result.
 	Notes []string
 }
 
@@ -33,8 +33,8 @@ type Refused struct {
 	Err                   error
 }
 
-// Ahead returns a request for the current objects, as the controller of Subscriptions reads them.
-func Ahead(objects subscription.Objects) Request {
+// NewRequest returns a request for the current objects, as the controller of Subscriptions reads them.
+func NewRequest(objects subscription.Objects) Request {
 	p := subscription.Look(objects)
 	r := Request{Problem: p.Problem, Manual: map[string]bool{}, Stuck: map[string]string{}}
 	if p.Blocked != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// TestAhead checks the resolver problem of objects.
-func TestAhead(t *testing.T) {
+// TestNewRequest checks the resolver problem of objects.
+func TestNewRequest(t *testing.T) {
 	const properties = `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`
 	b := content.NewBuilder(1 << 20)
 	if err := b.Add(content.Listed{Package: "lamp", Channel: "stable", Bundle: "lamp.v1"}); err != nil {
@@ -77,7 +77,7 @@ func TestAhead(t *testing.T) {
 			source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "wares"}}
 			tt.objects.Namespace, tt.objects.Global = "shop", "olm"
 			tt.objects.Catalogs = []subscription.Catalog{{Source: source, State: catalogs.State{Snapshot: &catalogs.Snapshot{Content: shelf}}}}
-			r := dryrun.Ahead(tt.objects)
+			r := dryrun.NewRequest(tt.objects)
 			tt.want.Name, tt.want.Package, tt.want.Catalog = "my", "lamp", catalog
 			if diff := cmp.Diff([]resolver.Subscription{tt.want}, r.Problem.Subscriptions); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)

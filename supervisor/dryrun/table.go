@@ -15,23 +15,23 @@ import (
 // width is the maximum width of a line, in characters. Names are never cut.
 const width = 120
 
-// Table writes the forecast as text.
-func (f *Forecast) Table(out io.Writer) error {
+// Table writes the result as text.
+func (res *Result) Table(out io.Writer) error {
 	t := &table{}
-	t.line(f.headline())
-	if f.Blocked != "" {
-		t.wrapped("Nothing of this happens yet: ", "  ", f.Blocked)
+	t.line(res.headline())
+	if res.Blocked != "" {
+		t.wrapped("Nothing of this happens yet: ", "  ", res.Blocked)
 	}
-	t.steps(f)
-	t.refusals("NOT INSTALLED", "stays at", f.Refusals)
-	t.refusals("NOT KNOWN", "has", f.Unknown)
-	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", f.HeldBack)
-	t.standings("UP TO DATE", f.UpToDate)
-	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", f.UnderWay)
-	t.sources(f)
-	if len(f.Notes) > 0 {
+	t.steps(res)
+	t.refusals("NOT INSTALLED", "stays at", res.Refusals)
+	t.refusals("NOT KNOWN", "has", res.Unknown)
+	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", res.HeldBack)
+	t.standings("UP TO DATE", res.UpToDate)
+	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", res.UnderWay)
+	t.sources(res)
+	if len(res.Notes) > 0 {
 		t.heading("NOTES")
-		for _, note := range f.Notes {
+		for _, note := range res.Notes {
 			t.wrapped("  ", "  ", note)
 		}
 	}
@@ -42,10 +42,10 @@ func (f *Forecast) Table(out io.Writer) error {
 }
 
 // headline returns a summary in one line.
-func (f *Forecast) headline() string {
+func (res *Result) headline() string {
 	installs, updates, approvals, waves := 0, 0, map[int]bool{}, 0
-	for i := range f.Steps {
-		s := &f.Steps[i]
+	for i := range res.Steps {
+		s := &res.Steps[i]
 		if s.Action == Update {
 			updates++
 		} else {
@@ -56,9 +56,9 @@ func (f *Forecast) headline() string {
 		}
 		waves = max(waves, s.Wave)
 	}
-	text := fmt.Sprintf("Namespace %s: ", f.Namespace)
+	text := fmt.Sprintf("Namespace %s: ", res.Namespace)
 	switch {
-	case len(f.Steps) == 0:
+	case len(res.Steps) == 0:
 		text += "nothing to install"
 	case updates == 0:
 		text += fmt.Sprintf("%d to install", installs)
@@ -78,7 +78,7 @@ func (f *Forecast) headline() string {
 		many int
 		are  string
 	}{
-		{len(f.Refusals), "not installed"}, {len(f.Unknown), "not known"}, {len(f.UnderWay), "being installed"}, {len(f.UpToDate), "up to date"},
+		{len(res.Refusals), "not installed"}, {len(res.Unknown), "not known"}, {len(res.UnderWay), "being installed"}, {len(res.UpToDate), "up to date"},
 	} {
 		if rest.many > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", rest.many, rest.are))
@@ -108,13 +108,13 @@ func (t *table) heading(text string) {
 }
 
 // steps writes the steps in their order. Details that do not fit follow below each line.
-func (t *table) steps(f *Forecast) {
-	if len(f.Steps) == 0 {
+func (t *table) steps(res *Result) {
+	if len(res.Steps) == 0 {
 		return
 	}
 	rows := [][]string{{"STEP", "WAVE", "SUBSCRIPTION", "ACTION", "VERSION", "CATALOG", "CHANNEL", "APPROVAL"}}
-	for i := range f.Steps {
-		s := &f.Steps[i]
+	for i := range res.Steps {
+		s := &res.Steps[i]
 		rows = append(rows, []string{
 			strconv.Itoa(s.Order), strconv.Itoa(s.Wave), subscriptions(s), string(s.Action), versions(s), s.Catalog, s.Channel, string(s.Approval),
 		})
@@ -123,13 +123,13 @@ func (t *table) steps(f *Forecast) {
 	for i, line := range aligned(rows) {
 		t.line(line)
 		if i > 0 {
-			t.details(f, &f.Steps[i-1])
+			t.details(res, &res.Steps[i-1])
 		}
 	}
 }
 
 // details writes the details of a step below its line.
-func (t *table) details(f *Forecast, s *Step) {
+func (t *table) details(res *Result, s *Step) {
 	const indent = "            "
 	what := s.Bundle
 	if s.Replaces != "" && !strings.HasSuffix(s.Because, " "+s.Replaces) {
@@ -144,7 +144,7 @@ func (t *table) details(f *Forecast, s *Step) {
 	}
 	shown := map[string]bool{}
 	for _, need := range s.Needs {
-		if !f.explains(s, need) {
+		if !res.explains(s, need) {
 			shown[need.MetBy] = true
 			t.wrapped(indent, indent+"  ", "needs "+need.MetBy+": "+need.Requirement)
 		}
@@ -161,8 +161,8 @@ func (t *table) details(f *Forecast, s *Step) {
 }
 
 // explains reports whether the step of the version that meets a need already states the purpose.
-func (f *Forecast) explains(s *Step, need Need) bool {
-	return slices.ContainsFunc(f.Steps, func(other Step) bool {
+func (res *Result) explains(s *Step, need Need) bool {
+	return slices.ContainsFunc(res.Steps, func(other Step) bool {
 		return other.Wave == s.Wave && other.Bundle == need.MetBy &&
 			strings.Contains(other.Because, s.Bundle) && strings.HasSuffix(other.Because, need.Requirement)
 	})
@@ -224,15 +224,15 @@ func (t *table) standings(heading string, list []Standing) {
 	}
 }
 
-func (t *table) sources(f *Forecast) {
-	if len(f.Catalogs) == 0 {
+func (t *table) sources(res *Result) {
+	if len(res.Catalogs) == 0 {
 		return
 	}
 	t.heading("CATALOGS")
-	for _, s := range f.Catalogs {
+	for _, s := range res.Catalogs {
 		text := s.Catalog + ": " + count(s.Packages, "package")
 		switch {
-		case s.Error != "" && f.blames(s):
+		case s.Error != "" && res.blames(s):
 			text = s.Catalog + ": no content, for the reason above"
 		case s.Error != "":
 			text = s.Catalog + ": " + s.Error
@@ -245,8 +245,8 @@ func (t *table) sources(f *Forecast) {
 }
 
 // blames reports whether an error of a catalog is the reason for an unknown Subscription.
-func (f *Forecast) blames(s Source) bool {
-	return slices.ContainsFunc(f.Unknown, func(r Refusal) bool {
+func (res *Result) blames(s Source) bool {
+	return slices.ContainsFunc(res.Unknown, func(r Refusal) bool {
 		return strings.HasSuffix(r.Reason, "catalog "+s.Catalog+" cannot be read: "+s.Error)
 	})
 }

@@ -149,7 +149,7 @@ func (d dice) plan(sub *operatorsv1alpha1.Subscription, csv string, i int) *oper
 }
 
 // firstWave returns the plans of the first wave of a dry run, in the form of Decided.
-func firstWave(f *dryrun.Forecast) []string {
+func firstWave(f *dryrun.Result) []string {
 	plans := map[int][]string{}
 	for i := range f.Steps {
 		s := &f.Steps[i]
@@ -177,15 +177,15 @@ func firstWave(f *dryrun.Forecast) []string {
 	return out
 }
 
-// TestForecastIsTheDecision checks that a dry run begins with the decisions of the controller, and
+// TestDryRunMatchesDecision checks that a dry run begins with the decisions of the controller, and
 // returns the same errors.
-func TestForecastIsTheDecision(t *testing.T) {
+func TestDryRunMatchesDecision(t *testing.T) {
 	const rounds = 1000
 	begun, blocked, underWay, refused := 0, 0, 0, 0
 	for seed := range uint64(rounds) {
 		objects := dice{rand.New(rand.NewPCG(seed, 1))}.objects(t)
-		request := dryrun.Ahead(objects)
-		f, err := dryrun.Foresee(t.Context(), request)
+		request := dryrun.NewRequest(objects)
+		f, err := dryrun.Run(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestForecastIsTheDecision(t *testing.T) {
 		for _, r := range request.Refused {
 			i := slices.IndexFunc(f.Refusals, func(shown dryrun.Refusal) bool { return shown.Subscription == r.Subscription })
 			if f.Blocked == "" && (i < 0 || failed[r.Subscription] == nil || failed[r.Subscription].Error() != f.Refusals[i].Reason+"; "+f.Refusals[i].Remedy) {
-				t.Errorf("seed %d: %s is refused because of %v, and the forecast says %+v", seed, r.Subscription, failed[r.Subscription], f.Refusals)
+				t.Errorf("seed %d: %s is refused because of %v, and the dry run says %+v", seed, r.Subscription, failed[r.Subscription], f.Refusals)
 			}
 		}
 		switch {
@@ -222,7 +222,7 @@ func TestForecastIsTheDecision(t *testing.T) {
 		default:
 			begun += len(plans)
 			if diff := cmp.Diff(plans, firstWave(f)); diff != "" {
-				t.Errorf("seed %d (-controller +forecast):\n%s", seed, diff)
+				t.Errorf("seed %d (-controller +dry run):\n%s", seed, diff)
 			}
 		}
 		if t.Failed() {

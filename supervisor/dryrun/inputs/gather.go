@@ -206,7 +206,7 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 	if err := s.read(ctx); err != nil {
 		return dryrun.Request{}, err
 	}
-	request := dryrun.Ahead(objects.of(namespace, g.Global, s.catalogs()))
+	request := dryrun.NewRequest(objects.of(namespace, g.Global, s.catalogs()))
 	if g.Namespace == "" && len(objects.Groups) == 0 {
 		// Objects that the files lack are assumed to exist.
 		request.Blocked = ""

@@ -73,7 +73,7 @@ func options(t *testing.T, text string, catalogs ...string) Options {
 func seen(r dryrun.Request) []string {
 	out := []string{"namespace " + r.Problem.Namespace}
 	for _, s := range r.Problem.Subscriptions {
-		out = append(out, "wish "+s.Name+" of "+s.Catalog.String()+" has "+s.Installed)
+		out = append(out, "subscription "+s.Name+" of "+s.Catalog.String()+" has "+s.Installed)
 	}
 	for key, c := range r.Problem.Catalogs {
 		text := "catalog " + key.String() + ": "
@@ -105,7 +105,7 @@ func TestGather(t *testing.T) {
 			if err != nil || len(requests) != 1 {
 				t.Fatalf("%d requests, %v", len(requests), err)
 			}
-			want := []string{"namespace shop", "wish lamp of olm/wares has lamp.v1", "catalog olm/wares: wares"}
+			want := []string{"namespace shop", "subscription lamp of olm/wares has lamp.v1", "catalog olm/wares: wares"}
 			if diff := cmp.Diff(want, seen(requests[0])); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -22,7 +22,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 )
 
-// Objects are the objects that a forecast depends on.
+// Objects are the objects that a dry run depends on.
 type Objects struct {
 	Subscriptions []*operatorsv1alpha1.Subscription
 	Versions      []*operatorsv1alpha1.ClusterServiceVersion

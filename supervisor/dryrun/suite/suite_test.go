@@ -157,7 +157,7 @@ func (w *world) look(change func(*inputs.Options)) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := dryrun.Foresee(w.t.Context(), requests[0])
+	f, err := dryrun.Run(w.t.Context(), requests[0])
 	if err != nil {
 		return nil, err
 	}

@@ -123,14 +123,14 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err //nolint:wrapcheck // names the file, object or flag
 	}
-	forecasts, err := foresee(ctx, requests)
+	results, err := dryRuns(ctx, requests)
 	if err != nil {
 		return err
 	}
-	if err := o.print(cmd.OutOrStdout(), forecasts); err != nil {
+	if err := o.print(cmd.OutOrStdout(), results); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(forecasts, (*dryrun.Forecast).Fails) {
+	if slices.ContainsFunc(results, (*dryrun.Result).Fails) {
 		return console.Verdict(console.Negative)
 	}
 	return nil
@@ -149,48 +149,48 @@ func (o *options) connect() (*inputs.Cluster, error) {
 	return inputs.NewCluster(cfg, kinds) //nolint:wrapcheck // wrapped where it arises
 }
 
-func foresee(ctx context.Context, requests []dryrun.Request) ([]*dryrun.Forecast, error) {
-	forecasts := make([]*dryrun.Forecast, 0, len(requests))
+func dryRuns(ctx context.Context, requests []dryrun.Request) ([]*dryrun.Result, error) {
+	results := make([]*dryrun.Result, 0, len(requests))
 	for i := range requests {
-		f, err := dryrun.Foresee(ctx, requests[i])
+		result, err := dryrun.Run(ctx, requests[i])
 		if err != nil {
 			return nil, err //nolint:wrapcheck // names the namespace
 		}
-		forecasts = append(forecasts, f)
+		results = append(results, result)
 	}
-	return forecasts, nil
+	return results, nil
 }
 
-// print writes the forecasts in the selected form.
-func (o *options) print(out io.Writer, forecasts []*dryrun.Forecast) error {
+// print writes the results in the selected form.
+func (o *options) print(out io.Writer, results []*dryrun.Result) error {
 	if o.output.ForMachines() {
-		return o.output.Document(out, map[string]any{"namespaces": forecasts}) //nolint:wrapcheck // says what it was doing
+		return o.output.Document(out, map[string]any{"namespaces": results}) //nolint:wrapcheck // says what it was doing
 	}
-	if len(forecasts) > 1 && slices.Contains(o.output.Also, o.output.Form) {
-		return fmt.Errorf("--output %s draws one namespace, and the files have Subscriptions of %d; give them one at a time", o.output.Form, len(forecasts))
+	if len(results) > 1 && slices.Contains(o.output.Also, o.output.Form) {
+		return fmt.Errorf("--output %s draws one namespace, and the files have Subscriptions of %d; give them one at a time", o.output.Form, len(results))
 	}
-	for i, f := range forecasts {
-		if err := o.printOne(out, f, i > 0); err != nil {
+	for i, result := range results {
+		if err := o.printOne(out, result, i > 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *options) printOne(out io.Writer, f *dryrun.Forecast, apart bool) error {
+func (o *options) printOne(out io.Writer, result *dryrun.Result, apart bool) error {
 	var text strings.Builder
 	if apart {
 		text.WriteByte('\n')
 	}
 	switch o.output.Form {
 	case "mermaid":
-		text.WriteString(f.Journey().Mermaid())
+		text.WriteString(result.Diagram().Mermaid())
 	case "dot":
-		text.WriteString(f.Journey().DOT())
+		text.WriteString(result.Diagram().DOT())
 	case "svg":
-		text.WriteString(f.Journey().SVG())
+		text.WriteString(result.Diagram().SVG())
 	default:
-		if err := f.Table(&text); err != nil {
+		if err := result.Table(&text); err != nil {
 			return err //nolint:wrapcheck // says what it was doing
 		}
 	}

@@ -103,7 +103,7 @@ CATALOGS
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answer struct{ Namespaces []dryrun.Forecast }
+	var answer struct{ Namespaces []dryrun.Result }
 	if err := json.Unmarshal([]byte(fromInput), &answer); err != nil || len(answer.Namespaces) != 1 || answer.Namespaces[0].Steps[0].Bundle != "lamp.v2" {
 		t.Errorf("%s, %v", fromInput, err)
 	}

@@ -1,8 +1,8 @@
 package dryrun
 
-// Forecast is what would happen in a namespace. The names of its fields in JSON are an interface: they do not
+// Result is what would happen in a namespace. The names of its fields in JSON are an interface: they do not
 // change.
-type Forecast struct {
+type Result struct {
 	Namespace string `json:"namespace"`
 	// Blocked is what must be fixed in the namespace before any of this happens; empty if nothing must be.
 	Blocked string `json:"blocked,omitempty"`
@@ -115,6 +115,6 @@ type Source struct {
 }
 
 // Fails reports whether a requested version would not be installed, or cannot be predicted.
-func (f *Forecast) Fails() bool {
-	return f.Blocked != "" || len(f.Refusals) > 0 || len(f.Unknown) > 0
+func (res *Result) Fails() bool {
+	return res.Blocked != "" || len(res.Refusals) > 0 || len(res.Unknown) > 0
 }

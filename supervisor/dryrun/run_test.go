@@ -101,8 +101,8 @@ func request(t *testing.T, subs ...resolver.Subscription) Request {
 	return r
 }
 
-// short returns a forecast in a few lines.
-func short(f *Forecast) []string {
+// short returns a result in a few lines.
+func short(f *Result) []string {
 	var out []string
 	for _, s := range f.Steps {
 		served := strings.Join(s.Subscriptions, "+")
@@ -140,25 +140,25 @@ func short(f *Forecast) []string {
 	return out
 }
 
-// wish is a request and its expected forecast.
-type wish struct {
+// runCase is a request and its expected result.
+type runCase struct {
 	reason string
 	subs   []resolver.Subscription
 	change func(*Request)
 	want   []string
 }
 
-// foresees compares the forecasts of requests with the expected ones.
-func foresees(t *testing.T, wishes map[string]wish) {
+// runAll compares the results of requests with the expected ones.
+func runAll(t *testing.T, cases map[string]runCase) {
 	t.Helper()
-	for name, tt := range wishes {
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := request(t, tt.subs...)
 			if tt.change != nil {
 				tt.change(&r)
 			}
 			before := fmt.Sprintf("%+v", r.Problem.Subscriptions)
-			f, err := Foresee(t.Context(), r)
+			f, err := Run(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,9 +172,9 @@ func foresees(t *testing.T, wishes map[string]wish) {
 	}
 }
 
-// TestForeseeVersions predicts updates of Subscriptions from version to version.
-func TestForeseeVersions(t *testing.T) {
-	foresees(t, map[string]wish{
+// TestRunVersions predicts updates of Subscriptions from version to version.
+func TestRunVersions(t *testing.T) {
+	runAll(t, map[string]runCase{
 		"Head": {
 			reason: "of nothing the head is installed, and then nothing more",
 			subs:   []resolver.Subscription{sub("my", "lamp")},
@@ -227,9 +227,9 @@ func TestForeseeVersions(t *testing.T) {
 	})
 }
 
-// TestForeseeNeeds uses versions that depend on others.
-func TestForeseeNeeds(t *testing.T) {
-	foresees(t, map[string]wish{
+// TestRunNeeds uses versions that depend on others.
+func TestRunNeeds(t *testing.T) {
+	runAll(t, map[string]runCase{
 		"Dependency": {
 			reason: "what is needed comes first, in the same plan, with a Subscription of its own that is not taken beyond what is needed",
 			subs:   []resolver.Subscription{sub("my", "radio")},
@@ -282,11 +282,11 @@ func TestForeseeNeeds(t *testing.T) {
 	})
 }
 
-// TestForeseeRivals uses several Subscriptions of a package.
-func TestForeseeRivals(t *testing.T) {
-	foresees(t, map[string]wish{
+// TestRunRivals uses several Subscriptions of a package.
+func TestRunRivals(t *testing.T) {
+	runAll(t, map[string]runCase{
 		"Shared": {
-			reason: "the same wish twice is one step",
+			reason: "the same request twice is one step",
 			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", channel("stable"))},
 			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for a+b, automatic"},
 		},
@@ -317,9 +317,9 @@ func TestForeseeRivals(t *testing.T) {
 	})
 }
 
-// TestForeseeRefusals uses Subscriptions that get no version.
-func TestForeseeRefusals(t *testing.T) {
-	foresees(t, map[string]wish{
+// TestRunRefusals uses Subscriptions that get no version.
+func TestRunRefusals(t *testing.T) {
+	runAll(t, map[string]runCase{
 		"Impossible": {
 			reason: "one that cannot be had keeps nothing from the others",
 			subs:   []resolver.Subscription{sub("bad", "lamp", channel("gone")), sub("my", "radio")},
@@ -363,9 +363,9 @@ func TestForeseeRefusals(t *testing.T) {
 	})
 }
 
-// TestForeseeCatalogs uses catalogs with errors.
-func TestForeseeCatalogs(t *testing.T) {
-	foresees(t, map[string]wish{
+// TestRunCatalogs uses catalogs with errors.
+func TestRunCatalogs(t *testing.T) {
+	runAll(t, map[string]runCase{
 		"CatalogAway": {
 			reason: "a catalog without content is told apart from a package that is not there",
 			subs:   []resolver.Subscription{sub("my", "lamp"), sub("away", "fan", func(s *resolver.Subscription) { s.Catalog.Name = "dead" })},
@@ -395,21 +395,21 @@ func TestForeseeCatalogs(t *testing.T) {
 	})
 }
 
-func TestForeseeEnds(t *testing.T) {
-	f, err := Foresee(t.Context(), request(t))
+func TestRunEnds(t *testing.T) {
+	f, err := Run(t.Context(), request(t))
 	if err != nil || len(f.Steps) != 0 || f.Fails() {
 		t.Errorf("of nothing comes %+v, %v", f, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Foresee(ctx, request(t, sub("my", "lamp"))); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, request(t, sub("my", "lamp"))); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 }
 
-// TestForeseeSaysLoops uses a resolver that returns to a previous version, which a broken channel could cause,
+// TestRunSaysLoops uses a resolver that returns to a previous version, which a broken channel could cause,
 // and one that never ends.
-func TestForeseeSaysLoops(t *testing.T) {
+func TestRunSaysLoops(t *testing.T) {
 	next := func(name func(wave int) string) func(context.Context, resolver.Problem) resolver.Solution {
 		wave := 0
 		return func(_ context.Context, p resolver.Problem) resolver.Solution {
@@ -442,9 +442,9 @@ func TestForeseeSaysLoops(t *testing.T) {
 	}
 }
 
-// TestForeseeTakesImages uses a version whose manifests are in an image.
-func TestForeseeTakesImages(t *testing.T) {
-	f, err := Foresee(t.Context(), request(t, sub("my", "mill")))
+// TestRunTakesImages uses a version whose manifests are in an image.
+func TestRunTakesImages(t *testing.T) {
+	f, err := Run(t.Context(), request(t, sub("my", "mill")))
 	if err != nil || len(f.Steps) != 1 || f.Fails() || f.Steps[0].Image == "" {
 		t.Errorf("%+v, %v", f, err)
 	}

@@ -8,81 +8,81 @@ import (
 	"github.com/chandlery/chandlery/bundles/drawing"
 )
 
-// Journey returns the forecast as a diagram: the versions of each Subscription, from the present one to the
+// Diagram returns the result as a diagram: the versions of each Subscription, from the present one to the
 // last.
-func (f *Forecast) Journey() *drawing.Journey {
-	j := &journey{Journey: &drawing.Journey{Title: f.headline()}, lanes: map[string]int{}}
-	for _, s := range slices.Concat(f.UpToDate, f.UnderWay) {
+func (res *Result) Diagram() *drawing.Journey {
+	d := &diagram{Journey: &drawing.Journey{Title: res.headline()}, lanes: map[string]int{}}
+	for _, s := range slices.Concat(res.UpToDate, res.UnderWay) {
 		note := "up to date"
-		if slices.Contains(f.UnderWay, s) {
+		if slices.Contains(res.UnderWay, s) {
 			note = "being installed"
 		}
-		j.Stops = append(j.Stops, drawing.Stop{Lane: j.lane(s.Subscription), Kind: drawing.Present, Name: s.Bundle, Version: s.Version, Notes: []string{note}})
+		d.Stops = append(d.Stops, drawing.Stop{Lane: d.lane(s.Subscription), Kind: drawing.Present, Name: s.Bundle, Version: s.Version, Notes: []string{note}})
 	}
-	j.addPresent(f)
-	j.addSteps(f)
-	for _, r := range slices.Concat(f.Refusals, f.Unknown) {
+	d.addPresent(res)
+	d.addSteps(res)
+	for _, r := range slices.Concat(res.Refusals, res.Unknown) {
 		// The diagram shows only the beginning of the reason.
 		reason := strings.TrimPrefix(r.Reason, unsatisfiable)
-		j.Stops = append(j.Stops, drawing.Stop{Lane: j.lane(r.Subscription), Kind: drawing.Blocked, Name: r.Package, Notes: []string{reason}})
+		d.Stops = append(d.Stops, drawing.Stop{Lane: d.lane(r.Subscription), Kind: drawing.Blocked, Name: r.Package, Notes: []string{reason}})
 	}
-	return j.Journey
+	return d.Journey
 }
 
-// journey is a diagram under construction.
-type journey struct {
+// diagram is a diagram under construction.
+type diagram struct {
 	*drawing.Journey
 
 	lanes map[string]int
 }
 
 // lane returns the lane of a Subscription.
-func (j *journey) lane(name string) int {
-	if at, ok := j.lanes[name]; ok {
+func (d *diagram) lane(name string) int {
+	if at, ok := d.lanes[name]; ok {
 		return at
 	}
-	j.lanes[name] = len(j.Lanes)
-	j.Lanes = append(j.Lanes, name)
-	return j.lanes[name]
+	d.lanes[name] = len(d.Lanes)
+	d.Lanes = append(d.Lanes, name)
+	return d.lanes[name]
 }
 
 // laneOf returns the lane of a step's Subscription. A generated Subscription is labelled with its package.
-func (j *journey) laneOf(s *Step, name string) int {
-	at := j.lane(name)
+func (d *diagram) laneOf(s *Step, name string) int {
+	at := d.lane(name)
 	if s.Generated {
-		j.Lanes[at] = subscriptions(s)
+		d.Lanes[at] = subscriptions(s)
 	}
 	return at
 }
 
 // addPresent adds the versions at the start of each lane.
-func (j *journey) addPresent(f *Forecast) {
+func (d *diagram) addPresent(res *Result) {
 	begun := map[string]bool{}
-	for _, s := range slices.Concat(f.UpToDate, f.UnderWay) {
+	for _, s := range slices.Concat(res.UpToDate, res.UnderWay) {
 		begun[s.Subscription] = true
 	}
 	add := func(subscription, bundle, version string) {
 		if !begun[subscription] && bundle != "" {
-			j.Stops = append(j.Stops, drawing.Stop{Lane: j.lane(subscription), Kind: drawing.Present, Name: bundle, Version: version})
+			d.Stops = append(d.Stops, drawing.Stop{Lane: d.lane(subscription), Kind: drawing.Present, Name: bundle, Version: version})
 		}
 		begun[subscription] = true
 	}
-	for i := range f.Steps {
-		for _, name := range f.Steps[i].Subscriptions {
-			add(name, f.Steps[i].Replaces, f.Steps[i].FromVersion)
+	for i := range res.Steps {
+		for _, name := range res.Steps[i].Subscriptions {
+			add(name, res.Steps[i].Replaces, res.Steps[i].FromVersion)
 		}
 	}
-	for _, r := range slices.Concat(f.Refusals, f.Unknown) {
+	for _, r := range slices.Concat(res.Refusals, res.Unknown) {
 		add(r.Subscription, r.Stays, "")
 	}
 }
 
 // addSteps adds the versions that are installed.
-func (j *journey) addSteps(f *Forecast) {
-	first := len(j.Stops)
+func (d *diagram) addSteps(res *Result) {
+	first := len(d.Stops)
 	var needs [][]Need
-	for i := range f.Steps {
-		s := &f.Steps[i]
+	for i := range res.Steps {
+		s := &res.Steps[i]
 		kind := drawing.Reached
 		if s.Approval == Manual {
 			kind = drawing.Awaited
@@ -96,14 +96,14 @@ func (j *journey) addSteps(f *Forecast) {
 				notes = append(notes, s.Unfollowed)
 			}
 			notes = append(notes, s.Deprecations...)
-			j.Stops = append(j.Stops, drawing.Stop{Lane: j.laneOf(s, name), Kind: kind, Name: s.Bundle, Version: s.Version, Notes: notes})
+			d.Stops = append(d.Stops, drawing.Stop{Lane: d.laneOf(s, name), Kind: kind, Name: s.Bundle, Version: s.Version, Notes: notes})
 			needs = append(needs, s.Needs)
 		}
 	}
 	for i, list := range needs {
 		for _, need := range list {
-			at := j.Stop(need.MetBy)
-			stop := &j.Stops[first+i]
+			at := d.Stop(need.MetBy)
+			stop := &d.Stops[first+i]
 			if at >= 0 && !slices.Contains(stop.Needs, at) {
 				stop.Needs = append(stop.Needs, at)
 			}

@@ -17,18 +17,18 @@ import (
 // maxWaves is the maximum number of waves. The longest channels in use have some hundred versions.
 const maxWaves = 1000
 
-// Foresee predicts what would happen, wave by wave. The error is the error of ctx. Errors of a Subscription are
-// part of the forecast.
-func Foresee(ctx context.Context, r Request) (*Forecast, error) {
+// Run predicts what would happen, wave by wave. The error is the error of ctx. Errors of a Subscription are
+// part of the result.
+func Run(ctx context.Context, r Request) (*Result, error) {
 	return newWalk(r, resolver.Resolve).run(ctx)
 }
 
 // walk is the state of the prediction for a namespace.
 type walk struct {
-	request  Request
-	problem  resolver.Problem
-	resolve  func(context.Context, resolver.Problem) resolver.Solution
-	forecast *Forecast
+	request Request
+	problem resolver.Problem
+	resolve func(context.Context, resolver.Problem) resolver.Solution
+	result  *Result
 	// own holds the version that each Subscription itself installed. The present version of its package may be
 	// another Subscription's.
 	own map[string]string
@@ -45,7 +45,7 @@ type walk struct {
 func newWalk(r Request, resolve func(context.Context, resolver.Problem) resolver.Solution) *walk {
 	w := &walk{
 		request: r, problem: r.Problem, resolve: resolve,
-		forecast: &Forecast{
+		result: &Result{
 			Namespace: r.Problem.Namespace, Blocked: r.Blocked, Notes: r.Notes, Catalogs: sources(r),
 			// Lists in JSON are empty, not null.
 			Steps: []Step{}, Refusals: []Refusal{}, Unknown: []Refusal{}, UpToDate: []Standing{},
@@ -92,7 +92,7 @@ func sources(r Request) []Source {
 }
 
 // run continues until a wave installs nothing.
-func (w *walk) run(ctx context.Context) (*Forecast, error) {
+func (w *walk) run(ctx context.Context) (*Result, error) {
 	w.begin()
 	for wave := 1; ; wave++ {
 		solution := w.resolve(ctx, w.problem)
@@ -100,7 +100,7 @@ func (w *walk) run(ctx context.Context) (*Forecast, error) {
 			return nil, fmt.Errorf("looking ahead in namespace %s: %w", w.problem.Namespace, err)
 		}
 		if wave > maxWaves {
-			w.forecast.Notes = append(w.forecast.Notes, fmt.Sprintf("more would follow: this looks no further than %d updates in a row", maxWaves))
+			w.result.Notes = append(w.result.Notes, fmt.Sprintf("more would follow: this looks no further than %d updates in a row", maxWaves))
 			return w.finish(solution), nil
 		}
 		w.stopRounds(solution)
@@ -122,7 +122,7 @@ func (w *walk) begin() {
 			w.ended[sub.Name] = Refusal{Subscription: sub.Name, Package: sub.Package, Stays: w.own[sub.Name], Reason: why}
 		case sub.Frozen:
 			sub.Frozen = false
-			w.forecast.UnderWay = append(w.forecast.UnderWay, w.standing(*sub))
+			w.result.UnderWay = append(w.result.UnderWay, w.standing(*sub))
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (w *walk) take(wave int, solution resolver.Solution) bool {
 			w.early[name] = outcome.Err
 		}
 	}
-	first := len(w.forecast.Steps)
+	first := len(w.result.Steps)
 	before := slices.Clone(w.problem.Operators)
 	groups := w.groups(solution)
 	for _, group := range groups {
@@ -164,13 +164,13 @@ func (w *walk) take(wave int, solution resolver.Solution) bool {
 		approval := w.approval(group.subscriptions)
 		for _, c := range group.ordered() {
 			step := w.step(c, group.served[c.Bundle], before)
-			step.Wave, step.Plan, step.Approval, step.Order = wave, w.plans, approval, len(w.forecast.Steps)+1
-			w.forecast.Steps = append(w.forecast.Steps, step)
+			step.Wave, step.Plan, step.Approval, step.Order = wave, w.plans, approval, len(w.result.Steps)+1
+			w.result.Steps = append(w.result.Steps, step)
 			w.install(c, group.served[c.Bundle])
 		}
 	}
-	for i := range w.forecast.Steps[first:] {
-		w.link(&w.forecast.Steps[first+i])
+	for i := range w.result.Steps[first:] {
+		w.link(&w.result.Steps[first+i])
 	}
 	return len(groups) > 0
 }
