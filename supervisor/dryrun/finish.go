@@ -10,39 +10,39 @@ import (
 )
 
 // finish adds the final state of each Subscription to the result.
-func (w *walk) finish(last resolver.Solution) *Result {
-	moved := w.result.moved()
-	for _, r := range w.request.Refused {
-		w.refuse(resolver.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
+func (s *simulation) finish(last resolver.Solution) *Result {
+	moved := s.result.moved()
+	for _, r := range s.request.Refused {
+		s.refuse(resolver.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
 	}
-	for _, sub := range w.problem.Subscriptions {
-		ended, isEnded := w.ended[sub.Name]
+	for _, sub := range s.state.problem.Subscriptions {
+		ended, isEnded := s.state.ended[sub.Name]
 		err := last[sub.Name].Err
 		switch {
 		case isEnded:
-			w.result.Refusals = append(w.result.Refusals, ended)
+			s.result.Refusals = append(s.result.Refusals, ended)
 		case err != nil:
-			w.refuse(sub, err)
-		case !moved[sub.Name] && w.early[sub.Name] != nil:
+			s.refuse(sub, err)
+		case !moved[sub.Name] && s.errs[sub.Name] != nil:
 			// The present version belongs to another Subscription, and is not what this one requests.
-			w.refuse(sub, w.early[sub.Name])
+			s.refuse(sub, s.errs[sub.Name])
 		case !moved[sub.Name]:
-			w.rest(sub)
+			s.addUpToDate(sub)
 		}
 		if held := last[sub.Name].Held; held != nil && !isEnded && err == nil {
-			r := w.refusal(sub, held)
+			r := s.refusal(sub, held)
 			r.Reason = strings.TrimPrefix(r.Reason, unsatisfiable)
-			w.result.HeldBack = append(w.result.HeldBack, r)
+			s.result.HeldBack = append(s.result.HeldBack, r)
 		}
 	}
-	return w.result
+	return s.result
 }
 
-// rest records that a Subscription is up to date, if the requested version is installed.
-func (w *walk) rest(sub resolver.Subscription) {
-	coming := func(s Standing) bool { return s.Subscription == sub.Name }
-	if sub.Installed != "" && !slices.ContainsFunc(w.result.UnderWay, coming) {
-		w.result.UpToDate = append(w.result.UpToDate, w.standing(sub))
+// addUpToDate records that a Subscription is up to date, if the requested version is installed.
+func (s *simulation) addUpToDate(sub resolver.Subscription) {
+	installing := func(other Standing) bool { return other.Subscription == sub.Name }
+	if sub.Installed != "" && !slices.ContainsFunc(s.result.UnderWay, installing) {
+		s.result.UpToDate = append(s.result.UpToDate, s.state.standing(sub))
 	}
 }
 
@@ -61,20 +61,20 @@ func (res *Result) moved() map[string]bool {
 const unsatisfiable = "constraints not satisfiable: "
 
 // refuse records that a Subscription gets no answer, or not what it requests.
-func (w *walk) refuse(sub resolver.Subscription, err error) {
-	r := w.refusal(sub, err)
-	if c, ok := errors.AsType[*resolver.CatalogError](err); ok && w.problem.Catalogs[c.Catalog].Content == nil {
+func (s *simulation) refuse(sub resolver.Subscription, err error) {
+	r := s.refusal(sub, err)
+	if c, ok := errors.AsType[*resolver.CatalogError](err); ok && s.state.problem.Catalogs[c.Catalog].Content == nil {
 		r.Reason = fmt.Sprintf("cannot be looked at: catalog %s cannot be read: %v", c.Catalog, c.Err)
 		r.Remedy = fmt.Sprintf("fix the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
-		w.result.Unknown = append(w.result.Unknown, r)
+		s.result.Unknown = append(s.result.Unknown, r)
 		return
 	}
-	w.result.Refusals = append(w.result.Refusals, r)
+	s.result.Refusals = append(s.result.Refusals, r)
 }
 
 // refusal converts an error.
-func (w *walk) refusal(sub resolver.Subscription, err error) Refusal {
-	r := Refusal{Subscription: sub.Name, Package: sub.Package, Stays: w.own[sub.Name], Reason: err.Error()}
+func (s *simulation) refusal(sub resolver.Subscription, err error) Refusal {
+	r := Refusal{Subscription: sub.Name, Package: sub.Package, Stays: s.state.own[sub.Name], Reason: err.Error()}
 	if u, ok := errors.AsType[*resolver.UnsatisfiableError](err); ok {
 		r.Reason, r.Remedy = unsatisfiable+strings.Join(u.Reasons, ", "), u.Remedy
 	}

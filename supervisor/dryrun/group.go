@@ -34,9 +34,9 @@ func groupOf(subscription string, outcome resolver.Outcome) *group {
 
 // groups combines the versions that share a plan: the same version for several Subscriptions, the dependencies
 // of each, and versions that require what another group installs.
-func (w *walk) groups(solution resolver.Solution) []*group {
+func groups(subscriptions []resolver.Subscription, solution resolver.Solution) []*group {
 	var out []*group
-	for _, sub := range w.problem.Subscriptions {
+	for _, sub := range subscriptions {
 		g := groupOf(sub.Name, solution[sub.Name])
 		if g == nil {
 			continue

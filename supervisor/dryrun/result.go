@@ -41,8 +41,25 @@ const (
 	Manual    Approval = "manual"
 )
 
-// Step is one version that would be installed.
+// Step is one version that would be installed. Its embedded fields are fields of the same object in JSON.
 type Step struct {
+	Schedule
+	Requesters
+
+	Action Action `json:"action"`
+	Target
+
+	// Because is the reason for this version.
+	Because  string   `json:"because"`
+	Approval Approval `json:"approval"`
+	// Needs are the version's dependencies and the versions that meet them.
+	Needs []Need `json:"needs,omitempty"`
+	// Deprecations are the catalog's deprecations of the package, channel and bundle.
+	Deprecations []string `json:"deprecations,omitempty"`
+}
+
+// Schedule is the place of a step among the others.
+type Schedule struct {
 	// Order is the number of the step, from 1.
 	Order int `json:"order"`
 	// Wave is 1 for a step that would start at once. For other steps it is one more than the wave of the steps that
@@ -50,14 +67,21 @@ type Step struct {
 	Wave int `json:"wave"`
 	// Plan is the number of the InstallPlan. Steps with the same number share a plan, and its approval.
 	Plan int `json:"plan"`
+}
+
+// Requesters are the Subscriptions of a step.
+type Requesters struct {
 	// Subscriptions get the version. A generated one is created for it.
 	Subscriptions []string `json:"subscriptions"`
 	Generated     bool     `json:"generated,omitempty"`
 	// Unfollowed is the reason why a version that others need has no Subscription.
 	Unfollowed string `json:"unfollowed,omitempty"`
-	Action     Action `json:"action"`
-	Package    string `json:"package"`
-	Channel    string `json:"channel"`
+}
+
+// Target is the version that a step installs.
+type Target struct {
+	Package string `json:"package"`
+	Channel string `json:"channel"`
 	// Catalog is NAMESPACE/NAME.
 	Catalog string `json:"catalog"`
 	// Replaces is the previous version, with its number if it is known; both are empty if there is none.
@@ -66,13 +90,6 @@ type Step struct {
 	Bundle      string `json:"bundle"`
 	Version     string `json:"version,omitempty"`
 	Image       string `json:"image,omitempty"`
-	// Because is the reason for this version.
-	Because  string   `json:"because"`
-	Approval Approval `json:"approval"`
-	// Needs are the version's dependencies and the versions that meet them.
-	Needs []Need `json:"needs,omitempty"`
-	// Deprecations are the catalog's deprecations of the package, channel and bundle.
-	Deprecations []string `json:"deprecations,omitempty"`
 }
 
 // Need is a dependency of a version.

@@ -424,7 +424,7 @@ func TestRunSaysLoops(t *testing.T) {
 		}
 	}
 	round := next(func(wave int) string { return []string{"lamp.v2.0.0", "lamp.v1.0.0"}[(wave-1)%2] })
-	f, err := newWalk(request(t, sub("my", "lamp", has("lamp.v1.0.0"))), round).run(t.Context())
+	f, err := newSimulation(request(t, sub("my", "lamp", has("lamp.v1.0.0")))).run(t.Context(), round)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,7 +436,7 @@ func TestRunSaysLoops(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	endless := next(func(wave int) string { return fmt.Sprintf("lamp.v%d", wave) })
-	f, err = newWalk(request(t, sub("my", "lamp")), endless).run(t.Context())
+	f, err = newSimulation(request(t, sub("my", "lamp"))).run(t.Context(), endless)
 	if err != nil || len(f.Steps) != maxWaves || len(f.Notes) != 1 {
 		t.Errorf("%d steps, notes %q, error %v", len(f.Steps), f.Notes, err)
 	}

@@ -49,8 +49,6 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/installplan.Reconciler":           {Size{23, 16}, divide},
 		"supervisor/controllers/installplan.execution":            {Size{46, 16}, divide},
 		"supervisor/controllers/installplan.record":               {Size{9, 18}, "the columns of a record"},
-		"supervisor/dryrun.Step":                                  {Size{0, 19}, "the fields of the JSON output"},
-		"supervisor/dryrun.walk":                                  {Size{19, 9}, divide},
 		"supervisor/resolver.model":                               {Size{46, 12}, divide},
 		"supervisor/resolver.resolution":                          {Size{48, 14}, divide},
 		"supervisor/controllers/subscription.Reconciler":          {Size{64, 16}, divide},
