@@ -56,7 +56,7 @@ func (b Bundle) Obstacles(live, older *apiextensionsv1.CustomResourceDefinition)
 				live.Name, b.Version.Name, stored))
 		}
 	}
-	if webhook(live) && !webhook(older) && !b.converts(live.Name) && mixed(live, older) {
+	if webhook(live) && !webhook(older) && !b.converts(live.Name) && needsConversion(live, older) {
 		list = append(list, fmt.Sprintf("objects of CustomResourceDefinition %s are converted between versions by a webhook, which %s does not have",
 			live.Name, b.Version.Name))
 	}
@@ -65,13 +65,13 @@ func (b Bundle) Obstacles(live, older *apiextensionsv1.CustomResourceDefinition)
 
 // Unserved returns the versions of a definition that another ClusterServiceVersion, which remains, depends on
 // and the older definition does not serve.
-func Unserved(older *apiextensionsv1.CustomResourceDefinition, stays *operatorsv1alpha1.ClusterServiceVersion) []string {
+func Unserved(older *apiextensionsv1.CustomResourceDefinition, remaining *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var list []string
-	needed := stays.Spec.CustomResourceDefinitions
+	needed := remaining.Spec.CustomResourceDefinitions
 	for _, d := range slices.Concat(needed.Owned, needed.Required) {
 		if d.Name == older.Name && !serves(older, d.Version) {
 			list = append(list, fmt.Sprintf("clusterserviceversion %s/%s needs version %s of CustomResourceDefinition %s, which the older one does not serve",
-				stays.Namespace, stays.Name, d.Version, older.Name))
+				remaining.Namespace, remaining.Name, d.Version, older.Name))
 		}
 	}
 	return list
@@ -79,12 +79,12 @@ func Unserved(older *apiextensionsv1.CustomResourceDefinition, stays *operatorsv
 
 // Missing returns the versions that a ClusterServiceVersion to restore depends on and the live definitions, by
 // name, do not serve.
-func Missing(back *operatorsv1alpha1.ClusterServiceVersion, live map[string]*apiextensionsv1.CustomResourceDefinition) []string {
+func Missing(restored *operatorsv1alpha1.ClusterServiceVersion, live map[string]*apiextensionsv1.CustomResourceDefinition) []string {
 	var list []string
-	for _, owned := range back.Spec.CustomResourceDefinitions.Owned {
+	for _, owned := range restored.Spec.CustomResourceDefinitions.Owned {
 		crd := live[owned.Name]
 		if crd != nil && !serves(crd, owned.Version) {
-			list = append(list, fmt.Sprintf("CustomResourceDefinition %s, as it is now, does not serve version %s, which %s needs", owned.Name, owned.Version, back.Name))
+			list = append(list, fmt.Sprintf("CustomResourceDefinition %s, as it is now, does not serve version %s, which %s needs", owned.Name, owned.Version, restored.Name))
 		}
 	}
 	return list
@@ -111,9 +111,9 @@ func webhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// mixed reports whether objects need conversion: they are stored in one version, and the older definition
+// needsConversion reports whether objects need conversion: they are stored in one version, and the older definition
 // serves them in another.
-func mixed(live, older *apiextensionsv1.CustomResourceDefinition) bool {
+func needsConversion(live, older *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, stored := range live.Status.StoredVersions {
 		for _, v := range older.Spec.Versions {
 			if v.Served && v.Name != stored {

@@ -33,7 +33,7 @@ func (b Bundle) Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Fi
 	if older.Spec.PreserveUnknownFields {
 		return nil
 	}
-	stores := b.storesAnew(live, older)
+	storage := b.otherStorage(live, older)
 	var list []Field
 	for i := range live.Spec.Versions {
 		v := &live.Spec.Versions[i]
@@ -41,13 +41,11 @@ func (b Bundle) Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Fi
 			continue
 		}
 		known := map[string]bool{}
-		for _, then := range []*apiextensionsv1.CustomResourceDefinitionVersion{versionOf(older, v.Name), stores} {
+		for _, then := range []*apiextensionsv1.CustomResourceDefinitionVersion{versionOf(older, v.Name), storage} {
 			if then == nil {
 				continue
 			}
-			c := comparison{version: v.Name}
-			c.compare(schemaOf(v), schemaOf(then), nil)
-			for _, f := range c.lost {
+			for _, f := range comparison(v.Name).compare(schemaOf(v), schemaOf(then), nil) {
 				if !known[f.String()] {
 					list = append(list, f)
 				}
@@ -58,9 +56,9 @@ func (b Bundle) Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Fi
 	return list
 }
 
-// storesAnew returns the version in which an older definition stores objects, if they are now stored in another
+// otherStorage returns the version in which an older definition stores objects, if they are now stored in another
 // one and no webhook converts them; nil otherwise.
-func (b Bundle) storesAnew(live, older *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+func (b Bundle) otherStorage(live, older *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	now, then := storageOf(live), storageOf(older)
 	if now == nil || then == nil || now.Name == then.Name || webhook(older) || b.converts(older.Name) {
 		return nil
@@ -83,60 +81,62 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// comparison compares two schemas of one version.
-type comparison struct {
-	version string
-	lost    []Field
+// comparison compares two schemas of a version, which it names.
+type comparison string
+
+// field returns a field that the older schema lacks, at a path below an object with other known names.
+func (c comparison) field(path []string, known map[string]apiextensionsv1.JSONSchemaProps) Field {
+	return Field{Version: string(c), path: slices.Clone(path), known: slices.Sorted(maps.Keys(known))}
 }
 
-func (c *comparison) lose(path []string, known ...string) {
-	c.lost = append(c.lost, Field{Version: c.version, path: slices.Clone(path), known: known})
-}
-
-// compare finds fields below a path that the newer schema allows and the older one does not.
-func (c *comparison) compare(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
+// compare returns the fields below a path that the newer schema allows and the older one does not.
+func (c comparison) compare(newer, older *apiextensionsv1.JSONSchemaProps, path []string) []Field {
 	if older == nil {
 		older = &apiextensionsv1.JSONSchemaProps{}
 	}
-	c.compareProperties(newer, older, path)
+	lost := c.compareProperties(newer, older, path)
 	if newer.Items != nil && newer.Items.Schema != nil {
 		var then *apiextensionsv1.JSONSchemaProps
 		if older.Items != nil {
 			then = older.Items.Schema
 		}
-		c.compare(newer.Items.Schema, then, append(slices.Clone(path), items))
+		lost = append(lost, c.compare(newer.Items.Schema, then, append(slices.Clone(path), items))...)
 	}
 	if newer.AdditionalProperties != nil && newer.AdditionalProperties.Schema != nil {
-		c.beyond(newer.AdditionalProperties.Schema, older, append(slices.Clone(path), values))
+		lost = append(lost, c.compareUnnamed(newer.AdditionalProperties.Schema, older, append(slices.Clone(path), values))...)
 	}
 	if open(newer) && !open(older) && older.AdditionalProperties == nil {
-		c.lose(append(slices.Clone(path), values), slices.Sorted(maps.Keys(older.Properties))...)
+		lost = append(lost, c.field(append(slices.Clone(path), values), older.Properties))
 	}
+	return lost
 }
 
 // compareProperties compares named properties.
-func (c *comparison) compareProperties(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
+func (c comparison) compareProperties(newer, older *apiextensionsv1.JSONSchemaProps, path []string) []Field {
+	var lost []Field
 	for _, name := range slices.Sorted(maps.Keys(newer.Properties)) {
 		if len(path) == 0 && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue
 		}
 		property, below := newer.Properties[name], append(slices.Clone(path), name)
 		if then, known := older.Properties[name]; known {
-			c.compare(&property, &then, below)
+			lost = append(lost, c.compare(&property, &then, below)...)
 			continue
 		}
-		c.beyond(&property, older, below)
+		lost = append(lost, c.compareUnnamed(&property, older, below)...)
 	}
+	return lost
 }
 
-// beyond compares fields that the older schema does not name, where it may allow any value.
-func (c *comparison) beyond(newer, older *apiextensionsv1.JSONSchemaProps, path []string) {
+// compareUnnamed compares fields that the older schema does not name, where it may allow any value.
+func (c comparison) compareUnnamed(newer, older *apiextensionsv1.JSONSchemaProps, path []string) []Field {
 	switch {
 	case older.AdditionalProperties != nil && older.AdditionalProperties.Schema != nil:
-		c.compare(newer, older.AdditionalProperties.Schema, path)
+		return c.compare(newer, older.AdditionalProperties.Schema, path)
 	case older.AdditionalProperties != nil && older.AdditionalProperties.Allows, open(older):
+		return nil
 	default:
-		c.lose(path, slices.Sorted(maps.Keys(older.Properties))...)
+		return []Field{c.field(path, older.Properties)}
 	}
 }
 
