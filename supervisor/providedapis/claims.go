@@ -50,47 +50,47 @@ func outranks(a, b *operatorsv1.OperatorGroup) bool {
 	) < 0
 }
 
-// rival is another group that reaches a namespace of a group.
-type rival struct {
+// competitor is another group that reaches a namespace of a group.
+type competitor struct {
 	key    types.NamespacedName
 	claims Set
-	// yields is true if the rival gives up what both have claimed.
+	// yields is true if the competitor gives up what both have claimed.
 	yields bool
 }
 
-// rivalsOf returns the groups with claims that reach a namespace of this one, sorted. Groups of one namespace
-// are not rivals: if there are several, none of them is effective.
-func rivalsOf(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup) []rival {
-	var rivals []rival
+// competitorsOf returns the groups with claims that reach a namespace of this one, sorted. Groups of one namespace
+// do not compete: if there are several, none of them is effective.
+func competitorsOf(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup) []competitor {
+	var found []competitor
 	for i := range others {
 		other := &others[i]
 		if other.Namespace == group.Namespace || other.Annotations[operatorsv1.OperatorGroupProvidedAPIsAnnotationKey] == "" || !Intersect(group, other) {
 			continue
 		}
-		rivals = append(rivals, rival{
+		found = append(found, competitor{
 			key:    types.NamespacedName{Namespace: other.Namespace, Name: other.Name},
 			claims: Claimed(other),
 			yields: outranks(group, other),
 		})
 	}
-	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.key.String(), b.key.String()) })
-	return rivals
+	slices.SortFunc(found, func(a, b competitor) int { return cmp.Compare(a.key.String(), b.key.String()) })
+	return found
 }
 
-// kept returns which of the APIs rivals prevent a group with these claims from having, and the names of the
-// rivals. A group that has claimed an API itself yields only to one that outranks it. A group that has not
+// contested returns the APIs that competitors keep from a group with these claims, and the names of the
+// competitors. A group that has claimed an API itself yields only to one that outranks it. A group that has not
 // claimed it yields to every claim.
-func kept(rivals []rival, claimed, apis Set) (taken Set, by []types.NamespacedName) {
-	taken = Set{}
-	for _, r := range rivals {
-		contested := apis.Both(r.claims)
-		if r.yields {
-			contested = contested.Without(claimed)
+func contested(competitors []competitor, claimed, apis Set) (kept Set, by []types.NamespacedName) {
+	kept = Set{}
+	for _, c := range competitors {
+		common := apis.Both(c.claims)
+		if c.yields {
+			common = common.Without(claimed)
 		}
-		if len(contested) > 0 {
-			taken.Add(contested)
-			by = append(by, r.key)
+		if len(common) > 0 {
+			kept.Add(common)
+			by = append(by, c.key)
 		}
 	}
-	return taken, by
+	return kept, by
 }

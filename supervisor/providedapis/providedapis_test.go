@@ -191,7 +191,7 @@ func TestVerdict(t *testing.T) {
 			want{providedapis.Static, lamp, []string{"b/group"}},
 		},
 		"SameNamespace": {
-			"groups of one namespace are no rivals", group("a", 9, lamp, "x"), groups(group("a", 0, lamp, "x")),
+			"groups of one namespace do not compete", group("a", 9, lamp, "x"), groups(group("a", 0, lamp, "x")),
 			operator("a", lamp),
 			want{Result: providedapis.Settled},
 		},

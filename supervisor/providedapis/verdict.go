@@ -39,11 +39,11 @@ type Finding struct {
 // group.
 func Verdict(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) Finding {
 	provided, claimed := Of(csv), Claimed(group)
-	taken, by := kept(rivalsOf(group, others), claimed, provided)
+	kept, by := contested(competitorsOf(group, others), claimed, provided)
 	missing := provided.Without(claimed)
 	switch {
-	case len(taken) > 0:
-		found := Finding{Result: Conflict, APIs: taken, Groups: by}
+	case len(kept) > 0:
+		found := Finding{Result: Conflict, APIs: kept, Groups: by}
 		if len(missing) == 0 {
 			found.Result = Remove
 		}
@@ -97,11 +97,11 @@ func Desired(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 	if group.Spec.StaticProvidedAPIs {
 		return claimed
 	}
-	rivals := rivalsOf(group, others)
+	competitors := competitorsOf(group, others)
 	want := Set{}
 	for i := range members {
 		apis := Of(&members[i])
-		if taken, _ := kept(rivals, claimed, apis); len(taken) > 0 {
+		if kept, _ := contested(competitors, claimed, apis); len(kept) > 0 {
 			continue
 		}
 		if !grow || !Supported(group, &members[i]) {
