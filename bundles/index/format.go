@@ -162,6 +162,18 @@ func decodeHeader(file []byte) (*header, error) {
 	return h, nil
 }
 
+// info returns the description of the index.
+func (h *header) info() Info {
+	info := Info{
+		Stats: h.stats, ContentDigest: digestText(h.contentDigest), Format: formatVersion,
+		FileBytes: int64(h.size), //nolint:gosec // the size of a file
+	}
+	if h.sourceDigest != ([32]byte{}) {
+		info.SourceDigest = digestText(h.sourceDigest)
+	}
+	return info
+}
+
 // digestText returns a digest in hexadecimal digits.
 func digestText(digest [32]byte) string { return hex.EncodeToString(digest[:]) }
 

@@ -53,23 +53,20 @@ func newIndex(m *mapping) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{
-		mapping: m, dataEnd: h.dataEnd, size: int64(len(m.bytes)), stats: h.stats,
-		digest: digestText(h.contentDigest),
-	}
-	if h.sourceDigest != ([32]byte{}) {
-		x.sourceDigest = digestText(h.sourceDigest)
-	}
+	r := &reader{mapping: m, dataEnd: h.dataEnd}
 	for id := range sectionCount {
-		if x.tables[id], err = section(m.bytes, h.sections[id], widths[id]); err != nil {
+		if r.tables[id], err = section(m.bytes, h.sections[id], widths[id]); err != nil {
 			return nil, unusable("section %d %s", id, err)
 		}
 	}
 	m.checked = newBitmap(int(blocks(h.dataEnd))) //nolint:gosec // the file is smaller than that
-	if err := x.checkTables(); err != nil {
+	if err := (validator{r}).validate(); err != nil {
 		return nil, err
 	}
-	return x, nil
+	return &Index{
+		reader: r, registryQueries: registryQueries{rowFinder{r}}, extensionQueries: extensionQueries{rowFinder{r}},
+		info: h.info(),
+	}, nil
 }
 
 func section(file []byte, s span, width int) (table, error) {
@@ -139,70 +136,73 @@ var (
 	}
 )
 
-// checkTables checks that every reference is valid.
-func (x *Index) checkTables() error {
-	have, want := uint64(x.tables[sectionBlocks].len()), blocks(x.dataEnd) //nolint:gosec // a length is never negative
+// validator checks that every reference of a table is valid.
+type validator struct{ *reader }
+
+// validate checks all tables.
+func (v validator) validate() error {
+	have, want := uint64(v.tables[sectionBlocks].len()), blocks(v.dataEnd) //nolint:gosec // a length is never negative
 	if have != want {
 		return unusable("it has checksums for %d blocks of its data instead of %d", have, want)
 	}
-	if err := x.checkTexts(); err != nil {
+	if err := v.validateTexts(); err != nil {
 		return err
 	}
-	if err := x.checkRows(); err != nil {
+	if err := v.validateRows(); err != nil {
 		return err
 	}
-	return x.checkField(reference{sectionEntries, entryUnary}, func(t table, row uint32) bool {
+	return v.validateField(reference{sectionEntries, entryUnary}, func(t table, row uint32) bool {
 		return t.u32(row, entryUnary) <= t.place(row, entryMessage).length
 	})
 }
 
-// checkTexts checks the positions of names and encoded messages.
-func (x *Index) checkTexts() error {
+// validateTexts checks the positions of names and encoded messages.
+func (v validator) validateTexts() error {
 	for _, f := range nameFields {
-		names := uint64(len(x.tables[sectionStrings].rows))
-		if err := x.checkField(f, func(t table, row uint32) bool { return t.rowsOf(row, f.field).end() <= names }); err != nil {
+		names := uint64(len(v.tables[sectionStrings].rows))
+		if err := v.validateField(f, func(t table, row uint32) bool { return t.rowsOf(row, f.field).end() <= names }); err != nil {
 			return err
 		}
 	}
 	for _, f := range dataFields {
 		inside := func(t table, row uint32) bool {
 			p := t.place(row, f.field)
-			return p.offset >= headerSize && p.offset <= x.dataEnd && uint64(p.length) <= x.dataEnd-p.offset
+			return p.offset >= headerSize && p.offset <= v.dataEnd && uint64(p.length) <= v.dataEnd-p.offset
 		}
-		if err := x.checkField(f, inside); err != nil {
+		if err := v.validateField(f, inside); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkRows checks that referenced rows exist.
-func (x *Index) checkRows() error {
+// validateRows checks that referenced rows exist.
+func (v validator) validateRows() error {
 	for f, to := range rowFields {
-		if err := x.checkField(f, func(t table, row uint32) bool { return int(t.u32(row, f.field)) < x.tables[to].len() }); err != nil {
+		if err := v.validateField(f, func(t table, row uint32) bool { return int(t.u32(row, f.field)) < v.tables[to].len() }); err != nil {
 			return err
 		}
 	}
 	for f, to := range optionalRowFields {
 		leads := func(t table, row uint32) bool {
 			at := t.u32(row, f.field)
-			return at == none || int(at) < x.tables[to].len()
+			return at == none || int(at) < v.tables[to].len()
 		}
-		if err := x.checkField(f, leads); err != nil {
+		if err := v.validateField(f, leads); err != nil {
 			return err
 		}
 	}
 	for f, to := range rangeFields {
-		count := uint64(x.tables[to].len()) //nolint:gosec // a length is never negative
-		if err := x.checkField(f, func(t table, row uint32) bool { return t.rowsOf(row, f.field).end() <= count }); err != nil {
+		count := uint64(v.tables[to].len()) //nolint:gosec // a length is never negative
+		if err := v.validateField(f, func(t table, row uint32) bool { return t.rowsOf(row, f.field).end() <= count }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *Index) checkField(f reference, holds func(table, uint32) bool) error {
-	t := x.tables[f.from]
+func (v validator) validateField(f reference, holds func(table, uint32) bool) error {
+	t := v.tables[f.from]
 	for row := range uint32(t.len()) { //nolint:gosec // rows are counted in 32 bits
 		if !holds(t, row) {
 			return unusable("row %d of section %d refers to what is not there", row, f.from)

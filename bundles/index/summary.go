@@ -91,12 +91,15 @@ func (s *Summary) describe(csv []byte) {
 	}
 }
 
+// extensionQueries answers the queries of the extension API.
+type extensionQueries struct{ rowFinder }
+
 // Summaries returns the summaries of all packages, by name. It omits damaged ones; call
 // [Index.Check] first to find damage.
-func (x *Index) Summaries() iter.Seq[Summary] {
+func (q extensionQueries) Summaries() iter.Seq[Summary] {
 	return func(yield func(Summary) bool) {
-		for row := range uint32(x.tables[sectionPackages].len()) { //nolint:gosec // rows are counted in 32 bits
-			s, err := x.summary(row)
+		for row := range uint32(q.tables[sectionPackages].len()) { //nolint:gosec // rows are counted in 32 bits
+			s, err := q.summary(row)
 			if err == nil && !yield(s) {
 				return
 			}
@@ -105,17 +108,17 @@ func (x *Index) Summaries() iter.Seq[Summary] {
 }
 
 // Summary returns the summary of a package.
-func (x *Index) Summary(pkg string) (Summary, error) {
-	row, ok := x.packageRow(pkg)
+func (q extensionQueries) Summary(pkg string) (Summary, error) {
+	row, ok := q.packageRow(pkg)
 	if !ok {
 		return Summary{}, notFound("package %q not found", pkg)
 	}
-	return x.summary(row)
+	return q.summary(row)
 }
 
-func (x *Index) summary(row uint32) (Summary, error) {
-	packages, channels := x.tables[sectionPackages], x.tables[sectionChannels]
-	message, err := x.message(packages.place(row, packageSummary))
+func (q extensionQueries) summary(row uint32) (Summary, error) {
+	packages, channels := q.tables[sectionPackages], q.tables[sectionChannels]
+	message, err := q.message(packages.place(row, packageSummary))
 	if err != nil {
 		return Summary{}, err
 	}
@@ -123,15 +126,15 @@ func (x *Index) summary(row uint32) (Summary, error) {
 	if err := json.Unmarshal(message.Bytes(), &out); err != nil {
 		return Summary{}, fmt.Errorf("decoding summary: %w", err)
 	}
-	out.Package = strings.Clone(x.name(sectionPackages, row, packageName))
+	out.Package = strings.Clone(q.name(sectionPackages, row, packageName))
 	out.Bundles = int(packages.rowsOf(row, packageBundles).count)
 	if standard := packages.u32(row, packageDefaultChannel); standard != none {
-		out.DefaultChannel = strings.Clone(x.name(sectionChannels, standard, channelName))
+		out.DefaultChannel = strings.Clone(q.name(sectionChannels, standard, channelName))
 	}
 	all := packages.rowsOf(row, packageChannels)
 	for i := range all.count {
 		if int(all.first+i) < channels.len() {
-			out.Channels = append(out.Channels, strings.Clone(x.name(sectionChannels, all.first+i, channelName)))
+			out.Channels = append(out.Channels, strings.Clone(q.name(sectionChannels, all.first+i, channelName)))
 		}
 	}
 	return out, nil
@@ -169,12 +172,12 @@ type GraphEntry struct {
 }
 
 // Graph returns the upgrade graph of a package.
-func (x *Index) Graph(pkg string) (*Graph, error) {
-	row, ok := x.packageRow(pkg)
+func (q extensionQueries) Graph(pkg string) (*Graph, error) {
+	row, ok := q.packageRow(pkg)
 	if !ok {
 		return nil, notFound("package %q not found", pkg)
 	}
-	reply, err := x.message(x.tables[sectionPackages].place(row, packageReply))
+	reply, err := q.message(q.tables[sectionPackages].place(row, packageReply))
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +186,7 @@ func (x *Index) Graph(pkg string) (*Graph, error) {
 		return nil, fmt.Errorf("decoding package %q: %w", pkg, err)
 	}
 	for i := range out.Channels {
-		if out.Channels[i].Entries, err = x.graphEntries(pkg, out.Channels[i].Name); err != nil {
+		if out.Channels[i].Entries, err = q.graphEntries(pkg, out.Channels[i].Name); err != nil {
 			return nil, err
 		}
 	}
@@ -229,16 +232,16 @@ func decodeChannel(message []byte) (ChannelGraph, error) {
 	return out, err
 }
 
-func (x *Index) graphEntries(pkg, channel string) ([]GraphEntry, error) {
-	row, err := x.channelRow(pkg, channel)
+func (q extensionQueries) graphEntries(pkg, channel string) ([]GraphEntry, error) {
+	row, err := q.channelRow(pkg, channel)
 	if err != nil {
 		return nil, err
 	}
-	entries := x.tables[sectionChannels].rowsOf(row, channelEntries)
+	entries := q.tables[sectionChannels].rowsOf(row, channelEntries)
 	out := make([]GraphEntry, 0, entries.count)
 	for i := range entries.count {
 		row := entries.first + i
-		message, err := x.entry(row, x.tables[sectionEntries].place(row, entryMessage), false)
+		message, err := q.entry(row, q.tables[sectionEntries].place(row, entryMessage), false)
 		if err != nil {
 			return nil, err
 		}
@@ -277,19 +280,19 @@ func decodeEntry(message []byte) (GraphEntry, error) {
 // BundlesFrom returns the answers of [Index.Bundles], but in byte order of package, channel and
 // bundle and always without manifests. It returns the bundles of some packages, or of all if none
 // is named. It begins after the key of an earlier message; an empty key stands for the beginning.
-func (x *Index) BundlesFrom(after string, packages []string) iter.Seq2[string, Message] {
+func (q extensionQueries) BundlesFrom(after string, packages []string) iter.Seq2[string, Message] {
 	return func(yield func(string, Message) bool) {
-		entries := x.all(sectionEntries)
+		entries := q.all(sectionEntries)
 		first := firstRow(entries, func(row uint32) bool {
-			_, key := x.entryKey(row)
+			_, key := q.entryKey(row)
 			return key > after || after == ""
 		})
 		for row := first; row < entries.count; row++ {
-			pkg, key := x.entryKey(row)
+			pkg, key := q.entryKey(row)
 			if len(packages) > 0 && !slices.Contains(packages, pkg) {
 				continue
 			}
-			message, err := x.entry(row, x.tables[sectionEntries].place(row, entryMessage), false)
+			message, err := q.entry(row, q.tables[sectionEntries].place(row, entryMessage), false)
 			if err != nil || !yield(key, message) {
 				return
 			}
@@ -303,12 +306,12 @@ const keySeparator = "\x00\x01"
 var keyEscape = strings.NewReplacer("\x00", "\x00\xff")
 
 // entryKey returns the package of an entry and a key for sorting entries.
-func (x *Index) entryKey(row uint32) (pkg, key string) {
-	channel := x.tables[sectionEntries].u32(row, entryChannel)
-	pkg = x.name(sectionPackages, x.tables[sectionChannels].u32(channel, channelPackage), packageName)
+func (q extensionQueries) entryKey(row uint32) (pkg, key string) {
+	channel := q.tables[sectionEntries].u32(row, entryChannel)
+	pkg = q.name(sectionPackages, q.tables[sectionChannels].u32(channel, channelPackage), packageName)
 	names := []string{
-		keyEscape.Replace(pkg), keyEscape.Replace(x.name(sectionChannels, channel, channelName)),
-		keyEscape.Replace(x.name(sectionEntries, row, entryName)),
+		keyEscape.Replace(pkg), keyEscape.Replace(q.name(sectionChannels, channel, channelName)),
+		keyEscape.Replace(q.name(sectionEntries, row, entryName)),
 	}
 	return pkg, strings.Join(names, keySeparator)
 }

@@ -20,7 +20,6 @@ func Allowances() map[string]Allowance {
 		"bundles/fbc.yamlText":                                    {Size{18, 3}, divide},
 		"bundles/image.session":                                   {Size{17, 4}, divide},
 		"bundles/image.tree":                                      {Size{21, 11}, divide},
-		"bundles/index.Index":                                     {Size{46, 8}, divide},
 		"bundles/index.Summary":                                   {Size{1, 13}, "the fields of a bundle as a list prints it"},
 		"bundles/index.writer":                                    {Size{19, 9}, divide},
 		"cmd/internal/command/approve.approver":                   {Size{16, 6}, divide},
