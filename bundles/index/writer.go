@@ -2,83 +2,37 @@ package index
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"maps"
 	"math"
 	"os"
-	"slices"
-
-	"github.com/chandlery/chandlery/bundles"
 )
 
 // writer writes the file of an index: first the data of each package, then the sections and the
 // header. Packages come in byte order of their names. The file depends only on what is added.
 type writer struct {
+	*tableWriter
+
 	data    *blockWriter
-	strings stringTable
-	tables  [sectionCount]rowBuffer
+	keys    searchKeys
 	stats   Stats
 	digests []byte
-	// apis and replaced collect postings by their search keys.
-	apis     map[bundles.GVK]*providers
-	replaced map[string][]uint32
-	// custom holds the positions of the objects of each schema and package.
-	custom map[customKey][]place
-	// channels determine the order of ListBundles. Entries are written by package, channel and bundle.
-	channels []listedChannel
-}
-
-// customKey is the search key of custom objects.
-type customKey struct{ schema, pkg string }
-
-// providers are the entries whose bundles provide an API.
-type providers struct {
-	all []uint32
-	// latest are the entries in all that are the head of their channel.
-	latest []uint32
-	// standard is the first entry of latest in a default channel, or none.
-	standard uint32
-}
-
-// listedChannel is a channel with its entries.
-type listedChannel struct {
-	name    string
-	entries rowRange
 }
 
 // newWriter returns a writer. Data that does not fit into memory goes to files that spill creates;
 // if spill is nil, everything stays in memory.
 func newWriter(out io.WriteSeeker, spill func() (*os.File, error)) (*writer, error) {
 	w := &writer{
-		data: &blockWriter{out: bufio.NewWriterSize(out, 256<<10), offset: headerSize}, strings: newStringTable(),
-		apis: make(map[bundles.GVK]*providers), replaced: make(map[string][]uint32),
-		custom: make(map[customKey][]place),
-	}
-	for id := range w.tables {
-		w.tables[id] = rowBuffer{width: widths[id], spill: spill}
+		tableWriter: newTableWriter(spill), keys: newSearchKeys(),
+		data: &blockWriter{out: bufio.NewWriterSize(out, 256<<10), offset: headerSize},
 	}
 	// The header is written last. Until then the file is not an index.
 	if _, err := out.Write(make([]byte, headerSize)); err != nil {
 		return nil, fmt.Errorf("writing index: %w", err)
 	}
 	return w, nil
-}
-
-// rows returns the current number of rows of a table.
-func (w *writer) rows(id sectionID) uint32 {
-	return uint32(w.tables[id].count()) //nolint:gosec // finish checks that rows can be counted
-}
-
-// row appends a row of four-byte numbers.
-func (w *writer) row(id sectionID, fields ...uint32) {
-	for _, f := range fields {
-		w.tables[id].u32(f)
-	}
 }
 
 // addPart writes the content of one package.
@@ -195,15 +149,6 @@ func truth(b bool) uint32 {
 	return 0
 }
 
-// parts appends places to the table of parts.
-func (w *writer) parts(places []place) rowRange {
-	first := w.rows(sectionParts)
-	for _, p := range places {
-		w.row(sectionParts, p.fields()...)
-	}
-	return rowRange{first: first, count: uint32(len(places))} //nolint:gosec // see rows
-}
-
 func (w *writer) channel(p *encodedPackage, ch *encodedChannel, bundleRows map[*encodedBundle]uint32) error {
 	first := w.rows(sectionEntries)
 	messages := make([]place, len(ch.entries))
@@ -227,11 +172,11 @@ func (w *writer) channel(p *encodedPackage, ch *encodedChannel, bundleRows map[*
 		w.row(sectionEntries, w.rows(sectionChannels), bundleRows[e.bundle])
 		w.row(sectionEntries, messages[i].fields()...)
 		w.row(sectionEntries, uint32(e.unary), edges.first, edges.count, inner.first, inner.count) //nolint:gosec // part of a message
-		w.addReplaced(e, row)
-		w.addProvider(e.bundle.provided, row, i == ch.head, ch.name == p.defaultChannel)
+		w.keys.addReplaced(e, row)
+		w.keys.addProvider(e.bundle.provided, row, i == ch.head, ch.name == p.defaultChannel)
 		w.stats.Entries++
 	}
-	w.channels = append(w.channels, listedChannel{name: ch.name, entries: rowRange{first: first, count: uint32(len(ch.entries))}}) //nolint:gosec // see rows
+	w.keys.channels = append(w.keys.channels, listedChannel{name: ch.name, entries: rowRange{first: first, count: uint32(len(ch.entries))}}) //nolint:gosec // see rows
 	w.row(sectionChannels, w.strings.fields(ch.name)...)
 	w.row(sectionChannels, w.rows(sectionPackages), first+uint32(ch.head), first, uint32(len(ch.entries))) //nolint:gosec // see rows
 	return nil
@@ -249,36 +194,6 @@ func (w *writer) messages(messages [][]byte) (rowRange, error) {
 	return w.parts(places), nil
 }
 
-func (w *writer) addReplaced(e *encodedEntry, row uint32) {
-	w.replaced[e.replaces] = append(w.replaced[e.replaces], row)
-	for i, skipped := range e.skips {
-		if skipped != e.replaces && !slices.Contains(e.skips[:i], skipped) {
-			w.replaced[skipped] = append(w.replaced[skipped], row)
-		}
-	}
-}
-
-func (w *writer) addProvider(provided []bundles.GVK, row uint32, isHead, isDefault bool) {
-	for i, gvk := range provided {
-		if slices.Contains(provided[:i], gvk) {
-			continue
-		}
-		p := w.apis[gvk]
-		if p == nil {
-			p = &providers{standard: none}
-			w.apis[gvk] = p
-		}
-		p.all = append(p.all, row)
-		if !isHead {
-			continue
-		}
-		p.latest = append(p.latest, row)
-		if isDefault && p.standard == none {
-			p.standard = row
-		}
-	}
-}
-
 // addCustom writes an object of a custom schema.
 func (w *writer) addCustom(c *encodedCustom) error {
 	at, err := w.data.append(c.message)
@@ -286,7 +201,7 @@ func (w *writer) addCustom(c *encodedCustom) error {
 		return err
 	}
 	key := customKey{schema: c.schema, pkg: c.pkg}
-	w.custom[key] = append(w.custom[key], at)
+	w.keys.custom[key] = append(w.keys.custom[key], at)
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(c.schema), []byte(c.pkg), c.message} {
 		writeSized(h, part)
@@ -307,8 +222,7 @@ func (w *writer) addSources(files []SourceFile) {
 
 // finish writes the sections and the header.
 func (w *writer) finish(out io.WriteSeeker, source [32]byte) error {
-	w.searchTables()
-	w.customTable()
+	w.keys.write(w.tableWriter)
 	sums := w.data.finish()
 	h := &header{
 		dataEnd: w.data.offset, contentDigest: sha256.Sum256(w.digests), sourceDigest: source, stats: w.stats,
@@ -342,83 +256,6 @@ func (w *writer) finish(out io.WriteSeeker, source [32]byte) error {
 		return fmt.Errorf("writing index: %w", err)
 	}
 	return nil
-}
-
-// close closes the temporary files.
-func (w *writer) close() error {
-	var errs []error
-	for id := range w.tables {
-		errs = append(errs, w.tables[id].close())
-	}
-	return errors.Join(errs...)
-}
-
-// searchTables writes the tables that are not searched by names of packages, channels and bundles.
-func (w *writer) searchTables() {
-	slices.SortStableFunc(w.channels, func(a, b listedChannel) int { return cmp.Compare(a.name, b.name) })
-	for _, ch := range w.channels {
-		for i := range ch.entries.count {
-			w.row(sectionListed, ch.entries.first+i)
-		}
-	}
-	for _, gvk := range slices.SortedFunc(maps.Keys(w.apis), compareAPIs) {
-		p := w.apis[gvk]
-		all, latest := w.postings(p.all), w.postings(p.latest)
-		for _, text := range []string{gvk.Group, gvk.Version, gvk.Kind} {
-			w.row(sectionAPIs, w.strings.fields(text)...)
-		}
-		w.row(sectionAPIs, all.first, all.count, latest.first, latest.count, p.standard)
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.replaced)) {
-		by := w.postings(w.replaced[name])
-		w.row(sectionReplaced, w.strings.fields(name)...)
-		w.row(sectionReplaced, by.first, by.count)
-	}
-}
-
-// customTable writes the table of custom objects.
-func (w *writer) customTable() {
-	compare := func(a, b customKey) int { return cmp.Or(cmp.Compare(a.schema, b.schema), cmp.Compare(a.pkg, b.pkg)) }
-	for _, key := range slices.SortedFunc(maps.Keys(w.custom), compare) {
-		parts := w.parts(w.custom[key])
-		w.row(sectionCustom, w.strings.fields(key.schema)...)
-		w.row(sectionCustom, w.strings.fields(key.pkg)...)
-		w.row(sectionCustom, parts.first, parts.count)
-	}
-}
-
-func (w *writer) postings(rows []uint32) rowRange {
-	first := w.rows(sectionPostings)
-	w.row(sectionPostings, rows...)
-	return rowRange{first: first, count: uint32(len(rows))} //nolint:gosec // see rows
-}
-
-func compareAPIs(a, b bundles.GVK) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Kind, b.Kind))
-}
-
-// fields returns the numbers of a position in a row.
-func (p place) fields() []uint32 {
-	return []uint32{uint32(p.offset), uint32(p.offset >> 32), p.length} //nolint:gosec // the low half
-}
-
-// stringTable stores each name once.
-type stringTable struct {
-	text  []byte
-	known map[string]uint32
-}
-
-func newStringTable() stringTable { return stringTable{known: make(map[string]uint32)} }
-
-// fields returns the numbers of a name in a row.
-func (t *stringTable) fields(text string) []uint32 {
-	at, known := t.known[text]
-	if !known {
-		at = uint32(len(t.text)) //nolint:gosec // finish checks the length
-		t.text = append(t.text, text...)
-		t.known[text] = at
-	}
-	return []uint32{at, uint32(len(text))} //nolint:gosec // a name
 }
 
 // blockWriter writes the data area and computes the checksums of its blocks.

@@ -21,7 +21,6 @@ func Allowances() map[string]Allowance {
 		"bundles/image.session":                                   {Size{17, 4}, divide},
 		"bundles/image.tree":                                      {Size{21, 11}, divide},
 		"bundles/index.Summary":                                   {Size{1, 13}, "the fields of a bundle as a list prints it"},
-		"bundles/index.writer":                                    {Size{19, 9}, divide},
 		"cmd/internal/command/approve.approver":                   {Size{16, 6}, divide},
 		"cmd/internal/command/discover.reportedAPI":               {Size{0, 15}, "the columns of a table"},
 		"cmd/internal/command/history/timeline.Timeline":          {Size{13, 15}, "the fields of the JSON output"},
