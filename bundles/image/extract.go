@@ -66,58 +66,61 @@ func (s *session) extract(ctx context.Context, what Tree, dir, scratch string) (
 		return nil, fail(ReasonLocal, "opening the directory for the content: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // what was written has been closed
-	grow := s.labelled
+	e := &extraction{session: s, ref: ref, manifest: m, labels: labels, what: &what, scratch: scratch}
+	extract := e.labelled
 	if what.isUnlabelled(labels) {
-		grow = s.unlabelled
+		extract = e.unlabelled
 	}
-	grown, err := grow(ctx, &source{ref: ref, manifest: m, labels: labels, tree: &what, scratch: scratch}, root)
+	extracted, err := extract(ctx, root)
 	if err != nil {
 		return nil, err
 	}
-	files, size, err := grown.result()
+	files, size, err := extracted.result()
 	if err != nil {
 		return nil, what.missing(labels, err)
 	}
 	return &Extracted{
-		Digest: digest, Manifest: m.digest, Platform: m.platform, Dir: "/" + strings.TrimPrefix(grown.dir, "."), Files: files, Bytes: size,
+		Digest: digest, Manifest: m.digest, Platform: m.platform, Dir: "/" + strings.TrimPrefix(string(extracted.dir), "."), Files: files, Bytes: size,
 	}, nil
 }
 
-// source is an image from which a directory is extracted.
-type source struct {
+// extraction extracts a directory of an image.
+type extraction struct {
+	session  *session
 	ref      name.Digest
 	manifest *manifest
 	labels   map[string]string
-	tree     *Tree
+	what     *Tree
 	// scratch is a directory for the layers.
 	scratch string
 }
 
 // labelled extracts the directory that the labels name below root.
-func (s *session) labelled(ctx context.Context, from *source, root *os.Root) (*tree, error) {
-	inImage, err := from.tree.dir(from.labels)
+func (e *extraction) labelled(ctx context.Context, root *os.Root) (*tree, error) {
+	inImage, err := e.what.dir(e.labels)
 	if err != nil {
 		return nil, err
 	}
-	grown := newTree(root, inImage, &s.client.options.Limits)
-	return grown, s.layers(ctx, from, grown)
+	extracted := newTree(root, inImage, e.limits())
+	return extracted, e.layers(ctx, extracted)
 }
+
+func (e *extraction) limits() *Limits { return &e.session.client.options.Limits }
 
 // maxTransfers is the number of concurrent layer transfers.
 const maxTransfers = 3
 
 // layers transfers the layers, some in parallel. It applies each to every tree after all lower layers.
-func (s *session) layers(ctx context.Context, from *source, to ...*tree) error {
+func (e *extraction) layers(ctx context.Context, to ...*tree) error {
 	group, ctx := errgroup.WithContext(ctx)
-	m := from.manifest
-	ready := make([]chan *os.File, len(m.Layers))
+	ready := make([]chan *os.File, len(e.manifest.Layers))
 	for i := range ready {
 		ready[i] = make(chan *os.File, 1)
 	}
 	slots := make(chan struct{}, maxTransfers)
-	progress := s.progress(m)
-	group.Go(func() error { return s.apply(ctx, ready, slots, to) })
-	for i := range m.Layers {
+	progress := e.progress()
+	group.Go(func() error { return e.apply(ctx, ready, slots, to) })
+	for i := range e.manifest.Layers {
 		// Start in order, because the lowest layer must be among those in progress.
 		select {
 		case slots <- struct{}{}:
@@ -125,11 +128,11 @@ func (s *session) layers(ctx context.Context, from *source, to ...*tree) error {
 			continue
 		}
 		group.Go(func() error {
-			file, err := temporary(from.scratch)
+			file, err := temporary(e.scratch)
 			if err != nil {
 				return err
 			}
-			if err := s.spool(ctx, from.ref, &m.Layers[i], file, progress); err != nil {
+			if err := e.spool(ctx, &e.manifest.Layers[i], file, progress); err != nil {
 				_ = file.Close()
 				return err
 			}
@@ -162,8 +165,8 @@ func temporary(scratch string) (*os.File, error) {
 }
 
 // apply applies the layers in their order when they are ready. It then permits further transfers.
-func (s *session) apply(ctx context.Context, ready []chan *os.File, slots <-chan struct{}, to []*tree) error {
-	limits := &s.client.options.Limits
+func (e *extraction) apply(ctx context.Context, ready []chan *os.File, slots <-chan struct{}, to []*tree) error {
+	limits := e.limits()
 	left := limits.MaxUnpackedBytes
 	for i := range ready {
 		var file *os.File
@@ -205,8 +208,8 @@ func applyLayer(ctx context.Context, file *os.File, left *int64, limits *Limits,
 }
 
 // progress returns a function that counts transferred bytes.
-func (s *session) progress(m *manifest) func(int64) {
-	report := s.client.options.Progress
+func (e *extraction) progress() func(int64) {
+	report := e.session.client.options.Progress
 	if report == nil {
 		return func(int64) {}
 	}
@@ -214,8 +217,8 @@ func (s *session) progress(m *manifest) func(int64) {
 		mu          sync.Mutex
 		done, total int64
 	)
-	for i := range m.Layers {
-		total += m.Layers[i].Size
+	for i := range e.manifest.Layers {
+		total += e.manifest.Layers[i].Size
 	}
 	return func(n int64) {
 		mu.Lock()

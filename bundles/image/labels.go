@@ -128,43 +128,43 @@ const (
 
 // unlabelled extracts the directory that annotations.yaml names below root. It extracts the usual
 // directory in the same pass as that file.
-func (s *session) unlabelled(ctx context.Context, from *source, root *os.Root) (*tree, error) {
-	aside, err := os.MkdirTemp(from.scratch, "metadata-*")
+func (e *extraction) unlabelled(ctx context.Context, root *os.Root) (*tree, error) {
+	temp, err := os.MkdirTemp(e.scratch, "metadata-*")
 	if err != nil {
 		return nil, fail(ReasonLocal, "making a temporary directory: %w", err)
 	}
-	defer removeAll(aside)
-	metadata, err := os.OpenRoot(aside)
+	defer removeAll(temp)
+	metadata, err := os.OpenRoot(temp)
 	if err != nil {
 		return nil, fail(ReasonLocal, "opening a temporary directory: %w", err)
 	}
 	defer metadata.Close() //nolint:errcheck // what was written has been closed
-	limits := &s.client.options.Limits
-	usual, err := from.tree.dir(nil)
+	limits := e.limits()
+	usual, err := e.what.dir(nil)
 	if err != nil {
 		return nil, err
 	}
-	inMetadata := strings.Trim(from.tree.Metadata, "/")
-	grown := newTree(root, usual, limits)
-	if err := s.layers(ctx, from, grown, newTree(metadata, inMetadata, limits)); err != nil {
+	inMetadata := strings.Trim(e.what.Metadata, "/")
+	extracted := newTree(root, usual, limits)
+	if err := e.layers(ctx, extracted, newTree(metadata, inMetadata, limits)); err != nil {
 		return nil, err
 	}
 	labels, err := readAnnotations(metadata, inMetadata)
 	if err != nil {
 		return nil, err
 	}
-	if err := from.tree.check(labels); err != nil {
+	if err := e.what.check(labels); err != nil {
 		return nil, err
 	}
-	named, err := from.tree.dir(labels)
+	named, err := e.what.dir(labels)
 	if err != nil || named == usual {
-		return grown, err
+		return extracted, err
 	}
-	if err := grown.removeBelow("."); err != nil {
+	if err := extracted.removeBelow("."); err != nil {
 		return nil, err
 	}
 	again := newTree(root, named, limits)
-	return again, s.layers(ctx, from, again)
+	return again, e.layers(ctx, again)
 }
 
 // readAnnotations reads the annotations that replace labels.

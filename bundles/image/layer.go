@@ -11,16 +11,15 @@ import (
 	"io"
 	"os"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/klauspost/compress/zstd"
 )
 
 // spool transfers a layer into a file and checks it. A layer is used only after all of it matches the manifest.
-func (s *session) spool(ctx context.Context, ref name.Reference, d *v1.Descriptor, file *os.File, progress func(int64)) error {
-	return s.client.retry(ctx, "fetching a layer", func() error {
+func (e *extraction) spool(ctx context.Context, d *v1.Descriptor, file *os.File, progress func(int64)) error {
+	return e.session.client.retry(ctx, "fetching a layer", func() error {
 		done := int64(0)
-		err := s.copyBlob(ctx, ref, d, file, func(n int64) {
+		err := e.copyBlob(ctx, d, file, func(n int64) {
 			done += n
 			progress(n)
 		})
@@ -31,11 +30,11 @@ func (s *session) spool(ctx context.Context, ref name.Reference, d *v1.Descripto
 	})
 }
 
-func (s *session) copyBlob(ctx context.Context, ref name.Reference, d *v1.Descriptor, file *os.File, progress func(int64)) error {
+func (e *extraction) copyBlob(ctx context.Context, d *v1.Descriptor, file *os.File, progress func(int64)) error {
 	if err := rewind(file); err != nil {
 		return err
 	}
-	blob, err := s.blob(ctx, ref, d)
+	blob, err := e.session.blob(ctx, e.ref, d)
 	if err != nil {
 		return err
 	}

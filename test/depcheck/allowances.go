@@ -18,8 +18,6 @@ func Allowances() map[string]Allowance {
 		"bundles/authoring/edit.Files":                            {Size{22, 3}, divide},
 		"bundles/fbc.typed":                                       {Size{16, 1}, divide},
 		"bundles/fbc.yamlText":                                    {Size{18, 3}, divide},
-		"bundles/image.session":                                   {Size{17, 4}, divide},
-		"bundles/image.tree":                                      {Size{21, 11}, divide},
 		"bundles/index.Summary":                                   {Size{1, 13}, "the fields of a bundle as a list prints it"},
 		"cmd/internal/command/approve.approver":                   {Size{16, 6}, divide},
 		"cmd/internal/command/discover.reportedAPI":               {Size{0, 15}, "the columns of a table"},
