@@ -16,7 +16,7 @@ import (
 //
 // It gives up on rare input: keys that are repeated or contain escapes.
 type normalizer struct {
-	text []byte
+	text jsonText
 	out  []byte
 	// members are the members of the enclosing objects, in out.
 	members []member

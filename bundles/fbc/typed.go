@@ -3,7 +3,6 @@ package fbc
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/internal/jsontext"
@@ -16,7 +15,7 @@ type typed struct {
 	normalizer
 }
 
-// The fields of each object, in the order in which the method fields reports them.
+// The fields of each object, in the order in which [jsonText.fields] reports them.
 var (
 	packageFields     = []string{"schema", "name", "defaultChannel", "icon", "description", "properties"}
 	iconFields        = []string{"base64data", "mediatype"}
@@ -67,19 +66,19 @@ func (t *typed) decode(text []byte, head header, origin bundles.Origin) (object,
 }
 
 func (t *typed) pkg(head *header, p *bundles.Package) int {
-	end := t.fields(0, packageFields, func(field, i int) int {
+	end := t.text.fields(0, packageFields, func(field, i int) int {
 		switch field {
 		case 0:
-			return t.name(i, &head.schema)
+			return t.text.name(i, &head.schema)
 		case 1:
-			return t.name(i, &head.name)
+			return t.text.name(i, &head.name)
 		case 2:
-			return t.name(i, &p.DefaultChannel)
+			return t.text.name(i, &p.DefaultChannel)
 		case 3:
 			p.Icon = &bundles.Icon{}
 			return t.icon(i, p.Icon)
 		case 4:
-			return t.name(i, &p.Description)
+			return t.text.name(i, &p.Description)
 		default:
 			return t.properties(i, new([]bundles.Property))
 		}
@@ -89,11 +88,11 @@ func (t *typed) pkg(head *header, p *bundles.Package) int {
 }
 
 func (t *typed) icon(i int, icon *bundles.Icon) int {
-	return t.fields(i, iconFields, func(field, i int) int {
+	return t.text.fields(i, iconFields, func(field, i int) int {
 		if field == 1 {
-			return t.name(i, &icon.MediaType)
+			return t.text.name(i, &icon.MediaType)
 		}
-		end := t.quoted(i)
+		end := t.text.quoted(i)
 		if end == jsontext.Broken {
 			return jsontext.Broken
 		}
@@ -107,17 +106,17 @@ func (t *typed) icon(i int, icon *bundles.Icon) int {
 }
 
 func (t *typed) channel(head *header, ch *bundles.Channel) int {
-	end := t.fields(0, channelFields, func(field, i int) int {
+	end := t.text.fields(0, channelFields, func(field, i int) int {
 		switch field {
 		case 0:
-			return t.name(i, &head.schema)
+			return t.text.name(i, &head.schema)
 		case 1:
-			return t.name(i, &head.name)
+			return t.text.name(i, &head.name)
 		case 2:
-			return t.name(i, &head.pkg)
+			return t.text.name(i, &head.pkg)
 		case 3:
 			ch.Entries = []bundles.Entry{}
-			return t.elements(i, func(i int) int {
+			return t.text.elements(i, func(i int) int {
 				ch.Entries = append(ch.Entries, bundles.Entry{})
 				return t.entry(i, &ch.Entries[len(ch.Entries)-1])
 			})
@@ -130,40 +129,40 @@ func (t *typed) channel(head *header, ch *bundles.Channel) int {
 }
 
 func (t *typed) entry(i int, e *bundles.Entry) int {
-	return t.fields(i, entryFields, func(field, i int) int {
+	return t.text.fields(i, entryFields, func(field, i int) int {
 		switch field {
 		case 0:
-			return t.name(i, &e.Name)
+			return t.text.name(i, &e.Name)
 		case 1:
-			return t.name(i, &e.Replaces)
+			return t.text.name(i, &e.Replaces)
 		case 2:
 			e.Skips = []string{}
-			return t.elements(i, func(i int) int {
+			return t.text.elements(i, func(i int) int {
 				e.Skips = append(e.Skips, "")
-				return t.name(i, &e.Skips[len(e.Skips)-1])
+				return t.text.name(i, &e.Skips[len(e.Skips)-1])
 			})
 		default:
-			return t.name(i, &e.SkipRange)
+			return t.text.name(i, &e.SkipRange)
 		}
 	})
 }
 
 func (t *typed) bundle(head *header, b *bundles.Bundle) int {
-	end := t.fields(0, bundleFields, func(field, i int) int {
+	end := t.text.fields(0, bundleFields, func(field, i int) int {
 		switch field {
 		case 0:
-			return t.name(i, &head.schema)
+			return t.text.name(i, &head.schema)
 		case 1:
-			return t.name(i, &head.name)
+			return t.text.name(i, &head.name)
 		case 2:
-			return t.name(i, &head.pkg)
+			return t.text.name(i, &head.pkg)
 		case 3:
-			return t.name(i, &b.Image)
+			return t.text.name(i, &b.Image)
 		case 4:
 			return t.properties(i, &b.Properties)
 		default:
 			b.RelatedImages = []bundles.RelatedImage{}
-			return t.elements(i, func(i int) int {
+			return t.text.elements(i, func(i int) int {
 				b.RelatedImages = append(b.RelatedImages, bundles.RelatedImage{})
 				return t.image(i, &b.RelatedImages[len(b.RelatedImages)-1])
 			})
@@ -174,11 +173,11 @@ func (t *typed) bundle(head *header, b *bundles.Bundle) int {
 }
 
 func (t *typed) image(i int, image *bundles.RelatedImage) int {
-	return t.fields(i, imageFields, func(field, i int) int {
+	return t.text.fields(i, imageFields, func(field, i int) int {
 		if field == 0 {
-			return t.name(i, &image.Name)
+			return t.text.name(i, &image.Name)
 		}
-		return t.name(i, &image.Image)
+		return t.text.name(i, &image.Image)
 	})
 }
 
@@ -187,7 +186,7 @@ func (t *typed) properties(i int, to *[]bundles.Property) int {
 	var ends []int
 	begin := len(t.out)
 	*to = []bundles.Property{}
-	end := t.elements(i, func(i int) int {
+	end := t.text.elements(i, func(i int) int {
 		*to = append(*to, bundles.Property{})
 		i = t.property(i, &(*to)[len(*to)-1])
 		ends = append(ends, len(t.out)-begin)
@@ -206,24 +205,24 @@ func (t *typed) properties(i int, to *[]bundles.Property) int {
 }
 
 func (t *typed) property(i int, p *bundles.Property) int {
-	return t.fields(i, propertyFields, func(field, i int) int {
+	return t.text.fields(i, propertyFields, func(field, i int) int {
 		if field == 0 {
-			return t.name(i, &p.Type)
+			return t.text.name(i, &p.Type)
 		}
 		return t.value(i)
 	})
 }
 
 func (t *typed) deprecations(head *header, d *deprecations) int {
-	end := t.fields(0, deprecationFields, func(field, i int) int {
+	end := t.text.fields(0, deprecationFields, func(field, i int) int {
 		switch field {
 		case 0:
-			return t.name(i, &head.schema)
+			return t.text.name(i, &head.schema)
 		case 1:
-			return t.name(i, &head.pkg)
+			return t.text.name(i, &head.pkg)
 		default:
 			d.list.Entries = []bundles.Deprecation{}
-			return t.elements(i, func(i int) int {
+			return t.text.elements(i, func(i int) int {
 				d.list.Entries = append(d.list.Entries, bundles.Deprecation{})
 				return t.deprecated(i, &d.list.Entries[len(d.list.Entries)-1])
 			})
@@ -234,107 +233,26 @@ func (t *typed) deprecations(head *header, d *deprecations) int {
 }
 
 func (t *typed) deprecated(i int, d *bundles.Deprecation) int {
-	return t.fields(i, deprecatedFields, func(field, i int) int {
+	return t.text.fields(i, deprecatedFields, func(field, i int) int {
 		if field == 1 {
-			return t.name(i, &d.Message)
+			return t.text.name(i, &d.Message)
 		}
-		return t.fields(i, referenceFields, func(field, i int) int {
+		return t.text.fields(i, referenceFields, func(field, i int) int {
 			if field == 0 {
-				return t.name(i, &d.Reference.Schema)
+				return t.text.name(i, &d.Reference.Schema)
 			}
-			return t.name(i, &d.Reference.Name)
+			return t.text.name(i, &d.Reference.Name)
 		})
 	})
 }
 
 func (t *typed) custom(head *header, c *bundles.Custom) int {
-	end := t.fields(0, customFields, func(field, i int) int {
-		return t.name(i, [...]*string{&head.schema, &head.pkg, &head.name}[field])
+	end := t.text.fields(0, customFields, func(field, i int) int {
+		return t.text.name(i, [...]*string{&head.schema, &head.pkg, &head.name}[field])
 	})
 	if end == jsontext.Broken || t.value(0) != end {
 		return jsontext.Broken
 	}
 	c.Blob = bytes.Clone(t.out)
-	return end
-}
-
-// fields calls visit with each of the known fields of the object at i: its index in known and the
-// start of its value. visit returns the end of the value. Other fields are skipped.
-func (t *typed) fields(i int, known []string, visit func(field, i int) int) int {
-	if i >= len(t.text) || t.text[i] != '{' {
-		return jsontext.Broken
-	}
-	i = jsontext.SkipSpace(t.text, i+1)
-	if i < len(t.text) && t.text[i] == '}' {
-		return i + 1
-	}
-	for seen := 0; ; {
-		begin := i + 1
-		end, value := jsontext.KeyEnd(t.text, i)
-		if end == jsontext.Broken {
-			return jsontext.Broken
-		}
-		switch field := jsontext.Find(known, t.text[begin:end-1]); {
-		case field == jsontext.Unsure, field >= 0 && seen&(1<<field) != 0:
-			return jsontext.Broken
-		case field == jsontext.Unknown:
-			s := jsontext.Scanner{Text: t.text}
-			i = s.Value(value)
-		default:
-			seen |= 1 << field
-			i = visit(field, value)
-		}
-		var closed bool
-		if i, closed = jsontext.Next(t.text, i, '}'); closed {
-			return i + 1
-		}
-		if i == jsontext.Broken {
-			return jsontext.Broken
-		}
-	}
-}
-
-// elements calls visit with each element of the list at i.
-func (t *typed) elements(i int, visit func(i int) int) int {
-	if i >= len(t.text) || t.text[i] != '[' {
-		return jsontext.Broken
-	}
-	i = jsontext.SkipSpace(t.text, i+1)
-	if i < len(t.text) && t.text[i] == ']' {
-		return i + 1
-	}
-	for {
-		var closed bool
-		if i, closed = jsontext.Next(t.text, visit(i), ']'); closed {
-			return i + 1
-		}
-		if i == jsontext.Broken {
-			return jsontext.Broken
-		}
-	}
-}
-
-// quoted returns the end of the string at i.
-func (t *typed) quoted(i int) int {
-	if i >= len(t.text) || t.text[i] != '"' {
-		return jsontext.Broken
-	}
-	return jsontext.StringEnd(t.text, i)
-}
-
-// name decodes the string at i.
-func (t *typed) name(i int, to *string) int {
-	end := t.quoted(i)
-	if end == jsontext.Broken {
-		return jsontext.Broken
-	}
-	inner := t.text[i+1 : end-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		*to = string(inner)
-		return end
-	}
-	if json.Unmarshal(t.text[i:end], to) != nil {
-		return jsontext.Broken
-	}
 	return end
 }

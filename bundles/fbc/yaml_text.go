@@ -11,11 +11,19 @@ import (
 // scalars on their own lines. It gives up on everything else: comments, anchors, tags, flow
 // collections, folded lines, and scalars that look like strings but may not be.
 type yamlText struct {
+	yamlLines
+	jsonOutput
+}
+
+// yamlLines reads a document line by line.
+type yamlLines struct {
 	text []byte
 	// at is the start of the current line.
-	at  int
-	out []byte
+	at int
 }
+
+// jsonOutput is JSON under construction.
+type jsonOutput struct{ out []byte }
 
 const (
 	maxYAMLDepth = 100
@@ -31,7 +39,7 @@ func convertYAML(text []byte) ([]byte, bool) {
 	if !plainCharacters(text) {
 		return nil, false
 	}
-	y := yamlText{text: text, out: make([]byte, 0, len(text)+len(text)/8)}
+	y := yamlText{yamlLines{text: text}, jsonOutput{make([]byte, 0, len(text)+len(text)/8)}}
 	if line := y.line(); bytes.Equal(line, yamlSeparator) {
 		y.skip()
 	}
@@ -75,16 +83,16 @@ func isPeculiar(text []byte) bool {
 }
 
 // line returns the current line without its end.
-func (y *yamlText) line() []byte {
+func (y *yamlLines) line() []byte {
 	line, _, _ := bytes.Cut(y.text[y.at:], []byte("\n"))
 	return line
 }
 
 // skip moves to the next line.
-func (y *yamlText) skip() { y.at = min(len(y.text), y.at+len(y.line())+1) }
+func (y *yamlLines) skip() { y.at = min(len(y.text), y.at+len(y.line())+1) }
 
 // next skips empty lines and returns the indentation of the next line; false at the end.
-func (y *yamlText) next() (indent int, ok bool) {
+func (y *yamlLines) next() (indent int, ok bool) {
 	for y.at < len(y.text) && y.text[y.at] == '\n' {
 		y.at++
 	}
@@ -137,7 +145,7 @@ func (y *yamlText) mapping(indent, column, depth int) bool {
 }
 
 // isItem reports whether the current line is an item of a sequence.
-func (y *yamlText) isItem(indent int) bool {
+func (y *yamlLines) isItem(indent int) bool {
 	return bytes.HasPrefix(y.line()[indent:], []byte("- "))
 }
 
@@ -259,7 +267,7 @@ func (y *yamlText) scalar(text []byte, indent int) bool {
 }
 
 // folded appends the continuation lines of a plain scalar to its first line.
-func (y *yamlText) folded(text []byte, indent int) ([]byte, bool) {
+func (y *yamlLines) folded(text []byte, indent int) ([]byte, bool) {
 	for y.at < len(y.text) {
 		line := y.line()
 		found := indentation(line)
@@ -283,19 +291,19 @@ func isPlainText(line []byte) bool {
 }
 
 // plain converts a scalar without quotes.
-func (y *yamlText) plain(text []byte) bool {
+func (o *jsonOutput) plain(text []byte) bool {
 	if !isPlainText(text) {
 		return false
 	}
 	switch c := text[0]; {
 	case isLetter(c) && !isSpecial(text), c == '/', isDigit(c) && !mayBeNumber(text):
-		y.quote(text)
+		o.quote(text)
 		return true
 	case string(text) == "true", string(text) == "false", string(text) == "null":
 	case !isWholeNumber(text):
 		return false
 	}
-	y.out = append(y.out, text...)
+	o.out = append(o.out, text...)
 	return true
 }
 
@@ -332,7 +340,7 @@ func isWholeNumber(text []byte) bool {
 
 // closed appends the continuation lines of a quoted scalar to its first line. The result stays open
 // if folding the lines does not suffice.
-func (y *yamlText) closed(text []byte, indent int, open func([]byte) bool) []byte {
+func (y *yamlLines) closed(text []byte, indent int, open func([]byte) bool) []byte {
 	for open(text) && y.at < len(y.text) {
 		line := y.line()
 		found := indentation(line)
@@ -363,7 +371,7 @@ func doubleOpen(text []byte) bool {
 }
 
 // singleQuoted converts a scalar in which only quotes are escaped, by doubling them.
-func (y *yamlText) singleQuoted(text []byte) bool {
+func (o *jsonOutput) singleQuoted(text []byte) bool {
 	if len(text) < len(`''`) || text[len(text)-1] != '\'' {
 		return false
 	}
@@ -375,47 +383,47 @@ func (y *yamlText) singleQuoted(text []byte) bool {
 		}
 		inner = bytes.ReplaceAll(inner, []byte(`''`), []byte(`'`))
 	}
-	y.quote(inner)
+	o.quote(inner)
 	return true
 }
 
 // doubleQuoted converts a scalar in which only quotes, backslashes and line ends are escaped.
-func (y *yamlText) doubleQuoted(text []byte) bool {
-	y.out = append(y.out, '"')
+func (o *jsonOutput) doubleQuoted(text []byte) bool {
+	o.out = append(o.out, '"')
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '"':
-			y.out = append(y.out, '"')
+			o.out = append(o.out, '"')
 			return i == len(text)-1
 		case '\\':
 			i++
 			if i == len(text) || strings.IndexByte(`"\nt`, text[i]) < 0 {
 				return false
 			}
-			y.out = append(y.out, '\\', text[i])
+			o.out = append(o.out, '\\', text[i])
 		default:
-			y.out = append(y.out, c)
+			o.out = append(o.out, c)
 		}
 	}
 	return false
 }
 
 // quote appends a string.
-func (y *yamlText) quote(text []byte) {
-	y.out = append(y.out, '"')
-	y.escape(text)
-	y.out = append(y.out, '"')
+func (o *jsonOutput) quote(text []byte) {
+	o.out = append(o.out, '"')
+	o.escape(text)
+	o.out = append(o.out, '"')
 }
 
 // escape appends the text of a string.
-func (y *yamlText) escape(text []byte) {
+func (o *jsonOutput) escape(text []byte) {
 	for {
 		i := bytes.IndexAny(text, `"\`)
 		if i < 0 {
-			y.out = append(y.out, text...)
+			o.out = append(o.out, text...)
 			return
 		}
-		y.out = append(append(y.out, text[:i]...), '\\', text[i])
+		o.out = append(append(o.out, text[:i]...), '\\', text[i])
 		text = text[i+1:]
 	}
 }
@@ -480,8 +488,8 @@ func (y *yamlText) literalLines(indent, width int) (ends int, ok bool) {
 }
 
 // newlines appends line ends to the text of a string.
-func (y *yamlText) newlines(count int) {
+func (o *jsonOutput) newlines(count int) {
 	for range count {
-		y.out = append(y.out, `\n`...)
+		o.out = append(o.out, `\n`...)
 	}
 }
