@@ -15,7 +15,6 @@ func Allowances() map[string]Allowance {
 	return map[string]Allowance{
 		"bundles.CSVMetadata":                                     {Size{0, 14}, "the fields of olm.csv.metadata"},
 		"bundles.EncodedCSVMetadata":                              {Size{2, 14}, "the fields of olm.csv.metadata"},
-		"bundles/authoring/edit.Files":                            {Size{22, 3}, divide},
 		"bundles/index.Summary":                                   {Size{1, 13}, "the fields of a bundle as a list prints it"},
 		"cmd/internal/command/approve.approver":                   {Size{16, 6}, divide},
 		"cmd/internal/command/discover.reportedAPI":               {Size{0, 15}, "the columns of a table"},

@@ -42,42 +42,49 @@ func (f *Files) Add(a *Addition) error {
 	if len(a.Bundles) > 1 && !a.Edges.isZero() {
 		return f.problem(nil, "", &refusal{errManyWithEdges, "add one bundle at a time with --replaces, --skips or --skip-range"})
 	}
+	adder := adder{f, a}
 	if name, schema := f.Template(); schema == catalogfile.SchemaSemver {
-		return f.addToSemver(name, a)
+		return adder.addToSemver(name)
 	}
 	sortByVersion(a.Bundles)
 	for i := range a.Bundles {
-		if err := f.addBundle(a, &a.Bundles[i]); err != nil {
+		if err := adder.addBundle(&a.Bundles[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// adder adds bundles to files.
+type adder struct {
+	*Files
+	*Addition
+}
+
 // addBundle adds one bundle and its entries.
-func (f *Files) addBundle(a *Addition, b *declcfg.Bundle) error {
-	cfg, err := f.Package()
+func (a adder) addBundle(b *declcfg.Bundle) error {
+	cfg, err := a.Package()
 	if err != nil {
 		return err
 	}
 	if len(cfg.Packages) == 0 {
-		return f.problem(b, "", &refusal{errNoPackage, fmt.Sprintf("create it with 'catalog init %s --catalog DIR'", f.pkg)})
+		return a.problem(b, "", &refusal{errNoPackage, fmt.Sprintf("create it with 'catalog init %s --catalog DIR'", a.pkg)})
 	}
 	for _, channel := range a.Channels {
-		if err := f.addEntry(a, b, cfg, channel); err != nil {
-			return f.problem(b, channel, err)
+		if err := a.addEntry(b, cfg, channel); err != nil {
+			return a.problem(b, channel, err)
 		}
 	}
-	if err := f.addObject(a, b, cfg); err != nil {
-		return f.problem(b, "", err)
+	if err := a.addObject(b, cfg); err != nil {
+		return a.problem(b, "", err)
 	}
 	return nil
 }
 
 // addEntry adds the entry of a bundle to a channel.
-func (f *Files) addEntry(a *Addition, b *declcfg.Bundle, cfg *declcfg.DeclarativeConfig, name string) error {
-	at, found := f.find(declcfg.SchemaChannel, name)
-	before := declcfg.Channel{Schema: declcfg.SchemaChannel, Name: name, Package: f.pkg}
+func (a adder) addEntry(b *declcfg.Bundle, cfg *declcfg.DeclarativeConfig, name string) error {
+	at, found := a.find(declcfg.SchemaChannel, name)
+	before := declcfg.Channel{Schema: declcfg.SchemaChannel, Name: name, Package: a.pkg}
 	if found {
 		i := slices.IndexFunc(cfg.Channels, func(ch declcfg.Channel) bool { return ch.Name == name })
 		before = cfg.Channels[i]
@@ -87,15 +94,15 @@ func (f *Files) addEntry(a *Addition, b *declcfg.Bundle, cfg *declcfg.Declarativ
 			"correct the name, or create the channel with --create-channels",
 		}
 	}
-	after, err := withEntry(a, b, cfg, &before)
+	after, err := withEntry(a.Addition, b, cfg, &before)
 	if err != nil {
 		return err
 	}
 	if found {
-		return f.appendTo(&at, "entries", after.Entries[len(after.Entries)-1])
+		return a.appendTo(&at, "entries", after.Entries[len(after.Entries)-1])
 	}
-	home, _ := f.home(declcfg.SchemaChannel)
-	return f.add(home, home, after)
+	home, _ := a.home(declcfg.SchemaChannel)
+	return a.add(home, home, after)
 }
 
 // withEntry returns the channel with the entry of a bundle.
@@ -149,15 +156,15 @@ func checkRange(text string) error {
 }
 
 // addObject adds the bundle object, unless it exists.
-func (f *Files) addObject(a *Addition, b *declcfg.Bundle, cfg *declcfg.DeclarativeConfig) error {
-	if name, schema := f.Template(); schema == catalogfile.SchemaBasic {
+func (a adder) addObject(b *declcfg.Bundle, cfg *declcfg.DeclarativeConfig) error {
+	if name, schema := a.Template(); schema == catalogfile.SchemaBasic {
 		reference := a.References[b.Name]
-		for _, object := range f.files[name].Objects() {
+		for _, object := range a.files[name].Objects() {
 			if object.Schema == declcfg.SchemaBundle && object.Fields["image"] == reference {
 				return nil
 			}
 		}
-		return f.add(name, name, map[string]string{"schema": declcfg.SchemaBundle, "image": reference})
+		return a.add(name, name, map[string]string{"schema": declcfg.SchemaBundle, "image": reference})
 	}
 	if i := slices.IndexFunc(cfg.Bundles, func(other declcfg.Bundle) bool { return other.Name == b.Name }); i >= 0 {
 		if !same(b, &cfg.Bundles[i]) {
@@ -165,8 +172,8 @@ func (f *Files) addObject(a *Addition, b *declcfg.Bundle, cfg *declcfg.Declarati
 		}
 		return nil
 	}
-	file, like := f.bundleFile(b.Name)
-	return f.add(file, like, b)
+	file, like := a.bundleFile(b.Name)
+	return a.add(file, like, b)
 }
 
 // same reports whether two bundles have the same text.
@@ -182,18 +189,18 @@ func same(a, b *declcfg.Bundle) bool {
 }
 
 // addToSemver adds images to the lists of a semver template. The lists are named after channels.
-func (f *Files) addToSemver(name string, a *Addition) error {
+func (a adder) addToSemver(name string) error {
 	for _, channel := range a.Channels {
 		list, known := semverList(channel)
 		if !known {
-			return f.problem(nil, channel, &refusal{errNoChannel, "a semver template has the channels Candidate, Fast and Stable"})
+			return a.problem(nil, channel, &refusal{errNoChannel, "a semver template has the channels Candidate, Fast and Stable"})
 		}
 		if !a.Edges.isZero() {
-			return f.problem(nil, channel, &refusal{errManyWithEdges, "a semver template has no edges; leave out --replaces, --skips and --skip-range"})
+			return a.problem(nil, channel, &refusal{errManyWithEdges, "a semver template has no edges; leave out --replaces, --skips and --skip-range"})
 		}
 		for i := range a.Bundles {
-			file, err := f.files[name].Append(0, f.semverPath(name, list), map[string]string{"image": a.References[a.Bundles[i].Name]})
-			if err := f.put(name, file, err); err != nil {
+			file, err := a.files[name].Append(0, a.semverPath(name, list), map[string]string{"image": a.References[a.Bundles[i].Name]})
+			if err := a.put(name, file, err); err != nil {
 				return err
 			}
 		}
@@ -211,8 +218,8 @@ func semverList(channel string) (string, bool) {
 }
 
 // semverPath returns the path of a list in the spelling of the template.
-func (f *Files) semverPath(name, list string) catalogfile.Path {
-	fields := f.files[name].Objects()[0].Fields
+func (a adder) semverPath(name, list string) catalogfile.Path {
+	fields := a.files[name].Objects()[0].Fields
 	spelled := func(in map[string]any, field string) string {
 		for key := range in {
 			if strings.EqualFold(key, field) {

@@ -25,7 +25,11 @@ func (f *Files) Deprecate(reference declcfg.PackageScopedReference, message stri
 	case template == catalogfile.SchemaSemver:
 		return f.problem(nil, "", &refusal{errGenerated, "deprecate in the catalog that is rendered from it"})
 	}
-	if err := f.checkReference(reference, template); err != nil {
+	cfg, err := f.Package()
+	if err != nil {
+		return err
+	}
+	if err := checkReference(cfg, reference, template); err != nil {
 		return f.problem(nil, "", err)
 	}
 	entry := declcfg.DeprecationEntry{Reference: reference, Message: message}
@@ -57,11 +61,7 @@ func (f *Files) Deprecate(reference declcfg.PackageScopedReference, message stri
 
 // checkReference returns an error for a reference to something that the package lacks. A basic
 // template names its bundles only in channel entries.
-func (f *Files) checkReference(reference declcfg.PackageScopedReference, template string) error {
-	cfg, err := f.Package()
-	if err != nil {
-		return err
-	}
+func checkReference(cfg *declcfg.DeclarativeConfig, reference declcfg.PackageScopedReference, template string) error {
 	names := map[string]bool{}
 	switch {
 	case reference.Schema == declcfg.SchemaPackage:

@@ -212,7 +212,7 @@ func (f *Files) bundleFile(name string) (file, like string) {
 
 // Validate returns all problems of the package in its current files.
 func (f *Files) Validate(ctx context.Context) error {
-	root, err := f.archive()
+	root, err := archive(f.files)
 	if err != nil {
 		return err
 	}
@@ -227,13 +227,13 @@ func (f *Files) Validate(ctx context.Context) error {
 }
 
 // archive returns the files as a file system.
-func (f *Files) archive() (*zip.Reader, error) {
+func archive(files map[string]*catalogfile.File) (*zip.Reader, error) {
 	var text bytes.Buffer
 	w := zip.NewWriter(&text)
-	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		file, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
 		if err == nil {
-			_, err = file.Write(f.files[name].Text())
+			_, err = file.Write(files[name].Text())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("preparing %s to be checked: %w", name, err)
