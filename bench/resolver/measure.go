@@ -258,12 +258,12 @@ func probes(ctx context.Context, catalog *content.Catalog) (plain, dependent []r
 	}
 	for _, s := range dependents(catalog) {
 		outcome := resolver.Resolve(ctx, problem(catalog, s))[s.Name]
-		if outcome.Err != nil || len(outcome.Along) == 0 {
+		if outcome.Err != nil || len(outcome.Dependencies) == 0 {
 			continue
 		}
 		dependent = append(dependent, s)
 		keep[s.Package] = true
-		for _, choice := range outcome.Along {
+		for _, choice := range outcome.Dependencies {
 			keep[choice.Package] = true
 		}
 	}

@@ -96,7 +96,7 @@ func (s *state) endCycles(solution resolver.Solution) resolver.Solution {
 			Reason: fmt.Sprintf("channel %s of package %s goes round in a circle: %s", outcome.Install.Channel, sub.Package, strings.Join(cycle, " -> ")),
 			Remedy: "ask the publisher of the catalog to fix the channel",
 		})
-		outcome.Install, outcome.Along = nil, nil
+		outcome.Install, outcome.Dependencies = nil, nil
 		solution[sub.Name] = outcome
 	}
 	return solution

@@ -53,7 +53,7 @@ func brief(s Solution) map[string]string {
 		if o.Install != nil {
 			words = append(words, o.Install.Bundle)
 		}
-		for _, c := range o.Along {
+		for _, c := range o.Dependencies {
 			words = append(words, "+"+c.Bundle)
 		}
 		if len(o.With) > 0 {
@@ -115,8 +115,8 @@ func presentLamp() Operator {
 	return operator("lamp.v1.0.0", "1.0.0", isPackage("lamp"), provides("Lamp"))
 }
 
-// TestResolveAlong checks the dependencies of a version.
-func TestResolveAlong(t *testing.T) {
+// TestResolveDependencies checks the dependencies of a version.
+func TestResolveDependencies(t *testing.T) {
 	resolveAll(t, []gathering{
 		{
 			reason:   "a dependency comes along, and its dependency before it",

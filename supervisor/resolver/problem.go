@@ -73,11 +73,11 @@ type Solution map[string]Outcome
 // (both nil), or nothing because of Err.
 type Outcome struct {
 	Install *Choice
-	// Along are the dependencies to install with Install that no Subscription requests, dependencies before their
+	// Dependencies are the versions to install with Install that no Subscription requests, dependencies before their
 	// dependents. Each must get its own Subscription. There may be some without Install, if the installed version has
 	// lost them.
-	Along []*Choice
-	// With names the Subscriptions that install, in this solution, dependencies of Install or Along.
+	Dependencies []*Choice
+	// With names the Subscriptions that install, in this solution, dependencies of Install or of Dependencies.
 	With []string
 	// Available is the version that could be installed if the Subscription were not Frozen.
 	Available *Choice

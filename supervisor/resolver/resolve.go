@@ -66,7 +66,7 @@ func (in *input) complete(ctx context.Context, known Solution, answers []*answer
 	for _, req := range in.requests {
 		if choices := r.repair(ctx, req); len(choices) > 0 {
 			outcome := solution[req.sub.Name]
-			outcome.Along = choices
+			outcome.Dependencies = choices
 			solution[req.sub.Name] = outcome
 		}
 	}

@@ -203,7 +203,7 @@ func carry(p *resolver.Problem, s resolver.Solution) bool {
 		}
 		something = true
 		delete(present, p.Subscriptions[i].Installed)
-		for _, c := range append(outcome.Along, outcome.Install) {
+		for _, c := range append(outcome.Dependencies, outcome.Install) {
 			present[c.Bundle] = asOperator(c.Entry)
 		}
 	}

@@ -214,7 +214,7 @@ func told(s resolver.Solution) map[string]string {
 		if c := outcome.Install; c != nil {
 			words = append(words, c.Catalog.Name+"/"+c.Channel+"/"+c.Bundle)
 		}
-		for _, c := range outcome.Along {
+		for _, c := range outcome.Dependencies {
 			words = append(words, "+"+c.Catalog.Name+"/"+c.Channel+"/"+c.Bundle)
 		}
 		if outcome.Held != nil {
@@ -251,7 +251,7 @@ func carryOut(p resolver.Problem, s resolver.Solution) final {
 		if p.Subscriptions[i].Installed != "" {
 			replaced[p.Subscriptions[i].Installed] = true
 		}
-		for _, c := range append(slices.Clone(outcome.Along), outcome.Install) {
+		for _, c := range append(slices.Clone(outcome.Dependencies), outcome.Install) {
 			brought[c.Catalog.String()+"/"+c.Package+"/"+c.Bundle] = c
 		}
 	}

@@ -147,7 +147,7 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 		d.withdraw, d.then = d.present.current, then
 		return
 	case o.free(d):
-		d.install, d.along, d.next = outcome.Install, outcome.Along, outcome.Install
+		d.install, d.along, d.next = outcome.Install, outcome.Dependencies, outcome.Install
 		d.with = outcome.With
 		if o.lingers(d) {
 			d.install, d.along, d.with = nil, nil, nil
@@ -155,7 +155,7 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 	default:
 		d.next = outcome.Available
 		resumed := o.resume(ctx, d)
-		d.install, d.along = resumed.Install, resumed.Along
+		d.install, d.along = resumed.Install, resumed.Dependencies
 	}
 	// A resolution error is reported also while a version is in progress, which may be another
 	// Subscription's.
