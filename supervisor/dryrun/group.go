@@ -20,7 +20,7 @@ type group struct {
 
 // groupOf returns the versions for a Subscription; nil for none.
 func groupOf(subscription string, outcome resolver.Outcome) *group {
-	g := &group{subscriptions: []string{subscription}, with: outcome.With, served: map[string][]string{}}
+	g := &group{subscriptions: []string{subscription}, with: outcome.CoInstalled, served: map[string][]string{}}
 	g.add(outcome.Dependencies...)
 	if outcome.Install != nil {
 		g.add(outcome.Install)

@@ -56,8 +56,8 @@ func brief(s Solution) map[string]string {
 		for _, c := range o.Dependencies {
 			words = append(words, "+"+c.Bundle)
 		}
-		if len(o.With) > 0 {
-			words = append(words, "with "+strings.Join(o.With, ", "))
+		if len(o.CoInstalled) > 0 {
+			words = append(words, "with "+strings.Join(o.CoInstalled, ", "))
 		}
 		if o.Available != nil {
 			words = append(words, "available "+o.Available.Bundle)

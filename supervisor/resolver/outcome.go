@@ -34,7 +34,7 @@ func (o *outcomes) of(a *answer, req *request) Outcome {
 	}
 	d := newDependencies(o.input, a.taken, o.chosen)
 	d.addOf(node{catalog: req.sub.Catalog, entry: e})
-	return Outcome{Install: o.finder.choice(req, e), Dependencies: d.choices, With: d.coInstalled, Held: a.constrained[req]}
+	return Outcome{Install: o.finder.choice(req, e), Dependencies: d.choices, CoInstalled: d.coInstalled, Held: a.constrained[req]}
 }
 
 // withoutVersion returns the outcome of a request that gets no new version. If a version that is requested by name is

@@ -77,8 +77,8 @@ type Outcome struct {
 	// dependents. Each must get its own Subscription. There may be some without Install, if the installed version has
 	// lost them.
 	Dependencies []*Choice
-	// With names the Subscriptions that install, in this solution, dependencies of Install or of Dependencies.
-	With []string
+	// CoInstalled names the Subscriptions that install, in this solution, dependencies of Install or of Dependencies.
+	CoInstalled []string
 	// Available is the version that could be installed if the Subscription were not Frozen.
 	Available *Choice
 	// Held is the reason why a newer version than Install, or than the installed one, cannot be installed now: an

@@ -148,7 +148,7 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 		return
 	case o.free(d):
 		d.install, d.along, d.next = outcome.Install, outcome.Dependencies, outcome.Install
-		d.with = outcome.With
+		d.with = outcome.CoInstalled
 		if o.lingers(d) {
 			d.install, d.along, d.with = nil, nil, nil
 		}
