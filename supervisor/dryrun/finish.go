@@ -29,7 +29,7 @@ func (s *simulation) finish(last resolver.Solution) *Result {
 		case !moved[sub.Name]:
 			s.addUpToDate(sub)
 		}
-		if held := last[sub.Name].Held; held != nil && !isEnded && err == nil {
+		if held := last[sub.Name].Constrained; held != nil && !isEnded && err == nil {
 			r := s.refusal(sub, held)
 			r.Reason = strings.TrimPrefix(r.Reason, unsatisfiable)
 			s.result.HeldBack = append(s.result.HeldBack, r)

@@ -90,7 +90,7 @@ func drawProperties(t *rapid.T, name string, names, apis []string) []bundles.Pro
 // be about to provide it. The update then follows one resolution later.
 func waits(s Solution) bool {
 	for _, o := range s {
-		held, _ := errors.AsType[*UnsatisfiableError](o.Held)
+		held, _ := errors.AsType[*UnsatisfiableError](o.Constrained)
 		if held != nil && slices.ContainsFunc(held.Reasons, func(why string) bool {
 			return strings.HasPrefix(why, "clusterserviceversion") && strings.Contains(why, " requires ")
 		}) {
@@ -115,7 +115,7 @@ func show(p Problem, s Solution) string {
 	var text strings.Builder
 	for i := range p.Subscriptions {
 		sub := &p.Subscriptions[i]
-		fmt.Fprintf(&text, "subscription %s of %s, installed %q: %v; held: %v\n", sub.Name, sub.Catalog, sub.Installed, s[sub.Name].Err, s[sub.Name].Held)
+		fmt.Fprintf(&text, "subscription %s of %s, installed %q: %v; held: %v\n", sub.Name, sub.Catalog, sub.Installed, s[sub.Name].Err, s[sub.Name].Constrained)
 	}
 	for i := range p.Operators {
 		o := &p.Operators[i]

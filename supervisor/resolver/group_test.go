@@ -62,7 +62,7 @@ func brief(s Solution) map[string]string {
 		if o.Available != nil {
 			words = append(words, "available "+o.Available.Bundle)
 		}
-		if o.Held != nil {
+		if o.Constrained != nil {
 			words = append(words, "held")
 		}
 		switch {
@@ -99,7 +99,7 @@ func (tt gathering) resolve(t *testing.T) {
 	if diff := cmp.Diff(tt.want, brief(solution)); diff != "" {
 		t.Errorf("solution (-want +got):\n%s", diff)
 		for name, o := range solution {
-			t.Logf("%s: %v; held: %v", name, o.Err, o.Held)
+			t.Logf("%s: %v; held: %v", name, o.Err, o.Constrained)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (o *outcomes) of(a *answer, req *request) Outcome {
 	}
 	d := newDependencies(o.input, a.taken, o.chosen)
 	d.addOf(node{catalog: req.sub.Catalog, entry: e})
-	return Outcome{Install: o.finder.choice(req, e), Dependencies: d.choices, CoInstalled: d.coInstalled, Held: a.constrained[req]}
+	return Outcome{Install: o.finder.choice(req, e), Dependencies: d.choices, CoInstalled: d.coInstalled, Constrained: a.constrained[req]}
 }
 
 // withoutVersion returns the outcome of a request that gets no new version. If a version that is requested by name is
@@ -42,13 +42,13 @@ func (o *outcomes) of(a *answer, req *request) Outcome {
 func (o *outcomes) withoutVersion(a *answer, req *request) Outcome {
 	switch {
 	case req.sub.Pin != "" && len(req.entries) == 0:
-		return Outcome{Held: o.finder.heldByPin(req.sub)}
+		return Outcome{Constrained: o.finder.constrainedByPin(req.sub)}
 	case req.sub.Pin != "":
 		return Outcome{Err: a.orPending(a.constrained[req])}
 	case len(req.entries) == 0:
-		return Outcome{Held: o.finder.unreadableRange(req.sub)}
+		return Outcome{Constrained: o.finder.unreadableRange(req.sub)}
 	default:
-		return Outcome{Held: a.constrained[req]}
+		return Outcome{Constrained: a.constrained[req]}
 	}
 }
 

@@ -66,9 +66,9 @@ func TestResolvePinned(t *testing.T) {
 			if choice != nil && tt.sub.Installed != "" && choice.Replaces != tt.sub.Installed {
 				t.Errorf("replaces %s, want what is there", choice.Replaces)
 			}
-			held, _ := errors.AsType[*PinnedError](got.Held)
+			held, _ := errors.AsType[*PinnedError](got.Constrained)
 			if (held == nil) != (tt.held == "") || (held != nil && held.Available != tt.held) {
-				t.Errorf("held: %v, want %q", got.Held, tt.held)
+				t.Errorf("held: %v, want %q", got.Constrained, tt.held)
 			}
 		})
 	}

@@ -81,9 +81,9 @@ type Outcome struct {
 	CoInstalled []string
 	// Available is the version that could be installed if the Subscription were not Frozen.
 	Available *Choice
-	// Held is the reason why a newer version than Install, or than the installed one, cannot be installed now: an
-	// *UnsatisfiableError, or a *PinnedError. It is not an error of the Subscription.
-	Held error
+	// Constrained is the reason why a newer version than Install, or than the installed one, cannot be installed now:
+	// an *UnsatisfiableError, or a *PinnedError. It is not an error of the Subscription.
+	Constrained error
 	// Err is an *UnsatisfiableError, or another failure of the resolver.
 	Err error
 }

@@ -94,7 +94,7 @@ func (f *finder) newRequest(sub *Subscription) (*request, Outcome) {
 func (f *finder) frozen(req *request, entries []*content.Entry) Outcome {
 	at := slices.IndexFunc(entries, func(e *content.Entry) bool { return e.Bundle.Err == nil })
 	if at < 0 {
-		return Outcome{Held: f.heldByPin(req.sub)}
+		return Outcome{Constrained: f.constrainedByPin(req.sub)}
 	}
 	return Outcome{Available: f.choice(req, entries[at])}
 }

@@ -146,10 +146,10 @@ func TestTheBestVersionIsFound(t *testing.T) {
 			found = got.Install.Bundle
 		}
 		if found != want {
-			t.Fatal(fmt.Sprintf("found %s, possible is %s; error %v, held %v", found, want, got.Err, got.Held))
+			t.Fatal(fmt.Sprintf("found %s, possible is %s; error %v, held %v", found, want, got.Err, got.Constrained))
 		}
-		if (got.Held != nil) != (want != "nothing" && got.Install.Entry.Place > 0 && s.Installed == "" || want == "nothing" && s.Installed != "" && len(options(p, s.Package, true)) > 1) {
-			t.Fatalf("found %s, held %v", found, got.Held)
+		if (got.Constrained != nil) != (want != "nothing" && got.Install.Entry.Place > 0 && s.Installed == "" || want == "nothing" && s.Installed != "" && len(options(p, s.Package, true)) > 1) {
+			t.Fatalf("found %s, held %v", found, got.Constrained)
 		}
 	})
 }

@@ -130,7 +130,7 @@ func TestSolutionsKeepTheRules(t *testing.T) {
 func tell(s resolver.Solution) map[string]string {
 	out := told(s)
 	for name, outcome := range s {
-		out[name] += fmt.Sprintf(" held %v error %v", outcome.Held, outcome.Err)
+		out[name] += fmt.Sprintf(" held %v error %v", outcome.Constrained, outcome.Err)
 	}
 	return out
 }

@@ -63,7 +63,7 @@ func (c *ruleCase) run(t *testing.T) {
 		contains(t, name, got[name].Err, texts)
 	}
 	for name, texts := range c.held {
-		contains(t, name, got[name].Held, texts)
+		contains(t, name, got[name].Constrained, texts)
 	}
 }
 

@@ -217,7 +217,7 @@ func told(s resolver.Solution) map[string]string {
 		for _, c := range outcome.Dependencies {
 			words = append(words, "+"+c.Catalog.Name+"/"+c.Channel+"/"+c.Bundle)
 		}
-		if outcome.Held != nil {
+		if outcome.Constrained != nil {
 			words = append(words, "held")
 		}
 		if outcome.Err != nil {

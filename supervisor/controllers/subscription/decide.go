@@ -162,7 +162,7 @@ func (o *observation) settle(ctx context.Context, d *decision, outcome resolver.
 	if len(d.choices()) == 0 {
 		d.err = o.groups.explain(outcome.Err, o.excluded(d.subscription), o.global)
 	}
-	d.held = outcome.Held
+	d.held = outcome.Constrained
 }
 
 // refusedForRival reports whether another Subscription holds the package.
