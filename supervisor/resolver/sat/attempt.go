@@ -9,22 +9,22 @@ import "slices"
 type attempt struct {
 	*relations
 
-	// state holds the state of each variable: open, barred, due or taken.
+	// state holds the state of each variable: open, forbidden, due or taken.
 	state []state
 	// left is the number of remaining choices of a Dependency, or the number of variables of an AtMost that may still
 	// be taken.
 	left []int
 	// taken are the variables in the order in which they were taken, the roots first.
 	taken []ID
-	// barred are variables whose consequences are not derived yet, and forced are variables that will become due.
-	barred, forced []ID
+	// forbidden are variables whose consequences are not derived yet, and implied are variables that will become due.
+	forbidden, implied []ID
 	// failed is true if a due variable cannot be taken.
 	failed bool
 	// spend charges the budget for changes that were undone. err is the error when the budget is used up.
 	spend func(conclusions int) error
 	err   error
-	// changes are the changes that can be undone.
-	changes []change
+	// trail holds the changes that can be undone.
+	trail []change
 }
 
 // change is a change of the state of a variable, or of the number left for a constraint.
@@ -39,7 +39,7 @@ type state int8
 
 const (
 	open state = iota
-	barred
+	forbidden
 	due
 	taken
 )
@@ -60,12 +60,12 @@ func (r *relations) try(refuted []ID, b *budget) (*attempt, error) {
 		}
 	}
 	for _, id := range r.never {
-		a.bar(id)
+		a.forbid(id)
 	}
 	for _, id := range refuted {
-		a.bar(id)
+		a.forbid(id)
 	}
-	a.conclude()
+	a.propagate()
 	for _, id := range r.roots {
 		a.take(id)
 	}
@@ -85,33 +85,33 @@ func (a *attempt) choices() []ID {
 	return a.taken[len(a.roots):]
 }
 
-// choose takes the first of others that can be taken, and bars those before it.
+// choose takes the first of others that can be taken, and forbids those before it.
 func (a *attempt) choose(others []ID) {
 	for _, id := range others {
 		if a.failed || a.state[id] == taken {
 			return
 		}
-		if a.state[id] == barred {
+		if a.state[id] == forbidden {
 			continue
 		}
-		a.changes = a.changes[:0]
+		a.trail = a.trail[:0]
 		a.take(id)
 		if !a.failed {
 			return
 		}
-		if a.err = a.spend(len(a.changes)); a.err != nil {
+		if a.err = a.spend(len(a.trail)); a.err != nil {
 			return
 		}
-		a.takeBack()
-		a.bar(id)
-		a.conclude()
+		a.backtrack()
+		a.forbid(id)
+		a.propagate()
 	}
 	a.failed = true
 }
 
-// takeBack undoes the last take, which failed.
-func (a *attempt) takeBack() {
-	for _, c := range slices.Backward(a.changes) {
+// backtrack undoes the last take, which failed.
+func (a *attempt) backtrack() {
+	for _, c := range slices.Backward(a.trail) {
 		if c.variable >= 0 {
 			a.state[c.variable] = c.was
 		} else {
@@ -119,18 +119,18 @@ func (a *attempt) takeBack() {
 		}
 	}
 	a.taken = a.taken[:len(a.taken)-1]
-	a.barred, a.forced, a.failed = a.barred[:0], a.forced[:0], false
+	a.forbidden, a.implied, a.failed = a.forbidden[:0], a.implied[:0], false
 }
 
 // set changes the state of a variable.
 func (a *attempt) set(id ID, to state) {
-	a.changes = append(a.changes, change{variable: int32(id), was: a.state[id]}) //nolint:gosec // bounded limits it
+	a.trail = append(a.trail, change{variable: int32(id), was: a.state[id]}) //nolint:gosec // bounded limits it
 	a.state[id] = to
 }
 
-// lessen decrements the number left for a constraint, and returns it.
-func (a *attempt) lessen(c int32) int {
-	a.changes = append(a.changes, change{variable: -1, constraint: c})
+// decrement decrements the number left for a constraint, and returns it.
+func (a *attempt) decrement(c int32) int {
+	a.trail = append(a.trail, change{variable: -1, constraint: c})
 	a.left[c]--
 	return a.left[c]
 }
@@ -141,14 +141,14 @@ func (a *attempt) take(id ID) {
 		return
 	}
 	a.taken = append(a.taken, id)
-	a.force(id)
+	a.imply(id)
 	a.set(id, taken)
-	a.conclude()
+	a.propagate()
 }
 
-// force makes a variable due, and applies its exclusions and dependencies.
-func (a *attempt) force(id ID) {
-	if a.state[id] == barred {
+// imply makes a variable due, and applies its exclusions and dependencies.
+func (a *attempt) imply(id ID) {
+	if a.state[id] == forbidden {
 		a.failed = true
 	}
 	if a.state[id] != open {
@@ -157,82 +157,82 @@ func (a *attempt) force(id ID) {
 	a.set(id, due)
 	for _, other := range a.excludes.of(id) {
 		if ID(other) != id {
-			a.bar(ID(other))
+			a.forbid(ID(other))
 		}
 	}
 	for _, group := range a.groups.of(id) {
-		if a.lessen(group) == 0 {
-			a.close(a.Constraints[group].Others)
+		if a.decrement(group) == 0 {
+			a.closeGroup(a.Constraints[group].Others)
 		}
 	}
 	for _, c := range a.needs.of(id) {
-		a.need(c)
+		a.implyLast(c)
 	}
 }
 
-// close bars the open variables of a full group.
-func (a *attempt) close(others []ID) {
+// closeGroup forbids the open variables of a full group.
+func (a *attempt) closeGroup(others []ID) {
 	for _, other := range others {
 		if a.state[other] == open {
-			a.bar(other)
+			a.forbid(other)
 		}
 	}
 }
 
-// need forces the only remaining choice of a Dependency of a due variable.
-func (a *attempt) need(c int32) {
+// implyLast implies the only remaining choice of a Dependency of a due variable.
+func (a *attempt) implyLast(c int32) {
 	if a.left[c] != 1 {
 		return
 	}
 	for _, id := range a.Constraints[c].Others {
-		if a.state[id] != barred {
-			a.forced = append(a.forced, id)
+		if a.state[id] != forbidden {
+			a.implied = append(a.implied, id)
 			return
 		}
 	}
 }
 
-// bar marks a variable as one that cannot be taken any more.
-func (a *attempt) bar(id ID) {
+// forbid marks a variable as one that cannot be taken any more.
+func (a *attempt) forbid(id ID) {
 	switch a.state[id] {
 	case open:
-		a.set(id, barred)
-		a.barred = append(a.barred, id)
+		a.set(id, forbidden)
+		a.forbidden = append(a.forbidden, id)
 	case due, taken:
 		a.failed = true
-	case barred:
+	case forbidden:
 	}
 }
 
-// conclude bars variables with a dependency that has no choice left, and forces last choices, until nothing
+// propagate forbids variables with a dependency that has no choice left, and implies last choices, until nothing
 // more follows.
-func (a *attempt) conclude() {
+func (a *attempt) propagate() {
 	for !a.failed {
 		switch {
-		case len(a.barred) > 0:
-			id := a.barred[len(a.barred)-1]
-			a.barred = a.barred[:len(a.barred)-1]
+		case len(a.forbidden) > 0:
+			id := a.forbidden[len(a.forbidden)-1]
+			a.forbidden = a.forbidden[:len(a.forbidden)-1]
 			for _, c := range a.meets.of(id) {
-				a.lose(c)
+				a.removeChoice(c)
 			}
-		case len(a.forced) > 0:
-			id := a.forced[len(a.forced)-1]
-			a.forced = a.forced[:len(a.forced)-1]
-			a.force(id)
+		case len(a.implied) > 0:
+			id := a.implied[len(a.implied)-1]
+			a.implied = a.implied[:len(a.implied)-1]
+			a.imply(id)
 		default:
 			return
 		}
 	}
 }
 
-// lose records that a Dependency has one choice less.
-func (a *attempt) lose(c int32) {
-	left := a.lessen(c)
+// removeChoice records that a Dependency has one choice less.
+func (a *attempt) removeChoice(c int32) {
+	left := a.decrement(c)
 	of := a.Constraints[c].Variable
 	switch {
 	case left == 0:
-		a.bar(of)
+		a.forbid(of)
 	case a.state[of] == due || a.state[of] == taken:
-		a.need(c)
+		a.implyLast(c)
 	}
 }

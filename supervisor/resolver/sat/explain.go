@@ -14,19 +14,19 @@ import (
 func explain(p Problem, b *budget) error {
 	e, guards := encodeGuarded(p)
 	s := &search{encoding: e, budget: b}
-	var blamed []int
-	var held []z.Lit
+	var core []int
+	var assumed []z.Lit
 	for {
-		end, err := s.shortest(held, guards)
+		end, err := s.shortestPrefix(assumed, guards)
 		if err != nil {
 			return err
 		}
 		if end == 0 {
-			slices.Reverse(blamed)
-			return &UnsatisfiableError{Constraints: blamed}
+			slices.Reverse(core)
+			return &UnsatisfiableError{Constraints: core}
 		}
-		blamed = append(blamed, end-1)
-		held = append(held, guards[end-1])
+		core = append(core, end-1)
+		assumed = append(assumed, guards[end-1])
 		guards = guards[:end-1]
 	}
 }

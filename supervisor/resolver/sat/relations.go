@@ -46,17 +46,17 @@ func (p pairing) lists(variables int) lists {
 	return l
 }
 
-// relate builds the index of a problem. Mandatory and Prohibited need no lists.
-func relate(p Problem) *relations {
+// newRelations builds the index of a problem. Mandatory and Prohibited need no lists.
+func newRelations(p Problem) *relations {
 	r := &relations{Problem: p}
-	r.settle()
-	r.depend()
-	r.exclude()
+	r.collectRoots()
+	r.indexDependencies()
+	r.indexExclusions()
 	return r
 }
 
-// settle collects the variables that are taken in every solution, and those that are in none.
-func (r *relations) settle() {
+// collectRoots collects the variables that are taken in every solution, and those that are in none.
+func (r *relations) collectRoots() {
 	required := make([]bool, r.Variables)
 	for _, c := range r.Constraints {
 		switch {
@@ -71,7 +71,7 @@ func (r *relations) settle() {
 	}
 }
 
-func (r *relations) depend() {
+func (r *relations) indexDependencies() {
 	total := 0
 	for _, c := range r.Constraints {
 		if c.Kind == Dependency {
@@ -92,7 +92,7 @@ func (r *relations) depend() {
 	r.needs, r.meets = needs.lists(r.Variables), meets.lists(r.Variables)
 }
 
-func (r *relations) exclude() {
+func (r *relations) indexExclusions() {
 	var excludes, groups pairing
 	seen := make([]int, r.Variables) // the last constraint that includes a variable, from 1
 	for i, c := range r.Constraints {

@@ -64,32 +64,32 @@ type search struct {
 	*encoding
 
 	budget *budget
-	// why are the literals of the last assumption that left no solution.
-	why []z.Lit
-	// none is true if there is no solution, whatever is assumed.
-	none bool
+	// core are the literals of the last assumption that left no solution.
+	core []z.Lit
+	// unsatisfiable is true if there is no solution, whatever is assumed.
+	unsatisfiable bool
 }
 
-// ask reports whether there is a solution in which the assumed literals are true. The running solver is paused
-// as often as possible, to check whether it may continue. When ask returns, the solver has stopped.
+// solve reports whether there is a solution in which the assumed literals are true. The running solver is paused
+// as often as possible, to check whether it may continue. When solve returns, the solver has stopped.
 //
 // A solver that has found that there is no solution at all is not asked again. gini loses that result
 // (internal/xo: cleanupSolve derives an empty clause without noting it), and ends the process if it then finds
 // an invalid model.
-func (s *search) ask(assumed ...z.Lit) (bool, error) {
+func (s *search) solve(assumed ...z.Lit) (bool, error) {
 	if err := s.budget.spend(1); err != nil {
 		return false, err
 	}
-	if s.none {
-		s.why = nil
+	if s.unsatisfiable {
+		s.core = nil
 		return false, nil
 	}
 	s.rewind()
 	s.solver.Assume(assumed...)
 	result, err := s.wait(s.solver.GoSolve())
 	if err == nil && result < 0 {
-		s.why = s.solver.Why(nil)
-		s.none = len(s.why) == 0
+		s.core = s.solver.Why(nil)
+		s.unsatisfiable = len(s.core) == 0
 	}
 	return result > 0, err
 }
@@ -112,14 +112,14 @@ func (s *search) wait(answer inter.Solve) (int, error) {
 	return 0, &LimitError{Bound: "steps for a single question", Allowed: pausesPerQuestion}
 }
 
-// shortest returns the length of the shortest prefix of the literals that leaves no solution together with
-// held. All literals together must leave none. The solver's own reasons save questions: only the literals up to
+// shortestPrefix returns the length of the shortest prefix of the literals that leaves no solution together with
+// assumed. All literals together must leave none. The solver's own reasons save questions: only the literals up to
 // the last involved one need a check. The reasons do not change the result, so it does not depend on the order
 // of the solver's search.
-func (s *search) shortest(held, literals []z.Lit) (int, error) {
+func (s *search) shortestPrefix(assumed, literals []z.Lit) (int, error) {
 	solvable, end, step := -1, len(literals), 1
 	for try := end; solvable < end-1; {
-		ok, err := s.ask(slices.Concat(held, literals[:try])...)
+		ok, err := s.solve(slices.Concat(assumed, literals[:try])...)
 		switch {
 		case err != nil:
 			return 0, err
@@ -129,7 +129,7 @@ func (s *search) shortest(held, literals []z.Lit) (int, error) {
 			solvable = try
 			try = (solvable + 1 + end) / 2
 		default:
-			end = s.involved(literals[:try])
+			end = s.coreEnd(literals[:try])
 			try = max(end-step, solvable+1)
 			step *= 2
 		}
@@ -137,15 +137,15 @@ func (s *search) shortest(held, literals []z.Lit) (int, error) {
 	return end, nil
 }
 
-// involved returns the length of the shortest prefix of the literals that includes all involved ones. They are
+// coreEnd returns the length of the shortest prefix of the literals that includes all involved ones. They are
 // involved in the last answer, which was that there is no solution.
-func (s *search) involved(literals []z.Lit) int {
-	why := make(map[z.Lit]bool, len(s.why))
-	for _, lit := range s.why {
-		why[lit] = true
+func (s *search) coreEnd(literals []z.Lit) int {
+	core := make(map[z.Lit]bool, len(s.core))
+	for _, lit := range s.core {
+		core[lit] = true
 	}
 	for i := len(literals); i > 0; i-- {
-		if why[literals[i-1]] {
+		if core[literals[i-1]] {
 			return i
 		}
 	}

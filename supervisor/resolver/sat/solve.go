@@ -49,13 +49,13 @@ func (a *Allowance) Find(ctx context.Context, p Problem) ([]ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search for a solution: %w", err)
 	}
-	r := relate(p)
+	r := newRelations(p)
 	w := &walk{relations: r, search: &search{budget: &budget{ctx: ctx, Allowance: a}}, most: p.Variables}
 	reached, err := w.best()
 	if err != nil {
 		return nil, err
 	}
-	return w.fewest(reached)
+	return w.minimize(reached)
 }
 
 // ErrNone means that a problem has no solution.
@@ -89,7 +89,7 @@ func (w *walk) best() ([]ID, error) {
 			w.search.encoding = encode(w.Problem)
 		}
 		choices := literals(a.choices())
-		end, err := w.search.shortest(nil, choices)
+		end, err := w.search.shortestPrefix(nil, choices)
 		if err != nil {
 			return nil, err
 		}

@@ -15,15 +15,15 @@ type reach struct {
 	place []int
 }
 
-// fewest removes unneeded variables from those that the walk reached. Within a solution nothing is excluded, so
+// minimize removes unneeded variables from those that the walk reached. Within a solution nothing is excluded, so
 // only dependencies count. If variables that must remain meet all demands of variables that must remain, the
 // solver is not needed.
-func (w *walk) fewest(reached []ID) ([]ID, error) {
+func (w *walk) minimize(reached []ID) ([]ID, error) {
 	r := reach{relations: w.relations, ids: reached, place: make([]int, w.Variables)}
 	for i, id := range reached {
 		r.place[id] = i + 1
 	}
-	kept, met := r.keep()
+	kept, met := r.required()
 	if !met {
 		var err error
 		if kept, err = r.smallest(kept, w.search.budget); err != nil {
@@ -34,10 +34,10 @@ func (w *walk) fewest(reached []ID) ([]ID, error) {
 	return kept, nil
 }
 
-// keep returns the variables that every solution within the reach must take. These are the mandatory variables,
+// required returns the variables that every solution within the reach must take. These are the mandatory variables,
 // the choices of their dependencies, and variables that alone meet a demand of these. It also reports whether
 // they meet all demands.
-func (r reach) keep() (ids []ID, met bool) {
+func (r reach) required() (ids []ID, met bool) {
 	is := make([]bool, len(r.place))
 	ids = make([]ID, 0, len(r.ids))
 	for _, id := range r.roots {
@@ -86,16 +86,16 @@ func (r reach) first(others []ID) (first ID, alone bool) {
 // none. The walk then chooses among the smallest.
 func (r reach) smallest(kept []ID, b *budget) ([]ID, error) {
 	p := r.problem()
-	w := &walk{relations: relate(p), search: &search{encoding: encode(p), budget: b}}
+	w := &walk{relations: newRelations(p), search: &search{encoding: encode(p), budget: b}}
 	open := make([]bool, p.Variables)
 	for i := range open {
 		open[i] = true
 	}
 	for _, id := range kept {
-		open[r.within(id)] = false
-		w.search.clause(literal(r.within(id)))
+		open[r.local(id)] = false
+		w.search.clause(literal(r.local(id)))
 	}
-	more, err := w.search.shrink(open)
+	more, err := w.search.minimizeCount(open)
 	if err != nil {
 		return nil, err
 	}
@@ -107,21 +107,21 @@ func (r reach) smallest(kept []ID, b *budget) ([]ID, error) {
 	return ids, err
 }
 
-// within returns the variable of the smaller problem for one of the whole problem.
-func (r reach) within(id ID) ID { return ID(r.place[id] - 1) }
+// local returns the variable of the smaller problem for one of the whole problem.
+func (r reach) local(id ID) ID { return ID(r.place[id] - 1) }
 
 // problem returns the dependencies among the reached variables as a separate problem.
 func (r reach) problem() Problem {
 	p := Problem{Variables: len(r.ids)}
 	for _, id := range r.roots {
-		p.Constraints = append(p.Constraints, Constraint{Kind: Mandatory, Variable: r.within(id)})
+		p.Constraints = append(p.Constraints, Constraint{Kind: Mandatory, Variable: r.local(id)})
 	}
 	for i, id := range r.ids {
 		for _, need := range r.needs.of(id) {
 			c := Constraint{Kind: Dependency, Variable: ID(i)}
 			for _, other := range r.Constraints[need].Others {
 				if r.place[other] > 0 {
-					c.Others = append(c.Others, r.within(other))
+					c.Others = append(c.Others, r.local(other))
 				}
 			}
 			p.Constraints = append(p.Constraints, c)
@@ -130,9 +130,9 @@ func (r reach) problem() Problem {
 	return p
 }
 
-// shrink returns the minimum number of open variables in a solution, and restricts the search to solutions with
+// minimizeCount returns the minimum number of open variables in a solution, and restricts the search to solutions with
 // that number.
-func (s *search) shrink(open []bool) (int, error) {
+func (s *search) minimizeCount(open []bool) (int, error) {
 	var counted []z.Lit
 	for i, is := range open {
 		if is {
@@ -144,7 +144,7 @@ func (s *search) shrink(open []bool) (int, error) {
 	}
 	counter := s.sorter(counted)
 	for most := len(counted); ; {
-		smaller, err := s.ask(counter.atMost(most - 1))
+		smaller, err := s.solve(counter.atMost(most - 1))
 		if err != nil {
 			return 0, err
 		}
