@@ -16,7 +16,7 @@ func newEvaluator() *evaluator {
 // met reports whether an operator alone meets a constraint. An evaluation that takes too long is cut off, and
 // cutOff reports that.
 func (e *evaluator) met(c *constraint.Constraint, s *constraint.Subject) bool {
-	return e.budget.Ask(c, s) == constraint.Met
+	return e.budget.Evaluate(c, s) == constraint.Met
 }
 
 // cutOff reports whether the evaluation of a constraint was cut off, so that its providers are unknown.

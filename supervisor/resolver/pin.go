@@ -130,7 +130,8 @@ func (f *finder) downgrades(sub *Subscription, e *content.Entry) bool {
 	return len(leadingTo(e, sub.Installed, version)) == 0 && olderThan(e, sub.Installed, version)
 }
 
-// constrainedByPin returns a *PinnedError with the version that would be available without the pin; nil if there is none.
+// constrainedByPin returns a *PinnedError with the version that would be available without the pin; nil if there is
+// none.
 func (f *finder) constrainedByPin(sub *Subscription) error {
 	if sub.Pin == "" || sub.Installed != sub.Pin {
 		return nil

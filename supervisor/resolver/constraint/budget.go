@@ -20,9 +20,9 @@ const (
 	askSteps = 20 * maxCost * costSteps
 	// factsPerStep is the number of APIs and labels of an operator that are compared per step.
 	factsPerStep = 8
-	// maxAnswers and maxHeld bound the memory of a Budget, in answers and in parts of decoded properties.
-	maxAnswers = 100_000
-	maxHeld    = 50_000
+	// maxVerdicts and maxCached bound the memory of a Budget, in verdicts and in parts of decoded properties.
+	maxVerdicts = 100_000
+	maxCached   = 50_000
 )
 
 // Owner is the owner of constraints: a package of a catalog, or a present operator. The evaluations of its
@@ -45,13 +45,13 @@ const (
 type Budget struct {
 	shares   map[*Owner]*share
 	taken    int64
-	answers  map[question]Verdict
+	verdicts map[evaluationKey]Verdict
 	cutOff   map[*Constraint]bool
-	readings readings
+	cache    propertyCache
 }
 
-// question is a pair of a constraint and an operator.
-type question struct {
+// evaluationKey is a pair of a constraint and an operator.
+type evaluationKey struct {
 	constraint *Constraint
 	subject    *Subject
 }
@@ -59,19 +59,19 @@ type question struct {
 // share is the number of steps that remain for an owner.
 type share struct{ left int64 }
 
-// Ask returns whether an operator alone meets a constraint, within the share of the constraint's owner.
+// Evaluate returns whether an operator alone meets a constraint, within the share of the constraint's owner.
 // Constraint and subject must not be changed afterwards.
-func (b *Budget) Ask(c *Constraint, s *Subject) Verdict {
+func (b *Budget) Evaluate(c *Constraint, s *Subject) Verdict {
 	if !c.compound() {
 		return c.alone(s)
 	}
-	asked := question{c, s}
-	if known, ok := b.answers[asked]; ok {
+	key := evaluationKey{c, s}
+	if known, ok := b.verdicts[key]; ok {
 		return known
 	}
 	own := b.share(c.owner)
 	allowed := min(own.left, askSteps)
-	e := evaluation{subject: s, share: &share{left: allowed}, readings: &b.readings}
+	e := evaluation{subject: s, share: &share{left: allowed}, cache: &b.cache}
 	verdict := e.verdict(c)
 	taken := allowed - e.share.left
 	own.left -= taken
@@ -79,8 +79,8 @@ func (b *Budget) Ask(c *Constraint, s *Subject) Verdict {
 	if verdict == CutOff {
 		b.cutOff = with(b.cutOff, c, true)
 	}
-	if len(b.answers) < maxAnswers {
-		b.answers = with(b.answers, asked, verdict)
+	if len(b.verdicts) < maxVerdicts {
+		b.verdicts = with(b.verdicts, key, verdict)
 	}
 	return verdict
 }
@@ -116,15 +116,15 @@ func (c *Constraint) MetBy(s *Subject) bool {
 	if !c.compound() {
 		return c.alone(s) == Met
 	}
-	e := evaluation{subject: s, share: &share{left: askSteps}, readings: &readings{}}
+	e := evaluation{subject: s, share: &share{left: askSteps}, cache: &propertyCache{}}
 	return e.verdict(c) == Met
 }
 
 // evaluation is the evaluation of one constraint for one operator.
 type evaluation struct {
-	subject  *Subject
-	share    *share
-	readings *readings
+	subject *Subject
+	share   *share
+	cache   *propertyCache
 	// properties are the properties of the operator, once a rule has read them.
 	properties ref.Val
 }

@@ -64,14 +64,14 @@ func (p *PackageRange) metBy(s *Subject) bool {
 	return s.Package == p.Name && !s.Version.Equals(semver.Version{}) && p.covers(s.Version)
 }
 
-// wanting reports whether the constraint requires something to exist, an API, a package or a label, rather than
-// excluding or filtering.
-func (c *Constraint) wanting() bool {
+// requiresPresence reports whether the constraint requires something to exist, an API, a package or a label,
+// rather than excluding or filtering.
+func (c *Constraint) requiresPresence() bool {
 	switch {
 	case c.All != nil:
-		return slices.ContainsFunc(c.All, func(c Constraint) bool { return c.wanting() })
+		return slices.ContainsFunc(c.All, func(c Constraint) bool { return c.requiresPresence() })
 	case c.Any != nil:
-		return !slices.ContainsFunc(c.Any, func(c Constraint) bool { return !c.wanting() })
+		return !slices.ContainsFunc(c.Any, func(c Constraint) bool { return !c.requiresPresence() })
 	default:
 		return c.Not == nil && c.Rule == nil
 	}
@@ -90,7 +90,7 @@ func (c *Constraint) Split() []Constraint {
 	}
 	var wanted, filters []Constraint
 	for _, member := range flatten(nil, c.All) {
-		if member.wanting() {
+		if member.requiresPresence() {
 			wanted = append(wanted, member)
 		} else {
 			filters = append(filters, member)

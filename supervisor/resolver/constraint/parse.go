@@ -263,18 +263,18 @@ func (p *Parser) parseCompound(value string, f *fact) error {
 	if err != nil {
 		return fmt.Errorf("decoding value: %w", clipped(errors.Unwrap(err)))
 	}
-	filling := filling{parser: p, rules: &f.rules}
-	return filling.fill(f.requires, e, 1)
+	c := converter{parser: p, rules: &f.rules}
+	return c.convert(f.requires, e, 1)
 }
 
-// filling is the state of converting decoded constraints.
-type filling struct {
+// converter is the state of converting decoded constraints.
+type converter struct {
 	parser *Parser
 	nodes  int
 	rules  *ruleCount
 }
 
-func (f *filling) fill(c *Constraint, e *bundles.Constraint, depth int) error {
+func (f *converter) convert(c *Constraint, e *bundles.Constraint, depth int) error {
 	f.nodes++
 	if f.nodes > maxNodes {
 		return fmt.Errorf("%w: it consists of more than %d constraints", errTooLarge, maxNodes)
@@ -294,15 +294,15 @@ func (f *filling) fill(c *Constraint, e *bundles.Constraint, depth int) error {
 	case e.CEL != nil:
 		return f.setRule(c, e.CEL.Rule)
 	case e.All != nil:
-		return f.fillList(&c.All, "all", e.All, depth)
+		return f.convertList(&c.All, "all", e.All, depth)
 	case e.Any != nil:
-		return f.fillList(&c.Any, "any", e.Any, depth)
+		return f.convertList(&c.Any, "any", e.Any, depth)
 	default:
-		return f.fillList(&c.Not, "not", e.Not, depth)
+		return f.convertList(&c.Not, "not", e.Not, depth)
 	}
 }
 
-func (f *filling) setRule(c *Constraint, text string) (err error) {
+func (f *converter) setRule(c *Constraint, text string) (err error) {
 	if err := f.rules.add(ruleCount{1, len(text)}); err != nil && len(text) <= maxRule {
 		return err
 	}
@@ -331,13 +331,13 @@ func (p *Parser) rule(text string) (*Rule, error) {
 	return known.rule, known.err
 }
 
-func (f *filling) fillList(to *[]Constraint, operator string, list *bundles.ConstraintList, depth int) error {
+func (f *converter) convertList(to *[]Constraint, operator string, list *bundles.ConstraintList, depth int) error {
 	if len(list.Constraints) == 0 {
 		return fmt.Errorf("%s: %w", operator, errEmptyList)
 	}
 	*to = make([]Constraint, len(list.Constraints))
 	for i := range list.Constraints {
-		if err := f.fill(&(*to)[i], &list.Constraints[i], depth+1); err != nil {
+		if err := f.convert(&(*to)[i], &list.Constraints[i], depth+1); err != nil {
 			return fmt.Errorf("%s.constraints[%d]: %w", operator, i, err)
 		}
 	}

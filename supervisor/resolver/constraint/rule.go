@@ -139,7 +139,7 @@ func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNo
 // rule returns the verdict on a rule. A rule that cannot be evaluated is not met.
 func (e *evaluation) rule(r *Rule) Verdict {
 	if e.properties == nil {
-		properties, ok := e.readings.properties(e.subject.Properties, e.share)
+		properties, ok := e.cache.properties(e.subject.Properties, e.share)
 		if !ok {
 			return Unmet
 		}

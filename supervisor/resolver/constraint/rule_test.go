@@ -117,24 +117,24 @@ func TestBudget(t *testing.T) {
 	own, others := requires(endless()[0], "true"), requires("true")
 	var budget constraint.Budget
 	small := subject(t)
-	if budget.Ask(&own[1], small) != constraint.Met || budget.CutOff(&own[1]) {
+	if budget.Evaluate(&own[1], small) != constraint.Met || budget.CutOff(&own[1]) {
 		t.Error("a rule is not met before anything has been spent")
 	}
 	base := large(t)
 	for range 1000 {
 		s := *base
-		if budget.Ask(&own[0], &s) != constraint.CutOff {
+		if budget.Evaluate(&own[0], &s) != constraint.CutOff {
 			t.Fatal("it is not cut off")
 		}
 	}
 	another := *small
-	if budget.Ask(&own[1], &another) != constraint.CutOff || !budget.CutOff(&own[0]) || !budget.CutOff(&own[1]) {
+	if budget.Evaluate(&own[1], &another) != constraint.CutOff || !budget.CutOff(&own[0]) || !budget.CutOff(&own[1]) {
 		t.Error("a rule is evaluated although too much has been spent")
 	}
-	if budget.Ask(&own[2], &another) != constraint.Met {
+	if budget.Evaluate(&own[2], &another) != constraint.Met {
 		t.Error("what takes nothing is cut off too")
 	}
-	if budget.Ask(&others[0], &another) != constraint.Met || budget.CutOff(&others[0]) {
+	if budget.Evaluate(&others[0], &another) != constraint.Met || budget.CutOff(&others[0]) {
 		t.Error("another owner suffers")
 	}
 }
@@ -161,7 +161,7 @@ func TestCutOff(t *testing.T) {
 		c := parse(t, "olm.constraint", value)
 		var budget constraint.Budget
 		s := large(t)
-		if got := budget.Ask(&c, s); got != want {
+		if got := budget.Evaluate(&c, s); got != want {
 			t.Errorf("%s: %d, want %d", value, got, want)
 		}
 		if got := c.MetBy(s); got != (want == constraint.Met) {
@@ -194,7 +194,7 @@ func TestPropertiesInCommon(t *testing.T) {
 			var budget constraint.Budget
 			last := constraint.Unmet
 			for i := 0; i < 300 && last == constraint.Unmet; i++ {
-				last = budget.Ask(&c, &constraint.Subject{Properties: test.properties(i)})
+				last = budget.Evaluate(&c, &constraint.Subject{Properties: test.properties(i)})
 			}
 			if last != test.want {
 				t.Errorf("verdict %d, want %d", last, test.want)

@@ -14,15 +14,15 @@ const (
 	bytesPerStep = 4
 )
 
-// readings caches properties as rules see them. Properties of many operators are decoded once, as far as there
+// propertyCache caches properties as rules see them. Properties of many operators are decoded once, as far as there
 // is room.
-type readings struct {
+type propertyCache struct {
 	decoded map[Property]ref.Val
-	held    int
+	parts   int
 }
 
 // properties returns the properties of an operator; false if they are too large or invalid JSON.
-func (r *readings) properties(properties []Property, paying *share) (ref.Val, bool) {
+func (c *propertyCache) properties(properties []Property, payer *share) (ref.Val, bool) {
 	size, parts := 0, 0
 	for _, p := range properties {
 		if size += len(p.Type) + len(p.Value); size > maxValue {
@@ -31,7 +31,7 @@ func (r *readings) properties(properties []Property, paying *share) (ref.Val, bo
 	}
 	list := make([]ref.Val, len(properties))
 	for i, p := range properties {
-		if known, ok := r.decoded[p]; ok {
+		if known, ok := c.decoded[p]; ok {
 			list[i] = known
 			continue
 		}
@@ -39,23 +39,23 @@ func (r *readings) properties(properties []Property, paying *share) (ref.Val, bo
 		if parts += count; parts > maxValueNodes {
 			return nil, false
 		}
-		paying.left -= partSteps*int64(count) + int64(len(p.Value))/bytesPerStep
+		payer.left -= partSteps*int64(count) + int64(len(p.Value))/bytesPerStep
 		value, ok := read(p)
 		if !ok {
 			return nil, false
 		}
 		list[i] = value
-		r.hold(p, value, count)
+		c.add(p, value, count)
 	}
 	return types.NewRefValList(types.DefaultTypeAdapter, list), true
 }
 
-// hold caches a decoded property. The text counts too, so that long texts are bounded.
-func (r *readings) hold(p Property, value ref.Val, parts int) {
+// add caches a decoded property. The text counts too, so that long texts are bounded.
+func (c *propertyCache) add(p Property, value ref.Val, parts int) {
 	const textPerPart = 64
-	if weight := parts + len(p.Value)/textPerPart; r.held+weight <= maxHeld {
-		r.held += weight
-		r.decoded = with(r.decoded, p, value)
+	if weight := parts + len(p.Value)/textPerPart; c.parts+weight <= maxCached {
+		c.parts += weight
+		c.decoded = with(c.decoded, p, value)
 	}
 }
 
