@@ -10,8 +10,8 @@ import (
 
 // Diagram returns the result as a diagram: the versions of each Subscription, from the present one to the
 // last.
-func (res *Result) Diagram() *drawing.Journey {
-	d := &diagram{Journey: &drawing.Journey{Title: res.headline()}, lanes: map[string]int{}}
+func (res *Result) Diagram() *drawing.UpgradePath {
+	d := &diagram{UpgradePath: &drawing.UpgradePath{Title: res.headline()}, lanes: map[string]int{}}
 	for _, s := range slices.Concat(res.UpToDate, res.UnderWay) {
 		note := "up to date"
 		if slices.Contains(res.UnderWay, s) {
@@ -26,12 +26,12 @@ func (res *Result) Diagram() *drawing.Journey {
 		reason := strings.TrimPrefix(r.Reason, unsatisfiable)
 		d.Stops = append(d.Stops, drawing.Stop{Lane: d.lane(r.Subscription), Kind: drawing.Blocked, Name: r.Package, Notes: []string{reason}})
 	}
-	return d.Journey
+	return d.UpgradePath
 }
 
 // diagram is a diagram under construction.
 type diagram struct {
-	*drawing.Journey
+	*drawing.UpgradePath
 
 	lanes map[string]int
 }

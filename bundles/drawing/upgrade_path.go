@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Journey is the path of several operators from the present versions to the future ones. It is
+// UpgradePath is the path of several operators from the present versions to the future ones. It is
 // drawn in the same three forms as the graph of a package.
-type Journey struct {
+type UpgradePath struct {
 	Title string
 	// Lanes are the names of the Subscriptions, one for each lane.
 	Lanes []string
@@ -63,28 +63,28 @@ func (s *Stop) label() []string {
 }
 
 // previous returns the index of the previous stop on the same lane, or a negative number.
-func (j *Journey) previous(at int) int {
+func (u *UpgradePath) previous(at int) int {
 	for i := at - 1; i >= 0; i-- {
-		if j.Stops[i].Lane == j.Stops[at].Lane {
+		if u.Stops[i].Lane == u.Stops[at].Lane {
 			return i
 		}
 	}
 	return -1
 }
 
-// Mermaid returns the journey as a Mermaid flowchart.
-func (j *Journey) Mermaid() string {
+// Mermaid returns the path as a Mermaid flowchart.
+func (u *UpgradePath) Mermaid() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "---\ntitle: %q\n---\n", printable(j.Title, maxName))
+	fmt.Fprintf(&b, "---\ntitle: %q\n---\n", printable(u.Title, maxName))
 	b.WriteString("flowchart LR\n" +
 		"  classDef present stroke-dasharray:2 4\n" +
 		"  classDef awaited stroke:#b45309\n" +
 		"  classDef blocked stroke:#cf222e,stroke-dasharray:4 3\n")
 	class := [...]string{":::present", "", ":::awaited", ":::blocked"}
-	for lane, name := range j.Lanes {
+	for lane, name := range u.Lanes {
 		fmt.Fprintf(&b, "  subgraph l%d[\"%s\"]\n    direction LR\n", lane, mermaidText(printable(name, maxName)))
-		for i := range j.Stops {
-			s := &j.Stops[i]
+		for i := range u.Stops {
+			s := &u.Stops[i]
 			if s.Lane != lane {
 				continue
 			}
@@ -96,9 +96,9 @@ func (j *Journey) Mermaid() string {
 		}
 		b.WriteString("  end\n")
 	}
-	j.arrows(func(from, to int) {
+	u.arrows(func(from, to int) {
 		arrow := "-->"
-		if j.Stops[to].Kind == Blocked {
+		if u.Stops[to].Kind == Blocked {
 			arrow = "-.-x"
 		}
 		fmt.Fprintf(&b, "  s%d %s s%d\n", from, arrow, to)
@@ -109,38 +109,38 @@ func (j *Journey) Mermaid() string {
 }
 
 // arrows calls way for each pair of consecutive stops on a lane, and need for each stop that another one needs.
-func (j *Journey) arrows(way func(from, to int), need func(need, by int)) {
-	for i := range j.Stops {
-		if from := j.previous(i); from >= 0 {
+func (u *UpgradePath) arrows(way func(from, to int), need func(need, by int)) {
+	for i := range u.Stops {
+		if from := u.previous(i); from >= 0 {
 			way(from, i)
 		}
-		for _, needed := range j.Stops[i].Needs {
+		for _, needed := range u.Stops[i].Needs {
 			need(needed, i)
 		}
 	}
 }
 
-// DOT returns the journey in the language of Graphviz.
-func (j *Journey) DOT() string {
+// DOT returns the path in the language of Graphviz.
+func (u *UpgradePath) DOT() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph journey {\n  label=%s; labelloc=t; rankdir=LR; compound=true; fontname=\"sans-serif\";\n", dotText(printable(j.Title, maxName)))
+	fmt.Fprintf(&b, "digraph journey {\n  label=%s; labelloc=t; rankdir=LR; compound=true; fontname=\"sans-serif\";\n", dotText(printable(u.Title, maxName)))
 	b.WriteString("  node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=11];\n" +
 		"  edge [fontname=\"sans-serif\", fontsize=9];\n")
 	style := [...]string{
 		", style=\"rounded,dotted\", fontcolor=gray40", "", ", color=\"#b45309\"", ", style=\"rounded,dashed\", color=\"#cf222e\"",
 	}
-	for lane, name := range j.Lanes {
+	for lane, name := range u.Lanes {
 		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", lane, dotText(printable(name, maxName)))
-		for i := range j.Stops {
-			if s := &j.Stops[i]; s.Lane == lane {
+		for i := range u.Stops {
+			if s := &u.Stops[i]; s.Lane == lane {
 				fmt.Fprintf(&b, "    s%d [label=%s%s];\n", i, dotText(strings.Join(s.label(), "\n")), style[s.Kind])
 			}
 		}
 		b.WriteString("  }\n")
 	}
-	j.arrows(func(from, to int) {
+	u.arrows(func(from, to int) {
 		look := ""
-		if j.Stops[to].Kind == Blocked {
+		if u.Stops[to].Kind == Blocked {
 			look = " [style=dashed, arrowhead=tee, color=\"#cf222e\"]"
 		}
 		fmt.Fprintf(&b, "  s%d -> s%d%s;\n", from, to, look)
@@ -151,65 +151,65 @@ func (j *Journey) DOT() string {
 	return b.String()
 }
 
-// SVG returns the journey as a picture. Each stop is a row, from top to bottom in chronological
+// SVG returns the path as a picture. Each stop is a row, from top to bottom in chronological
 // order, and each lane is a column.
-func (j *Journey) SVG() string {
-	p := newStrip(j)
+func (u *UpgradePath) SVG() string {
+	p := newStrip(u)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n", p.width, p.height, p.width, p.height)
-	heading := xmlText(printable(j.Title, maxName))
+	heading := xmlText(printable(u.Title, maxName))
 	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", heading, style)
 	fmt.Fprintf(&b, `<rect class="bg" width="%d" height="%d"/>`+"\n", p.width, p.height)
 	fmt.Fprintf(&b, `<text class="title" x="%d" y="%d">%s</text>`+"\n", margin, margin+12, heading)
-	for i := range j.Stops {
+	for i := range u.Stops {
 		p.drawRow(&b, i)
 	}
-	for lane, name := range j.Lanes {
+	for lane, name := range u.Lanes {
 		fmt.Fprintf(&b, `<text class="name c%d" transform="translate(%d %d) rotate(-45)">%s%s</text>`+"\n",
 			lane%colors, p.x(lane), p.top-rowHeight, xmlText(printable(name, maxChannelName)), tooltip(name))
 	}
-	for i := range j.Stops {
+	for i := range u.Stops {
 		p.drawWay(&b, i)
 	}
-	for i := range j.Stops {
+	for i := range u.Stops {
 		p.drawStop(&b, i)
 	}
-	fmt.Fprintf(&b, `<text class="weak" x="%d" y="%d">%s</text>`+"\n", margin, p.height-margin, xmlText(journeyLegend))
+	fmt.Fprintf(&b, `<text class="weak" x="%d" y="%d">%s</text>`+"\n", margin, p.height-margin, xmlText(pathLegend))
 	b.WriteString("</svg>\n")
 	return b.String()
 }
 
-// journeyLegend explains the symbols.
-const journeyLegend = "time runs downwards   ╌╌ needed by   ○ present   ● installed   ◉ installed after approval   ✕ not installed"
+// pathLegend explains the symbols.
+const pathLegend = "time runs downwards   ╌╌ needed by   ○ present   ● installed   ◉ installed after approval   ✕ not installed"
 
-// strip is the layout of a journey in pixels.
+// strip is the layout of an upgrade path in pixels.
 type strip struct {
-	*Journey
+	*UpgradePath
 
 	top, names, versions, notes, width, height int
 }
 
-func newStrip(j *Journey) strip {
-	p := strip{Journey: j}
+func newStrip(u *UpgradePath) strip {
+	p := strip{UpgradePath: u}
 	longest, overhang := 0, 0
-	for lane, name := range j.Lanes {
+	for lane, name := range u.Lanes {
 		length := len([]rune(printable(name, maxChannelName)))
 		longest = max(longest, length)
 		overhang = max(overhang, p.x(lane)+int(float64(length)*slantWidth))
 	}
 	p.top = margin + titleHeight + int(float64(longest)*slantWidth) + rowHeight
 	name, version, note := 0, 0, 0
-	for i := range j.Stops {
-		s := &j.Stops[i]
+	for i := range u.Stops {
+		s := &u.Stops[i]
 		name = max(name, len([]rune(printable(s.Name, maxName))))
 		version = max(version, len([]rune(printable(s.Version, maxName))))
 		note = max(note, len([]rune(s.remarks())))
 	}
-	p.names = p.x(len(j.Lanes)) + margin
+	p.names = p.x(len(u.Lanes)) + margin
 	p.versions = p.names + pixels(name) + margin
 	p.notes = p.versions + pixels(version) + margin
-	p.width = max(p.notes+pixels(note), overhang, pixels(len([]rune(journeyLegend))), pixels(len([]rune(printable(j.Title, maxName))))*5/4) + 2*margin
-	p.height = p.top + len(j.Stops)*rowHeight + legendSpace
+	p.width = max(p.notes+pixels(note), overhang, pixels(len([]rune(pathLegend))), pixels(len([]rune(printable(u.Title, maxName))))*5/4) + 2*margin
+	p.height = p.top + len(u.Stops)*rowHeight + legendSpace
 	return p
 }
 
@@ -283,8 +283,8 @@ func (p *strip) drawStop(b *strings.Builder, i int) {
 }
 
 // Stop returns the index of the last stop with a name; negative if there is none.
-func (j *Journey) Stop(name string) int {
-	for i, s := range slices.Backward(j.Stops) {
+func (u *UpgradePath) Stop(name string) int {
+	for i, s := range slices.Backward(u.Stops) {
 		if s.Name == name {
 			return i
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// journey has every kind of stop.
-func journey(name string) *Journey {
-	return &Journey{
+// upgradePath has every kind of stop.
+func upgradePath(name string) *UpgradePath {
+	return &UpgradePath{
 		Title: "Namespace " + name, Lanes: []string{name, "needed (generated)", "broken"},
 		Stops: []Stop{
 			{Lane: 0, Kind: Present, Name: name + ".v1.0.0", Version: "1.0.0"},
@@ -28,11 +28,11 @@ func journey(name string) *Journey {
 }
 
 func TestJourneyGolden(t *testing.T) {
-	forms := map[string]func(*Journey) string{"mmd": (*Journey).Mermaid, "dot": (*Journey).DOT, "svg": (*Journey).SVG}
+	forms := map[string]func(*UpgradePath) string{"mmd": (*UpgradePath).Mermaid, "dot": (*UpgradePath).DOT, "svg": (*UpgradePath).SVG}
 	for form, draw := range forms {
 		for file, name := range map[string]string{"plain": "lantern", "hostile": hostile} {
 			t.Run(file+"."+form, func(t *testing.T) {
-				got := draw(journey(name))
+				got := draw(upgradePath(name))
 				golden := filepath.Join("testdata", "journey-"+file+"."+form)
 				if *update {
 					if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
@@ -53,7 +53,7 @@ func TestJourneyGolden(t *testing.T) {
 
 // TestJourneyIsXML checks that names cannot break the picture.
 func TestJourneyIsXML(t *testing.T) {
-	decoder := xml.NewDecoder(strings.NewReader(journey(hostile).SVG()))
+	decoder := xml.NewDecoder(strings.NewReader(upgradePath(hostile).SVG()))
 	for {
 		_, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
@@ -66,11 +66,11 @@ func TestJourneyIsXML(t *testing.T) {
 }
 
 func TestJourneyStop(t *testing.T) {
-	j := journey("lantern")
-	if at := j.Stop("lantern.v2.0.0"); at != 2 {
+	u := upgradePath("lantern")
+	if at := u.Stop("lantern.v2.0.0"); at != 2 {
 		t.Errorf("found at %d, want 2", at)
 	}
-	if at := j.Stop("other"); at >= 0 {
+	if at := u.Stop("other"); at >= 0 {
 		t.Errorf("found at %d, want none", at)
 	}
 }
