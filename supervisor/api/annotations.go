@@ -287,10 +287,10 @@ const (
 	//	Value:  names, separated by commas
 	//	Set by: supervisor
 	AnnotationUninstalls = "chandlery.dev/uninstalls"
-	// AnnotationCause states why an InstallPlan does not continue: the reason, the step, and the remedy.
+	// AnnotationCause states why an object does not continue: the reason, the step of a plan, and the remedy.
 	// `kubectl chandlery explain` reads it.
 	//
-	//	On:     InstallPlan
+	//	On:     InstallPlan, ClusterServiceVersion
 	//	Value:  JSON, such as {"reason":"QuotaExceeded","step":3,"remedy":"raise the quota"}
 	//	Set by: supervisor
 	AnnotationCause = "chandlery.dev/cause"

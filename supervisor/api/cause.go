@@ -6,17 +6,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cause is why an InstallPlan does not continue. AnnotationCause holds it as JSON, and not a condition: clients
-// take the last condition of an InstallPlan for its result.
+// Cause is why an InstallPlan or a ClusterServiceVersion does not continue. AnnotationCause holds it as JSON, and not
+// a condition: clients take the last condition of an InstallPlan for its result, and those of a ClusterServiceVersion
+// are a history.
 type Cause struct {
 	// Reason is one of the reasons of causes.
 	Reason string `json:"reason"`
-	// Step is the index in status.plan of the step that cannot be applied.
-	Step int `json:"step"`
+	// Step is the index in status.plan of the step of an InstallPlan that cannot be applied; nil for other kinds.
+	Step *int `json:"step,omitempty"`
 	// Remedy is what to do; empty where status.message states it.
 	Remedy string `json:"remedy,omitempty"`
 	// Final is true if the same plan cannot succeed later.
 	Final bool `json:"final,omitempty"`
+	// PhaseMessage is status.message of a ClusterServiceVersion without the error that is appended to it. The message
+	// returns when the error is over. It is empty where the message has no such error.
+	PhaseMessage string `json:"phaseMessage,omitempty"`
 }
 
 // CauseOf returns the cause of an object; false for none, and for one that is not valid: users can write it.
@@ -26,7 +30,7 @@ func CauseOf(o metav1.Object) (Cause, bool) {
 		return Cause{}, false
 	}
 	var c Cause
-	if err := json.Unmarshal([]byte(text), &c); err != nil || c.Reason == "" || c.Step < 0 {
+	if err := json.Unmarshal([]byte(text), &c); err != nil || c.Reason == "" || c.Step != nil && *c.Step < 0 {
 		return Cause{}, false
 	}
 	return c, true
@@ -46,6 +50,18 @@ func SetCause(o metav1.Object, c *Cause) {
 	annotations[AnnotationCause] = string(text)
 	o.SetAnnotations(annotations)
 }
+
+// Reasons of causes of ClusterServiceVersions. Those of the package refusal, and ReasonProxiesUnknown, are reasons too.
+const (
+	// ReasonRetrying means that work fails with another error and is tried again.
+	ReasonRetrying = "Retrying"
+	// ReasonFinalizersRemaining means that finalizers have blocked the clean-up for more than a minute.
+	ReasonFinalizersRemaining = "FinalizersRemaining"
+	// ReasonWaitingForPredecessor means that the version waits for the one that it replaces.
+	ReasonWaitingForPredecessor = "WaitingForPredecessor"
+	// ReasonDeploymentNotAvailable means that a Deployment of the version is not available.
+	ReasonDeploymentNotAvailable = "DeploymentNotAvailable"
+)
 
 // Reasons of causes of InstallPlans. Those of the package refusal, and BundleUnpackFailed, are reasons too.
 const (

@@ -14,11 +14,14 @@ func TestCause(t *testing.T) {
 	if c, found := api.CauseOf(p); found {
 		t.Errorf("a plan without a cause has %+v", c)
 	}
-	want := api.Cause{Reason: api.ReasonKindNotAllowed, Step: 2, Remedy: "ask the author", Final: true}
+	want := api.Cause{Reason: api.ReasonKindNotAllowed, Step: new(2), Remedy: "ask the author", Final: true}
 	api.SetCause(p, &want)
 	got, found := api.CauseOf(p)
 	if diff := cmp.Diff(want, got); diff != "" || !found {
 		t.Errorf("found %t, -want +got:\n%s", found, diff)
+	}
+	if text, want := p.Annotations[api.AnnotationCause], `{"reason":"KindNotAllowed","step":2,"remedy":"ask the author","final":true}`; text != want {
+		t.Errorf("the annotation is %s, want %s", text, want)
 	}
 	api.SetCause(p, nil)
 	if _, found := api.CauseOf(p); found || len(p.Annotations) > 0 {

@@ -28,7 +28,7 @@ func openWindow(p *operatorsv1alpha1.InstallPlan, rec *record, failed *stepError
 	}
 	rec.windows[step] = true
 	last, failing := api.CauseOf(p)
-	if had || failing && last.Step == step && p.Status.Message != "" {
+	if had || failing && last.Step != nil && *last.Step == step && p.Status.Message != "" {
 		return
 	}
 	p.Status.StartTime = &now

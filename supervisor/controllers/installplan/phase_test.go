@@ -255,7 +255,7 @@ func TestConclude(t *testing.T) {
 			start := at(0)
 			tt.plan.Status.StartTime, tt.plan.Status.Message = &start, "from the pass before"
 			if tt.failing {
-				api.SetCause(tt.plan, &api.Cause{Reason: api.ReasonStepFailed, Step: tt.failed})
+				api.SetCause(tt.plan, &api.Cause{Reason: api.ReasonStepFailed, Step: new(tt.failed)})
 			}
 			var err error
 			if tt.err != nil {

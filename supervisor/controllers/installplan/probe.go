@@ -92,8 +92,8 @@ func finally(p *operatorsv1alpha1.InstallPlan) bool {
 // failedStep returns the step for which a plan was given up; the first that is left where the plan has no cause, or
 // the step was applied since.
 func failedStep(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.Step {
-	if cause, found := api.CauseOf(p); found && cause.Step < len(p.Status.Plan) && !applied(p.Status.Plan[cause.Step].Status) {
-		return p.Status.Plan[cause.Step]
+	if cause, found := api.CauseOf(p); found && cause.Step != nil && *cause.Step < len(p.Status.Plan) && !applied(p.Status.Plan[*cause.Step].Status) {
+		return p.Status.Plan[*cause.Step]
 	}
 	i := slices.IndexFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool { return !applied(s.Status) })
 	if i < 0 {

@@ -39,7 +39,7 @@ func TestCurable(t *testing.T) {
 
 // caused is a plan with the cause that a step could not be applied.
 func caused(p *operatorsv1alpha1.InstallPlan, step int, final bool) *operatorsv1alpha1.InstallPlan {
-	api.SetCause(p, &api.Cause{Reason: api.ReasonStepFailed, Step: step, Final: final})
+	api.SetCause(p, &api.Cause{Reason: api.ReasonStepFailed, Step: new(step), Final: final})
 	return p
 }
 
