@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
@@ -18,7 +20,7 @@ func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reas
 func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 	const waits = "all requirements found, waiting for csv kettle.v0, which this one replaces and which is being deleted, to go"
 	waiting := func(message string) Transition {
-		return Transition{Phase: pending, Reason: "AllRequirementsMet", Message: message}
+		return Transition{Phase: pending, Reason: "AllRequirementsMet", Message: message, Cause: &api.Cause{Reason: "WaitingForPredecessor"}}
 	}
 	goesOn := Transition{Phase: ready, Reason: "AllRequirementsMet", Message: "all requirements found, attempting install"}
 	cases := map[string]struct {

@@ -83,7 +83,8 @@ func podAnnotations(csv *operatorsv1alpha1.ClusterServiceVersion, template *core
 	out := map[string]string{}
 	wanted := annotationReads(template)
 	for key, value := range csv.Annotations {
-		if wanted[key] || (wanted[""] && key != corev1.LastAppliedConfigAnnotation) {
+		// A cause comes and goes without a change of the operator.
+		if key != api.AnnotationCause && (wanted[key] || wanted[""] && key != corev1.LastAppliedConfigAnnotation) {
 			out[key] = value
 		}
 	}

@@ -88,6 +88,7 @@ func TestPodAnnotations(t *testing.T) {
 	}{
 		"Nothing": {"what nobody reads stays away", corev1.PodTemplateSpec{}, map[string]string{"olm.targetNamespaces": "a"}},
 		"One":     {"what a variable reads comes along", env("metadata.annotations['note']"), map[string]string{"olm.targetNamespaces": "a", "note": "x"}},
+		"Cause":   {"the cause of a failure is none of the operator", env("metadata.annotations['chandlery.dev/cause']"), map[string]string{"olm.targetNamespaces": "a"}},
 		"Other":   {"other fields are none of it", env("metadata.name"), map[string]string{"olm.targetNamespaces": "a"}},
 		"All": {
 			"a file of all annotations gets all but kubectl's own copy",
@@ -107,7 +108,7 @@ func TestPodAnnotations(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			csv := kettle()
-			csv.Annotations = map[string]string{"olm.targetNamespaces": "a", "note": "x", corev1.LastAppliedConfigAnnotation: "{}"}
+			csv.Annotations = map[string]string{"olm.targetNamespaces": "a", "note": "x", corev1.LastAppliedConfigAnnotation: "{}", api.AnnotationCause: "{}"}
 			if diff := cmp.Diff(tc.want, podAnnotations(csv, &tc.template)); diff != "" {
 				t.Errorf("%s\npodAnnotations(...): -want, +got:\n%s", tc.reason, diff)
 			}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
-	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
 // announce records an Event when the phase or its reason has changed. A new message alone is only
@@ -30,7 +29,7 @@ func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServi
 // announceUnproxied records why a version does not change. It does so once for each time that the
 // status did not show it.
 func announceUnproxied(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, err error) {
-	if !strings.Contains(csv.Status.Message, openshift.ErrUnknown.Error()) {
+	if before, _ := api.CauseOf(csv); before.Reason != api.ReasonProxiesUnknown {
 		recorder.Eventf(csv, nil, corev1.EventTypeWarning, api.ReasonProxiesUnknown, "Install", "%s", api.EventNote(err.Error()))
 	}
 }
@@ -39,8 +38,9 @@ func announceUnproxied(recorder events.EventRecorder, csv *operatorsv1alpha1.Clu
 func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t telling) {
 	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	kind := corev1.EventTypeNormal
+	before, _ := api.CauseOf(csv)
 	switch {
-	case t.stuck && !strings.Contains(csv.Status.Message, heldWords):
+	case t.cause != nil && t.cause.Reason != before.Reason:
 		kind = corev1.EventTypeWarning
 	case csv.Status.Reason == reason:
 		return

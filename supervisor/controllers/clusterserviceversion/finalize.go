@@ -202,7 +202,7 @@ func (r *reconciler) tell(ctx context.Context, c *cleanup, t telling) error {
 	if want == nil {
 		return nil
 	}
-	err := r.writeStatus(ctx, c.csv, *want)
+	err := r.write(ctx, c.csv, *want, t.cause)
 	if err == nil {
 		announceCleanup(r.events, c.csv, t)
 	}

@@ -9,6 +9,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -79,9 +81,6 @@ func held(o *metav1.PartialObjectMetadata, now time.Time) bool {
 	return !o.DeletionTimestamp.IsZero() && len(o.Finalizers) > 0 && now.Sub(o.DeletionTimestamp.Time) > patienceWithFinalizers
 }
 
-// heldWords are part of the message about an object that finalizers block.
-const heldWords = " has been held for more than a minute by the finalizers "
-
 // blame records which finalizers block an object, and the command that shows it. resource is the
 // name of its resource for kubectl.
 func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
@@ -92,7 +91,7 @@ func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
 	if o.Namespace != "" {
 		command += " -n " + o.Namespace
 	}
-	r.stuck = fmt.Sprintf("%s"+heldWords+"%s; see %q",
+	r.stuck = fmt.Sprintf("%s has been held for more than a minute by the finalizers %s; see %q",
 		describe(o), strings.Join(o.Finalizers, ", "), command+" -o yaml")
 }
 
@@ -108,8 +107,8 @@ func describe(o *metav1.PartialObjectMetadata) string {
 type telling struct {
 	message string
 	pending []operatorsv1alpha1.ResourceList
-	// stuck is true when only a user can help.
-	stuck bool
+	// cause is why the clean-up needs a user; nil when it does not.
+	cause *api.Cause
 	// urgent is true for a message that must be written at once.
 	urgent bool
 }
@@ -124,7 +123,11 @@ func waitingFor(where string, left remains) telling {
 			parts = append(parts, more)
 		}
 	}
-	return telling{message: strings.Join(parts, "; "), pending: left.pending, stuck: left.stuck != ""}
+	t := telling{message: strings.Join(parts, "; "), pending: left.pending}
+	if left.stuck != "" {
+		t.cause = &api.Cause{Reason: api.ReasonFinalizersRemaining}
+	}
+	return t
 }
 
 func failing(where string, err error, wayOut string) telling {

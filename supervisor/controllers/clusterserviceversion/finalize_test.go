@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // cupOwner returns an owner of cups that watches some namespaces.
@@ -170,7 +172,7 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 		pending: []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{
 			{Namespace: "kitchen", Name: "b"}, {Namespace: "kitchen", Name: "c"},
 		}}},
-		stuck: true,
+		cause: &api.Cause{Reason: "FinalizersRemaining"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(telling{})); diff != "" {
 		t.Errorf("waitingFor(...): -want, +got:\n%s", diff)
@@ -233,21 +235,24 @@ func TestListable(t *testing.T) {
 // TestAnnounceCleanup checks the Event of a new status, by the previous one.
 func TestAnnounceCleanup(t *testing.T) {
 	const waits = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
-	moving, stuck := telling{message: "2 left"}, telling{message: "Cup c" + heldWords + "drain", stuck: true}
+	held := &api.Cause{Reason: api.ReasonFinalizersRemaining}
+	moving, stuck := telling{message: "2 left"}, telling{message: "Cup c is held", cause: held}
 	for name, tt := range map[string]struct {
-		reason  operatorsv1alpha1.ConditionReason
-		message string
-		told    telling
-		want    string
+		reason operatorsv1alpha1.ConditionReason
+		cause  *api.Cause
+		told   telling
+		want   string
 	}{
-		"begun":         {operatorsv1alpha1.CSVReasonInstallSuccessful, "", moving, "Normal WaitingOnCleanup 2 left"},
-		"goes on":       {waits, "3 left", moving, ""},
-		"gets stuck":    {waits, "3 left", stuck, "Warning WaitingOnCleanup Cup c" + heldWords + "drain"},
-		"is stuck":      {waits, "Cup b" + heldWords + "drain", stuck, ""},
-		"begins, stuck": {operatorsv1alpha1.CSVReasonInstallSuccessful, "", stuck, "Warning WaitingOnCleanup Cup c" + heldWords + "drain"},
+		"begun":         {operatorsv1alpha1.CSVReasonInstallSuccessful, nil, moving, "Normal WaitingOnCleanup 2 left"},
+		"goes on":       {waits, nil, moving, ""},
+		"gets stuck":    {waits, nil, stuck, "Warning WaitingOnCleanup Cup c is held"},
+		"is stuck":      {waits, held, stuck, ""},
+		"begins, stuck": {operatorsv1alpha1.CSVReasonInstallSuccessful, nil, stuck, "Warning WaitingOnCleanup Cup c is held"},
+		"failed before": {operatorsv1alpha1.CSVReasonInstallCheckFailed, &api.Cause{Reason: "DeploymentNotAvailable"}, moving, "Normal WaitingOnCleanup 2 left"},
 	} {
 		csv := kettle()
-		csv.Status.Reason, csv.Status.Message = tt.reason, tt.message
+		csv.Status.Reason = tt.reason
+		api.SetCause(csv, tt.cause)
 		recorder := events.NewFakeRecorder(1)
 		announceCleanup(recorder, csv, tt.told)
 		got := ""

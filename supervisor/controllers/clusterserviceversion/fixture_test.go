@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -188,6 +189,10 @@ func readySuccessor(o *Observation) {
 func helm(o *Observation) { o.CSV.Spec.InstallStrategy.StrategyName = "helm" }
 
 func noDeployments(o *Observation) { o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil }
+
+func causing(c api.Cause) func(*Observation) {
+	return func(o *Observation) { api.SetCause(o.CSV, &c) }
+}
 
 func later(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Now = noon().Add(d) }

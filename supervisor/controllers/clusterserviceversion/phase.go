@@ -4,6 +4,8 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -92,6 +94,8 @@ type Transition struct {
 	Phase   operatorsv1alpha1.ClusterServiceVersionPhase
 	Reason  operatorsv1alpha1.ConditionReason
 	Message string
+	// Cause is why the version does not continue; nil when it does.
+	Cause *api.Cause
 	// Actions are performed before the phase is written.
 	Actions []Action
 	// After is the time until the next reconcile without an event; zero for none.
@@ -203,13 +207,13 @@ func installingRules() []rule {
 		{"healthy", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
 		{"gave up", exhausted, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem("install failed: "))},
+			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem("install failed: "), unavailable)},
 		{"deployment missing or changed", stale, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "))},
 		{"API service resources not as applied", servingBroken, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonWaiting, brokenMessage)},
 		{"timeout", inPhaseFor(installTimeout), then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem(messageTimeout+": "))},
+			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem(messageTimeout+": "), unavailable)},
 		{"not ready yet", always, then(operatorsv1alpha1.CSVPhaseInstalling,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), remaining(installTimeout))},
 	}
@@ -232,7 +236,7 @@ func succeededRules() []rule {
 			return with(stay(o), o, do(Switch), after(time.Second))
 		}},
 		{"component unhealthy", not(healthy), then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "))},
+			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "), unavailable)},
 		{"roles for all namespaces out of date", liftStale, func(o Observation) Transition {
 			return with(stay(o), o, do(LiftRoles))
 		}},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -224,6 +225,7 @@ func TestNextForUpgrades(t *testing.T) {
 			Transition{
 				Phase: pending, Reason: "AllRequirementsMet",
 				Message: "all requirements found, waiting for csv kettle.v0 (Failed), which this one replaces, to succeed or to be deleted",
+				Cause:   &api.Cause{Reason: "WaitingForPredecessor"},
 			},
 		},
 		"Outlived": {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/openshift"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -41,6 +43,7 @@ func kept(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1
 
 func TestNext(t *testing.T) {
 	unhealthyMessage := "waiting for deployment kettle to become ready: deployment \"kettle\" not available: none up"
+	unavailable := &api.Cause{Reason: "DeploymentNotAvailable"}
 	cases := map[string]struct {
 		reason string
 		o      Observation
@@ -210,6 +213,10 @@ func TestNext(t *testing.T) {
 				Phase: pending, Reason: "AllRequirementsMet",
 				Message: "all requirements found, waiting for csv kettle.v0 (Failed), which this one replaces, to succeed or to be deleted; " +
 					"spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own lets it be replaced as it is",
+				Cause: &api.Cause{
+					Reason: "WaitingForPredecessor",
+					Remedy: "spec.upgradeStrategy: TechPreviewUnsafeFailForward on OperatorGroup own lets it be replaced as it is",
+				},
 			},
 		},
 		"PendingPredecessorReplacing": {
@@ -262,11 +269,11 @@ func TestNext(t *testing.T) {
 		},
 		"InstallingGaveUp": {
 			"progress deadline exceeded", good(installs, "InstallWaiting", gaveUp),
-			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install failed: deployment kettle not ready before timeout: x"},
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install failed: deployment kettle not ready before timeout: x", Cause: unavailable},
 		},
 		"InstallingTimeout": {
 			"five minutes are over, and what was waited for is said", good(installs, "InstallWaiting", waiting, later(4*time.Minute)),
-			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout: " + unhealthyMessage},
+			Transition{Phase: broken, Reason: "InstallCheckFailed", Message: "install timeout: " + unhealthyMessage, Cause: unavailable},
 		},
 		"InstallingTimeoutServing": {
 			"nor did what it serves answer", good(installs, "InstallWaiting", notServing, later(4*time.Minute)),
@@ -286,7 +293,7 @@ func TestNext(t *testing.T) {
 		},
 		"SucceededUnhealthy": {
 			"a Deployment is not available", good(succeeded, "InstallSucceeded", waiting),
-			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "installing: " + unhealthyMessage},
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "installing: " + unhealthyMessage, Cause: unavailable},
 		},
 		"SucceededLift": {
 			"roles are repaired in place", good(succeeded, "InstallSucceeded", liftGone),
@@ -322,6 +329,14 @@ func TestNext(t *testing.T) {
 		"FailedWaiting": {
 			"installing again changes nothing, so not at once", good(broken, "ComponentUnhealthy", waiting),
 			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "as before", After: installTimeout - time.Minute},
+		},
+		"FailedCausedWaiting": {
+			"the cause stays as long as the failure", good(broken, "ComponentUnhealthy", waiting, causing(*unavailable)),
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "as before", Cause: unavailable, After: installTimeout - time.Minute},
+		},
+		"FailedCausedHealthy": {
+			"what runs has no cause", good(broken, "ComponentUnhealthy", causing(*unavailable)),
+			Transition{Phase: succeeded, Reason: "InstallSucceeded", Message: "install strategy completed with no errors"},
 		},
 		"FailedWaitingLong": {
 			"but in the end", good(broken, "InstallCheckFailed", waiting, later(5*time.Minute)),
@@ -379,6 +394,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestAfterRefusal(t *testing.T) {
+	retried := &api.Cause{Reason: "Retrying"}
 	cases := map[string]struct {
 		reason string
 		phase  operatorsv1alpha1.ClusterServiceVersionPhase
@@ -386,13 +402,13 @@ func TestAfterRefusal(t *testing.T) {
 	}{
 		"Installs": {
 			"what cannot be installed has failed", installs,
-			Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: boom", After: reinstallDelay},
+			Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: boom", Cause: retried, After: reinstallDelay},
 		},
 		"Runs": {
 			"what runs goes on", succeeded,
 			Transition{
 				Phase: succeeded, Reason: "InstallSucceeded", After: reinstallDelay,
-				Message: "install strategy completed with no errors; what changed since is refused: boom",
+				Message: "install strategy completed with no errors; what changed since is refused: boom", Cause: retried,
 			},
 		},
 	}
@@ -405,7 +421,9 @@ func TestAfterRefusal(t *testing.T) {
 	}
 }
 
-func TestAdvice(t *testing.T) {
+// TestCauseOfRefusal checks that the reason and the remedy of a refusal are in the cause, and that the
+// message has the words of the API server alone.
+func TestCauseOfRefusal(t *testing.T) {
 	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}
 	forbidden := func(why string) error {
 		return fmt.Errorf("applying ClusterRole r: %w", apierrors.NewForbidden(roles, "r", errors.New(why)))
@@ -414,22 +432,27 @@ func TestAdvice(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	cases := map[string]struct {
 		err  error
-		want string
+		want api.Cause
 	}{
-		"NoRight": {forbidden("no"), "; the supervisor lacks that right: grant it"},
+		"NoRight": {forbidden("no"), api.Cause{Reason: "Retrying", Remedy: "the supervisor lacks that right: grant it"}},
 		"Account": {
 			&accountError{account: "weak", group: "g", err: forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)},
-			"; grant it that right, or let the OperatorGroup name another",
+			api.Cause{Reason: "PermissionDenied", Remedy: "grant it that right, or let the OperatorGroup name another"},
 		},
-		"Quota":     {forbidden("exceeded quota: few"), "; raise the quota or make room in it"},
-		"Policy":    {forbidden(`admission webhook "strict.example" denied the request: no`), "; change the policy that refuses it, or ask for an exception"},
-		"Namespace": {terminating, ""},
-		"Invalid":   {apierrors.NewBadRequest("spec.replicas"), ""},
+		"Quota":     {forbidden("exceeded quota: few"), api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota or make room in it"}},
+		"Policy":    {forbidden(`admission webhook "strict.example" denied the request: no`), api.Cause{Reason: "AdmissionDenied", Remedy: "change the policy that refuses it, or ask for an exception"}},
+		"Namespace": {terminating, api.Cause{Reason: "NamespaceTerminating"}},
+		"Invalid":   {apierrors.NewBadRequest("spec.replicas"), api.Cause{Reason: "Retrying"}},
+		"Proxies":   {fmt.Errorf("installing: %w", openshift.ErrUnknown), api.Cause{Reason: "ProxiesUnknown"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := advice(tc.err); got != tc.want {
-				t.Errorf("advice(%v) = %q, want %q", tc.err, got, tc.want)
+			got := afterRefusal(good(installs, ""), tc.err)
+			if diff := cmp.Diff(&tc.want, got.Cause); diff != "" {
+				t.Errorf("the cause of %v: -want, +got:\n%s", tc.err, diff)
+			}
+			if want := "install strategy failed: " + tc.err.Error(); got.Message != want {
+				t.Errorf("message %q, want %q", got.Message, want)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -196,11 +197,27 @@ func with(t Transition, o Observation, opts ...option) Transition {
 	return t
 }
 
-// stay returns a transition that keeps the phase. It drops an error from the message, since the
-// observation succeeded.
+// unavailable sets the cause of a version that fails because of a Deployment. A Deployment that is
+// missing or changed is applied again at once.
+func unavailable(t *Transition, o Observation) {
+	if o.Components.Exhausted != "" || o.Components.Waiting != "" {
+		t.Cause = &api.Cause{Reason: api.ReasonDeploymentNotAvailable}
+	}
+}
+
+// stay returns a transition that keeps the phase and its cause. It drops an appended error, since
+// the observation succeeded.
 func stay(o Observation) Transition {
 	s := o.CSV.Status
-	return Transition{Phase: s.Phase, Reason: s.Reason, Message: withoutTrouble(s.Message)}
+	t := Transition{Phase: s.Phase, Reason: s.Reason, Message: s.Message}
+	cause, found := api.CauseOf(o.CSV)
+	switch {
+	case found && cause.PhaseMessage != "":
+		t.Message = cause.PhaseMessage
+	case found:
+		t.Cause = &cause
+	}
+	return t
 }
 
 func to(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
@@ -44,6 +45,7 @@ func troubles() []func(*Observation) {
 // follow applies a transition as the reconciler does.
 func follow(o *Observation, t Transition) {
 	o.CSV.Status = status(o.CSV.Status, t, *o)
+	api.SetCause(o.CSV, t.Cause)
 	for _, a := range t.Actions {
 		switch a {
 		case Annotate:

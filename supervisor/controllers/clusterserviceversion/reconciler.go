@@ -143,16 +143,16 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Trans
 	return t, nil
 }
 
-// record writes the status of a transition, if it differs. After an action that changed or deleted
+// record writes the status and the cause of a transition, if they differ. After an action that changed or deleted
 // the object itself, it does not write: the write would meet a newer object.
 func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
 	want := status(s.CSV.Status, t, s.Observation)
 	r.gauges.record(s.CSV, t)
 	touched := len(t.Actions) > 0 && (t.Actions[0] == Annotate || t.Actions[0] == DeleteSelf)
-	if touched || equality.Semantic.DeepEqual(want, s.CSV.Status) {
+	if touched {
 		return nil
 	}
-	if err := r.writeStatus(ctx, s.CSV, want); err != nil {
+	if err := r.write(ctx, s.CSV, want, t.Cause); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if s.CSV.Status.Phase != t.Phase {

@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,6 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 func TestStatus(t *testing.T) {
@@ -28,6 +33,61 @@ func TestStatus(t *testing.T) {
 	needing := status(first, Transition{Phase: pending, Reason: "A", Message: "a"}, Observation{Requirements: needs, Now: noon().Add(time.Minute)})
 	if len(needing.RequirementStatus) != 1 || len(needing.Conditions) != 1 || !needing.LastUpdateTime.Time.Equal(noon().Add(time.Minute)) {
 		t.Errorf("new evidence: %+v, want it written without a new condition", needing)
+	}
+}
+
+// TestWrite checks the order of the writes of a cause and a status, and that no write is repeated.
+func TestWrite(t *testing.T) {
+	csv := good(pending, "NeedsReinstall").CSV
+	r, _ := troubledWorld(t, csv)
+	var writes []string
+	r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			writes = append(writes, "cause")
+			return c.Patch(ctx, o, p, opts...) //nolint:wrapcheck // of a fake
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			writes = append(writes, name)
+			return c.SubResource(name).Patch(ctx, o, p, opts...) //nolint:wrapcheck // of a fake
+		},
+	})
+	quota := &api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota or make room in it"}
+	for _, step := range []struct {
+		name   string
+		phase  operatorsv1alpha1.ClusterServiceVersionPhase
+		cause  *api.Cause
+		writes []string
+	}{
+		{"a cause precedes its status", broken, quota, []string{"cause", "status"}},
+		{"nothing new", broken, quota, nil},
+		{"another cause in the same phase", broken, &api.Cause{Reason: "AdmissionDenied"}, []string{"cause"}},
+		{"a cause stays as long as its status", succeeded, nil, []string{"status", "cause"}},
+		{"no cause as before", pending, nil, []string{"status"}},
+	} {
+		live := &operatorsv1alpha1.ClusterServiceVersion{}
+		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
+			t.Fatal(err)
+		}
+		writes = nil
+		if err := r.write(t.Context(), live, operatorsv1alpha1.ClusterServiceVersionStatus{Phase: step.phase}, step.cause); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if diff := cmp.Diff(step.writes, writes); diff != "" {
+			t.Errorf("%s: writes: -want, +got:\n%s", step.name, diff)
+		}
+		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
+			t.Fatal(err)
+		}
+		cause, found := api.CauseOf(live)
+		if found != (step.cause != nil) || found && cause != *step.cause || live.Status.Phase != step.phase {
+			t.Errorf("%s: phase %s, cause %+v", step.name, live.Status.Phase, cause)
+		}
+		if live.Annotations["olm.operatorGroup"] != "own" {
+			t.Errorf("%s: annotations %v are left", step.name, live.Annotations)
+		}
+		if r.lag.Behind(live, noon()) {
+			t.Errorf("%s: the tracker expects another write", step.name)
+		}
 	}
 }
 

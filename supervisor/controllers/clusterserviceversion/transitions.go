@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/openshift"
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
@@ -51,14 +54,17 @@ func waitForPredecessor(o Observation) Transition {
 	}
 	message := fmt.Sprintf("all requirements found, waiting for csv %s (%s), which this one replaces, "+
 		"to succeed or to be deleted", p.Name, phase)
+	cause := &api.Cause{Reason: api.ReasonWaitingForPredecessor}
 	if p.Phase == operatorsv1alpha1.CSVPhaseFailed && !failForward(o) {
-		message += fmt.Sprintf("; spec.upgradeStrategy: %s on OperatorGroup %s lets it be replaced as it is",
+		cause.Remedy = fmt.Sprintf("spec.upgradeStrategy: %s on OperatorGroup %s lets it be replaced as it is",
 			operatorsv1.UpgradeStrategyUnsafeFailForward, o.Groups[0].Name)
+		message += "; " + cause.Remedy
 	}
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhasePending,
 		Reason:  operatorsv1alpha1.CSVReasonRequirementsMet,
 		Message: message,
+		Cause:   cause,
 	}
 }
 
@@ -75,6 +81,7 @@ func waitForDeparture(o Observation) Transition {
 		Phase:   operatorsv1alpha1.CSVPhasePending,
 		Reason:  operatorsv1alpha1.CSVReasonRequirementsMet,
 		Message: message,
+		Cause:   &api.Cause{Reason: api.ReasonWaitingForPredecessor},
 	}
 }
 
@@ -134,18 +141,27 @@ func afterRefusal(o Observation, err error) Transition {
 	t := Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
-		Message: "install strategy failed: " + err.Error() + advice(err),
+		Message: "install strategy failed: " + err.Error(),
+		Cause:   &api.Cause{Reason: reasonOf(err), Remedy: remedyOf(err)},
 		After:   reinstallDelay,
 	}
 	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
-		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error() + advice(err)
+		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error()
 	}
 	return t
 }
 
-// advice says what to do about a refusal whose own words do not.
-func advice(err error) string {
+// reasonOf returns the reason of the cause for an error.
+func reasonOf(err error) string {
+	if errors.Is(err, openshift.ErrUnknown) {
+		return api.ReasonProxiesUnknown
+	}
+	return cmp.Or(string(refusal.OfError(err)), api.ReasonRetrying)
+}
+
+// remedyOf returns what to do about a refusal that does not state it; empty for other errors.
+func remedyOf(err error) string {
 	if !apierrors.IsForbidden(err) {
 		return ""
 	}
@@ -153,13 +169,13 @@ func advice(err error) string {
 	case refusal.NamespaceTerminating:
 		return ""
 	case refusal.QuotaExceeded:
-		return "; raise the quota or make room in it"
+		return "raise the quota or make room in it"
 	case refusal.AdmissionDenied:
-		return "; change the policy that refuses it, or ask for an exception"
+		return "change the policy that refuses it, or ask for an exception"
 	default: // other refusals of this kind are about rights
 	}
 	if _, limited := errors.AsType[*accountError](err); limited {
-		return "; grant it that right, or let the OperatorGroup name another"
+		return "grant it that right, or let the OperatorGroup name another"
 	}
-	return "; the supervisor lacks that right: grant it"
+	return "the supervisor lacks that right: grant it"
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/openshift"
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 const (
@@ -25,8 +24,6 @@ const (
 	troublePatience = 30 * time.Second
 	// tellingTimeout bounds the write of the status with an error.
 	tellingTimeout = 10 * time.Second
-	// messageTrouble separates the previous message from the error that blocks the version.
-	messageTrouble = "; going on fails and is tried again: "
 )
 
 // failures holds since when each version has met only errors. It is not in the status, as most
@@ -69,12 +66,12 @@ func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err e
 	// Another client wrote first, or the supervisor stops.
 	passing := apierrors.IsConflict(err) || errors.Is(err, errStale) || errors.Is(ctx.Err(), context.Canceled)
 	// Proxies that are unknown at the start of the supervisor seldom become known without a change.
-	unproxied := errors.Is(err, openshift.ErrUnknown)
+	unproxied := t.Cause.Reason == api.ReasonProxiesUnknown
 	if passing || !unproxied && r.failures.last(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < troublePatience {
 		return ctrl.Result{}, err
 	}
 	logf.FromContext(ctx).Error(err, "Cannot go on, tried again", "phase", s.CSV.Status.Phase, "after", t.After.String())
-	if repeated(s.CSV.Status, t, s.Now) {
+	if appendsLately(s.CSV, t, s.Now) {
 		return ctrl.Result{RequeueAfter: t.After}, nil
 	}
 	// The time of this pass may have run out.
@@ -89,11 +86,12 @@ func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err e
 	return ctrl.Result{RequeueAfter: t.After}, nil
 }
 
-// repeated reports whether the status shows another error in the same phase. A write at each try is
-// not worthwhile.
-func repeated(status operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, now time.Time) bool {
-	return status.Phase == t.Phase && status.Reason == t.Reason && strings.Contains(status.Message, messageTrouble) &&
-		status.LastUpdateTime != nil && now.Sub(status.LastUpdateTime.Time) < troublePatience
+// appendsLately reports whether a transition replaces an error that was appended to the message a
+// short time ago. A write at each try is not worthwhile.
+func appendsLately(csv *operatorsv1alpha1.ClusterServiceVersion, t Transition, now time.Time) bool {
+	shown, _ := api.CauseOf(csv)
+	written := csv.Status.LastUpdateTime
+	return shown.PhaseMessage != "" && t.Cause.PhaseMessage != "" && written != nil && now.Sub(written.Time) < troublePatience
 }
 
 // afterTrouble returns the transition after a lasting error. An installation fails; any other work
@@ -113,14 +111,8 @@ func inTrouble(o Observation, err error) Transition {
 	if t.Phase == operatorsv1alpha1.CSVPhaseNone {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
 	}
-	t.Message = cmp.Or(t.Message, messageUnknown) + messageTrouble + err.Error()
+	t.Cause = &api.Cause{Reason: reasonOf(err), PhaseMessage: cmp.Or(t.Message, messageUnknown)}
+	t.Message = t.Cause.PhaseMessage + "; going on fails and is tried again: " + err.Error()
 	t.After = troublePatience
 	return t
-}
-
-// withoutTrouble returns a message without its error, which is over when another message is
-// written.
-func withoutTrouble(message string) string {
-	before, _, _ := strings.Cut(message, messageTrouble)
-	return before
 }

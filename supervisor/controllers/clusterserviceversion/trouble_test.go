@@ -17,16 +17,18 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/api"
 )
 
 // TestAfterTrouble checks the transition of each phase after lasting errors.
 func TestAfterTrouble(t *testing.T) {
 	down := errors.New("admission does not answer")
 	told := func(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string) Transition {
-		return Transition{Phase: phase, Reason: reason, Message: message + "; going on fails and is tried again: admission does not answer", After: 30 * time.Second}
+		return Transition{Phase: phase, Reason: reason, Message: message + "; going on fails and is tried again: admission does not answer", After: 30 * time.Second, Cause: &api.Cause{Reason: "Retrying", PhaseMessage: message}}
 	}
-	failed := Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: admission does not answer", After: time.Minute}
-	again := good(succeeded, "InstallSucceeded")
+	failed := Transition{Phase: broken, Reason: "InstallComponentFailed", Message: "install strategy failed: admission does not answer", Cause: &api.Cause{Reason: "Retrying"}, After: time.Minute}
+	again := good(succeeded, "InstallSucceeded", causing(api.Cause{Reason: "WebhookUnavailable", PhaseMessage: "as before"}))
 	again.CSV.Status.Message = "as before; going on fails and is tried again: something else"
 	cases := map[string]struct {
 		reason string
@@ -52,8 +54,12 @@ func TestAfterTrouble(t *testing.T) {
 	if diff := cmp.Diff(told(pending, "RequirementsUnknown", "requirements not yet checked"), inTrouble(fresh, down)); diff != "" {
 		t.Errorf("of what has no phase: -want, +got:\n%s", diff)
 	}
-	if got := stay(again).Message; got != "as before" {
-		t.Errorf("when the error is over the message is %q", got)
+	if got := stay(again); got.Message != "as before" || got.Cause != nil {
+		t.Errorf("when the error is over the message is %q, and the cause %v", got.Message, got.Cause)
+	}
+	away := apierrors.NewInternalError(errors.New(`failed calling webhook "slow.example": timeout`))
+	if got := inTrouble(good(succeeded, "InstallSucceeded"), away).Cause.Reason; got != "WebhookUnavailable" {
+		t.Errorf("the reason of %v is %s", away, got)
 	}
 }
 
@@ -76,6 +82,7 @@ func troubledWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (
 func TestErrorsThatLastAreTold(t *testing.T) {
 	csv := good(ready, "AllRequirementsMet").CSV
 	r, clock := troubledWorld(t, csv)
+	var cause api.Cause
 	try := func(err error) (time.Duration, operatorsv1alpha1.ClusterServiceVersionStatus, error) {
 		live := &operatorsv1alpha1.ClusterServiceVersion{}
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
@@ -86,15 +93,16 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 			t.Fatal(err)
 		}
+		cause, _ = api.CauseOf(live)
 		return result.RequeueAfter, live.Status, err
 	}
-	down := apierrors.NewInternalError(errors.New("failed calling webhook: port 1"))
+	down := apierrors.NewInternalError(errors.New("failed calling webhook a: port 1"))
 	if _, status, err := try(down); err == nil || status.Message != "as before" {
 		t.Errorf("at first: error %v, message %q", err, status.Message)
 	}
 	clock.SetTime(noon().Add(29 * time.Second))
-	if _, status, err := try(down); err == nil || status.Message != "as before" {
-		t.Errorf("before its time: error %v, message %q", err, status.Message)
+	if _, status, err := try(down); err == nil || status.Message != "as before" || cause.Reason != "" {
+		t.Errorf("before its time: error %v, message %q, cause %+v", err, status.Message, cause)
 	}
 	clock.SetTime(noon().Add(30 * time.Second))
 	stale := apierrors.NewConflict(schema.GroupResource{}, "kettle", nil)
@@ -102,8 +110,11 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 		t.Errorf("a conflict: error %v, message %q", err, status.Message)
 	}
 	after, status, err := try(down)
-	if err != nil || after != 30*time.Second || !strings.Contains(status.Message, "tried again: Internal error occurred: failed calling webhook: port 1") {
+	if err != nil || after != 30*time.Second || !strings.Contains(status.Message, "tried again: Internal error occurred: failed calling webhook a: port 1") {
 		t.Errorf("in its time: after %s, error %v, message %q", after, err, status.Message)
+	}
+	if want := (api.Cause{Reason: "WebhookUnavailable", PhaseMessage: "as before"}); cause != want {
+		t.Errorf("in its time: cause %+v, want %+v", cause, want)
 	}
 	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || later.Message != status.Message {
 		t.Errorf("other words at once: error %v, message %q", err, later.Message)
@@ -144,7 +155,7 @@ func TestTroubleAtTheEndOfAPass(t *testing.T) {
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 		t.Fatal(err)
 	}
-	if want := "as before" + messageTrouble + hangs.Error(); live.Status.Message != want {
+	if want := "as before; going on fails and is tried again: " + hangs.Error(); live.Status.Message != want {
 		t.Errorf("message %q, want %q", live.Status.Message, want)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/refusal"
 	"github.com/chandlery/chandlery/test/latewatch"
 )
 
@@ -50,6 +51,7 @@ func newRefusedInstall(t *testing.T) *refusedInstall {
 	if got := phases(r.before); got[len(got)-1] != operatorsv1alpha1.CSVPhaseFailed || slices.Index(got, operatorsv1alpha1.CSVPhaseFailed) != len(got)-1 {
 		t.Fatalf("phases %v, want one failure at the end", got)
 	}
+	r.caused(r.before, string(refusal.PermissionDenied), "grant it that right, or let the OperatorGroup name another")
 	return r
 }
 
@@ -109,6 +111,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.names("")
 			r.goesOn()
 			r.succeeds("kettle.v1")
+			r.uncaused("kettle.v1")
 		},
 		"R2 another account is named": func(r *refusedInstall) {
 			r.create(r.serviceAccount("strong"), r.role(), r.binding("Role", "strong"))
@@ -116,6 +119,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.names("strong")
 			r.goesOn()
 			r.succeeds("kettle.v1")
+			r.uncaused("kettle.v1")
 		},
 		"R3 the right is given by a Role": func(r *refusedInstall) {
 			r.create(r.binding("Role", "weak"))
@@ -123,11 +127,13 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.create(r.role())
 			r.goesOn()
 			r.succeeds("kettle.v1")
+			r.uncaused("kettle.v1")
 		},
 		"R3 the right is given by a binding of a ClusterRole": func(r *refusedInstall) {
 			r.create(r.binding("ClusterRole", "weak"))
 			r.goesOn()
 			r.succeeds("kettle.v1")
+			r.uncaused("kettle.v1")
 		},
 		"R4 the account is deleted and made again": func(r *refusedInstall) {
 			r.Expect(r.Delete(r.t.Context(), r.serviceAccount("weak"))).To(gomega.Succeed())

@@ -22,9 +22,9 @@ func TestDeploymentsHaveTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.create(group, &corev1.ServiceAccount{ObjectMeta: in})
 	csv := w.kettle("kettle.v1")
 	w.create(csv)
-	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
-		"with the rights of ServiceAccount weak, which OperatorGroup own names", `cannot create resource "deployments"`,
-		"grant it that right, or let the OperatorGroup name another")
+	failed := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	w.says(failed, "with the rights of ServiceAccount weak, which OperatorGroup own names", `cannot create resource "deployments"`)
+	w.caused(failed, "PermissionDenied", "grant it that right, or let the OperatorGroup name another")
 	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
 	w.Expect(w.Delete(t.Context(), csv)).To(gomega.Succeed())
 	w.gone(csv)

@@ -169,8 +169,9 @@ func TestSaysWhichRightItLacks(t *testing.T) {
 	w.create(w.group("all"), sa, role, binding, w.kettle("kettle.v1", asks, func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 		csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = role.Rules
 	}))
-	w.says(w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed),
-		"ClusterRole "+name, `APIGroups:["tea.example.com"]`, "the supervisor lacks that right: grant it")
+	failed := w.reaches("kettle.v1", operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)
+	w.says(failed, "ClusterRole "+name, `APIGroups:["tea.example.com"]`)
+	w.caused(failed, "EscalationDenied", "the supervisor lacks that right: grant it")
 	w.absent(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	w.absent(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "kettle"}})
 }

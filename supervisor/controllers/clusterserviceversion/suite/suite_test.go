@@ -36,6 +36,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion"
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/crdcache"
@@ -293,6 +294,19 @@ func (w *world) reaches(name string, phase operatorsv1alpha1.ClusterServiceVersi
 func (w *world) succeeds(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	w.t.Helper()
 	return w.reaches(name, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful)
+}
+
+// caused checks the cause of a version.
+func (w *world) caused(csv *operatorsv1alpha1.ClusterServiceVersion, reason, remedy string) {
+	w.t.Helper()
+	cause, _ := api.CauseOf(csv)
+	w.Expect(cause).To(gomega.Equal(api.Cause{Reason: reason, Remedy: remedy}))
+}
+
+// uncaused waits until a version has no cause. It is removed after the status that it explains.
+func (w *world) uncaused(name string) {
+	w.t.Helper()
+	w.Eventually(func() map[string]string { return w.csv(name).Annotations }).WithTimeout(patience).ShouldNot(gomega.HaveKey(api.AnnotationCause))
 }
 
 // gone waits until an object no longer exists.
