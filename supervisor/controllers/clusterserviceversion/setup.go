@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -27,6 +28,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/openshift"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
@@ -88,7 +90,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	err = watchProxies(ctrl.NewControllerManagedBy(mgr), m, o.Proxies).
 		Named("clusterserviceversion").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.neighbours)).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.neighbours), builder.WithPredicates(informer.ExceptCauses())).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(m.subscribed)).
 		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.conditioned)).

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
@@ -98,7 +99,7 @@ func setupCopies(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	m := mapper{reader: mgr.GetClient(), copies: copied}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("copies").
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versions()).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versions(), builder.WithPredicates(informer.ExceptCauses())).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
 		Watches(&operatorsv1.OLMConfig{}, handler.EnqueueRequestsFromMapFunc(m.global)).
 		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
@@ -120,7 +121,7 @@ func setupConfig(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("olmconfig").
 		For(&operatorsv1.OLMConfig{}).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, recount[client.Object]()).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, recount[client.Object](), builder.WithPredicates(informer.ExceptCauses())).
 		Watches(&operatorsv1.OperatorGroup{}, recount[client.Object]()).
 		WatchesMetadata(namespaceMetadata(), recount[client.Object](), builder.WithPredicates(comings())).
 		WatchesRawSource(source.Kind(copied, copyMetadata(), recount[*metav1.PartialObjectMetadata]())).

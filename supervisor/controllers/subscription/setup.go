@@ -23,6 +23,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
@@ -74,7 +75,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Named("subscription").
 		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
 		WatchesRawSource(source.Channel(o.Unpacker.Listen(), byNamespace)).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace, builder.WithPredicates(informer.ExceptCauses())).
 		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(r.noting())).
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
