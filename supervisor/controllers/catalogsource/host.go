@@ -22,6 +22,8 @@ type hosted struct {
 	// problem describes the error, and reason is its reason for the status.
 	reason  operatorsv1alpha1.ConditionReason
 	problem string
+	// stated is true if problem states what the condition Progressing states.
+	stated bool
 	// mistake describes a setting without effect. It does not affect anything else.
 	mistake string
 	// conditions describe the running replicas and the rollout.
@@ -149,10 +151,12 @@ func (r *Reconciler) describe(h *hosted, view *replicasOf) {
 		if available.Status == metav1.ConditionTrue {
 			message += "; what served before serves on"
 		}
+		h.stated = h.problem == ""
 		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New(message))
 	}
 	if h.blocked || (view.deployment == nil && h.problem != "") {
 		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, api.ReasonBlocked, h.problem
+		h.stated = true
 	}
 	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.lost()) == 0
 	h.conditions = []metav1.Condition{available, progressing}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -187,7 +186,7 @@ func (r *Reconciler) report(ctx context.Context, u *unstructured.Unstructured, s
 	if err := r.write(ctx, u, status); err != nil {
 		return err
 	}
-	r.announce(u, source.Status, status)
+	r.announce(u, source.Status, status, h.stated)
 	return nil
 }
 
@@ -228,12 +227,12 @@ func silently(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// announce emits Events for relevant changes of the status.
-func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus) {
+// announce emits Events for relevant changes of the status. stated is that of hosted.
+func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) {
 	if after.Message != "" && after.Message != before.Message {
 		r.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", api.EventNote(after.Message))
 	}
-	for _, c := range newsOf(before, after) {
+	for _, c := range newsOf(before, after, stated) {
 		r.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
 	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
@@ -248,9 +247,9 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
 }
 
-// newsOf returns the changed conditions that deserve an Event. It omits conditions whose message is
-// part of the status message.
-func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condition {
+// newsOf returns the changed conditions that deserve an Event. It omits the condition Progressing if
+// the status message states the same.
+func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) []*metav1.Condition {
 	var news []*metav1.Condition
 	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing} {
 		was, is := apimeta.FindStatusCondition(before.Conditions, kind), apimeta.FindStatusCondition(after.Conditions, kind)
@@ -258,7 +257,7 @@ func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condi
 		case is == nil, was != nil && was.Reason == is.Reason:
 		case is.Reason == api.ReasonAskingRegistry, is.Reason == api.ReasonSpecInvalid:
 		case is.Reason == api.ReasonNoReplicaServes && was == nil:
-		case strings.Contains(after.Message, is.Message):
+		case kind == api.ConditionProgressing && stated:
 		default:
 			news = append(news, is)
 		}

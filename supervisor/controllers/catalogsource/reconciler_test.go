@@ -43,7 +43,8 @@ func TestNews(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		before, after []metav1.Condition
-		message, want string
+		stated        bool
+		want          string
 	}{
 		{name: "asking", after: one(api.ConditionProgressing, yes, api.ReasonAskingRegistry)},
 		{name: "invalid", before: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), after: one(api.ConditionAvailable, no, api.ReasonSpecInvalid)},
@@ -56,10 +57,11 @@ func TestNews(t *testing.T) {
 		{name: "lost one", after: one(api.ConditionProgressing, yes, api.ReasonReplicaLost), want: "Warning ReplicaLost"},
 		{name: "cannot go on", after: one(api.ConditionProgressing, no, "Unschedulable"), want: "Warning Unschedulable"},
 		{name: "blocked", after: one(api.ConditionProgressing, no, api.ReasonBlocked), want: "Warning Blocked"},
-		{name: "told already", after: one(api.ConditionProgressing, no, "ErrImagePull"), message: "couldn't ensure registry server - the cause; what served before serves on"},
+		{name: "told already", after: one(api.ConditionProgressing, no, "ErrImagePull"), stated: true},
+		{name: "another condition is told", after: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), stated: true, want: "Normal ReplicasServe"},
 	} {
 		var got []string
-		for _, c := range newsOf(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after, Message: tt.message}) {
+		for _, c := range newsOf(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after}, tt.stated) {
 			got = append(got, levelOf(c)+" "+c.Reason)
 		}
 		if diff := cmp.Diff(tt.want, strings.Join(got, ", ")); diff != "" {

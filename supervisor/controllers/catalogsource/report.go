@@ -277,8 +277,9 @@ func containerTrouble(pod, content string, s *corev1.ContainerStatus) *trouble {
 	switch waiting.Reason {
 	case errPull, backOff:
 		message := waiting.Message
-		if _, cause, found := strings.Cut(message, errPull+": "); found {
-			message = cause
+		// While it waits, the kubelet repeats the last error after its reason. No field has that error alone.
+		if _, last, waits := strings.Cut(message, errPull+": "); waits {
+			message = last
 		}
 		return &trouble{errPull, fmt.Sprintf("pod %s: image of container %s cannot be pulled: %s; check spec.image and spec.secrets", pod, s.Name, message)}
 	case "", "PodInitializing", "ContainerCreating":
