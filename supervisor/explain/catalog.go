@@ -77,15 +77,13 @@ func compact(findings ...*Finding) []*Finding {
 
 // catalogSpec is for what the status says of the spec.
 func (s *story) catalogSpec(source *operatorsv1alpha1.CatalogSource) *Finding {
-	status := &source.Status
-	cause, remedy := remedyParted(status.Message)
 	inSpec := map[operatorsv1alpha1.ConditionReason]string{
 		operatorsv1alpha1.CatalogSourceSpecInvalidError:     CodeCatalogInvalid,
 		operatorsv1alpha1.CatalogSourceIntervalInvalidError: CodeCatalogInvalid,
 		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMap,
 	}
-	if code := inSpec[status.Reason]; code != "" {
-		return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(kubectl("edit", s.at(), ""))
+	if code := inSpec[source.Status.Reason]; code != "" {
+		return s.found(code, Wrong, s.at().String()+": "+source.Status.Message).with(kubectl("edit", s.at(), ""))
 	}
 	return nil
 }
@@ -94,11 +92,10 @@ func (s *story) catalogSpec(source *operatorsv1alpha1.CatalogSource) *Finding {
 // is about something else.
 func (s *story) catalogStatus(source *operatorsv1alpha1.CatalogSource, explained bool) *Finding {
 	status := &source.Status
-	progressing := conditionOf(status.Conditions, "Progressing")
-	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != "RolledOut" && progressing.Reason != "SpecInvalid" {
-		cause, remedy := remedyParted(progressing.Message)
-		f := s.found(codeOfCatalog(progressing.Reason, cause), Wrong, s.at().String()+": "+cause).advising(remedy)
-		if refusal.Of(cause) == refusal.LimitExceeded {
+	progressing := conditionOf(status.Conditions, api.ConditionProgressing)
+	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != api.ReasonRolledOut && progressing.Reason != api.ReasonSpecInvalid {
+		f := s.found(codeOfCatalog(progressing.Reason, progressing.Message), Wrong, s.at().String()+": "+progressing.Message)
+		if refusal.Of(progressing.Message) == refusal.LimitExceeded {
 			f = s.limited(f)
 		} else {
 			s.nameLimit(f)
@@ -106,13 +103,7 @@ func (s *story) catalogStatus(source *operatorsv1alpha1.CatalogSource, explained
 		return f.with(s.catalogCommands(source)...)
 	}
 	if status.Message != "" && !explained {
-		cause, remedy := remedyParted(status.Message)
-		cause = strings.TrimPrefix(cause, "couldn't ensure registry server - ")
-		code := CodeCatalogFailing
-		if strings.Contains(cause, ": asking for the digest: ") {
-			code = CodeCatalogImage
-		}
-		return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(s.catalogCommands(source)...)
+		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+status.Message).with(s.catalogCommands(source)...)
 	}
 	return nil
 }
@@ -148,14 +139,12 @@ func (s *story) addressCause(source *operatorsv1alpha1.CatalogSource) *Finding {
 	if source.Status.Message == "" || s.catalogSpec(source) != nil {
 		return nil
 	}
-	cause, remedy := remedyParted(source.Status.Message)
 	state := source.Status.GRPCConnectionState
 	if state == nil || state.LastObservedState == stateReady {
-		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+cause).advising(remedy)
+		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+source.Status.Message)
 	}
-	cause = strings.TrimPrefix(cause, "the catalog's content could not be read: ")
-	return s.found(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.at(), source.Spec.Address, cause)).
-		advising(remedy).with(kubectl("edit", s.at(), ""))
+	return s.found(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.at(), source.Spec.Address, source.Status.Message)).
+		with(kubectl("edit", s.at(), ""))
 }
 
 // catalogPods looks at the pods of a catalog that the supervisor runs. Two of them may be
@@ -187,7 +176,7 @@ func (s *story) catalogStarting(source *operatorsv1alpha1.CatalogSource) *Findin
 		return s.found(CodeNotLookedAt, Wrong, s.at().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
 	}
 	says := "is not read yet"
-	if c := conditionOf(source.Status.Conditions, "Progressing"); c != nil {
+	if c := conditionOf(source.Status.Conditions, api.ConditionProgressing); c != nil {
 		says = c.Message
 	}
 	return s.found(CodeCatalogStarting, Waiting, s.at().String()+": "+says).with(s.catalogCommands(source)...)

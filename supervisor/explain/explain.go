@@ -163,7 +163,7 @@ func (s *story) installedWell() string {
 }
 
 func servesWell(source *operatorsv1alpha1.CatalogSource) string {
-	available := conditionOf(source.Status.Conditions, "Available")
+	available := conditionOf(source.Status.Conditions, api.ConditionAvailable)
 	if available == nil {
 		return "it serves at " + source.Spec.Address
 	}

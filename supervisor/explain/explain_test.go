@@ -117,7 +117,7 @@ func TestExplainCatalog(t *testing.T) {
 		{
 			reason: "address where nothing answers", state: explain.Broken, code: explain.CodeCatalogUnreachable, object: "CatalogSource olm/wares",
 			change:  away("TRANSIENT_FAILURE", "the catalog's content could not be read: connection refused; check spec.address wares.olm.svc:50051 and that the catalog serves there"),
-			summary: []string{"spec.address wares.olm.svc:50051 does not answer: connection refused"},
+			summary: []string{"spec.address wares.olm.svc:50051 does not answer: ", "could not be read: connection refused"},
 		},
 		{
 			reason: "a spec that makes no sense", state: explain.Broken, code: explain.CodeCatalogInvalid,

@@ -168,12 +168,15 @@ func planIs(phase operatorsv1alpha1.InstallPlanPhase, reason operatorsv1alpha1.I
 	}
 }
 
-// versionIs sets the phase of the version, as during an installation or after a failure.
-func versionIs(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string) func(*observation) {
+// versionIs sets the phase of the version and its cause, as during an installation or after a failure.
+func versionIs(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string, causes ...api.Cause) func(*observation) {
 	return func(o *observation) {
 		o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
 		status := &o.csv().Status
 		status.Phase, status.Reason, status.Message = phase, reason, message
+		for _, cause := range causes {
+			api.SetCause(o.csv(), &cause)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -53,12 +52,6 @@ type rest struct {
 	commands     []string
 }
 
-// inNamespace and ofFinalizers are how the Namespace counts what is left in it.
-var (
-	inNamespace  = regexp.MustCompile(`([a-z0-9.-]+?)\.? has \d+ resource instances`)
-	ofFinalizers = regexp.MustCompile(`(\S+) in \d+ resource instances`)
-)
-
 // restOf goes by the conditions of a Namespace: what could not even be looked for comes
 // before what is left. Where nothing is, only the Namespace's own finalizers hold it.
 func restOf(namespace *corev1.Namespace) rest {
@@ -80,8 +73,8 @@ func restOf(namespace *corev1.Namespace) rest {
 		}
 	}
 	if said[corev1.NamespaceFinalizersRemaining] != "" {
-		finalizers := firsts(ofFinalizers, said[corev1.NamespaceFinalizersRemaining])
-		resources := firsts(inNamespace, said[corev1.NamespaceContentRemaining])
+		finalizers := remainingFinalizers(said[corev1.NamespaceFinalizersRemaining])
+		resources := remainingResources(said[corev1.NamespaceContentRemaining])
 		return rest{
 			what:   fmt.Sprintf("%s are held in it by their finalizers %s", orWords(resources, "objects"), orWords(finalizers, "")),
 			remedy: seeTo(finalizers),
@@ -114,15 +107,6 @@ func ownFinalizers(namespace *corev1.Namespace, content string) rest {
 func seeTo(finalizers []string) string {
 	return "see why whoever set the finalizers " + strings.Join(finalizers, ", ") +
 		" does not take them away; the namespace goes once they are gone. Where whoever set them is gone for good, take them away by hand"
-}
-
-// firsts gives the first group of every match.
-func firsts(words *regexp.Regexp, text string) []string {
-	var found []string
-	for _, m := range words.FindAllStringSubmatch(text, -1) {
-		found = append(found, m[1])
-	}
-	return found
 }
 
 func orWords(list []string, otherwise string) string {

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // plan looks at the plan that the Subscription refers to.
@@ -133,24 +132,13 @@ func lookupRemedy(subscriptions []operatorsv1alpha1.Subscription, p *operatorsv1
 // Otherwise is the severity of a failure that may pass.
 func (s *story) stepFinding(cause api.Cause, message string, otherwise Severity) *Finding {
 	message = strings.TrimPrefix(message, retrying)
-	code, severity := stepCode(cause, message), Wrong
+	code, severity := codeOfCause(cause), Wrong
+	if cause.Reason == "" {
+		code = codeOfRefusal(message)
+	}
+	code = cmp.Or(code, CodePlanStep)
 	if code == CodePlanStep {
 		severity = otherwise
 	}
 	return s.refused(code, severity, s.at().String()+": "+message, cause.Remedy).with(kubectl("describe", s.at(), ""))
-}
-
-// stepCode returns the code for a cause. Without a cause, only the API server's own text states the reason.
-func stepCode(cause api.Cause, message string) string {
-	if cause.Reason == "" {
-		return cmp.Or(codeOfRefusal(message), CodePlanStep)
-	}
-	code := map[string]string{
-		api.ReasonAPINotFound:        CodePlanStepAPI,
-		api.ReasonDefinitionRefused:  CodePlanDefinition,
-		api.ReasonObjectOwnedByOther: CodePlanConflict,
-		api.ReasonKindNotAllowed:     CodePlanUnsupported,
-		api.ReasonContentInvalid:     CodeBundleUnusable,
-	}[cause.Reason]
-	return cmp.Or(code, codesOfRefusals[refusal.Reason(cause.Reason)], CodePlanStep)
 }

@@ -125,12 +125,13 @@ func uninstalling(s *story) []*Finding {
 		return nil
 	}
 	reason, message, is := s.told(api.ConditionUninstalling)
-	for i := range s.Versions {
-		csv := &s.Versions[i]
-		if csv.Namespace == s.sub.Namespace && !csv.DeletionTimestamp.IsZero() && strings.Contains(message, csv.Name) {
-			if found := s.cleanup(csv); found != nil {
-				return []*Finding{found}
-			}
+	for _, name := range []string{s.sub.Status.InstalledCSV, s.sub.Status.CurrentCSV} {
+		csv := find(s.Versions, Ref{Namespace: s.sub.Namespace, Name: name})
+		if csv == nil || csv.DeletionTimestamp.IsZero() || reason != api.ReasonWaitingOnCleanup {
+			continue
+		}
+		if found := s.cleanup(csv); found != nil {
+			return []*Finding{found}
 		}
 	}
 	if !is {
@@ -142,12 +143,11 @@ func uninstalling(s *story) []*Finding {
 		}
 		return []*Finding{f}
 	}
-	severity, cause, remedy := Waiting, message, ""
-	if reason == "StillRequired" {
+	severity := Waiting
+	if reason == api.ReasonStillRequired {
 		severity = Wrong
-		cause, remedy = remedyParted(message)
 	}
-	return []*Finding{s.found(CodeUninstallHeld, severity, s.subject.String()+" is being uninstalled: "+cause).advising(remedy)}
+	return []*Finding{s.found(CodeUninstallHeld, severity, s.subject.String()+" is being uninstalled: "+message)}
 }
 
 func configInvalid(s *story) []*Finding {
@@ -155,8 +155,7 @@ func configInvalid(s *story) []*Finding {
 	if !is {
 		return nil
 	}
-	cause, remedy := remedyParted(message)
-	return []*Finding{s.found(CodeConfigInvalid, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
+	return []*Finding{s.found(CodeConfigInvalid, Wrong, s.subject.String()+": "+message).with(kubectl("edit", s.subject, ""))}
 }
 
 // operatorGroup looks at the OperatorGroups of the Subscription's namespace.
@@ -196,12 +195,11 @@ func (s *story) groupTrouble(namespace string) *Finding {
 	at := s.to(refTo(KindOperatorGroup, group), "", "")
 	for i := range group.Status.Conditions {
 		c := &group.Status.Conditions[i]
-		cause, remedy := remedyParted(c.Message)
 		switch {
 		case c.Type == operatorsv1.OperatorGroupServiceAccountCondition && c.Status == metav1.ConditionTrue:
 			return at.groupAccount(group.Spec.ServiceAccountName)
 		case c.Type == api.ConditionTargetsResolved && c.Status == metav1.ConditionFalse:
-			return at.found(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+cause).advising(remedy).with(kubectl("edit", at.at(), ""))
+			return at.found(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+c.Message).with(kubectl("edit", at.at(), ""))
 		}
 	}
 	return nil

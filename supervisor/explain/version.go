@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -33,26 +32,18 @@ func version(s *story) []*Finding {
 	return at.versionTrouble(csv)
 }
 
-// versionTold is a version that may not be seen as far as the Subscription tells of it,
+// versionTold is a version that may not be seen, as far as the Subscription tells of it,
 // which it does when it is not well; nil for none.
 func (s *story) versionTold() *operatorsv1alpha1.ClusterServiceVersion {
 	reason, message, is := s.told(api.ConditionVersionUnhealthy)
-	name, said, parted := strings.Cut(strings.TrimPrefix(message, "clusterserviceversion "), " is in phase ")
-	phase, text, whole := strings.Cut(said, ": ")
-	if !is || !parted || !whole || !s.hidden("clusterserviceversions.operators.coreos.com", s.sub.Namespace) {
+	if !is || !s.hidden("clusterserviceversions.operators.coreos.com", s.sub.Namespace) {
 		return nil
 	}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	csv.Namespace, csv.Name = s.sub.Namespace, name
-	csv.Status.Phase, csv.Status.Reason = operatorsv1alpha1.ClusterServiceVersionPhase(phase), operatorsv1alpha1.ConditionReason(reason)
-	csv.Status.Message = onlyTrouble.ReplaceAllString(text, "")
+	csv.Namespace, csv.Name = s.sub.Namespace, s.sub.Status.CurrentCSV
+	csv.Status.Phase, csv.Status.Reason, csv.Status.Message = operatorsv1alpha1.CSVPhaseUnknown, operatorsv1alpha1.ConditionReason(reason), message
 	return csv
 }
-
-// onlyTrouble is what a Subscription says of its version besides what the version says
-// itself, and is no remedy.
-var onlyTrouble = regexp.MustCompile(
-	`; (\S+ is available and will be installed once [^;]*|it is being withdrawn, [^;]*|status\.requirementStatus names what is missing)`)
 
 // versionGone is for a version that a plan has brought and that is not there. Plans were
 // read before versions, so that one is not merely younger than the other.
@@ -140,7 +131,7 @@ func (s *story) byReason(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding 
 		operatorsv1alpha1.CSVReasonNeedsCertRotation:
 		return s.saying(CodeServing, csv)
 	case operatorsv1alpha1.CSVReasonComponentFailed:
-		return s.componentFailed(csv)
+		return s.caused(csv)
 	default:
 		return nil
 	}
@@ -148,8 +139,7 @@ func (s *story) byReason(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding 
 
 // saying takes the status at its word.
 func (s *story) saying(code string, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
-	cause, remedy := remedyParted(csv.Status.Message)
-	return s.found(code, Wrong, s.at().String()+": "+cause).advising(remedy).with(kubectl("describe", s.at(), ""))
+	return s.found(code, Wrong, s.at().String()+": "+csv.Status.Message).with(kubectl("describe", s.at(), ""))
 }
 
 func (s *story) installMode(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
@@ -157,14 +147,7 @@ func (s *story) installMode(csv *operatorsv1alpha1.ClusterServiceVersion) *Findi
 	if groups, _ := s.groups(csv.Namespace); len(groups) == 1 {
 		at = s.to(refTo(KindOperatorGroup, groups[0]), "", "targets "+targets(groups[0].Status.Namespaces))
 	}
-	f := at.found(CodeInstallMode, Wrong, s.at().String()+": "+csv.Status.Message)
-	if cause, remedy, parted := strings.Cut(csv.Status.Message, ": correct "); parted {
-		return f.advising("correct " + remedy).causing(s.at().String() + ": " + cause)
-	}
-	if cause, remedy, parted := strings.Cut(csv.Status.Message, ": change "); parted {
-		f.advising("change " + remedy).causing(s.at().String() + ": " + cause)
-	}
-	return f.with(kubectl("edit", at.at(), ""))
+	return at.found(CodeInstallMode, Wrong, s.at().String()+": "+csv.Status.Message).with(kubectl("edit", at.at(), ""))
 }
 
 // causing replaces the cause.
@@ -208,7 +191,7 @@ func upgradeRemedies() map[opcondition.Cause]string {
 
 // predecessor looks at the version that this one waits for.
 func (s *story) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
-	if !strings.Contains(csv.Status.Message, "waiting for csv ") {
+	if cause, _ := api.CauseOf(csv); cause.Reason != api.ReasonWaitingForPredecessor {
 		return nil
 	}
 	if older := s.version(csv.Namespace, csv.Spec.Replaces); older != nil {
@@ -216,7 +199,7 @@ func (s *story) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *Findi
 			return found[0]
 		}
 	}
-	return s.saying(CodePredecessor, csv)
+	return s.caused(csv)
 }
 
 // requirement finds the first requirement that is not met, and who was to meet it.
@@ -233,14 +216,12 @@ func (s *story) requirement(csv *operatorsv1alpha1.ClusterServiceVersion) *Findi
 		says := fmt.Sprintf("%s needs %s %s: %s", s.at(), r.Kind, r.Name, r.Message)
 		switch r.Kind {
 		case operatorsv1alpha1.ClusterServiceVersionKind:
-			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(),
-				strings.TrimPrefix(r.Message, "CSV version requirement not met: ")))
+			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(), r.Message))
 		case KindDefinition:
 			return at.found(CodeDefinitionMissing, Wrong, says).with("kubectl get customresourcedefinition " + r.Name)
 		case KindServiceAccount:
 			at.path[len(at.path)-1].Object.Namespace = csv.Namespace
-			cause, remedy := remedyParted(says)
-			return at.found(CodePermissionsMissing, Wrong, cause).advising(remedy)
+			return at.found(CodePermissionsMissing, Wrong, says)
 		default:
 			return at.found(CodeAPIMissing, Wrong, says)
 		}
@@ -269,12 +250,17 @@ func owns(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
 	})
 }
 
-// componentFailed is for a version whose parts the API server refuses.
-func (s *story) componentFailed(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
-	message := strings.TrimPrefix(csv.Status.Message, "install strategy failed: ")
-	code := cmp.Or(codeOfRefusal(message), CodeVersionFailing)
-	cause, remedy := remedyParted(message)
-	return s.refused(code, Wrong, s.at().String()+": "+cause, remedy).with(kubectl("describe", s.at(), ""))
+// caused is for a version that has a cause. The status of OLM, or of a former release, has none: its reason counts,
+// and then the API server's own text.
+func (s *story) caused(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	cause, found := api.CauseOf(csv)
+	code := codeOfCause(cause)
+	if !found && csv.Status.Reason == operatorsv1alpha1.CSVReasonInstallCheckFailed {
+		code = CodeDeployment
+	} else if !found {
+		code = codeOfRefusal(csv.Status.Message)
+	}
+	return s.refused(cmp.Or(code, CodeVersionFailing), Wrong, s.at().String()+": "+csv.Status.Message, cause.Remedy).with(kubectl("describe", s.at(), ""))
 }
 
 // components looks at the Deployments of a version.
@@ -308,22 +294,13 @@ func (s *story) lacking(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding
 	return found
 }
 
-// going begins what a version says of an error that is tried again.
-const going = "; going on fails and is tried again: "
-
 // fallback is for a version that does not go on for what only its status tells.
 func (s *story) fallback(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
-	if _, trouble, is := strings.Cut(csv.Status.Message, going); is {
-		return s.refused(cmp.Or(codeOfRefusal(trouble), CodeVersionFailing), Wrong, s.at().String()+" does not go on: "+trouble, "")
-	}
-	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed && csv.Status.Phase != operatorsv1alpha1.CSVPhaseUnknown {
+	failed := csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown
+	if _, caused := api.CauseOf(csv); !caused && !failed {
 		return nil
 	}
-	code := CodeVersionFailing
-	if strings.Contains(csv.Status.Message, "deployment ") {
-		code = CodeDeployment
-	}
-	return s.saying(code, csv)
+	return s.caused(csv)
 }
 
 // cleanup is for a version that is being deleted.
@@ -337,7 +314,7 @@ func (s *story) cleanup(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 		return at.found(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
 	}
 	severity := Waiting
-	if strings.Contains(csv.Status.Message, "held for more than a minute") {
+	if cause, _ := api.CauseOf(csv); cause.Reason == api.ReasonFinalizersRemaining {
 		severity = Wrong
 	}
 	f := at.found(CodeCleanupHeld, severity, fmt.Sprintf("%s is being deleted: %s", self, csv.Status.Message))

@@ -8,7 +8,9 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/explain"
+	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 func TestExplainVersion(t *testing.T) {
@@ -27,11 +29,15 @@ func TestExplainVersion(t *testing.T) {
 		})
 	}
 	unseen := all(versionIs(failed, "", ""), hides("clusterserviceversions.operators.coreos.com", "shop"), func(o *observation) { o.Versions, o.Deployments, o.Pods = nil, nil, nil })
-	update := func(reason operatorsv1alpha1.ConditionReason, message string) func(*observation) {
+	waiting := api.Cause{Reason: api.ReasonWaitingForPredecessor}
+	update := func(reason operatorsv1alpha1.ConditionReason, message string, causes ...api.Cause) func(*observation) {
 		return func(o *observation) {
 			next := *o.csv().DeepCopy()
 			next.Name, next.Spec.Replaces = "lamp.v2", "lamp.v1"
 			next.Status.Phase, next.Status.Reason, next.Status.Message = pending, reason, message
+			for _, cause := range causes {
+				api.SetCause(&next, &cause)
+			}
 			o.Versions = append(o.Versions, next)
 			o.sub().Status.State, o.sub().Status.CurrentCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v2"
 		}
@@ -63,6 +69,7 @@ func TestExplainVersion(t *testing.T) {
 				wick := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta("shop", "wick.v1")}
 				wick.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Group: "wick.example.com", Version: "v1"}}
 				wick.Status.Phase, wick.Status.Message = failed, "install failed: deployment wick not ready before timeout"
+				api.SetCause(&wick, &api.Cause{Reason: api.ReasonDeploymentNotAvailable})
 				o.Versions = append(o.Versions, wick)
 			}),
 			object: "ClusterServiceVersion shop/wick.v1", summary: []string{"deployment wick not ready"},
@@ -81,7 +88,7 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "what keeps the predecessor keeps the update", state: explain.Broken, code: explain.CodeImagePull, object: "Pod shop/lamp-1",
-			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Failed), which this one replaces, to succeed or to be deleted"),
+			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Failed), which this one replaces, to succeed or to be deleted", waiting),
 				func(o *observation) {
 					o.csv().Status.Phase, o.csv().Status.Reason = failed, operatorsv1alpha1.CSVReasonInstallCheckFailed
 				}),
@@ -89,7 +96,7 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "a predecessor that nothing is seen to keep", state: explain.Broken, code: explain.CodePredecessor,
-			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Succeeded), which this one replaces, to succeed or to be deleted"),
+			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Succeeded), which this one replaces, to succeed or to be deleted", waiting),
 			summary: []string{"waiting for csv lamp.v1"},
 		},
 		{
@@ -102,8 +109,26 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "a quota for Deployments", state: explain.Broken, code: explain.CodeQuotaExceeded, object: object,
-			change:  versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, "install strategy failed: deployments.apps is forbidden: exceeded quota: small; raise the quota or make room in it"),
-			summary: []string{"exceeded quota: small"},
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, "install strategy failed: deployments.apps is forbidden: exceeded quota: small",
+				api.Cause{Reason: string(refusal.QuotaExceeded), Remedy: "raise the quota or make room in it"}),
+			summary: []string{"exceeded quota: small"}, remedy: "Raise the quota or make room in it.",
+		},
+		{
+			reason: "a refusal in a status without a cause", state: explain.Broken, code: explain.CodeAdmission, object: object,
+			change:  versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, `install strategy failed: admission webhook "no.example.com" denied the request: no`),
+			summary: []string{"no.example.com"}, remedy: "Change the policy",
+		},
+		{
+			reason: "the reason counts, and not what the message quotes", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, "install strategy failed: it says that exceeded quota: small",
+				api.Cause{Reason: api.ReasonRetrying}),
+			summary: []string{"install strategy failed"},
+		},
+		{
+			reason: "a Deployment that nothing is seen to keep", state: explain.Broken, code: explain.CodeDeployment, object: object,
+			change: versionIs(failed, operatorsv1alpha1.CSVReasonComponentUnhealthy, "installing: waiting for it",
+				api.Cause{Reason: api.ReasonDeploymentNotAvailable}),
+			summary: []string{"installing: waiting for it"},
 		},
 		{
 			reason: "a spec that cannot be", state: explain.Broken, code: explain.CodeVersionInvalid,
@@ -115,13 +140,20 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "something is tried again and again", state: explain.Broken, code: explain.CodeWebhookAway, remedy: "Bring the server of webhook slow.example.com back",
-			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`), summary: []string{"slow.example.com"},
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`,
+				api.Cause{Reason: string(refusal.WebhookUnavailable), PhaseMessage: "requirements not yet checked"}), summary: []string{"slow.example.com"},
+		},
+		{
+			reason: "another error is tried again and again", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
+			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, "requirements not yet checked; going on fails and is tried again: etcdserver: request timed out",
+				api.Cause{Reason: api.ReasonRetrying, PhaseMessage: "requirements not yet checked"}), summary: []string{"request timed out"},
 		},
 		{
 			reason: "custom resources that finalizers hold", state: explain.Broken, code: explain.CodeCleanupHeld, object: "Lamp shop/old",
 			change: all(tells("Uninstalling", "WaitingOnCleanup", "waiting for clusterserviceversion lamp.v1 (...)"), func(o *observation) {
 				o.sub().DeletionTimestamp, o.csv().DeletionTimestamp = new(ago(time.Hour)), new(ago(time.Hour))
 				o.csv().Status.Reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
+				api.SetCause(o.csv(), &api.Cause{Reason: api.ReasonFinalizersRemaining})
 				o.csv().Status.Message = "waiting for custom resources: 1 left, first Lamp shop/old; Lamp shop/old has been held for more than a minute by the finalizers example.com/never"
 				o.csv().Status.Cleanup.PendingDeletion = []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Lamp", Instances: []operatorsv1alpha1.ResourceInstance{{Namespace: "shop", Name: "old"}}}}
 			}),
@@ -138,19 +170,20 @@ func TestExplainVersion(t *testing.T) {
 			reason: "a version that may not be seen is told of by its Subscription", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
 			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
 				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is well; status.requirementStatus names what is missing; delete InstallPlan install-a to have its parts applied again")),
-			summary: []string{"ClusterServiceVersion shop/lamp.v1: one or more requirements couldn't be found"}, remedy: "Delete InstallPlan install-a to have its parts applied again.",
+			summary: []string{"lamp.v1 is in phase Pending: one or more requirements couldn't be found", "delete InstallPlan install-a to have its parts applied again"},
+			remedy:  "Do what the status says.",
 		},
 		{
-			reason: "what it says is taken apart as if it could be seen", state: explain.Broken, code: explain.CodeDeployment, object: object,
+			reason: "a version that may not be seen has a reason", state: explain.Broken, code: explain.CodeDeployment, object: object,
 			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "InstallCheckFailed",
 				"clusterserviceversion lamp.v1 is in phase Failed: install timeout: deployment lamp is not ready; see its pods")),
-			summary: []string{"ClusterServiceVersion shop/lamp.v1: install timeout: deployment lamp is not ready"}, remedy: "See its pods.",
+			summary: []string{"install timeout: deployment lamp is not ready; see its pods"}, remedy: "See its pods and their Events.",
 		},
 		{
 			reason: "what the next version waits for is no remedy", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
 			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
 				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
-			summary: []string{"ClusterServiceVersion shop/lamp.v1: the wick is wet"}, remedy: "Do what the status says.",
+			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Do what the status says.",
 		},
 		{
 			reason: "its namespace is being deleted", state: explain.Broken, code: explain.CodeNamespaceGoing, object: "Namespace shop",

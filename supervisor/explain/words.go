@@ -1,34 +1,18 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // oneLine gives a text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// remedyParted parts a message of the supervisor, which says what is wrong and, after
-// its last semicolon, what to do. What goes on by itself afterwards belongs to the latter.
-func remedyParted(message string) (cause, remedy string) {
-	i := strings.LastIndex(message, "; ")
-	if i < 0 {
-		return message, ""
-	}
-	cause, remedy = message[:i], message[i+len("; "):]
-	if !strings.Contains(remedy, "by itself") || strings.Contains(remedy, ", and ") {
-		return cause, remedy
-	}
-	earlier, todo := remedyParted(cause)
-	if todo == "" {
-		return cause, remedy
-	}
-	return earlier, todo + "; " + remedy
-}
 
 // sentence begins a text with a capital letter and ends it with a full stop. What is
 // written as a name or a command stays as it is.
@@ -51,6 +35,22 @@ func sentence(text string) string {
 // codeOfRefusal returns the code for the text of a refusal of the API server; empty when the text states no
 // reason that has one.
 func codeOfRefusal(text string) string { return codesOfRefusals[refusal.Of(text)] }
+
+// codeOfCause returns the code for the reason of a cause; empty when none is exact.
+func codeOfCause(cause api.Cause) string {
+	return cmp.Or(codesOfCauses[cause.Reason], codesOfRefusals[refusal.Reason(cause.Reason)])
+}
+
+// codesOfCauses are the codes of the reasons that are no refusals of the API server.
+var codesOfCauses = map[string]string{
+	api.ReasonAPINotFound:            CodePlanStepAPI,
+	api.ReasonDefinitionRefused:      CodePlanDefinition,
+	api.ReasonObjectOwnedByOther:     CodePlanConflict,
+	api.ReasonKindNotAllowed:         CodePlanUnsupported,
+	api.ReasonContentInvalid:         CodeBundleUnusable,
+	api.ReasonDeploymentNotAvailable: CodeDeployment,
+	api.ReasonWaitingForPredecessor:  CodePredecessor,
+}
 
 // codesOfRefusals are the codes of the reasons that have one.
 var codesOfRefusals = map[refusal.Reason]string{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -112,7 +111,7 @@ func unschedulable(s *story, pod *corev1.Pod) *Finding {
 	if c == nil || c.Status != corev1.ConditionFalse {
 		return nil
 	}
-	if len(pod.Spec.NodeSelector) > 0 && strings.Contains(c.Message, "untolerated taint") {
+	if len(pod.Spec.NodeSelector) > 0 && taintNotTolerated(c) {
 		s.miss("nodes", "")
 		for i := range s.Nodes {
 			node := &s.Nodes[i]
@@ -144,10 +143,7 @@ func imageNotPulled(s *story, pod *corev1.Pod) *Finding {
 	if c == nil {
 		return nil
 	}
-	why := c.State.Waiting.Message
-	if _, cause, cut := strings.Cut(why, "ErrImagePull: "); cut {
-		why = cause
-	}
+	why := pullError(c.State.Waiting)
 	if why == "" {
 		why = s.warning(s.at(), "Failed")
 	}
@@ -230,7 +226,7 @@ func volumeMissing(s *story, pod *corev1.Pod) *Finding {
 		return nil
 	}
 	code := CodeVolume
-	if strings.Contains(message, "secret \"") || strings.Contains(message, "configmap \"") {
+	if mountsMissingObject(message) {
 		code = CodeConfigMissing
 	}
 	return s.found(code, Wrong, s.at().String()+": "+message).with(kubectl("describe", s.at(), ""))
