@@ -1,6 +1,7 @@
 package api
 
-// Condition types of Subscriptions that operators.coreos.com does not have.
+// Condition types of Subscriptions that operators.coreos.com does not have. The Subscription controller sets them;
+// `kubectl chandlery explain` reads them.
 const (
 	// ConditionVersionUnhealthy is True while the newest version of a Subscription is Failed or Unknown, or
 	// lacks a requirement although its plan is complete.
@@ -12,21 +13,30 @@ const (
 	// its operator stay unchanged.
 	ConditionConfigInvalid = "ConfigInvalid"
 	// ConditionBlocked is True while ResolutionFailed or BundleUnpackFailed is. Its reason is more exact than
-	// theirs, and its message is what to do. The supervisor sets it; `kubectl chandlery explain` reads it.
+	// theirs, and its message is what to do.
 	ConditionBlocked = "Blocked"
 	// ConditionUninstalling is True while a deleted Subscription waits for its operator to be uninstalled.
 	ConditionUninstalling = "Uninstalling"
 )
 
-// Reasons of conditions of Subscriptions. OLM's clients compare them.
+// Reasons of conditions of Subscriptions. The Subscription controller sets them; OLM's clients compare them.
 const (
+	// ReasonConstraintsNotSatisfiable is the reason of ResolutionFailed where no version satisfies all
+	// constraints.
 	ReasonConstraintsNotSatisfiable = "ConstraintsNotSatisfiable"
-	ReasonErrorPreventedResolution  = "ErrorPreventedResolution"
-	ReasonErrorPreventedUnpacking   = "ErrorPreventedUnpacking"
-	ReasonEnsureInstallPlanFailed   = "EnsureInstallPlanFailed"
-	ReasonBundleUnpackFailed        = "BundleUnpackFailed"
-	ReasonUnpackingInProgress       = "UnpackingInProgress"
-	ReasonDeprecated                = "Deprecated"
+	// ReasonErrorPreventedResolution is the reason of ResolutionFailed for any other error.
+	ReasonErrorPreventedResolution = "ErrorPreventedResolution"
+	// ReasonErrorPreventedUnpacking is the reason of BundleUnpackFailed for a bundle that cannot be used.
+	ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
+	// ReasonEnsureInstallPlanFailed is the reason of BundleUnpackFailed for a plan that could not be created.
+	ReasonEnsureInstallPlanFailed = "EnsureInstallPlanFailed"
+	// ReasonBundleUnpackFailed is the reason of BundleUnpackFailed for an image that cannot be pulled now. It is
+	// the reason of such a cause of an InstallPlan too.
+	ReasonBundleUnpackFailed = "BundleUnpackFailed"
+	// ReasonUnpackingInProgress is the reason of BundleUnpacking.
+	ReasonUnpackingInProgress = "UnpackingInProgress"
+	// ReasonDeprecated is the reason of the conditions about deprecations.
+	ReasonDeprecated = "Deprecated"
 )
 
 // Reasons of ConditionBlocked of Subscriptions; ConstraintsNotSatisfiable and BundleUnpackFailed are such reasons
@@ -80,7 +90,8 @@ const (
 	ReasonWaitingOnDependencies = "WaitingOnDependencies"
 )
 
-// Condition types of CatalogSources.
+// Condition types of CatalogSources. The CatalogSource controller sets them; `kubectl chandlery explain` reads
+// those about replicas.
 const (
 	// ConditionAvailable is True while a replica of the catalog serves.
 	ConditionAvailable = "Available"
@@ -92,28 +103,45 @@ const (
 	ConditionResolvedImage = "ResolvedImage"
 )
 
-// Reasons of conditions of CatalogSources. Waiting reasons of containers are reasons too.
+// Reasons of ConditionAvailable and ConditionProgressing. Reasons of pods, containers and Deployments that block a
+// roll-out are reasons too.
 const (
-	ReasonReplicasServe        = "ReplicasServe"
-	ReasonNoReplicaServes      = "NoReplicaServes"
-	ReasonRollingOut           = "RollingOut"
-	ReasonRolledOut            = "RolledOut"
-	ReasonStartingReplicas     = "StartingReplicas"
-	ReasonNotServing           = "NotServing"
-	ReasonAskingRegistry       = "AskingRegistry"
-	ReasonBlocked              = "Blocked"
-	ReasonReplicaLost          = "ReplicaLost"
-	ReasonSpecInvalid          = "SpecInvalid"
+	// ReasonReplicasServe means that at least one replica serves.
+	ReasonReplicasServe = "ReplicasServe"
+	// ReasonNoReplicaServes means that no replica serves.
+	ReasonNoReplicaServes = "NoReplicaServes"
+	// ReasonRollingOut means that replicas of the newest specification are being created.
+	ReasonRollingOut = "RollingOut"
+	// ReasonRolledOut means that all replicas have the newest specification and serve.
+	ReasonRolledOut = "RolledOut"
+	// ReasonStartingReplicas means that all replicas have been created and some do not serve yet.
+	ReasonStartingReplicas = "StartingReplicas"
+	// ReasonNotServing means that a replica runs and does not answer health checks.
+	ReasonNotServing = "NotServing"
+	// ReasonAskingRegistry means that the digest of the image is not known yet.
+	ReasonAskingRegistry = "AskingRegistry"
+	// ReasonBlocked means that an error prevents the roll-out.
+	ReasonBlocked = "Blocked"
+	// ReasonReplicaLost means that a replica is on a lost node, or does not answer.
+	ReasonReplicaLost = "ReplicaLost"
+	// ReasonSpecInvalid means that nothing is changed because the spec is invalid.
+	ReasonSpecInvalid = "SpecInvalid"
+)
+
+// Reasons of ConditionTemplatesResolved and ConditionResolvedImage. OLM has them.
+const (
+	// ReasonAllTemplatesResolved means that the image template is resolved.
 	ReasonAllTemplatesResolved = "AllTemplatesResolved"
-	ReasonUnableToResolve      = "UnableToResolve"
+	// ReasonUnableToResolve means that the image template cannot be resolved.
+	ReasonUnableToResolve = "UnableToResolve"
 )
 
 // ReasonReplicaUnreachable is the reason of the condition Ready of a pod whose replica does not answer
-// while others do.
+// while others do. The failover controller sets it; the CatalogSource controller reads it.
 const ReasonReplicaUnreachable = "ReplicaUnreachable"
 
 // ConditionTargetsResolved is False while spec.targetNamespaces or spec.selector of an OperatorGroup is
-// invalid. The previous targets stay.
+// invalid. The previous targets stay. The OperatorGroup controller sets it; `kubectl chandlery explain` reads it.
 const ConditionTargetsResolved = "TargetsResolved"
 
 // Reasons of the condition DisabledCopiedCSVs of the OLMConfig.
@@ -124,7 +152,7 @@ const (
 	ReasonCopiedCSVsDisabled = "CopiedCSVsDisabled"
 )
 
-// Reasons of Events.
+// Reasons of Events. `kubectl chandlery explain` reads ReasonAppliedWithWarnings.
 const (
 	// ReasonCopyBlocked means that a namespace cannot have the copy of a ClusterServiceVersion.
 	ReasonCopyBlocked = "CopyBlocked"
