@@ -18,8 +18,8 @@ import (
 const (
 	// stateReady is the state of a connection that works.
 	stateReady = "READY"
-	// patience is how long something may take that usually takes a moment.
-	patience = time.Minute
+	// gracePeriod is how long something may take that usually takes a moment.
+	gracePeriod = time.Minute
 )
 
 func conditionOf(conditions []metav1.Condition, kind string) *metav1.Condition {
@@ -31,17 +31,17 @@ func conditionOf(conditions []metav1.Condition, kind string) *metav1.Condition {
 	return nil
 }
 
-// catalogTrouble finds what keeps a catalog from serving, or from serving what it is to.
-func (s *story) catalogTrouble(source *operatorsv1alpha1.CatalogSource) []*Finding {
+// catalogFindings finds what keeps a catalog from serving, or from serving what it is to.
+func catalogFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Finding {
 	status := &source.Status
 	state := ""
 	if status.GRPCConnectionState != nil {
 		state = status.GRPCConnectionState.LastObservedState
 	}
 	at := s.to(refTo(KindCatalogSource, source), state, status.Message)
-	found := at.catalogCauses(source)
+	found := catalogCauses(at, source)
 	if len(found) == 0 && state != stateReady {
-		return []*Finding{at.catalogStarting(source)}
+		return []*Finding{catalogStartingFinding(at, source)}
 	}
 	if state == stateReady {
 		for _, f := range found {
@@ -55,14 +55,14 @@ func (s *story) catalogTrouble(source *operatorsv1alpha1.CatalogSource) []*Findi
 // catalogCauses are what is wrong in the spec and what keeps the pods, each by itself:
 // fixing one does not fix the other. What is wrong in the spec comes first where the
 // catalog is not used because of it, and last where all else of it works.
-func (s *story) catalogCauses(source *operatorsv1alpha1.CatalogSource) []*Finding {
-	spec := s.catalogSpec(source)
+func catalogCauses(s *search, source *operatorsv1alpha1.CatalogSource) []*Finding {
+	spec := catalogSpecFinding(s, source)
 	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
-		return compact(spec, s.addressCause(source))
+		return compact(spec, addressFinding(s, source))
 	}
-	found := s.catalogPods(source)
+	found := catalogPodFindings(s, source)
 	if len(found) == 0 {
-		found = compact(s.catalogStatus(source, spec != nil))
+		found = compact(catalogStatusFinding(s, source, spec != nil))
 	}
 	if unused := source.Status.GRPCConnectionState == nil; unused {
 		return append(compact(spec), found...)
@@ -75,35 +75,35 @@ func compact(findings ...*Finding) []*Finding {
 	return slices.DeleteFunc(findings, func(f *Finding) bool { return f == nil })
 }
 
-// catalogSpec is for what the status says of the spec.
-func (s *story) catalogSpec(source *operatorsv1alpha1.CatalogSource) *Finding {
+// catalogSpecFinding is for what the status says of the spec.
+func catalogSpecFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
 	inSpec := map[operatorsv1alpha1.ConditionReason]string{
 		operatorsv1alpha1.CatalogSourceSpecInvalidError:     CodeCatalogInvalid,
 		operatorsv1alpha1.CatalogSourceIntervalInvalidError: CodeCatalogInvalid,
 		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMap,
 	}
 	if code := inSpec[source.Status.Reason]; code != "" {
-		return s.found(code, Wrong, s.at().String()+": "+source.Status.Message).with(kubectl("edit", s.at(), ""))
+		return s.finding(code, Wrong, s.at().String()+": "+source.Status.Message).withCommands(kubectl("edit", s.at(), ""))
 	}
 	return nil
 }
 
-// catalogStatus goes by what the status says of the pods; explained says that its message
+// catalogStatusFinding goes by what the status says of the pods; explained says that its message
 // is about something else.
-func (s *story) catalogStatus(source *operatorsv1alpha1.CatalogSource, explained bool) *Finding {
+func catalogStatusFinding(s *search, source *operatorsv1alpha1.CatalogSource, explained bool) *Finding {
 	status := &source.Status
 	progressing := conditionOf(status.Conditions, api.ConditionProgressing)
 	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != api.ReasonRolledOut && progressing.Reason != api.ReasonSpecInvalid {
-		f := s.found(codeOfCatalog(progressing.Reason, progressing.Message), Wrong, s.at().String()+": "+progressing.Message)
+		f := s.finding(codeOfCatalog(progressing.Reason, progressing.Message), Wrong, s.at().String()+": "+progressing.Message)
 		if refusal.Of(progressing.Message) == refusal.LimitExceeded {
-			f = s.limited(f)
+			f = limitRangeFinding(s, f)
 		} else {
-			s.nameLimit(f)
+			nameLimitRange(s, f)
 		}
-		return f.with(s.catalogCommands(source)...)
+		return f.withCommands(catalogCommands(s, source)...)
 	}
 	if status.Message != "" && !explained {
-		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+status.Message).with(s.catalogCommands(source)...)
+		return s.finding(CodeCatalogFailing, Wrong, s.at().String()+": "+status.Message).withCommands(catalogCommands(s, source)...)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func codeOfCatalog(reason, message string) string {
 	return CodeCatalogFailing
 }
 
-func (s *story) catalogCommands(source *operatorsv1alpha1.CatalogSource) []string {
+func catalogCommands(s *search, source *operatorsv1alpha1.CatalogSource) []string {
 	commands := []string{kubectl("get", s.at(), "-o yaml")}
 	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
 		return commands // somebody else runs it
@@ -134,31 +134,31 @@ func (s *story) catalogCommands(source *operatorsv1alpha1.CatalogSource) []strin
 	return append([]string{fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, api.LabelCatalogSource, source.Name)}, commands...)
 }
 
-// addressCause is for a catalog that others run.
-func (s *story) addressCause(source *operatorsv1alpha1.CatalogSource) *Finding {
-	if source.Status.Message == "" || s.catalogSpec(source) != nil {
+// addressFinding is for a catalog that others run.
+func addressFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
+	if source.Status.Message == "" || catalogSpecFinding(s, source) != nil {
 		return nil
 	}
 	state := source.Status.GRPCConnectionState
 	if state == nil || state.LastObservedState == stateReady {
-		return s.found(CodeCatalogFailing, Wrong, s.at().String()+": "+source.Status.Message)
+		return s.finding(CodeCatalogFailing, Wrong, s.at().String()+": "+source.Status.Message)
 	}
-	return s.found(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.at(), source.Spec.Address, source.Status.Message)).
-		with(kubectl("edit", s.at(), ""))
+	return s.finding(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.at(), source.Spec.Address, source.Status.Message)).
+		withCommands(kubectl("edit", s.at(), ""))
 }
 
-// catalogPods looks at the pods of a catalog that the supervisor runs. Two of them may be
+// catalogPodFindings looks at the pods of a catalog that the supervisor runs. Two of them may be
 // kept by two causes.
-func (s *story) catalogPods(source *operatorsv1alpha1.CatalogSource) []*Finding {
+func catalogPodFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Finding {
 	var found []*Finding
-	for _, f := range s.podTroubles(s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{api.LabelCatalogSource: source.Name}))) {
-		found = append(found, s.catalogPod(f))
+	for _, f := range podFindings(s, s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{api.LabelCatalogSource: source.Name}))) {
+		found = append(found, catalogPodFinding(s, f))
 	}
 	return found
 }
 
-// catalogPod makes the trouble of a pod that of its catalog.
-func (s *story) catalogPod(f *Finding) *Finding {
+// catalogPodFinding makes the trouble of a pod that of its catalog.
+func catalogPodFinding(s *search, f *Finding) *Finding {
 	codes := map[string]string{
 		CodeNodeLost: CodeCatalogNodeLost, CodeImagePull: CodeCatalogImage, CodeCrashLoop: CodeCatalogCrashing,
 		CodeOutOfMemory: CodeCatalogCrashing, CodeUnschedulable: CodeCatalogUnschedulable,
@@ -170,43 +170,43 @@ func (s *story) catalogPod(f *Finding) *Finding {
 	return f
 }
 
-// catalogStarting is for a catalog that nothing is seen to keep from serving.
-func (s *story) catalogStarting(source *operatorsv1alpha1.CatalogSource) *Finding {
-	if s.Taken.Sub(source.CreationTimestamp.Time) > patience && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
-		return s.found(CodeNotLookedAt, Wrong, s.at().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
+// catalogStartingFinding is for a catalog that nothing is seen to keep from serving.
+func catalogStartingFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
+	if s.Taken.Sub(source.CreationTimestamp.Time) > gracePeriod && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
+		return s.finding(CodeNotLookedAt, Wrong, s.at().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
 	}
 	says := "is not read yet"
 	if c := conditionOf(source.Status.Conditions, api.ConditionProgressing); c != nil {
 		says = c.Message
 	}
-	return s.found(CodeCatalogStarting, Waiting, s.at().String()+": "+says).with(s.catalogCommands(source)...)
+	return s.finding(CodeCatalogStarting, Waiting, s.at().String()+": "+says).withCommands(catalogCommands(s, source)...)
 }
 
-// catalogOf looks at the catalog that the Subscription names.
-func catalogOf(s *story) []*Finding {
+// subscribedCatalog looks at the catalog that the Subscription names.
+func subscribedCatalog(s *search) []*Finding {
 	spec := s.sub.Spec
 	at := s.to(Ref{Kind: KindCatalogSource, Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}, "", "")
 	source := s.catalog(at.at())
 	switch {
 	case source == nil && s.hidden("catalogsources.operators.coreos.com", spec.CatalogSourceNamespace):
-		return s.catalogBySubscription()
+		return catalogBySubscription(s)
 	case source == nil:
 		at.path[len(at.path)-1].State = "missing"
-		return []*Finding{at.found(CodeCatalogMissing, Wrong, fmt.Sprintf("%s does not exist, and %s names it in spec.source and spec.sourceNamespace%s",
-			at.at(), s.subject, s.otherCatalogs())).with(
+		return []*Finding{at.finding(CodeCatalogMissing, Wrong, fmt.Sprintf("%s does not exist, and %s names it in spec.source and spec.sourceNamespace%s",
+			at.at(), s.subject, otherCatalogs(s))).withCommands(
 			"kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))}
 	}
-	if f := s.excluded(at); f != nil {
+	if f := excludedFinding(s, at); f != nil {
 		return []*Finding{f}
 	}
-	if f := s.outOfScope(at); f != nil {
+	if f := outOfScopeFinding(s, at); f != nil {
 		return []*Finding{f}
 	}
-	return s.catalogTrouble(source)
+	return catalogFindings(s, source)
 }
 
 // otherCatalogs lists some that there are.
-func (s *story) otherCatalogs() string {
+func otherCatalogs(s *search) string {
 	const most = 5
 	var names []string
 	for i := range s.CatalogSources {
@@ -225,8 +225,8 @@ func (s *story) otherCatalogs() string {
 	return "; there are " + strings.Join(names, ", ")
 }
 
-// excluded is for a catalog that the OperatorGroup keeps out.
-func (s *story) excluded(catalog *story) *Finding {
+// excludedFinding is for a catalog that the OperatorGroup keeps out.
+func excludedFinding(s *search, catalog *search) *Finding {
 	const annotation = "olm.operatorframework.io/exclude-global-namespace-resolution"
 	groups, _ := s.groups(s.sub.Namespace)
 	namespace := s.sub.Spec.CatalogSourceNamespace
@@ -234,14 +234,14 @@ func (s *story) excluded(catalog *story) *Finding {
 		return nil
 	}
 	group := refTo(KindOperatorGroup, groups[0])
-	return catalog.to(group, "", "").found(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.at(), annotation)).
-		with(kubectl("annotate", group, annotation+"-"))
+	return catalog.to(group, "", "").finding(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.at(), annotation)).
+		withCommands(kubectl("annotate", group, annotation+"-"))
 }
 
-// outOfScope is for a catalog of a namespace that serves neither that of the Subscription
+// outOfScopeFinding is for a catalog of a namespace that serves neither that of the Subscription
 // nor all of them. Which namespace is global is the supervisor's to say, so that it counts
 // only where it has not found the catalog.
-func (s *story) outOfScope(catalog *story) *Finding {
+func outOfScopeFinding(s *search, catalog *search) *Finding {
 	from := catalog.at()
 	reason, remedy := blockedOf(s.sub)
 	if reason != api.ReasonCatalogNotFound || from.Namespace == s.sub.Namespace || from.Namespace == s.GlobalNamespace {
@@ -251,16 +251,16 @@ func (s *story) outOfScope(catalog *story) *Finding {
 	if s.GlobalNamespace != "" {
 		global = " (global: " + s.GlobalNamespace + ")"
 	}
-	return catalog.found(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s is in a namespace that serves neither namespace %s of %s nor all of them%s",
-		from, s.sub.Namespace, s.subject, global)).advising(remedy).with("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
+	return catalog.finding(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s is in a namespace that serves neither namespace %s of %s nor all of them%s",
+		from, s.sub.Namespace, s.subject, global)).withRemedy(remedy).withCommands("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
 }
 
 // catalogBySubscription goes by what the Subscription says of a catalog that cannot be
 // seen.
-func (s *story) catalogBySubscription() []*Finding {
+func catalogBySubscription(s *search) []*Finding {
 	c := s.sub.Status.GetCondition(operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy)
 	if c.Status != corev1.ConditionTrue {
 		return nil
 	}
-	return []*Finding{s.found(CodeCatalogFailing, Wrong, s.subject.String()+": "+c.Message)}
+	return []*Finding{s.finding(CodeCatalogFailing, Wrong, s.subject.String()+": "+c.Message)}
 }

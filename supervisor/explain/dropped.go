@@ -13,27 +13,27 @@ import (
 )
 
 // bundleWarnings returns the warnings about the Subscription's plan and about its version.
-func bundleWarnings(s *story) []*Finding {
+func bundleWarnings(s *search) []*Finding {
 	var found []*Finding
 	if ref := s.sub.Status.InstallPlanRef; ref != nil {
 		if p := s.plan(s.sub.Namespace, ref.Name); p != nil {
-			found = s.warnings(p)
+			found = planWarnings(s, p)
 		}
 	}
 	if csv := s.version(s.sub.Namespace, s.sub.Status.InstalledCSV); csv != nil {
 		at := s.to(refTo(KindVersion, csv), string(csv.Status.Phase), "")
-		found = append(found, at.warnedAbout(KindVersion, csv)...)
+		found = append(found, warningsAbout(at, KindVersion, csv)...)
 	}
 	return found
 }
 
-// warnings returns notes about the API server's warnings for the objects of a plan.
-func (s *story) warnings(p *operatorsv1alpha1.InstallPlan) []*Finding {
-	return s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "").warnedAbout(KindInstallPlan, p)
+// planWarnings returns notes about the API server's warnings for the objects of a plan.
+func planWarnings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
+	return warningsAbout(s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), ""), KindInstallPlan, p)
 }
 
-// warnedAbout returns notes about the Events of an object that report warnings of the API server.
-func (s *story) warnedAbout(kind string, o metav1.Object) []*Finding {
+// warningsAbout returns notes about the Events of an object that report warnings of the API server.
+func warningsAbout(s *search, kind string, o metav1.Object) []*Finding {
 	var about []*corev1.Event
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -53,5 +53,5 @@ func (s *story) warnedAbout(kind string, o metav1.Object) []*Finding {
 	for _, e := range about {
 		texts = append(texts, e.Message)
 	}
-	return []*Finding{s.found(CodeFieldsDropped, Note, strings.Join(texts, "; "))}
+	return []*Finding{s.finding(CodeFieldsDropped, Note, strings.Join(texts, "; "))}
 }

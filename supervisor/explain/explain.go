@@ -22,75 +22,75 @@ func Explain(o *Observation, sub types.NamespacedName) Explanation {
 // Object returns the state and the causes for a Subscription, a CatalogSource, an InstallPlan or a
 // ClusterServiceVersion. For a Namespace, it explains whether it is being deleted.
 func Object(o *Observation, subject Ref) Explanation {
-	s := newStory(o, subject)
+	s := newSearch(o, subject)
 	var findings []Finding
 	well := ""
 	switch subject.Kind {
 	case KindSubscription:
 		if s.sub = find(o.Subscriptions, subject); s.sub == nil {
-			return s.absent("subscriptions.operators.coreos.com")
+			return explainAbsent(s, "subscriptions.operators.coreos.com")
 		}
-		findings, well = s.subscription(), s.installedWell()
+		findings, well = subscriptionFindings(s), installedSummary(s)
 	case KindCatalogSource:
 		source := s.catalog(subject)
 		if source == nil {
-			return s.absent("catalogsources.operators.coreos.com")
+			return explainAbsent(s, "catalogsources.operators.coreos.com")
 		}
-		findings, well = s.apply(func(s *story) []*Finding { return s.catalogTrouble(source) }), servesWell(source)
+		findings, well = withSupervisor(s, func(s *search) []*Finding { return catalogFindings(s, source) }), servesWell(source)
 	case KindInstallPlan:
 		p := s.plan(subject.Namespace, subject.Name)
 		if p == nil {
-			return s.absent("installplans.operators.coreos.com")
+			return explainAbsent(s, "installplans.operators.coreos.com")
 		}
-		findings, well = s.apply(func(s *story) []*Finding { return append(s.planTrouble(p), s.warnings(p)...) }), "it was carried out"
+		findings, well = withSupervisor(s, func(s *search) []*Finding { return append(planFindings(s, p), planWarnings(s, p)...) }), "it was carried out"
 	case KindVersion:
 		csv := s.version(subject.Namespace, subject.Name)
 		if csv == nil {
-			return s.absent("clusterserviceversions.operators.coreos.com")
+			return explainAbsent(s, "clusterserviceversions.operators.coreos.com")
 		}
-		findings, well = s.apply(func(s *story) []*Finding { return s.versionTrouble(csv) }), "it runs"+since(csv.Status.LastTransitionTime)
+		findings, well = withSupervisor(s, func(s *search) []*Finding { return versionFindings(s, csv) }), "it runs"+since(csv.Status.LastTransitionTime)
 	case KindNamespace:
-		findings, well = s.goingObject(), "it is not being deleted"
+		findings, well = namespaceFindings(s), "it is not being deleted"
 	}
-	return s.explanation(findings, well)
+	return explanationOf(s, findings, well)
 }
 
-// apply checks the supervisor first, and then the object.
-func (s *story) apply(look func(*story) []*Finding) []Finding {
-	return collected(s.supervisor(), look(s))
+// withSupervisor checks the supervisor first, and then the object.
+func withSupervisor(s *search, look func(*search) []*Finding) []Finding {
+	return collected(supervisorFindings(s), look(s))
 }
 
-// absent returns the explanation of an object that does not exist, or cannot be read.
-func (s *story) absent(resource string) Explanation {
+// explainAbsent returns the explanation of an object that does not exist, or cannot be read.
+func explainAbsent(s *search, resource string) Explanation {
 	for _, u := range s.Unseen {
 		if u.Resource == resource && u.Why == WhyNotInstalled {
-			f := s.found(CodeNotInstalled, Wrong, "the API "+resource+" is not installed in this cluster").with("supervisor install-crds")
+			f := s.finding(CodeNotInstalled, Wrong, "the API "+resource+" is not installed in this cluster").withCommands("supervisor install-crds")
 			return Explanation{Subject: s.subject, State: Missing, Summary: f.Cause, Findings: []Finding{*f}}
 		}
 	}
-	if s.miss(resource, s.subject.Namespace) {
+	if s.needs(resource, s.subject.Namespace) {
 		hidden := "it cannot be seen whether it exists: " + resource + " may not be read"
 		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unseen: *s.unseen}
 	}
 	const none = "there is none of that name"
-	if f := s.namespaceGoing(s.subject.Namespace); f != nil {
+	if f := terminatingFinding(s, s.subject.Namespace); f != nil {
 		return Explanation{Subject: s.subject, State: Missing, Summary: none + ": " + f.Cause, Findings: []Finding{*f}}
 	}
 	return Explanation{Subject: s.subject, State: Missing, Summary: none}
 }
 
-// explanation summarizes findings. well is the summary if there are no problems.
-func (s *story) explanation(findings []Finding, well string) Explanation {
+// explanationOf summarizes findings. well is the summary if there are no problems.
+func explanationOf(s *search, findings []Finding, well string) Explanation {
 	e := Explanation{Subject: s.subject, Findings: findings, Unseen: *s.unseen}
 	slices.SortFunc(e.Unseen, func(a, b Unseen) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace))
 	})
 	if len(findings) > 0 {
-		e.Summary = s.briefly(&findings[0])
+		e.Summary = causeWithoutSubject(s, &findings[0])
 	}
 	underWay := has(findings, CodeUnderWay)
 	// The approval of a plan has an effect only if a supervisor executes the plan.
-	matters := e.weigh(underWay || has(findings, CodePlanNeedsApproval) && s.hidesLeases())
+	matters := e.weigh(underWay || has(findings, CodePlanNeedsApproval) && hidesLeases(s))
 	switch severity := worst(findings); {
 	case severity == Wrong:
 		e.State = Broken
@@ -105,7 +105,7 @@ func (s *story) explanation(findings []Finding, well string) Explanation {
 	default:
 		e.State, e.Summary = Healthy, well
 		if len(findings) > 0 {
-			e.Summary += "; " + s.briefly(&findings[0])
+			e.Summary += "; " + causeWithoutSubject(s, &findings[0])
 		}
 	}
 	return e
@@ -122,8 +122,8 @@ func (e *Explanation) weigh(toCome bool) bool {
 	return matters
 }
 
-// briefly returns the cause without the name of the subject before it.
-func (s *story) briefly(f *Finding) string {
+// causeWithoutSubject returns the cause without the name of the subject before it.
+func causeWithoutSubject(s *search, f *Finding) string {
 	return strings.TrimPrefix(f.Cause, s.subject.String()+": ")
 }
 
@@ -145,8 +145,8 @@ func collected(lists ...[]*Finding) []Finding {
 	return append(slices.DeleteFunc(found, isNote), notes...)
 }
 
-// installedWell returns a summary of the installed version of a Subscription.
-func (s *story) installedWell() string {
+// installedSummary returns a summary of the installed version of a Subscription.
+func installedSummary(s *search) string {
 	csv := s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
 	text := s.sub.Status.InstalledCSV + " is installed"
 	if csv != nil {
@@ -194,7 +194,7 @@ func Examine(o *Observation) []Finding {
 	}
 	if len(subjects(o)) == 0 {
 		// Without subjects, no other finding shows that no supervisor runs.
-		all = merge(all, collected(newStory(o, Ref{}).supervisor()), nil)
+		all = merge(all, collected(supervisorFindings(newSearch(o, Ref{}))), nil)
 	}
 	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Code == CodeUnderWay })
 	slices.SortStableFunc(all, func(a, b Finding) int {

@@ -14,7 +14,7 @@ func ofSupervisor() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "chandlery-supervisor"})
 }
 
-// holder describes the holder of the Lease of supervisors, and the pods that could hold it.
+// describeHolder describes the holder of the Lease of supervisors, and the pods that could hold it.
 type holder struct {
 	// identity is the holder in the Lease.
 	identity string
@@ -26,9 +26,9 @@ type holder struct {
 	commands []string
 }
 
-// holder distinguishes pods from processes outside the cluster, as far as the Lease allows. The identity of a
+// describeHolder distinguishes pods from processes outside the cluster, as far as the Lease allows. The identity of a
 // process is its host name unless --identity is set, and a pod's host name is its own name.
-func (s *story) holder(lease *coordinationv1.Lease) holder {
+func describeHolder(s *search, lease *coordinationv1.Lease) holder {
 	namespace := lease.Namespace
 	h := holder{identity: holderOf(lease)}
 	name := h.identity
@@ -41,20 +41,20 @@ func (s *story) holder(lease *coordinationv1.Lease) holder {
 		h.what = fmt.Sprintf(" (%s, %s)", at, pod.Status.Phase)
 		h.remedy = fmt.Sprintf("see in the log of %s why it does not lead, and whether it reaches the API server; one that hangs is replaced when it is deleted", at)
 		h.commands = []string{fmt.Sprintf("kubectl -n %s logs %s", namespace, name), get}
-		h.trouble = s.causeIn(namespace)
+		h.trouble = supervisorCause(s, namespace)
 		return h
 	}
-	if s.missConfirmation("pods", namespace) {
+	if s.needsToConfirm("pods", namespace) {
 		h.remedy = fmt.Sprintf("see why the pods of the supervisor in namespace %s do not run or do not lead; where it runs outside of the cluster, see to its process", namespace)
 		h.commands = []string{get}
 		return h
 	}
 	switch {
-	case s.deployed(namespace):
+	case supervisorDeployed(s, namespace):
 		if h.identity != "" {
 			h.what = " (a pod that is gone)"
 		}
-		h.trouble = s.causeIn(namespace)
+		h.trouble = supervisorCause(s, namespace)
 		h.commands = []string{get, fmt.Sprintf("kubectl -n %s logs -l %s --tail=20", namespace, ofSupervisor())}
 	case h.identity == "":
 		h.remedy = fmt.Sprintf("start a supervisor: namespace %s has no Deployment of one; where it runs outside of the cluster, start its process", namespace)
@@ -65,8 +65,8 @@ func (s *story) holder(lease *coordinationv1.Lease) holder {
 	return h
 }
 
-// deployed reports whether a supervisor is installed in a namespace.
-func (s *story) deployed(namespace string) bool {
+// supervisorDeployed reports whether a supervisor is installed in a namespace.
+func supervisorDeployed(s *search, namespace string) bool {
 	selector := ofSupervisor()
 	for i := range s.Deployments {
 		if d := &s.Deployments[i]; d.Namespace == namespace && selector.Matches(labels.Set(d.Labels)) {
@@ -76,8 +76,8 @@ func (s *story) deployed(namespace string) bool {
 	return len(s.pods(namespace, selector)) > 0
 }
 
-// causeIn returns what blocks the pods of the supervisor; empty if nothing was found.
-func (s *story) causeIn(namespace string) string {
+// supervisorCause returns what blocks the pods of the supervisor; empty if nothing was found.
+func supervisorCause(s *search, namespace string) string {
 	selector := ofSupervisor()
 	for i := range s.Deployments {
 		d := &s.Deployments[i]
@@ -87,11 +87,11 @@ func (s *story) causeIn(namespace string) string {
 		if wanted(d) == 0 {
 			return refTo(KindDeployment, d).String() + " is scaled to 0 replicas (spec.replicas)"
 		}
-		if f := s.deploymentTrouble(d); f != nil {
+		if f := deploymentFinding(s, d); f != nil {
 			return f.Cause
 		}
 	}
-	if f := s.podTrouble(s.pods(namespace, selector)); f != nil {
+	if f := podFinding(s, s.pods(namespace, selector)); f != nil {
 		return f.Cause
 	}
 	return ""

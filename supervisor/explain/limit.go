@@ -6,17 +6,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// limited is for what a LimitRange refuses, which it names where it can be seen.
-func (s *story) limited(f *Finding) *Finding {
-	if !s.nameLimit(f) {
-		s.miss("limitranges", s.at().Namespace)
-		f = f.with("kubectl -n " + s.at().Namespace + " describe limitranges")
+// limitRangeFinding is for what a LimitRange refuses, which it names where it can be seen.
+func limitRangeFinding(s *search, f *Finding) *Finding {
+	if !nameLimitRange(s, f) {
+		s.needs("limitranges", s.at().Namespace)
+		f = f.withCommands("kubectl -n " + s.at().Namespace + " describe limitranges")
 	}
 	return f
 }
 
-// nameLimit names the LimitRange that a finding speaks of. It says whether there is one.
-func (s *story) nameLimit(f *Finding) bool {
+// nameLimitRange names the LimitRange that a finding speaks of. It says whether there is one.
+func nameLimitRange(s *search, f *Finding) bool {
 	l, is := refusal.LimitOf(f.Cause)
 	for i := range s.LimitRanges {
 		field := l.FieldIn(&s.LimitRanges[i])
@@ -28,7 +28,7 @@ func (s *story) nameLimit(f *Finding) bool {
 		if s.at().Kind != KindCatalogSource {
 			remedy = fmt.Sprintf("have the pods ask for what %s allows: spec.config.resources of the Subscription; or change %s of it", at, field)
 		}
-		f.causing(fmt.Sprintf("%s (%s of %s)", f.Cause, field, at)).advising(remedy).with(kubectl("describe", at, ""))
+		f.withCause(fmt.Sprintf("%s (%s of %s)", f.Cause, field, at)).withRemedy(remedy).withCommands(kubectl("describe", at, ""))
 		return true
 	}
 	return false

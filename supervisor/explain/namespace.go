@@ -12,13 +12,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// namespaceGoing is for a namespace that is being deleted: the Namespace says so, or,
+// terminatingFinding is for a namespace that is being deleted: the Namespace says so, or,
 // where it may not be read, the API server by what it refuses. It goes by itself unless
 // something in it is held.
-func (s *story) namespaceGoing(namespace string) *Finding {
+func terminatingFinding(s *search, namespace string) *Finding {
 	at := s.to(Ref{Kind: KindNamespace, Name: namespace}, "Terminating", "")
 	going := find(s.Terminating, at.at())
-	if going == nil && !s.saidTerminated(namespace) {
+	if going == nil && !refusedByTermination(s, namespace) {
 		return nil
 	}
 	when, held := "", rest{}
@@ -27,23 +27,23 @@ func (s *story) namespaceGoing(namespace string) *Finding {
 	}
 	if s.sub != nil && !s.sub.DeletionTimestamp.IsZero() && len(s.sub.Finalizers) > 0 {
 		what := fmt.Sprintf("%s is held in it by its finalizers %s", s.subject, strings.Join(s.sub.Finalizers, ", "))
-		held = rest{what: what, remedy: seeTo(s.sub.Finalizers)}
+		held = rest{what: what, remedy: finalizerRemedy(s.sub.Finalizers)}
 	}
-	f := at.found(CodeNamespaceGoing, Waiting, "namespace "+namespace+" is being deleted"+when)
+	f := at.finding(CodeNamespaceGoing, Waiting, "namespace "+namespace+" is being deleted"+when)
 	if held.what != "" {
 		f.Cause += ", and " + held.what
-		if going != nil && s.Taken.Sub(going.DeletionTimestamp.Time) > patience {
+		if going != nil && s.Taken.Sub(going.DeletionTimestamp.Time) > gracePeriod {
 			f.Severity = Wrong
 		}
 	}
-	return f.advising(held.remedy).with(held.commands...).with("kubectl get namespace " + namespace + " -o yaml")
+	return f.withRemedy(held.remedy).withCommands(held.commands...).withCommands("kubectl get namespace " + namespace + " -o yaml")
 }
 
-// goingObject explains a namespace itself: for those who look where nothing is left that
+// namespaceFindings explains a namespace itself: for those who look where nothing is left that
 // could be explained.
-func (s *story) goingObject() []Finding {
+func namespaceFindings(s *search) []Finding {
 	s.path = nil
-	return collected(compact(s.namespaceGoing(s.subject.Name)))
+	return collected(compact(terminatingFinding(s, s.subject.Name)))
 }
 
 // rest is what keeps a namespace that is being deleted; empty when it only takes time.
@@ -77,7 +77,7 @@ func restOf(namespace *corev1.Namespace) rest {
 		resources := remainingResources(said[corev1.NamespaceContentRemaining])
 		return rest{
 			what:   fmt.Sprintf("%s are held in it by their finalizers %s", orWords(resources, "objects"), orWords(finalizers, "")),
-			remedy: seeTo(finalizers),
+			remedy: finalizerRemedy(finalizers),
 			commands: []string{fmt.Sprintf("kubectl -n %s get %s -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers",
 				namespace.Name, cmp.Or(strings.Join(resources, ","), "RESOURCE"))},
 		}
@@ -100,11 +100,11 @@ func ownFinalizers(namespace *corev1.Namespace, content string) rest {
 	if content != "" || len(own) == 0 {
 		return rest{}
 	}
-	return rest{what: "its own finalizers hold it (spec.finalizers and metadata.finalizers): " + strings.Join(own, ", "), remedy: seeTo(own)}
+	return rest{what: "its own finalizers hold it (spec.finalizers and metadata.finalizers): " + strings.Join(own, ", "), remedy: finalizerRemedy(own)}
 }
 
-// seeTo is what helps where finalizers stay.
-func seeTo(finalizers []string) string {
+// finalizerRemedy is what helps where finalizers stay.
+func finalizerRemedy(finalizers []string) string {
 	return "see why whoever set the finalizers " + strings.Join(finalizers, ", ") +
 		" does not take them away; the namespace goes once they are gone. Where whoever set them is gone for good, take them away by hand"
 }
@@ -113,9 +113,9 @@ func orWords(list []string, otherwise string) string {
 	return cmp.Or(strings.Join(list, ", "), otherwise)
 }
 
-// saidTerminated says whether something could not be made because the namespace is being
+// refusedByTermination says whether something could not be made because the namespace is being
 // deleted.
-func (s *story) saidTerminated(namespace string) bool {
+func refusedByTermination(s *search, namespace string) bool {
 	for i := range s.Events {
 		if s.Events[i].InvolvedObject.Namespace == namespace && refusal.Of(s.Events[i].Message) == refusal.NamespaceTerminating {
 			return true

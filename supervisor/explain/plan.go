@@ -11,33 +11,33 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// plan looks at the plan that the Subscription refers to.
-func plan(s *story) []*Finding {
+// subscribedPlan looks at the plan that the Subscription refers to.
+func subscribedPlan(s *search) []*Finding {
 	ref := s.sub.Status.InstallPlanRef
 	if ref == nil {
 		return nil
 	}
 	if p := s.plan(s.sub.Namespace, ref.Name); p != nil {
-		return s.planTrouble(p)
+		return planFindings(s, p)
 	}
-	return s.planBySubscription(ref.Name)
+	return planBySubscription(s, ref.Name)
 }
 
 // planBySubscription takes what the Subscription states about a plan that cannot be read.
-func (s *story) planBySubscription(name string) []*Finding {
+func planBySubscription(s *search, name string) []*Finding {
 	at := s.to(Ref{Kind: KindInstallPlan, Namespace: s.sub.Namespace, Name: name}, "", "")
-	if _, message, is := s.told(operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
-		return []*Finding{at.stepFinding(api.Cause{}, message, Wrong)}
+	if _, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
+		return []*Finding{stepFinding(at, api.Cause{}, message, Wrong)}
 	}
-	reason, message, is := s.told(operatorsv1alpha1.SubscriptionInstallPlanPending)
+	reason, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionInstallPlanPending)
 	switch {
 	case !is:
 		return nil
 	case reason == string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval):
-		return []*Finding{at.needsApproval(nil)}
+		return []*Finding{approvalFinding(at, nil)}
 	case reason == string(operatorsv1alpha1.InstallPlanPhaseInstalling) && message != "":
 		// The message may also be that of a plan that cannot begin, because of the OperatorGroup.
-		return compact(at.groupTrouble(s.sub.Namespace), at.stepFinding(api.Cause{}, message, Waiting))
+		return compact(groupFinding(at, s.sub.Namespace), stepFinding(at, api.Cause{}, message, Waiting))
 	}
 	return nil
 }
@@ -45,8 +45,8 @@ func (s *story) planBySubscription(name string) []*Finding {
 // retrying begins the message of a plan whose step is retried. OLM writes it too.
 const retrying = "retrying execution due to error: "
 
-// planTrouble finds what keeps a plan from being carried out.
-func (s *story) planTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
+// planFindings finds what keeps a plan from being carried out.
+func planFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	message := cmp.Or(installed.Message, p.Status.Message)
 	at := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), message)
@@ -55,52 +55,52 @@ func (s *story) planTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
 		if p.Spec.Approved {
 			return nil
 		}
-		return []*Finding{at.needsApproval(p.Spec.ClusterServiceVersionNames)}
+		return []*Finding{approvalFinding(at, p.Spec.ClusterServiceVersionNames)}
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		if installed.Status != corev1.ConditionFalse || message == "" {
-			return []*Finding{at.found(CodePlanDeclaredFailed, Wrong, at.at().String()+" is Failed and does not say why: another client set the phase").
-				with(kubectl("delete", at.at(), ""))}
+			return []*Finding{at.finding(CodePlanDeclaredFailed, Wrong, at.at().String()+" is Failed and does not say why: another client set the phase").
+				withCommands(kubectl("delete", at.at(), ""))}
 		}
 		cause, _ := api.CauseOf(p)
-		return []*Finding{at.stepFinding(cause, cmp.Or(p.Status.Message, message), Wrong)}
+		return []*Finding{stepFinding(at, cause, cmp.Or(p.Status.Message, message), Wrong)}
 	case operatorsv1alpha1.InstallPlanPhaseInstalling:
 		if installed.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed {
-			return []*Finding{at.checkFailed(p, message)}
+			return []*Finding{checkFinding(at, p, message)}
 		}
 		if message != "" {
 			cause, _ := api.CauseOf(p)
-			return []*Finding{at.stepFinding(cause, message, Waiting)}
+			return []*Finding{stepFinding(at, cause, message, Waiting)}
 		}
 	case operatorsv1alpha1.InstallPlanPhasePlanning, operatorsv1alpha1.InstallPlanPhaseNone:
-		return at.lookupTrouble(p)
+		return lookupFindings(at, p)
 	case operatorsv1alpha1.InstallPlanPhaseComplete:
 	}
 	return nil
 }
 
-func (s *story) needsApproval(versions []string) *Finding {
+func approvalFinding(s *search, versions []string) *Finding {
 	what := ""
 	if len(versions) > 0 {
 		what = ", which installs " + strings.Join(versions, ", ") + ","
 	}
-	return s.found(CodePlanNeedsApproval, Waiting, s.at().String()+what+" waits for approval (spec.approved is false)").
-		with("kubectl chandlery approve "+s.at().Name+" -n "+s.at().Namespace, kubectl("patch", s.at(), `--type merge -p '{"spec":{"approved":true}}'`))
+	return s.finding(CodePlanNeedsApproval, Waiting, s.at().String()+what+" waits for approval (spec.approved is false)").
+		withCommands("kubectl chandlery approve "+s.at().Name+" -n "+s.at().Namespace, kubectl("patch", s.at(), `--type merge -p '{"spec":{"approved":true}}'`))
 }
 
-// checkFailed is for a plan that cannot begin.
-func (s *story) checkFailed(p *operatorsv1alpha1.InstallPlan, message string) *Finding {
-	if f := s.groupTrouble(p.Namespace); f != nil {
+// checkFinding is for a plan that cannot begin.
+func checkFinding(s *search, p *operatorsv1alpha1.InstallPlan, message string) *Finding {
+	if f := groupFinding(s, p.Namespace); f != nil {
 		return f
 	}
 	code := CodePlanStep
 	if p.Status.AttenuatedServiceAccountRef != nil {
 		code = CodeGroupAccountMissing
 	}
-	return s.found(code, Wrong, s.at().String()+" cannot begin: "+message)
+	return s.finding(code, Wrong, s.at().String()+" cannot begin: "+message)
 }
 
-// lookupTrouble is for a plan whose steps are not known yet.
-func (s *story) lookupTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
+// lookupFindings is for a plan whose steps are not known yet.
+func lookupFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 	for i := range p.Status.BundleLookups {
 		lookup := &p.Status.BundleLookups[i]
 		failed := lookup.GetCondition(operatorsv1alpha1.BundleLookupFailed)
@@ -109,7 +109,7 @@ func (s *story) lookupTrouble(p *operatorsv1alpha1.InstallPlan) []*Finding {
 		}
 		at := s.to(Ref{Kind: KindBundleImage, Name: lookup.Path}, "", "")
 		cause := fmt.Sprintf("image %s of bundle %s cannot be pulled or used: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, failed.Message)
-		return []*Finding{at.found(CodeBundleImage, Wrong, cause).advising(lookupRemedy(s.Subscriptions, p))}
+		return []*Finding{at.finding(CodeBundleImage, Wrong, cause).withRemedy(lookupRemedy(s.Subscriptions, p))}
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func lookupRemedy(subscriptions []operatorsv1alpha1.Subscription, p *operatorsv1
 
 // stepFinding is for a step that could not be applied. The cause is empty where OLM or a former release wrote the plan.
 // Otherwise is the severity of a failure that may pass.
-func (s *story) stepFinding(cause api.Cause, message string, otherwise Severity) *Finding {
+func stepFinding(s *search, cause api.Cause, message string, otherwise Severity) *Finding {
 	message = strings.TrimPrefix(message, retrying)
 	code, severity := codeOfCause(cause), Wrong
 	if cause.Reason == "" {
@@ -140,5 +140,5 @@ func (s *story) stepFinding(cause api.Cause, message string, otherwise Severity)
 	if code == CodePlanStep {
 		severity = otherwise
 	}
-	return s.refused(code, severity, s.at().String()+": "+message, cause.Remedy).with(kubectl("describe", s.at(), ""))
+	return refusalFinding(s, code, severity, s.at().String()+": "+message, cause.Remedy).withCommands(kubectl("describe", s.at(), ""))
 }

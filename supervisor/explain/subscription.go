@@ -15,36 +15,36 @@ import (
 // rule looks for one kind of cause.
 type rule struct {
 	name string
-	find func(*story) []*Finding
+	find func(*search) []*Finding
 }
 
 // rules are in the order in which causes go before others: first what stops everything,
 // then what is furthest on the way from a catalog to a running pod.
 func rules() []rule {
 	return []rule{
-		{"nobody acts on it", (*story).supervisor},
-		{"it is being uninstalled", uninstalling},
-		{"its plan does not go on", plan},
-		{"its version is not well", version},
-		{"its settings cannot be read", configInvalid},
-		{"its namespace has not one OperatorGroup", operatorGroup},
-		{"its catalog does not serve", catalogOf},
-		{"the image of its bundle is not here", bundle},
-		{"nothing fits", resolution},
-		{"a newer version is held", held},
-		{"its plan is gone", planGone},
+		{"nobody acts on it", supervisorFindings},
+		{"it is being uninstalled", uninstallFindings},
+		{"its plan does not go on", subscribedPlan},
+		{"its version is not well", subscribedVersion},
+		{"its settings cannot be read", configFindings},
+		{"its namespace has not one OperatorGroup", subscribedGroup},
+		{"its catalog does not serve", subscribedCatalog},
+		{"the image of its bundle is not here", bundleFindings},
+		{"nothing fits", resolutionFindings},
+		{"a newer version is held", heldVersion},
+		{"its plan is gone", planDeleted},
 		{"fields of its bundle were dropped", bundleWarnings},
-		{"its catalog advises against it", deprecated},
+		{"its catalog advises against it", deprecations},
 	}
 }
 
-// subscription finds what keeps the Subscription that is asked about.
-func (s *story) subscription() []Finding {
+// subscriptionFindings finds what keeps the Subscription that is asked about.
+func subscriptionFindings(s *search) []Finding {
 	status := &s.sub.Status
-	at := s.to(s.subject, string(status.State), s.says())
-	if going := at.namespaceGoing(s.sub.Namespace); going != nil {
+	at := s.to(s.subject, string(status.State), summaryOf(s))
+	if going := terminatingFinding(at, s.sub.Namespace); going != nil {
 		// All else is as it is because of that.
-		return collected(at.supervisor(), []*Finding{going})
+		return collected(supervisorFindings(at), []*Finding{going})
 	}
 	var lists [][]*Finding
 	for _, r := range rules() {
@@ -53,18 +53,18 @@ func (s *story) subscription() []Finding {
 	found := collected(lists...)
 	if worst(found) == Note {
 		// A resolution that has failed is never on its way, whatever the rules missed.
-		lists = append(lists, at.unresolved())
+		lists = append(lists, unresolvedFindings(at))
 		found = collected(lists...)
 	}
 	if worst(found) == Note && (status.InstalledCSV == "" || status.State != operatorsv1alpha1.SubscriptionStateAtLatest) &&
 		status.GetCondition(api.ConditionNewerVersionHeld).Status != corev1.ConditionTrue {
-		found = append([]Finding{*at.underWay()}, found...)
+		found = append([]Finding{*progressFinding(at)}, found...)
 	}
 	return found
 }
 
-// says is what the Subscription says of its trouble itself.
-func (s *story) says() string {
+// summaryOf is what the Subscription says of its trouble itself.
+func summaryOf(s *search) string {
 	for _, kind := range []operatorsv1alpha1.SubscriptionConditionType{
 		api.ConditionUninstalling, operatorsv1alpha1.SubscriptionInstallPlanFailed, api.ConditionVersionUnhealthy,
 		operatorsv1alpha1.SubscriptionInstallPlanPending, operatorsv1alpha1.SubscriptionBundleUnpackFailed,
@@ -78,20 +78,20 @@ func (s *story) says() string {
 	return ""
 }
 
-// told gives the message of a condition that is True.
-func (s *story) told(kind operatorsv1alpha1.SubscriptionConditionType) (reason, message string, is bool) {
+// trueCondition gives the message of a condition that is True.
+func trueCondition(s *search, kind operatorsv1alpha1.SubscriptionConditionType) (reason, message string, is bool) {
 	c := s.sub.Status.GetCondition(kind)
 	return c.Reason, c.Message, c.Status == corev1.ConditionTrue
 }
 
-// underWay is for a Subscription that goes on, or that nobody has looked at.
-func (s *story) underWay() *Finding {
+// progressFinding is for a Subscription that goes on, or that nobody has looked at.
+func progressFinding(s *search) *Finding {
 	status := &s.sub.Status
 	if len(status.Conditions) == 0 && status.CurrentCSV == "" {
-		if s.Taken.Sub(s.sub.CreationTimestamp.Time) > patience {
-			return s.found(CodeNotLookedAt, Wrong, s.subject.String()+" has no status, though it is there"+since(&s.sub.CreationTimestamp))
+		if s.Taken.Sub(s.sub.CreationTimestamp.Time) > gracePeriod {
+			return s.finding(CodeNotLookedAt, Wrong, s.subject.String()+" has no status, though it is there"+since(&s.sub.CreationTimestamp))
 		}
-		return s.found(CodeUnderWay, Note, s.subject.String()+" was made a moment ago")
+		return s.finding(CodeUnderWay, Note, s.subject.String()+" was made a moment ago")
 	}
 	what := "it is being looked for what to install"
 	at := s
@@ -109,7 +109,7 @@ func (s *story) underWay() *Finding {
 	} else if status.CurrentCSV != "" {
 		what = status.CurrentCSV + " is on its way: " + what
 	}
-	return at.found(CodeUnderWay, Note, what)
+	return at.finding(CodeUnderWay, Note, what)
 }
 
 func orNone(phase string) string {
@@ -119,27 +119,27 @@ func orNone(phase string) string {
 	return phase
 }
 
-// uninstalling is for a Subscription that is being deleted and takes its operator along.
-func uninstalling(s *story) []*Finding {
+// uninstallFindings is for a Subscription that is being deleted and takes its operator along.
+func uninstallFindings(s *search) []*Finding {
 	if s.sub.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	reason, message, is := s.told(api.ConditionUninstalling)
+	reason, message, is := trueCondition(s, api.ConditionUninstalling)
 	for _, name := range []string{s.sub.Status.InstalledCSV, s.sub.Status.CurrentCSV} {
 		csv := find(s.Versions, Ref{Namespace: s.sub.Namespace, Name: name})
 		if csv == nil || csv.DeletionTimestamp.IsZero() || reason != api.ReasonWaitingOnCleanup {
 			continue
 		}
-		if found := s.cleanup(csv); found != nil {
+		if found := cleanupFinding(s, csv); found != nil {
 			return []*Finding{found}
 		}
 	}
 	if !is {
-		f := s.found(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
+		f := s.finding(CodeUninstallHeld, Waiting, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s",
 			s.subject, since(s.sub.DeletionTimestamp), strings.Join(s.sub.Finalizers, ", ")))
 		if s.sub.Annotations[api.AnnotationOnDelete] == "" {
-			f = f.advising("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
-				with(kubectl("get", s.subject, "-o yaml"))
+			f = f.withRemedy("see why whoever set the finalizers " + strings.Join(s.sub.Finalizers, ", ") + " does not take them away").
+				withCommands(kubectl("get", s.subject, "-o yaml"))
 		}
 		return []*Finding{f}
 	}
@@ -147,28 +147,28 @@ func uninstalling(s *story) []*Finding {
 	if reason == api.ReasonStillRequired {
 		severity = Wrong
 	}
-	return []*Finding{s.found(CodeUninstallHeld, severity, s.subject.String()+" is being uninstalled: "+message)}
+	return []*Finding{s.finding(CodeUninstallHeld, severity, s.subject.String()+" is being uninstalled: "+message)}
 }
 
-func configInvalid(s *story) []*Finding {
-	_, message, is := s.told(api.ConditionConfigInvalid)
+func configFindings(s *search) []*Finding {
+	_, message, is := trueCondition(s, api.ConditionConfigInvalid)
 	if !is {
 		return nil
 	}
-	return []*Finding{s.found(CodeConfigInvalid, Wrong, s.subject.String()+": "+message).with(kubectl("edit", s.subject, ""))}
+	return []*Finding{s.finding(CodeConfigInvalid, Wrong, s.subject.String()+": "+message).withCommands(kubectl("edit", s.subject, ""))}
 }
 
-// operatorGroup looks at the OperatorGroups of the Subscription's namespace.
-func operatorGroup(s *story) []*Finding {
-	if f := s.groupTrouble(s.sub.Namespace); f != nil {
+// subscribedGroup looks at the OperatorGroups of the Subscription's namespace.
+func subscribedGroup(s *search) []*Finding {
+	if f := groupFinding(s, s.sub.Namespace); f != nil {
 		return []*Finding{f}
 	}
 	return nil
 }
 
-// groupTrouble finds what is wrong with the OperatorGroups of a namespace.
-func (s *story) groupTrouble(namespace string) *Finding {
-	if f := s.namespaceGoing(namespace); f != nil {
+// groupFinding finds what is wrong with the OperatorGroups of a namespace.
+func groupFinding(s *search, namespace string) *Finding {
+	if f := terminatingFinding(s, namespace); f != nil {
 		return f
 	}
 	groups, seen := s.groups(namespace)
@@ -176,9 +176,9 @@ func (s *story) groupTrouble(namespace string) *Finding {
 		return nil
 	}
 	if len(groups) == 0 {
-		f := s.found(CodeGroupMissing, Wrong, "namespace "+namespace+" has no OperatorGroup, so that nothing is installed in it")
+		f := s.finding(CodeGroupMissing, Wrong, "namespace "+namespace+" has no OperatorGroup, so that nothing is installed in it")
 		f.Object = Ref{Kind: KindNamespace, Name: namespace}
-		return f.with("kubectl create -f - <<EOF\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: operators\n  namespace: " + namespace +
+		return f.withCommands("kubectl create -f - <<EOF\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: operators\n  namespace: " + namespace +
 			"\nspec:\n  targetNamespaces: [" + namespace + "]\nEOF")
 	}
 	if len(groups) > 1 {
@@ -186,10 +186,10 @@ func (s *story) groupTrouble(namespace string) *Finding {
 		for _, g := range groups {
 			names = append(names, g.Name)
 		}
-		f := s.found(CodeGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so that nothing is installed in it",
+		f := s.finding(CodeGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so that nothing is installed in it",
 			namespace, len(groups), strings.Join(names, ", ")))
 		f.Object = Ref{Kind: KindNamespace, Name: namespace}
-		return f.with("kubectl -n " + namespace + " delete operatorgroup " + names[len(names)-1])
+		return f.withCommands("kubectl -n " + namespace + " delete operatorgroup " + names[len(names)-1])
 	}
 	group := groups[0]
 	at := s.to(refTo(KindOperatorGroup, group), "", "")
@@ -197,19 +197,19 @@ func (s *story) groupTrouble(namespace string) *Finding {
 		c := &group.Status.Conditions[i]
 		switch {
 		case c.Type == operatorsv1.OperatorGroupServiceAccountCondition && c.Status == metav1.ConditionTrue:
-			return at.groupAccount(group.Spec.ServiceAccountName)
+			return groupAccountFinding(at, group.Spec.ServiceAccountName)
 		case c.Type == api.ConditionTargetsResolved && c.Status == metav1.ConditionFalse:
-			return at.found(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+c.Message).with(kubectl("edit", at.at(), ""))
+			return at.finding(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+c.Message).withCommands(kubectl("edit", at.at(), ""))
 		}
 	}
 	return nil
 }
 
-// groupAccount is for an OperatorGroup whose ServiceAccount is missing.
-func (s *story) groupAccount(account string) *Finding {
+// groupAccountFinding is for an OperatorGroup whose ServiceAccount is missing.
+func groupAccountFinding(s *search, account string) *Finding {
 	group := s.at()
-	return s.found(CodeGroupAccountMissing, Wrong, fmt.Sprintf("%s names ServiceAccount %s in spec.serviceAccountName, which does not exist", group, account)).
-		with(fmt.Sprintf("kubectl -n %s create serviceaccount %s", group.Namespace, account))
+	return s.finding(CodeGroupAccountMissing, Wrong, fmt.Sprintf("%s names ServiceAccount %s in spec.serviceAccountName, which does not exist", group, account)).
+		withCommands(fmt.Sprintf("kubectl -n %s create serviceaccount %s", group.Namespace, account))
 }
 
 // blockedOf returns the exact reason why a Subscription has no answer, and what to do; empty where OLM or a former
@@ -225,10 +225,10 @@ func blockedOf(sub *operatorsv1alpha1.Subscription) (reason, remedy string) {
 // unpacking begins the message of BundleUnpackFailed.
 const unpacking = "Bundle unpacking failed - "
 
-// bundle is for a bundle image that cannot be pulled or used.
-func bundle(s *story) []*Finding {
-	reason, message, is := s.told(operatorsv1alpha1.SubscriptionBundleUnpackFailed)
-	if !is || len(plan(s)) > 0 {
+// bundleFindings is for a bundle image that cannot be pulled or used.
+func bundleFindings(s *search) []*Finding {
+	reason, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionBundleUnpackFailed)
+	if !is || len(subscribedPlan(s)) > 0 {
 		return nil // the plan names the image
 	}
 	_, remedy := blockedOf(s.sub)
@@ -236,12 +236,12 @@ func bundle(s *story) []*Finding {
 	if reason == api.ReasonBundleUnpackFailed {
 		code, message = CodeBundleImage, "image of a bundle cannot be pulled: "+strings.TrimPrefix(message, unpacking)
 	}
-	return []*Finding{s.found(code, Wrong, s.subject.String()+": "+message).advising(remedy)}
+	return []*Finding{s.finding(code, Wrong, s.subject.String()+": "+message).withRemedy(remedy)}
 }
 
-// resolution is for a Subscription that nothing fits.
-func resolution(s *story) []*Finding {
-	general, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+// resolutionFindings is for a Subscription that nothing fits.
+func resolutionFindings(s *search) []*Finding {
+	general, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionResolutionFailed)
 	if !is {
 		return nil
 	}
@@ -268,50 +268,50 @@ func resolution(s *story) []*Finding {
 	case api.ReasonDependencyNotFound:
 		code = CodeDependencyMissing
 	}
-	return []*Finding{s.found(code, Wrong, s.subject.String()+": "+cause).advising(remedy).with(kubectl("edit", s.subject, ""))}
+	return []*Finding{s.finding(code, Wrong, s.subject.String()+": "+cause).withRemedy(remedy).withCommands(kubectl("edit", s.subject, ""))}
 }
 
-// unresolved is for a resolution that has failed for what no other rule sees.
-func (s *story) unresolved() []*Finding {
-	_, message, is := s.told(operatorsv1alpha1.SubscriptionResolutionFailed)
+// unresolvedFindings is for a resolution that has failed for what no other rule sees.
+func unresolvedFindings(s *search) []*Finding {
+	_, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionResolutionFailed)
 	if !is {
 		return nil
 	}
 	_, remedy := blockedOf(s.sub)
-	return []*Finding{s.found(CodeResolutionFailed, Wrong, s.subject.String()+": "+message).advising(remedy).with(kubectl("edit", s.subject, ""))}
+	return []*Finding{s.finding(CodeResolutionFailed, Wrong, s.subject.String()+": "+message).withRemedy(remedy).withCommands(kubectl("edit", s.subject, ""))}
 }
 
-// held is for a newer version that cannot be had now.
-func held(s *story) []*Finding {
-	reason, message, is := s.told(api.ConditionNewerVersionHeld)
+// heldVersion is for a newer version that cannot be had now.
+func heldVersion(s *search) []*Finding {
+	reason, message, is := trueCondition(s, api.ConditionNewerVersionHeld)
 	if !is {
 		return nil
 	}
 	switch reason {
 	case api.ReasonPinned:
-		return []*Finding{s.found(CodePinned, Note, s.subject.String()+" is pinned: "+message).
-			with(kubectl("annotate", s.subject, api.AnnotationPin+"-"))}
+		return []*Finding{s.finding(CodePinned, Note, s.subject.String()+" is pinned: "+message).
+			withCommands(kubectl("annotate", s.subject, api.AnnotationPin+"-"))}
 	case api.ReasonConstraintsNotSatisfiable:
-		return []*Finding{s.found(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+message)}
+		return []*Finding{s.finding(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+message)}
 	default:
 		return nil // the version itself tells
 	}
 }
 
-func planGone(s *story) []*Finding {
-	_, message, is := s.told(operatorsv1alpha1.SubscriptionInstallPlanMissing)
+func planDeleted(s *search) []*Finding {
+	_, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionInstallPlanMissing)
 	if !is {
 		return nil
 	}
-	return []*Finding{s.found(CodePlanGone, Note, s.subject.String()+": "+message)}
+	return []*Finding{s.finding(CodePlanGone, Note, s.subject.String()+": "+message)}
 }
 
-func deprecated(s *story) []*Finding {
+func deprecations(s *search) []*Finding {
 	for _, kind := range []operatorsv1alpha1.SubscriptionConditionType{
 		operatorsv1alpha1.SubscriptionPackageDeprecated, operatorsv1alpha1.SubscriptionChannelDeprecated, operatorsv1alpha1.SubscriptionBundleDeprecated,
 	} {
-		if _, message, is := s.told(kind); is {
-			return []*Finding{s.found(CodeDeprecated, Note, s.subject.String()+": the catalog advises against it: "+message)}
+		if _, message, is := trueCondition(s, kind); is {
+			return []*Finding{s.finding(CodeDeprecated, Note, s.subject.String()+": the catalog advises against it: "+message)}
 		}
 	}
 	return nil

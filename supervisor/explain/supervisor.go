@@ -18,22 +18,22 @@ const leaseSlack = 10 * time.Second
 const leases = "leases.coordination.k8s.io"
 
 // hidesLeases reports whether the Leases of supervisors are hidden.
-func (s *story) hidesLeases() bool {
+func hidesLeases(s *search) bool {
 	return slices.ContainsFunc(*s.unseen, func(u Unseen) bool { return u.Resource == leases })
 }
 
-// supervisor checks whether a supervisor leads. Without one, nothing happens, and statuses may be outdated. If
+// supervisorFindings checks whether a supervisor leads. Without one, nothing happens, and statuses may be outdated. If
 // its Lease is hidden, the statuses of idle objects are trusted. An object that no supervisor reconciled has a
 // finding of its own.
-func (s *story) supervisor() []*Finding {
+func supervisorFindings(s *search) []*Finding {
 	if len(s.Leases) == 0 {
-		if s.missConfirmation(leases, "") {
+		if s.needsToConfirm(leases, "") {
 			return nil
 		}
 		const missing = "Lease " + api.LeaseName
-		f := s.found(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
+		f := s.finding(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
 		f.Object = Ref{Kind: KindLease, Name: api.LeaseName}
-		return []*Finding{f.advising("Install or start the supervisor.").with("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
+		return []*Finding{f.withRemedy("Install or start the supervisor.").withCommands("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
 	}
 	var last *coordinationv1.Lease
 	for i := range s.Leases {
@@ -43,13 +43,13 @@ func (s *story) supervisor() []*Finding {
 			last = l
 		}
 	}
-	return []*Finding{s.to(refTo(KindLease, last), "", "").leaderless(last)}
+	return []*Finding{leaderlessFinding(s.to(refTo(KindLease, last), "", ""), last)}
 }
 
-// leaderless returns the finding about a Lease without a current holder.
-func (s *story) leaderless(lease *coordinationv1.Lease) *Finding {
+// leaderlessFinding returns the finding about a Lease without a current holder.
+func leaderlessFinding(s *search, lease *coordinationv1.Lease) *Finding {
 	cause := fmt.Sprintf("no supervisor runs: Lease %s/%s ", lease.Namespace, lease.Name)
-	holder := s.holder(lease)
+	holder := describeHolder(s, lease)
 	if holder.identity == "" {
 		cause += "was given up"
 	} else {
@@ -61,8 +61,8 @@ func (s *story) leaderless(lease *coordinationv1.Lease) *Finding {
 	if holder.trouble != "" {
 		cause += "; " + holder.trouble
 	}
-	return s.found(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old").
-		advising(holder.remedy).with(holder.commands...).with(kubectl("get", s.at(), "-o yaml"))
+	return s.finding(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old").
+		withRemedy(holder.remedy).withCommands(holder.commands...).withCommands(kubectl("get", s.at(), "-o yaml"))
 }
 
 // leads reports whether the holder of a Lease still holds it at a time.

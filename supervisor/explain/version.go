@@ -12,15 +12,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
-// version looks at the version that the Subscription heads for, or has.
-func version(s *story) []*Finding {
+// subscribedVersion looks at the version that the Subscription heads for, or has.
+func subscribedVersion(s *search) []*Finding {
 	csv := s.version(s.sub.Namespace, s.sub.Status.CurrentCSV)
 	if csv == nil {
 		csv = s.version(s.sub.Namespace, s.sub.Status.InstalledCSV)
 	}
 	if csv == nil {
-		if csv = s.versionTold(); csv == nil {
-			return s.versionGone()
+		if csv = versionBySubscription(s); csv == nil {
+			return versionDeleted(s)
 		}
 	}
 	at := s
@@ -29,13 +29,13 @@ func version(s *story) []*Finding {
 			at = s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
 		}
 	}
-	return at.versionTrouble(csv)
+	return versionFindings(at, csv)
 }
 
-// versionTold is a version that may not be seen, as far as the Subscription tells of it,
+// versionBySubscription is a version that may not be seen, as far as the Subscription tells of it,
 // which it does when it is not well; nil for none.
-func (s *story) versionTold() *operatorsv1alpha1.ClusterServiceVersion {
-	reason, message, is := s.told(api.ConditionVersionUnhealthy)
+func versionBySubscription(s *search) *operatorsv1alpha1.ClusterServiceVersion {
+	reason, message, is := trueCondition(s, api.ConditionVersionUnhealthy)
 	if !is || !s.hidden("clusterserviceversions.operators.coreos.com", s.sub.Namespace) {
 		return nil
 	}
@@ -45,9 +45,9 @@ func (s *story) versionTold() *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// versionGone is for a version that a plan has brought and that is not there. Plans were
+// versionDeleted is for a version that a plan has brought and that is not there. Plans were
 // read before versions, so that one is not merely younger than the other.
-func (s *story) versionGone() []*Finding {
+func versionDeleted(s *search) []*Finding {
 	const resource = "clusterserviceversions.operators.coreos.com"
 	name, ref := s.sub.Status.CurrentCSV, s.sub.Status.InstallPlanRef
 	if name == "" || ref == nil || s.hidden(resource, s.sub.Namespace) {
@@ -59,20 +59,20 @@ func (s *story) versionGone() []*Finding {
 	}
 	plan := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
 	at := plan.to(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
-	return []*Finding{at.found(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.at(), plan.at())).
-		with(kubectl("delete", plan.at(), ""))}
+	return []*Finding{at.finding(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.at(), plan.at())).
+		withCommands(kubectl("delete", plan.at(), ""))}
 }
 
-// versionTrouble finds what keeps a version from running. What keeps another one that it
+// versionFindings finds what keeps a version from running. What keeps another one that it
 // waits for is what keeps it.
-func (s *story) versionTrouble(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+func versionFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
 	self := refTo(KindVersion, csv)
 	if s.shown[self] {
 		return nil
 	}
 	s.shown[self] = true
 	if !csv.DeletionTimestamp.IsZero() {
-		if f := s.cleanup(csv); f != nil {
+		if f := cleanupFinding(s, csv); f != nil {
 			return []*Finding{f}
 		}
 		return nil
@@ -80,78 +80,78 @@ func (s *story) versionTrouble(csv *operatorsv1alpha1.ClusterServiceVersion) []*
 	at := s.to(self, string(csv.Status.Phase), csv.Status.Message)
 	switch csv.Status.Phase {
 	case operatorsv1alpha1.CSVPhaseSucceeded:
-		return at.lacking(csv)
+		return shortageFindings(at, csv)
 	case operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
 		return nil
 	case operatorsv1alpha1.CSVPhaseNone:
-		if s.Taken.Sub(csv.CreationTimestamp.Time) > patience {
-			return []*Finding{at.found(CodeNotLookedAt, Wrong, self.String()+" has no status, though it is there"+since(&csv.CreationTimestamp))}
+		if s.Taken.Sub(csv.CreationTimestamp.Time) > gracePeriod {
+			return []*Finding{at.finding(CodeNotLookedAt, Wrong, self.String()+" has no status, though it is there"+since(&csv.CreationTimestamp))}
 		}
 		return nil
 	default:
-		return at.ill(csv)
+		return failingVersion(at, csv)
 	}
 }
 
-// ill finds what keeps a version in a phase in which it does not run.
-func (s *story) ill(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
-	if f := s.byReason(csv); f != nil {
+// failingVersion finds what keeps a version in a phase in which it does not run.
+func failingVersion(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+	if f := reasonFinding(s, csv); f != nil {
 		return []*Finding{f}
 	}
-	if found := s.components(csv); len(found) > 0 {
+	if found := componentFindings(s, csv); len(found) > 0 {
 		return found
 	}
-	if f := s.fallback(csv); f != nil {
+	if f := lastFinding(s, csv); f != nil {
 		return []*Finding{f}
 	}
 	return nil
 }
 
-// byReason goes by the reason that the status gives, where it says all; nil where the
+// reasonFinding goes by the reason that the status gives, where it says all; nil where the
 // cause lies in what the version consists of.
-func (s *story) byReason(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	switch csv.Status.Reason {
 	case operatorsv1alpha1.CSVReasonNoOperatorGroup, operatorsv1alpha1.CSVReasonTooManyOperatorGroups:
-		return s.groupTrouble(csv.Namespace)
+		return groupFinding(s, csv.Namespace)
 	case operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup, operatorsv1alpha1.CSVReasonNoTargetNamespaces:
-		return s.installMode(csv)
+		return installModeFinding(s, csv)
 	case operatorsv1alpha1.CSVReasonOwnerConflict, operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
 		operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
-		return s.saying(CodeOwnerConflict, csv)
+		return statusFinding(s, CodeOwnerConflict, csv)
 	case operatorsv1alpha1.CSVReasonInvalidStrategy, operatorsv1alpha1.CSVReasonInvalidInstallModes,
 		operatorsv1alpha1.CSVReasonInvalidWebhookDescription, operatorsv1alpha1.CSVReasonComponentFailedNoRetry:
-		return s.saying(CodeVersionInvalid, csv)
+		return statusFinding(s, CodeVersionInvalid, csv)
 	case operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable:
-		return s.notUpgradeable(csv)
+		return notUpgradeableFinding(s, csv)
 	case operatorsv1alpha1.CSVReasonRequirementsNotMet:
-		return s.requirement(csv)
+		return requirementFinding(s, csv)
 	case operatorsv1alpha1.CSVReasonRequirementsMet:
-		return s.predecessor(csv)
+		return predecessorFinding(s, csv)
 	case operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall,
 		operatorsv1alpha1.CSVReasonNeedsCertRotation:
-		return s.saying(CodeServing, csv)
+		return statusFinding(s, CodeServing, csv)
 	case operatorsv1alpha1.CSVReasonComponentFailed:
-		return s.caused(csv)
+		return causeFinding(s, csv)
 	default:
 		return nil
 	}
 }
 
-// saying takes the status at its word.
-func (s *story) saying(code string, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
-	return s.found(code, Wrong, s.at().String()+": "+csv.Status.Message).with(kubectl("describe", s.at(), ""))
+// statusFinding takes the status at its word.
+func statusFinding(s *search, code string, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+	return s.finding(code, Wrong, s.at().String()+": "+csv.Status.Message).withCommands(kubectl("describe", s.at(), ""))
 }
 
-func (s *story) installMode(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+func installModeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	at := s
 	if groups, _ := s.groups(csv.Namespace); len(groups) == 1 {
 		at = s.to(refTo(KindOperatorGroup, groups[0]), "", "targets "+targets(groups[0].Status.Namespaces))
 	}
-	return at.found(CodeInstallMode, Wrong, s.at().String()+": "+csv.Status.Message).with(kubectl("edit", at.at(), ""))
+	return at.finding(CodeInstallMode, Wrong, s.at().String()+": "+csv.Status.Message).withCommands(kubectl("edit", at.at(), ""))
 }
 
-// causing replaces the cause.
-func (f *Finding) causing(cause string) *Finding {
+// withCause replaces the cause.
+func (f *Finding) withCause(cause string) *Finding {
 	f.Cause = oneLine(cause)
 	return f
 }
@@ -163,20 +163,20 @@ func targets(namespaces []string) string {
 	return strings.Join(namespaces, ", ")
 }
 
-// notUpgradeable finds what the OperatorCondition of the version to be replaced says.
-func (s *story) notUpgradeable(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+// notUpgradeableFinding finds what the OperatorCondition of the version to be replaced says.
+func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	condition := Ref{Kind: KindCondition, Namespace: csv.Namespace, Name: csv.Spec.Replaces}
 	why, remedy := csv.Status.Message, ""
 	seen := find(s.OperatorConditions, condition)
 	if seen == nil {
-		s.miss("operatorconditions.operators.coreos.com", csv.Namespace)
+		s.needs("operatorconditions.operators.coreos.com", csv.Namespace)
 	} else if cause, message := opcondition.Upgradeable(seen); cause != opcondition.Allowed {
 		why, remedy = message, upgradeRemedies()[cause]
 	}
 	at := s.to(condition, "Upgradeable=False", why)
 	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
-	return at.found(CodeNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
-		advising(remedy).with(kubectl("patch", condition, "--type merge -p '"+override+"'"))
+	return at.finding(CodeNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
+		withRemedy(remedy).withCommands(kubectl("patch", condition, "--type merge -p '"+override+"'"))
 }
 
 // upgradeRemedies are what to do about each cause that holds an upgrade.
@@ -189,55 +189,55 @@ func upgradeRemedies() map[opcondition.Cause]string {
 	}
 }
 
-// predecessor looks at the version that this one waits for.
-func (s *story) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+// predecessorFinding looks at the version that this one waits for.
+func predecessorFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	if cause, _ := api.CauseOf(csv); cause.Reason != api.ReasonWaitingForPredecessor {
 		return nil
 	}
 	if older := s.version(csv.Namespace, csv.Spec.Replaces); older != nil {
-		if found := s.versionTrouble(older); len(found) > 0 {
+		if found := versionFindings(s, older); len(found) > 0 {
 			return found[0]
 		}
 	}
-	return s.caused(csv)
+	return causeFinding(s, csv)
 }
 
-// requirement finds the first requirement that is not met, and who was to meet it.
-func (s *story) requirement(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+// requirementFinding finds the first requirement that is not met, and who was to meet it.
+func requirementFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	for i := range csv.Status.RequirementStatus {
 		r := &csv.Status.RequirementStatus[i]
 		if r.Status == operatorsv1alpha1.RequirementStatusReasonPresent || r.Status == "DeploymentFound" {
 			continue
 		}
-		if f := s.provider(csv, r.Name); f != nil {
+		if f := providerFinding(s, csv, r.Name); f != nil {
 			return f
 		}
 		at := s.to(Ref{Kind: r.Kind, Name: r.Name}, string(r.Status), r.Message)
 		says := fmt.Sprintf("%s needs %s %s: %s", s.at(), r.Kind, r.Name, r.Message)
 		switch r.Kind {
 		case operatorsv1alpha1.ClusterServiceVersionKind:
-			return s.found(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(), r.Message))
+			return s.finding(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(), r.Message))
 		case KindDefinition:
-			return at.found(CodeDefinitionMissing, Wrong, says).with("kubectl get customresourcedefinition " + r.Name)
+			return at.finding(CodeDefinitionMissing, Wrong, says).withCommands("kubectl get customresourcedefinition " + r.Name)
 		case KindServiceAccount:
 			at.path[len(at.path)-1].Object.Namespace = csv.Namespace
-			return at.found(CodePermissionsMissing, Wrong, says)
+			return at.finding(CodePermissionsMissing, Wrong, says)
 		default:
-			return at.found(CodeAPIMissing, Wrong, says)
+			return at.finding(CodeAPIMissing, Wrong, says)
 		}
 	}
-	return s.saying(CodeVersionFailing, csv)
+	return statusFinding(s, CodeVersionFailing, csv)
 }
 
-// provider looks whether another version of the namespace was to bring what is missing,
+// providerFinding looks whether another version of the namespace was to bring what is missing,
 // and what keeps that one; nil for none.
-func (s *story) provider(csv *operatorsv1alpha1.ClusterServiceVersion, name string) *Finding {
+func providerFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion, name string) *Finding {
 	for i := range s.Versions {
 		other := &s.Versions[i]
 		if other.Namespace != csv.Namespace || other.Name == csv.Name || !owns(other, name) {
 			continue
 		}
-		if found := s.versionTrouble(other); len(found) > 0 {
+		if found := versionFindings(s, other); len(found) > 0 {
 			return found[0]
 		}
 	}
@@ -250,9 +250,9 @@ func owns(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
 	})
 }
 
-// caused is for a version that has a cause. The status of OLM, or of a former release, has none: its reason counts,
+// causeFinding is for a version that has a cause. The status of OLM, or of a former release, has none: its reason counts,
 // and then the API server's own text.
-func (s *story) caused(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+func causeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	cause, found := api.CauseOf(csv)
 	code := codeOfCause(cause)
 	if !found && csv.Status.Reason == operatorsv1alpha1.CSVReasonInstallCheckFailed {
@@ -260,33 +260,33 @@ func (s *story) caused(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	} else if !found {
 		code = codeOfRefusal(csv.Status.Message)
 	}
-	return s.refused(cmp.Or(code, CodeVersionFailing), Wrong, s.at().String()+": "+csv.Status.Message, cause.Remedy).with(kubectl("describe", s.at(), ""))
+	return refusalFinding(s, cmp.Or(code, CodeVersionFailing), Wrong, s.at().String()+": "+csv.Status.Message, cause.Remedy).withCommands(kubectl("describe", s.at(), ""))
 }
 
-// components looks at the Deployments of a version.
-func (s *story) components(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+// componentFindings looks at the Deployments of a version.
+func componentFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
 	var found []*Finding
 	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		d := s.deployment(csv.Namespace, csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Name)
 		if d == nil {
 			continue
 		}
-		if f := s.deploymentTrouble(d); f != nil {
+		if f := deploymentFinding(s, d); f != nil {
 			found = append(found, f)
 		}
 	}
 	return found
 }
 
-// lacking looks at the Deployments of a version that has succeeded: the version does not
+// shortageFindings looks at the Deployments of a version that has succeeded: the version does not
 // say what became of them since.
-func (s *story) lacking(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
+func shortageFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
 	var found []*Finding
 	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		asked := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i]
 		none := asked.Spec.Replicas != nil && *asked.Spec.Replicas == 0
 		if d := s.deployment(csv.Namespace, asked.Name); d != nil && !none {
-			if f := s.shortage(d); f != nil {
+			if f := shortageFinding(s, d); f != nil {
 				found = append(found, f)
 			}
 		}
@@ -294,33 +294,33 @@ func (s *story) lacking(csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding
 	return found
 }
 
-// fallback is for a version that does not go on for what only its status tells.
-func (s *story) fallback(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+// lastFinding is for a version that does not go on for what only its status tells.
+func lastFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	failed := csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown
 	if _, caused := api.CauseOf(csv); !caused && !failed {
 		return nil
 	}
-	return s.caused(csv)
+	return causeFinding(s, csv)
 }
 
-// cleanup is for a version that is being deleted.
-func (s *story) cleanup(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
+// cleanupFinding is for a version that is being deleted.
+func cleanupFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	self := refTo(KindVersion, csv)
 	at := s.to(self, "being deleted", csv.Status.Message)
 	if csv.Status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
-		if s.Taken.Sub(csv.DeletionTimestamp.Time) < patience {
+		if s.Taken.Sub(csv.DeletionTimestamp.Time) < gracePeriod {
 			return nil
 		}
-		return at.found(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
+		return at.finding(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
 	}
 	severity := Waiting
 	if cause, _ := api.CauseOf(csv); cause.Reason == api.ReasonFinalizersRemaining {
 		severity = Wrong
 	}
-	f := at.found(CodeCleanupHeld, severity, fmt.Sprintf("%s is being deleted: %s", self, csv.Status.Message))
+	f := at.finding(CodeCleanupHeld, severity, fmt.Sprintf("%s is being deleted: %s", self, csv.Status.Message))
 	i := slices.IndexFunc(csv.Status.Cleanup.PendingDeletion, func(l operatorsv1alpha1.ResourceList) bool { return len(l.Instances) > 0 })
 	if i < 0 {
-		return f.with(kubectl("describe", self, ""))
+		return f.withCommands(kubectl("describe", self, ""))
 	}
 	list := csv.Status.Cleanup.PendingDeletion[i]
 	held := Ref{Kind: list.Kind, Namespace: list.Instances[0].Namespace, Name: list.Instances[0].Name}
@@ -330,6 +330,6 @@ func (s *story) cleanup(csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	if list.Group != "" {
 		resource.Kind += "." + list.Group
 	}
-	return f.causing(fmt.Sprintf("%s is held by its finalizers, and %s waits for it to go: %s", held, self, csv.Status.Message)).
-		with(kubectl("get", resource, "-o yaml"), kubectl("annotate", self, api.AnnotationSkipCleanup+"=true"))
+	return f.withCause(fmt.Sprintf("%s is held by its finalizers, and %s waits for it to go: %s", held, self, csv.Status.Message)).
+		withCommands(kubectl("get", resource, "-o yaml"), kubectl("annotate", self, api.AnnotationSkipCleanup+"=true"))
 }

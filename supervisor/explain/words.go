@@ -66,21 +66,21 @@ var codesOfRefusals = map[refusal.Reason]string{
 	refusal.Invalid:               CodeObjectInvalid,
 }
 
-// refused makes a finding of what was refused for a cause. What helps follows from the
+// refusalFinding makes a finding of what was refused for a cause. What helps follows from the
 // code where whoever handed the words on cannot know it.
-func (s *story) refused(code string, severity Severity, cause, remedy string) *Finding {
+func refusalFinding(s *search, code string, severity Severity, cause, remedy string) *Finding {
 	switch code {
 	case CodeResourcesRequired:
-		return s.found(code, severity, cause)
+		return s.finding(code, severity, cause)
 	case CodeLimitRange:
-		return s.limited(s.found(code, severity, cause))
+		return limitRangeFinding(s, s.finding(code, severity, cause))
 	case CodeWebhookAway:
 		name := refusal.Webhook(cause)
-		return s.found(code, severity, fmt.Sprintf("%s (the server of webhook %s does not answer)", cause, name)).
-			advising("bring the server of webhook " + name + " back, or delete its configuration if what it belongs to is gone").
-			with("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations")
+		return s.finding(code, severity, fmt.Sprintf("%s (the server of webhook %s does not answer)", cause, name)).
+			withRemedy("bring the server of webhook " + name + " back, or delete its configuration if what it belongs to is gone").
+			withCommands("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations")
 	default:
-		return s.found(code, severity, cause).advising(remedy)
+		return s.finding(code, severity, cause).withRemedy(remedy)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // podRule finds one kind of trouble of a pod; nil for none.
-type podRule func(*story, *corev1.Pod) *Finding
+type podRule func(*search, *corev1.Pod) *Finding
 
 // podRules are in the order in which they tell more: what keeps a pod from its node
 // comes before what keeps its containers from running.
@@ -20,17 +20,17 @@ func podRules() []podRule {
 	return []podRule{onLostNode, unschedulable, imageNotPulled, configMissing, outOfMemory, crashing, volumeMissing, probeFailing}
 }
 
-// podTrouble is the deepest trouble of any of some pods; nil for none.
-func (s *story) podTrouble(pods []*corev1.Pod) *Finding {
-	if found := s.podTroubles(pods); len(found) > 0 {
+// podFinding is the deepest trouble of any of some pods; nil for none.
+func podFinding(s *search, pods []*corev1.Pod) *Finding {
+	if found := podFindings(s, pods); len(found) > 0 {
 		return found[0]
 	}
 	return nil
 }
 
-// podTroubles are the troubles of some pods, each kind once and the deepest first. Of one
+// podFindings are the troubles of some pods, each kind once and the deepest first. Of one
 // pod it is the deepest alone.
-func (s *story) podTroubles(pods []*corev1.Pod) []*Finding {
+func podFindings(s *search, pods []*corev1.Pod) []*Finding {
 	var found []*Finding
 	told := map[string]bool{}
 	for _, rule := range podRules() {
@@ -75,16 +75,16 @@ func whyNotReady(pod *corev1.Pod) string {
 }
 
 // onLostNode is for a pod whose node does not answer.
-func onLostNode(s *story, pod *corev1.Pod) *Finding {
+func onLostNode(s *search, pod *corev1.Pod) *Finding {
 	if pod.Spec.NodeName == "" {
 		return nil
 	}
-	s.miss("nodes", "")
+	s.needs("nodes", "")
 	node := find(s.Nodes, Ref{Name: pod.Spec.NodeName})
 	if node == nil || lost(node) == nil {
 		return nil
 	}
-	return s.nodeLost(node, fmt.Sprintf("Pod %s/%s is on it", pod.Namespace, pod.Name))
+	return lostNodeFinding(s, node, fmt.Sprintf("Pod %s/%s is on it", pod.Namespace, pod.Name))
 }
 
 // lost is the condition of a node that does not answer; nil when it does.
@@ -97,30 +97,30 @@ func lost(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-func (s *story) nodeLost(node *corev1.Node, what string) *Finding {
+func lostNodeFinding(s *search, node *corev1.Node, what string) *Finding {
 	c := lost(node)
 	at := s.to(refTo(KindNode, node), "NotReady", c.Message)
-	return at.found(CodeNodeLost, Wrong, fmt.Sprintf("Node %s is lost (Ready is %s%s), and %s", node.Name, c.Status, since(&c.LastTransitionTime), what)).
-		with(kubectl("describe", at.at(), ""))
+	return at.finding(CodeNodeLost, Wrong, fmt.Sprintf("Node %s is lost (Ready is %s%s), and %s", node.Name, c.Status, since(&c.LastTransitionTime), what)).
+		withCommands(kubectl("describe", at.at(), ""))
 }
 
 // unschedulable is for a pod that has no node. Where it may run on a node alone that is
 // lost, that is why.
-func unschedulable(s *story, pod *corev1.Pod) *Finding {
+func unschedulable(s *search, pod *corev1.Pod) *Finding {
 	c := podCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse {
 		return nil
 	}
 	if len(pod.Spec.NodeSelector) > 0 && taintNotTolerated(c) {
-		s.miss("nodes", "")
+		s.needs("nodes", "")
 		for i := range s.Nodes {
 			node := &s.Nodes[i]
 			if labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)) && lost(node) != nil {
-				return s.nodeLost(node, fmt.Sprintf("Pod %s/%s is to run on it by its nodeSelector", pod.Namespace, pod.Name))
+				return lostNodeFinding(s, node, fmt.Sprintf("Pod %s/%s is to run on it by its nodeSelector", pod.Namespace, pod.Name))
 			}
 		}
 	}
-	return s.found(CodeUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).with(kubectl("describe", s.at(), ""))
+	return s.finding(CodeUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).withCommands(kubectl("describe", s.at(), ""))
 }
 
 // containers are the states of a pod's containers, those that come first leading.
@@ -138,7 +138,7 @@ func waitingFor(pod *corev1.Pod, reasons ...string) *corev1.ContainerStatus {
 	return nil
 }
 
-func imageNotPulled(s *story, pod *corev1.Pod) *Finding {
+func imageNotPulled(s *search, pod *corev1.Pod) *Finding {
 	c := waitingFor(pod, "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError")
 	if c == nil {
 		return nil
@@ -147,8 +147,8 @@ func imageNotPulled(s *story, pod *corev1.Pod) *Finding {
 	if why == "" {
 		why = s.warning(s.at(), "Failed")
 	}
-	return s.found(CodeImagePull, Wrong, fmt.Sprintf("%s: image %s of container %s cannot be pulled: %s",
-		s.at(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).with(kubectl("describe", s.at(), ""))
+	return s.finding(CodeImagePull, Wrong, fmt.Sprintf("%s: image %s of container %s cannot be pulled: %s",
+		s.at(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).withCommands(kubectl("describe", s.at(), ""))
 }
 
 // imageOf is the image of a container as its pod asks for it.
@@ -161,13 +161,13 @@ func imageOf(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	return status.Image
 }
 
-func configMissing(s *story, pod *corev1.Pod) *Finding {
+func configMissing(s *search, pod *corev1.Pod) *Finding {
 	c := waitingFor(pod, "CreateContainerConfigError", "CreateContainerError")
 	if c == nil {
 		return nil
 	}
-	return s.found(CodeConfigMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.at(), c.Name, c.State.Waiting.Message)).
-		with(kubectl("describe", s.at(), ""))
+	return s.finding(CodeConfigMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.at(), c.Name, c.State.Waiting.Message)).
+		withCommands(kubectl("describe", s.at(), ""))
 }
 
 // ended is how a container ended last, unless it is well again.
@@ -178,12 +178,12 @@ func ended(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 }
 
-func outOfMemory(s *story, pod *corev1.Pod) *Finding {
+func outOfMemory(s *search, pod *corev1.Pod) *Finding {
 	all := containers(pod)
 	for i := range all {
 		if t := ended(&all[i]); t != nil && t.Reason == "OOMKilled" {
-			return s.found(CodeOutOfMemory, Wrong, fmt.Sprintf("%s: container %s was killed because it used more memory than its limit%s (OOMKilled, %d restarts)",
-				s.at(), all[i].Name, memoryLimit(pod, all[i].Name), all[i].RestartCount)).with(kubectl("describe", s.at(), ""))
+			return s.finding(CodeOutOfMemory, Wrong, fmt.Sprintf("%s: container %s was killed because it used more memory than its limit%s (OOMKilled, %d restarts)",
+				s.at(), all[i].Name, memoryLimit(pod, all[i].Name), all[i].RestartCount)).withCommands(kubectl("describe", s.at(), ""))
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func memoryLimit(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-func crashing(s *story, pod *corev1.Pod) *Finding {
+func crashing(s *search, pod *corev1.Pod) *Finding {
 	all := containers(pod)
 	for i := range all {
 		c := &all[i]
@@ -211,13 +211,13 @@ func crashing(s *story, pod *corev1.Pod) *Finding {
 		if t != nil {
 			how = fmt.Sprintf("ended with exit code %d, %s", t.ExitCode, cmp.Or(oneLine(t.Message), t.Reason, "without a word"))
 		}
-		return s.found(CodeCrashLoop, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.at(), c.Name, how, c.RestartCount)).
-			with(fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", pod.Namespace, pod.Name, c.Name))
+		return s.finding(CodeCrashLoop, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.at(), c.Name, how, c.RestartCount)).
+			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", pod.Namespace, pod.Name, c.Name))
 	}
 	return nil
 }
 
-func volumeMissing(s *story, pod *corev1.Pod) *Finding {
+func volumeMissing(s *search, pod *corev1.Pod) *Finding {
 	if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" {
 		return nil
 	}
@@ -229,10 +229,10 @@ func volumeMissing(s *story, pod *corev1.Pod) *Finding {
 	if mountsMissingObject(message) {
 		code = CodeConfigMissing
 	}
-	return s.found(code, Wrong, s.at().String()+": "+message).with(kubectl("describe", s.at(), ""))
+	return s.finding(code, Wrong, s.at().String()+": "+message).withCommands(kubectl("describe", s.at(), ""))
 }
 
-func probeFailing(s *story, pod *corev1.Pod) *Finding {
+func probeFailing(s *search, pod *corev1.Pod) *Finding {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Running == nil || c.Ready {
 			continue
@@ -241,8 +241,8 @@ func probeFailing(s *story, pod *corev1.Pod) *Finding {
 		if message == "" {
 			continue
 		}
-		return s.found(CodeProbe, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.at(), c.Name, message)).
-			with(fmt.Sprintf("kubectl -n %s logs %s -c %s", pod.Namespace, pod.Name, c.Name))
+		return s.finding(CodeProbe, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.at(), c.Name, message)).
+			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s", pod.Namespace, pod.Name, c.Name))
 	}
 	return nil
 }
@@ -256,9 +256,9 @@ func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionTy
 	return nil
 }
 
-// deploymentTrouble finds what keeps a Deployment from being available; nil when it is,
+// deploymentFinding finds what keeps a Deployment from being available; nil when it is,
 // or when nothing is seen to keep it.
-func (s *story) deploymentTrouble(d *appsv1.Deployment) *Finding {
+func deploymentFinding(s *search, d *appsv1.Deployment) *Finding {
 	available := deploymentCondition(d, appsv1.DeploymentAvailable)
 	says := ""
 	if available != nil && available.Status != corev1.ConditionTrue {
@@ -266,38 +266,38 @@ func (s *story) deploymentTrouble(d *appsv1.Deployment) *Finding {
 	}
 	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, wanted(d)), says)
 	if c := deploymentCondition(d, appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
-		return at.podsRefused(c.Message)
+		return refusedPodsFinding(at, c.Message)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
 		return nil // the API server lets no such Deployment in
 	}
-	if f := at.podTrouble(at.pods(d.Namespace, selector)); f != nil {
+	if f := podFinding(at, at.pods(d.Namespace, selector)); f != nil {
 		return f
 	}
 	progressing := deploymentCondition(d, appsv1.DeploymentProgressing)
 	if progressing == nil || progressing.Reason != "ProgressDeadlineExceeded" {
 		return nil
 	}
-	return at.found(CodeDeployment, Wrong, fmt.Sprintf("%s is not available: %s", at.at(), cmp.Or(says, progressing.Message))).
-		with(kubectl("describe", at.at(), ""))
+	return at.finding(CodeDeployment, Wrong, fmt.Sprintf("%s is not available: %s", at.at(), cmp.Or(says, progressing.Message))).
+		withCommands(kubectl("describe", at.at(), ""))
 }
 
-// shortage is for a Deployment that was available once and lacks replicas now; nil when
+// shortageFinding is for a Deployment that was available once and lacks replicas now; nil when
 // it has them all.
-func (s *story) shortage(d *appsv1.Deployment) *Finding {
+func shortageFinding(s *search, d *appsv1.Deployment) *Finding {
 	ready, all := d.Status.ReadyReplicas, wanted(d)
 	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", ready, all), "")
 	if all == 0 {
-		return at.found(CodeScaledDown, Wrong, at.at().String()+" is scaled to 0 replicas (spec.replicas), so that the operator does not run").
-			with(kubectl("scale", at.at(), "--replicas=1"))
+		return at.finding(CodeScaledDown, Wrong, at.at().String()+" is scaled to 0 replicas (spec.replicas), so that the operator does not run").
+			withCommands(kubectl("scale", at.at(), "--replicas=1"))
 	}
 	if ready >= all {
 		return nil
 	}
-	f := s.deploymentTrouble(d)
+	f := deploymentFinding(s, d)
 	if f == nil {
-		f = at.found(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).with(kubectl("describe", at.at(), ""))
+		f = at.finding(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).withCommands(kubectl("describe", at.at(), ""))
 	}
 	if c := deploymentCondition(d, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionTrue {
 		// The operator runs, so that nothing waits for what is the matter.
@@ -313,15 +313,15 @@ func wanted(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// podsRefused is for pods that may not be made.
-func (s *story) podsRefused(message string) *Finding {
+// refusedPodsFinding is for pods that may not be made.
+func refusedPodsFinding(s *search, message string) *Finding {
 	code := codeOfRefusal(message)
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}
-	f := s.refused(code, Wrong, s.at().String()+": its pods may not be made: "+message, "")
-	if code != CodeLimitRange && s.nameLimit(f) {
+	f := refusalFinding(s, code, Wrong, s.at().String()+": its pods may not be made: "+message, "")
+	if code != CodeLimitRange && nameLimitRange(s, f) {
 		f.Code = CodeLimitRange
 	}
-	return f.with(kubectl("describe", s.at(), ""))
+	return f.withCommands(kubectl("describe", s.at(), ""))
 }

@@ -36,7 +36,6 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/clusterserviceversion.Serving":    {Size{1, 18}, "what is observed of webhooks"},
 		"supervisor/controllers/clusterserviceversion.reconciler": {Size{101, 20}, divide},
 		"supervisor/explain.Observation":                          {Size{1, 19}, "one field for each kind that is read"},
-		"supervisor/explain.story":                                {Size{81, 6}, divide},
 		"supervisor/controllers/failover.Reconciler":              {Size{14, 14}, divide},
 		"supervisor/controllers/failover.decider":                 {Size{17, 3}, divide},
 		"supervisor/controllers/installplan.Reconciler":           {Size{23, 16}, divide},

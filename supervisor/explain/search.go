@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// story is the search for the causes of one object's problems. It follows references from object to object. It
+// search is the search for the causes of one object's problems. It follows references from object to object. It
 // records the path, and the objects that it could not read.
-type story struct {
+type search struct {
 	*Observation
 
 	subject Ref
@@ -28,55 +28,57 @@ type story struct {
 	unseen *[]Unseen
 }
 
-func newStory(o *Observation, subject Ref) *story {
-	return &story{Observation: o, subject: subject, shown: map[Ref]bool{}, unseen: &[]Unseen{}}
+func newSearch(o *Observation, subject Ref) *search {
+	return &search{Observation: o, subject: subject, shown: map[Ref]bool{}, unseen: &[]Unseen{}}
 }
 
-// to returns the story for the next object.
-func (s *story) to(object Ref, state, says string) *story {
+// to returns the search for the next object.
+func (s *search) to(object Ref, state, says string) *search {
 	next := *s
 	next.path = append(slices.Clip(slices.Clone(s.path)), Link{Object: object, State: state, Says: oneLine(says)})
 	return &next
 }
 
 // at returns the current object.
-func (s *story) at() Ref {
+func (s *search) at() Ref {
 	if len(s.path) == 0 {
 		return s.subject
 	}
 	return s.path[len(s.path)-1].Object
 }
 
-// found returns a finding about the current object.
-func (s *story) found(code string, severity Severity, cause string) *Finding {
+// finding returns a finding about the current object.
+func (s *search) finding(code string, severity Severity, cause string) *Finding {
 	return &Finding{
 		Code: code, Object: s.at(), Severity: severity, Cause: oneLine(cause), Chain: slices.Clone(s.path), Remedy: remedyOf(code),
 	}
 }
 
-// advising replaces the general remedy by one that fits the case; empty keeps it.
-func (f *Finding) advising(remedy string) *Finding {
+// withRemedy replaces the general remedy by one that fits the case; empty keeps it.
+func (f *Finding) withRemedy(remedy string) *Finding {
 	if remedy != "" {
 		f.Remedy = sentence(remedy)
 	}
 	return f
 }
 
-// with adds commands.
-func (f *Finding) with(commands ...string) *Finding {
+// withCommands adds commands.
+func (f *Finding) withCommands(commands ...string) *Finding {
 	f.Commands = append(f.Commands, commands...)
 	return f
 }
 
-// miss records that objects of a resource are needed, if they are hidden. It reports whether they are.
-func (s *story) miss(resource, namespace string) bool { return s.note(resource, namespace, false) }
-
-// missConfirmation does the same as miss for objects that would only confirm others.
-func (s *story) missConfirmation(resource, namespace string) bool {
-	return s.note(resource, namespace, true)
+// needs records that objects of a resource are needed, if they are hidden. It reports whether they are.
+func (s *search) needs(resource, namespace string) bool {
+	return s.noteHidden(resource, namespace, false)
 }
 
-func (s *story) note(resource, namespace string, minor bool) bool {
+// needsToConfirm does the same as miss for objects that would only confirm others.
+func (s *search) needsToConfirm(resource, namespace string) bool {
+	return s.noteHidden(resource, namespace, true)
+}
+
+func (s *search) noteHidden(resource, namespace string, minor bool) bool {
 	hidden := false
 	for _, u := range s.Unseen {
 		if !u.covers(resource, namespace) {
@@ -111,60 +113,60 @@ func find[T any, P interface {
 	return nil
 }
 
-func (s *story) catalog(ref Ref) *operatorsv1alpha1.CatalogSource {
+func (s *search) catalog(ref Ref) *operatorsv1alpha1.CatalogSource {
 	source := find(s.CatalogSources, ref)
 	if source == nil {
-		s.note("catalogsources.operators.coreos.com", ref.Namespace, s.saysHealthy(ref))
+		s.noteHidden("catalogsources.operators.coreos.com", ref.Namespace, reportsHealthy(s, ref))
 	}
 	return source
 }
 
-// saysHealthy reports whether the Subscription of the question reports a catalog as healthy.
-func (s *story) saysHealthy(catalog Ref) bool {
+// reportsHealthy reports whether the Subscription of the question reports a catalog as healthy.
+func reportsHealthy(s *search, catalog Ref) bool {
 	return s.sub != nil && slices.ContainsFunc(s.sub.Status.CatalogHealth, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
 		of := h.CatalogSourceRef
 		return h.Healthy && of != nil && of.Namespace == catalog.Namespace && of.Name == catalog.Name
 	})
 }
 
-func (s *story) plan(namespace, name string) *operatorsv1alpha1.InstallPlan {
+func (s *search) plan(namespace, name string) *operatorsv1alpha1.InstallPlan {
 	p := find(s.InstallPlans, Ref{Namespace: namespace, Name: name})
 	if p == nil && name != "" {
-		s.miss("installplans.operators.coreos.com", namespace)
+		s.needs("installplans.operators.coreos.com", namespace)
 	}
 	return p
 }
 
-func (s *story) version(namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
+func (s *search) version(namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
 	csv := find(s.Versions, Ref{Namespace: namespace, Name: name})
 	if csv == nil && name != "" {
-		s.miss("clusterserviceversions.operators.coreos.com", namespace)
+		s.needs("clusterserviceversions.operators.coreos.com", namespace)
 	}
 	return csv
 }
 
 // groups returns the OperatorGroups of a namespace; false if they are hidden.
-func (s *story) groups(namespace string) ([]*operatorsv1.OperatorGroup, bool) {
+func (s *search) groups(namespace string) ([]*operatorsv1.OperatorGroup, bool) {
 	var found []*operatorsv1.OperatorGroup
 	for i := range s.OperatorGroups {
 		if s.OperatorGroups[i].Namespace == namespace {
 			found = append(found, &s.OperatorGroups[i])
 		}
 	}
-	return found, !s.miss("operatorgroups.operators.coreos.com", namespace)
+	return found, !s.needs("operatorgroups.operators.coreos.com", namespace)
 }
 
-func (s *story) deployment(namespace, name string) *appsv1.Deployment {
+func (s *search) deployment(namespace, name string) *appsv1.Deployment {
 	d := find(s.Deployments, Ref{Namespace: namespace, Name: name})
 	if d == nil {
-		s.miss("deployments.apps", namespace)
+		s.needs("deployments.apps", namespace)
 	}
 	return d
 }
 
 // pods returns the pods of a namespace that a selector selects, the oldest first.
-func (s *story) pods(namespace string, selector labels.Selector) []*corev1.Pod {
-	s.miss("pods", namespace)
+func (s *search) pods(namespace string, selector labels.Selector) []*corev1.Pod {
+	s.needs("pods", namespace)
 	var found []*corev1.Pod
 	for i := range s.Pods {
 		if pod := &s.Pods[i]; pod.Namespace == namespace && selector.Matches(labels.Set(pod.Labels)) {
@@ -181,7 +183,7 @@ func (s *story) pods(namespace string, selector labels.Selector) []*corev1.Pod {
 }
 
 // warning returns the newest warning about an object with one of some reasons; empty for none.
-func (s *story) warning(object Ref, reasons ...string) string {
+func (s *search) warning(object Ref, reasons ...string) string {
 	var newest *corev1.Event
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -194,7 +196,7 @@ func (s *story) warning(object Ref, reasons ...string) string {
 		}
 	}
 	if newest == nil {
-		s.miss("events", object.Namespace)
+		s.needs("events", object.Namespace)
 		return ""
 	}
 	return newest.Message
