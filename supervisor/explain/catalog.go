@@ -18,10 +18,11 @@ import (
 const (
 	// stateReady is the state of a connection that works.
 	stateReady = "READY"
-	// gracePeriod is how long something may take that usually takes a moment.
+	// gracePeriod is how long an operation may take that usually takes seconds.
 	gracePeriod = time.Minute
 )
 
+// conditionOf returns the condition of a type; nil if there is none.
 func conditionOf(conditions []metav1.Condition, kind string) *metav1.Condition {
 	for i := range conditions {
 		if conditions[i].Type == kind {
@@ -31,7 +32,7 @@ func conditionOf(conditions []metav1.Condition, kind string) *metav1.Condition {
 	return nil
 }
 
-// catalogFindings finds what keeps a catalog from serving, or from serving what it is to.
+// catalogFindings returns what blocks a catalog. A catalog that serves has notes only.
 func catalogFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Finding {
 	status := &source.Status
 	state := ""
@@ -45,16 +46,15 @@ func catalogFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Find
 	}
 	if state == stateReady {
 		for _, f := range found {
-			// It serves, so that nothing waits for what is the matter.
+			// It serves, so the problem blocks nothing.
 			f.Severity = Note
 		}
 	}
 	return found
 }
 
-// catalogCauses are what is wrong in the spec and what keeps the pods, each by itself:
-// fixing one does not fix the other. What is wrong in the spec comes first where the
-// catalog is not used because of it, and last where all else of it works.
+// catalogCauses returns the problems of the spec and of the pods, which are independent. Problems of the spec come
+// first if the catalog is not used because of them, and else last.
 func catalogCauses(s *search, source *operatorsv1alpha1.CatalogSource) []*Finding {
 	spec := catalogSpecFinding(s, source)
 	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
@@ -70,12 +70,12 @@ func catalogCauses(s *search, source *operatorsv1alpha1.CatalogSource) []*Findin
 	return append(found, compact(spec)...)
 }
 
-// compact leaves out what was not found.
+// compact returns the findings that are not nil.
 func compact(findings ...*Finding) []*Finding {
 	return slices.DeleteFunc(findings, func(f *Finding) bool { return f == nil })
 }
 
-// catalogSpecFinding is for what the status says of the spec.
+// catalogSpecFinding returns the problem of the spec that the status states.
 func catalogSpecFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
 	inSpec := map[operatorsv1alpha1.ConditionReason]string{
 		operatorsv1alpha1.CatalogSourceSpecInvalidError:     CodeCatalogInvalid,
@@ -88,8 +88,8 @@ func catalogSpecFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Fin
 	return nil
 }
 
-// catalogStatusFinding goes by what the status says of the pods; explained says that its message
-// is about something else.
+// catalogStatusFinding returns the problem of the pods that the status states. explained is true if status.message
+// is about the spec.
 func catalogStatusFinding(s *search, source *operatorsv1alpha1.CatalogSource, explained bool) *Finding {
 	status := &source.Status
 	progressing := conditionOf(status.Conditions, api.ConditionProgressing)
@@ -108,7 +108,7 @@ func catalogStatusFinding(s *search, source *operatorsv1alpha1.CatalogSource, ex
 	return nil
 }
 
-// codeOfCatalog gives the code for the reason of a catalog's condition Progressing.
+// codeOfCatalog returns the code for the condition Progressing of a catalog.
 func codeOfCatalog(reason, message string) string {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
@@ -126,15 +126,16 @@ func codeOfCatalog(reason, message string) string {
 	return CodeCatalogFailing
 }
 
+// catalogCommands returns the commands that show a catalog, and its pods if the supervisor runs it.
 func catalogCommands(s *search, source *operatorsv1alpha1.CatalogSource) []string {
 	commands := []string{kubectl("get", s.at(), "-o yaml")}
 	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
-		return commands // somebody else runs it
+		return commands // the supervisor does not run it
 	}
 	return append([]string{fmt.Sprintf("kubectl -n %s get pods -l %s=%s", source.Namespace, api.LabelCatalogSource, source.Name)}, commands...)
 }
 
-// addressFinding is for a catalog that others run.
+// addressFinding returns the problem of a catalog that the supervisor does not run.
 func addressFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
 	if source.Status.Message == "" || catalogSpecFinding(s, source) != nil {
 		return nil
@@ -147,8 +148,7 @@ func addressFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding
 		withCommands(kubectl("edit", s.at(), ""))
 }
 
-// catalogPodFindings looks at the pods of a catalog that the supervisor runs. Two of them may be
-// kept by two causes.
+// catalogPodFindings returns the problems of the pods of a catalog that the supervisor runs.
 func catalogPodFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Finding {
 	var found []*Finding
 	for _, f := range podFindings(s, s.pods(source.Namespace, labels.SelectorFromSet(labels.Set{api.LabelCatalogSource: source.Name}))) {
@@ -157,7 +157,7 @@ func catalogPodFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*F
 	return found
 }
 
-// catalogPodFinding makes the trouble of a pod that of its catalog.
+// catalogPodFinding returns the problem of a pod as one of its catalog.
 func catalogPodFinding(s *search, f *Finding) *Finding {
 	codes := map[string]string{
 		CodeNodeLost: CodeCatalogNodeLost, CodeImagePull: CodeCatalogImage, CodeCrashLoop: CodeCatalogCrashing,
@@ -170,7 +170,7 @@ func catalogPodFinding(s *search, f *Finding) *Finding {
 	return f
 }
 
-// catalogStartingFinding is for a catalog that nothing is seen to keep from serving.
+// catalogStartingFinding returns the finding about a catalog that does not serve yet and has no problem.
 func catalogStartingFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
 	if s.Taken.Sub(source.CreationTimestamp.Time) > gracePeriod && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
 		return s.finding(CodeNotLookedAt, Wrong, s.at().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
@@ -182,7 +182,7 @@ func catalogStartingFinding(s *search, source *operatorsv1alpha1.CatalogSource) 
 	return s.finding(CodeCatalogStarting, Waiting, s.at().String()+": "+says).withCommands(catalogCommands(s, source)...)
 }
 
-// subscribedCatalog looks at the catalog that the Subscription names.
+// subscribedCatalog returns what blocks the catalog that the Subscription names.
 func subscribedCatalog(s *search) []*Finding {
 	spec := s.sub.Spec
 	at := s.to(Ref{Kind: KindCatalogSource, Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}, "", "")
@@ -205,7 +205,7 @@ func subscribedCatalog(s *search) []*Finding {
 	return catalogFindings(s, source)
 }
 
-// otherCatalogs lists some that there are.
+// otherCatalogs lists some catalogs that the Subscription could name, as the end of a sentence.
 func otherCatalogs(s *search) string {
 	const most = 5
 	var names []string
@@ -225,7 +225,7 @@ func otherCatalogs(s *search) string {
 	return "; there are " + strings.Join(names, ", ")
 }
 
-// excludedFinding is for a catalog that the OperatorGroup keeps out.
+// excludedFinding returns the finding about a catalog that the OperatorGroup excludes; nil if it does not.
 func excludedFinding(s *search, catalog *search) *Finding {
 	const annotation = "olm.operatorframework.io/exclude-global-namespace-resolution"
 	groups, _ := s.groups(s.sub.Namespace)
@@ -238,9 +238,9 @@ func excludedFinding(s *search, catalog *search) *Finding {
 		withCommands(kubectl("annotate", group, annotation+"-"))
 }
 
-// outOfScopeFinding is for a catalog of a namespace that serves neither that of the Subscription
-// nor all of them. Which namespace is global is the supervisor's to say, so that it counts
-// only where it has not found the catalog.
+// outOfScopeFinding returns the finding about a catalog in a namespace that is neither the Subscription's nor the
+// global one. Only the supervisor knows its global namespace, so the Subscription must state that the catalog was
+// not found.
 func outOfScopeFinding(s *search, catalog *search) *Finding {
 	from := catalog.at()
 	reason, remedy := blockedOf(s.sub)
@@ -255,8 +255,7 @@ func outOfScopeFinding(s *search, catalog *search) *Finding {
 		from, s.sub.Namespace, s.subject, global)).withRemedy(remedy).withCommands("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
 }
 
-// catalogBySubscription goes by what the Subscription says of a catalog that cannot be
-// seen.
+// catalogBySubscription returns what the Subscription states about a catalog that cannot be read.
 func catalogBySubscription(s *search) []*Finding {
 	c := s.sub.Status.GetCondition(operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy)
 	if c.Status != corev1.ConditionTrue {

@@ -14,20 +14,20 @@ func ofSupervisor() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "chandlery-supervisor"})
 }
 
-// describeHolder describes the holder of the Lease of supervisors, and the pods that could hold it.
+// holder describes the holder of the Lease of supervisors, and the pods that could hold it.
 type holder struct {
 	// identity is the holder in the Lease.
 	identity string
 	// what describes the holder, for the text after the identity.
 	what string
-	// trouble is what blocks the pods of the supervisor.
-	trouble  string
+	// cause is what blocks the pods of the supervisor.
+	cause    string
 	remedy   string
 	commands []string
 }
 
-// describeHolder distinguishes pods from processes outside the cluster, as far as the Lease allows. The identity of a
-// process is its host name unless --identity is set, and a pod's host name is its own name.
+// describeHolder distinguishes pods from processes outside the cluster, as far as the Lease allows. The identity of
+// a process is its host name unless --identity is set, and a pod's host name is its own name.
 func describeHolder(s *search, lease *coordinationv1.Lease) holder {
 	namespace := lease.Namespace
 	h := holder{identity: holderOf(lease)}
@@ -41,7 +41,7 @@ func describeHolder(s *search, lease *coordinationv1.Lease) holder {
 		h.what = fmt.Sprintf(" (%s, %s)", at, pod.Status.Phase)
 		h.remedy = fmt.Sprintf("see in the log of %s why it does not lead, and whether it reaches the API server; one that hangs is replaced when it is deleted", at)
 		h.commands = []string{fmt.Sprintf("kubectl -n %s logs %s", namespace, name), get}
-		h.trouble = supervisorCause(s, namespace)
+		h.cause = supervisorCause(s, namespace)
 		return h
 	}
 	if s.needsToConfirm("pods", namespace) {
@@ -54,7 +54,7 @@ func describeHolder(s *search, lease *coordinationv1.Lease) holder {
 		if h.identity != "" {
 			h.what = " (a pod that is gone)"
 		}
-		h.trouble = supervisorCause(s, namespace)
+		h.cause = supervisorCause(s, namespace)
 		h.commands = []string{get, fmt.Sprintf("kubectl -n %s logs -l %s --tail=20", namespace, ofSupervisor())}
 	case h.identity == "":
 		h.remedy = fmt.Sprintf("start a supervisor: namespace %s has no Deployment of one; where it runs outside of the cluster, start its process", namespace)

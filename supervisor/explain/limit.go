@@ -6,7 +6,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// limitRangeFinding is for what a LimitRange refuses, which it names where it can be seen.
+// limitRangeFinding adds the LimitRange that refused the pods to a finding, or a command that shows all.
 func limitRangeFinding(s *search, f *Finding) *Finding {
 	if !nameLimitRange(s, f) {
 		s.needs("limitranges", s.at().Namespace)
@@ -15,7 +15,7 @@ func limitRangeFinding(s *search, f *Finding) *Finding {
 	return f
 }
 
-// nameLimitRange names the LimitRange that a finding speaks of. It says whether there is one.
+// nameLimitRange adds the LimitRange to which the cause of a finding refers. It reports whether there is one.
 func nameLimitRange(s *search, f *Finding) bool {
 	l, is := refusal.LimitOf(f.Cause)
 	for i := range s.LimitRanges {

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// subscribedPlan looks at the plan that the Subscription refers to.
+// subscribedPlan returns what blocks the plan of the Subscription.
 func subscribedPlan(s *search) []*Finding {
 	ref := s.sub.Status.InstallPlanRef
 	if ref == nil {
@@ -23,13 +23,13 @@ func subscribedPlan(s *search) []*Finding {
 	return planBySubscription(s, ref.Name)
 }
 
-// planBySubscription takes what the Subscription states about a plan that cannot be read.
+// planBySubscription returns what the Subscription states about a plan that cannot be read.
 func planBySubscription(s *search, name string) []*Finding {
 	at := s.to(Ref{Kind: KindInstallPlan, Namespace: s.sub.Namespace, Name: name}, "", "")
-	if _, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
+	if _, message, is := trueCondition(s.sub, operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
 		return []*Finding{stepFinding(at, api.Cause{}, message, Wrong)}
 	}
-	reason, message, is := trueCondition(s, operatorsv1alpha1.SubscriptionInstallPlanPending)
+	reason, message, is := trueCondition(s.sub, operatorsv1alpha1.SubscriptionInstallPlanPending)
 	switch {
 	case !is:
 		return nil
@@ -45,7 +45,7 @@ func planBySubscription(s *search, name string) []*Finding {
 // retrying begins the message of a plan whose step is retried. OLM writes it too.
 const retrying = "retrying execution due to error: "
 
-// planFindings finds what keeps a plan from being carried out.
+// planFindings returns what blocks a plan.
 func planFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	message := cmp.Or(installed.Message, p.Status.Message)
@@ -78,6 +78,7 @@ func planFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 	return nil
 }
 
+// approvalFinding returns the finding about a plan that waits for approval.
 func approvalFinding(s *search, versions []string) *Finding {
 	what := ""
 	if len(versions) > 0 {
@@ -87,7 +88,7 @@ func approvalFinding(s *search, versions []string) *Finding {
 		withCommands("kubectl chandlery approve "+s.at().Name+" -n "+s.at().Namespace, kubectl("patch", s.at(), `--type merge -p '{"spec":{"approved":true}}'`))
 }
 
-// checkFinding is for a plan that cannot begin.
+// checkFinding returns the finding about a plan that cannot begin.
 func checkFinding(s *search, p *operatorsv1alpha1.InstallPlan, message string) *Finding {
 	if f := groupFinding(s, p.Namespace); f != nil {
 		return f
@@ -99,7 +100,7 @@ func checkFinding(s *search, p *operatorsv1alpha1.InstallPlan, message string) *
 	return s.finding(code, Wrong, s.at().String()+" cannot begin: "+message)
 }
 
-// lookupFindings is for a plan whose steps are not known yet.
+// lookupFindings returns the finding about a plan without steps: a bundle image that cannot be pulled or used.
 func lookupFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 	for i := range p.Status.BundleLookups {
 		lookup := &p.Status.BundleLookups[i]
@@ -128,8 +129,8 @@ func lookupRemedy(subscriptions []operatorsv1alpha1.Subscription, p *operatorsv1
 	return ""
 }
 
-// stepFinding is for a step that could not be applied. The cause is empty where OLM or a former release wrote the plan.
-// Otherwise is the severity of a failure that may pass.
+// stepFinding returns the finding about a step that could not be applied. The cause is empty where OLM or a former
+// release wrote the plan. otherwise is the severity of a failure that may be temporary.
 func stepFinding(s *search, cause api.Cause, message string, otherwise Severity) *Finding {
 	message = strings.TrimPrefix(message, retrying)
 	code, severity := codeOfCause(cause), Wrong

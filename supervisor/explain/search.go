@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// search is the search for the causes of one object's problems. It follows references from object to object. It
-// records the path, and the objects that it could not read.
+// search finds the causes of one object's problems. It follows references from object to object, and records the
+// path and the objects that it could not read. The files of this package have a function for each kind of object.
 type search struct {
 	*Observation
 
@@ -22,14 +22,15 @@ type search struct {
 	sub *operatorsv1alpha1.Subscription
 	// path leads from the subject to the current object.
 	path []Link
-	// shown holds the versions that were visited, so that a cycle ends.
-	shown map[Ref]bool
-	// unseen is shared by all stories of one question.
+	// visited holds the versions of the path, so that a cycle ends.
+	visited map[Ref]bool
+	// unseen is shared by all searches of one question.
 	unseen *[]Unseen
 }
 
+// newSearch returns the search for the causes of an object.
 func newSearch(o *Observation, subject Ref) *search {
-	return &search{Observation: o, subject: subject, shown: map[Ref]bool{}, unseen: &[]Unseen{}}
+	return &search{Observation: o, subject: subject, visited: map[Ref]bool{}, unseen: &[]Unseen{}}
 }
 
 // to returns the search for the next object.
@@ -100,6 +101,7 @@ func (s *search) noteHidden(resource, namespace string, minor bool) bool {
 	return hidden
 }
 
+// find returns the object of a list with the namespace and name of a reference; nil if there is none.
 func find[T any, P interface {
 	*T
 	metav1.Object
@@ -116,14 +118,14 @@ func find[T any, P interface {
 func (s *search) catalog(ref Ref) *operatorsv1alpha1.CatalogSource {
 	source := find(s.CatalogSources, ref)
 	if source == nil {
-		s.noteHidden("catalogsources.operators.coreos.com", ref.Namespace, reportsHealthy(s, ref))
+		s.noteHidden("catalogsources.operators.coreos.com", ref.Namespace, reportsHealthy(s.sub, ref))
 	}
 	return source
 }
 
-// reportsHealthy reports whether the Subscription of the question reports a catalog as healthy.
-func reportsHealthy(s *search, catalog Ref) bool {
-	return s.sub != nil && slices.ContainsFunc(s.sub.Status.CatalogHealth, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
+// reportsHealthy reports whether a Subscription states that a catalog is healthy; false for none.
+func reportsHealthy(sub *operatorsv1alpha1.Subscription, catalog Ref) bool {
+	return sub != nil && slices.ContainsFunc(sub.Status.CatalogHealth, func(h operatorsv1alpha1.SubscriptionCatalogHealth) bool {
 		of := h.CatalogSourceRef
 		return h.Healthy && of != nil && of.Namespace == catalog.Namespace && of.Name == catalog.Name
 	})
@@ -216,6 +218,7 @@ func happened(e *corev1.Event) metav1.Time {
 	}
 }
 
+// refTo returns a reference to an object.
 func refTo(kind string, o metav1.Object) Ref {
 	return Ref{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }

@@ -58,8 +58,8 @@ func leaderlessFinding(s *search, lease *coordinationv1.Lease) *Finding {
 	if at := renewed(lease); !at.IsZero() {
 		cause += " at " + at.UTC().Format(timeFormat)
 	}
-	if holder.trouble != "" {
-		cause += "; " + holder.trouble
+	if holder.cause != "" {
+		cause += "; " + holder.cause
 	}
 	return s.finding(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old").
 		withRemedy(holder.remedy).withCommands(holder.commands...).withCommands(kubectl("get", s.at(), "-o yaml"))

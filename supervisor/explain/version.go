@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
-// subscribedVersion looks at the version that the Subscription heads for, or has.
+// subscribedVersion returns what blocks the current version of the Subscription, or its installed one.
 func subscribedVersion(s *search) []*Finding {
 	csv := s.version(s.sub.Namespace, s.sub.Status.CurrentCSV)
 	if csv == nil {
@@ -32,10 +32,10 @@ func subscribedVersion(s *search) []*Finding {
 	return versionFindings(at, csv)
 }
 
-// versionBySubscription is a version that may not be seen, as far as the Subscription tells of it,
-// which it does when it is not well; nil for none.
+// versionBySubscription returns a version that cannot be read, with the status that the Subscription states; nil if
+// it states none.
 func versionBySubscription(s *search) *operatorsv1alpha1.ClusterServiceVersion {
-	reason, message, is := trueCondition(s, api.ConditionVersionUnhealthy)
+	reason, message, is := trueCondition(s.sub, api.ConditionVersionUnhealthy)
 	if !is || !s.hidden("clusterserviceversions.operators.coreos.com", s.sub.Namespace) {
 		return nil
 	}
@@ -45,8 +45,8 @@ func versionBySubscription(s *search) *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// versionDeleted is for a version that a plan has brought and that is not there. Plans were
-// read before versions, so that one is not merely younger than the other.
+// versionDeleted returns the finding about a version that a complete plan created and that does not exist. Plans are
+// read before versions, so the version is not merely younger.
 func versionDeleted(s *search) []*Finding {
 	const resource = "clusterserviceversions.operators.coreos.com"
 	name, ref := s.sub.Status.CurrentCSV, s.sub.Status.InstallPlanRef
@@ -63,14 +63,13 @@ func versionDeleted(s *search) []*Finding {
 		withCommands(kubectl("delete", plan.at(), ""))}
 }
 
-// versionFindings finds what keeps a version from running. What keeps another one that it
-// waits for is what keeps it.
+// versionFindings returns what blocks a version. If it waits for another version, that is what blocks the other one.
 func versionFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
 	self := refTo(KindVersion, csv)
-	if s.shown[self] {
+	if s.visited[self] {
 		return nil
 	}
-	s.shown[self] = true
+	s.visited[self] = true
 	if !csv.DeletionTimestamp.IsZero() {
 		if f := cleanupFinding(s, csv); f != nil {
 			return []*Finding{f}
@@ -93,7 +92,7 @@ func versionFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []
 	}
 }
 
-// failingVersion finds what keeps a version in a phase in which it does not run.
+// failingVersion returns what blocks a version in a phase in which it does not run.
 func failingVersion(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
 	if f := reasonFinding(s, csv); f != nil {
 		return []*Finding{f}
@@ -107,8 +106,8 @@ func failingVersion(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*
 	return nil
 }
 
-// reasonFinding goes by the reason that the status gives, where it says all; nil where the
-// cause lies in what the version consists of.
+// reasonFinding returns the finding for a reason of the status that is exact; nil if the components of the version
+// may tell more.
 func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	switch csv.Status.Reason {
 	case operatorsv1alpha1.CSVReasonNoOperatorGroup, operatorsv1alpha1.CSVReasonTooManyOperatorGroups:
@@ -137,11 +136,12 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 	}
 }
 
-// statusFinding takes the status at its word.
+// statusFinding returns a finding with the message of the status.
 func statusFinding(s *search, code string, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	return s.finding(code, Wrong, s.at().String()+": "+csv.Status.Message).withCommands(kubectl("describe", s.at(), ""))
 }
 
+// installModeFinding returns the finding about an OperatorGroup whose namespaces the version cannot watch.
 func installModeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	at := s
 	if groups, _ := s.groups(csv.Namespace); len(groups) == 1 {
@@ -156,6 +156,7 @@ func (f *Finding) withCause(cause string) *Finding {
 	return f
 }
 
+// targets returns the namespaces of an OperatorGroup in words.
 func targets(namespaces []string) string {
 	if len(namespaces) == 1 && namespaces[0] == "" {
 		return "all namespaces"
@@ -163,7 +164,7 @@ func targets(namespaces []string) string {
 	return strings.Join(namespaces, ", ")
 }
 
-// notUpgradeableFinding finds what the OperatorCondition of the version to be replaced says.
+// notUpgradeableFinding returns what the OperatorCondition of the version to be replaced states.
 func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	condition := Ref{Kind: KindCondition, Namespace: csv.Namespace, Name: csv.Spec.Replaces}
 	why, remedy := csv.Status.Message, ""
@@ -179,7 +180,7 @@ func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersi
 		withRemedy(remedy).withCommands(kubectl("patch", condition, "--type merge -p '"+override+"'"))
 }
 
-// upgradeRemedies are what to do about each cause that holds an upgrade.
+// upgradeRemedies returns the remedy for each cause that blocks an upgrade.
 func upgradeRemedies() map[opcondition.Cause]string {
 	return map[opcondition.Cause]string{
 		opcondition.Overridden: "change or remove the entry of type Upgradeable in its spec.overrides to go on",
@@ -189,7 +190,7 @@ func upgradeRemedies() map[opcondition.Cause]string {
 	}
 }
 
-// predecessorFinding looks at the version that this one waits for.
+// predecessorFinding returns what blocks the version that this one waits for; nil if it waits for none.
 func predecessorFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	if cause, _ := api.CauseOf(csv); cause.Reason != api.ReasonWaitingForPredecessor {
 		return nil
@@ -202,7 +203,8 @@ func predecessorFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion)
 	return causeFinding(s, csv)
 }
 
-// requirementFinding finds the first requirement that is not met, and who was to meet it.
+// requirementFinding returns the first requirement that is not met. If another version provides it, that is what
+// blocks the other one.
 func requirementFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	for i := range csv.Status.RequirementStatus {
 		r := &csv.Status.RequirementStatus[i]
@@ -229,8 +231,8 @@ func requirementFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion)
 	return statusFinding(s, CodeVersionFailing, csv)
 }
 
-// providerFinding looks whether another version of the namespace was to bring what is missing,
-// and what keeps that one; nil for none.
+// providerFinding returns what blocks another version of the namespace that provides a missing API; nil if nothing
+// does.
 func providerFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion, name string) *Finding {
 	for i := range s.Versions {
 		other := &s.Versions[i]
@@ -244,14 +246,15 @@ func providerFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion, na
 	return nil
 }
 
+// owns reports whether a version provides the definition or APIService of a name.
 func owns(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
 	return csv.OwnsCRD(name) || slices.ContainsFunc(csv.Spec.APIServiceDefinitions.Owned, func(d operatorsv1alpha1.APIServiceDescription) bool {
 		return d.GetName() == name
 	})
 }
 
-// causeFinding is for a version that has a cause. The status of OLM, or of a former release, has none: its reason counts,
-// and then the API server's own text.
+// causeFinding returns the finding for the cause of a version. The status of OLM, or of a former release, has none:
+// its reason counts, and then the API server's own text.
 func causeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	cause, found := api.CauseOf(csv)
 	code := codeOfCause(cause)
@@ -263,7 +266,7 @@ func causeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Find
 	return refusalFinding(s, cmp.Or(code, CodeVersionFailing), Wrong, s.at().String()+": "+csv.Status.Message, cause.Remedy).withCommands(kubectl("describe", s.at(), ""))
 }
 
-// componentFindings looks at the Deployments of a version.
+// componentFindings returns what blocks the Deployments of a version.
 func componentFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
 	var found []*Finding
 	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -278,8 +281,7 @@ func componentFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) 
 	return found
 }
 
-// shortageFindings looks at the Deployments of a version that has succeeded: the version does not
-// say what became of them since.
+// shortageFindings returns which Deployments of an installed version lack replicas. Its status does not state that.
 func shortageFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []*Finding {
 	var found []*Finding
 	for i := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -294,7 +296,7 @@ func shortageFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) [
 	return found
 }
 
-// lastFinding is for a version that does not go on for what only its status tells.
+// lastFinding returns the finding about a version that only its cause, or a failed phase, explains.
 func lastFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	failed := csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed || csv.Status.Phase == operatorsv1alpha1.CSVPhaseUnknown
 	if _, caused := api.CauseOf(csv); !caused && !failed {
@@ -303,7 +305,7 @@ func lastFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Findi
 	return causeFinding(s, csv)
 }
 
-// cleanupFinding is for a version that is being deleted.
+// cleanupFinding returns what blocks the deletion of a version; nil if it has only begun.
 func cleanupFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	self := refTo(KindVersion, csv)
 	at := s.to(self, "being deleted", csv.Status.Message)

@@ -11,11 +11,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// oneLine gives a text without line breaks.
+// oneLine returns a text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// sentence begins a text with a capital letter and ends it with a full stop. What is
-// written as a name or a command stays as it is.
+// sentence returns a text as a sentence. A first word that is a name or a command is not capitalized.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -66,8 +65,8 @@ var codesOfRefusals = map[refusal.Reason]string{
 	refusal.Invalid:               CodeObjectInvalid,
 }
 
-// refusalFinding makes a finding of what was refused for a cause. What helps follows from the
-// code where whoever handed the words on cannot know it.
+// refusalFinding returns the finding about a refused request. For some codes, the remedy follows from the cause, and
+// the given one is not used.
 func refusalFinding(s *search, code string, severity Severity, cause, remedy string) *Finding {
 	switch code {
 	case CodeResourcesRequired:
@@ -84,7 +83,7 @@ func refusalFinding(s *search, code string, severity Severity, cause, remedy str
 	}
 }
 
-// kubectl gives a command about an object.
+// kubectl returns a command about an object.
 func kubectl(verb string, object Ref, rest string) string {
 	namespace := ""
 	if object.Namespace != "" {

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// podRule finds one kind of trouble of a pod; nil for none.
+// podRule returns one kind of problem of a pod; nil if the pod does not have it.
 type podRule func(*search, *corev1.Pod) *Finding
 
-// podRules are in the order in which they tell more: what keeps a pod from its node
-// comes before what keeps its containers from running.
+// podRules returns the rules in their order: what keeps a pod from a node comes before what keeps its containers
+// from running.
 func podRules() []podRule {
 	return []podRule{onLostNode, unschedulable, imageNotPulled, configMissing, outOfMemory, crashing, volumeMissing, probeFailing}
 }
 
-// podFinding is the deepest trouble of any of some pods; nil for none.
+// podFinding returns the most basic problem of some pods; nil if there is none.
 func podFinding(s *search, pods []*corev1.Pod) *Finding {
 	if found := podFindings(s, pods); len(found) > 0 {
 		return found[0]
@@ -28,21 +28,20 @@ func podFinding(s *search, pods []*corev1.Pod) *Finding {
 	return nil
 }
 
-// podFindings are the troubles of some pods, each kind once and the deepest first. Of one
-// pod it is the deepest alone.
+// podFindings returns the problems of some pods, each code once and the most basic first. Each pod has at most one.
 func podFindings(s *search, pods []*corev1.Pod) []*Finding {
 	var found []*Finding
-	told := map[string]bool{}
+	explained := map[string]bool{}
 	for _, rule := range podRules() {
 		for _, pod := range pods {
-			if pod.DeletionTimestamp != nil || isReady(pod) || told[pod.Name] {
+			if pod.DeletionTimestamp != nil || isReady(pod) || explained[pod.Name] {
 				continue
 			}
 			f := rule(s.to(refTo(KindPod, pod), string(pod.Status.Phase), whyNotReady(pod)), pod)
 			if f == nil {
 				continue
 			}
-			told[pod.Name] = true
+			explained[pod.Name] = true
 			if !slices.ContainsFunc(found, func(other *Finding) bool { return other.Code == f.Code }) {
 				found = append(found, f)
 			}
@@ -51,6 +50,7 @@ func podFindings(s *search, pods []*corev1.Pod) []*Finding {
 	return found
 }
 
+// podCondition returns the condition of a type; nil if there is none.
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {
@@ -60,11 +60,13 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
+// isReady reports whether a pod is ready.
 func isReady(pod *corev1.Pod) bool {
 	c := podCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
+// whyNotReady returns what the conditions of a pod state about it; empty for a ready one.
 func whyNotReady(pod *corev1.Pod) string {
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady} {
 		if c := podCondition(pod, kind); c != nil && c.Status != corev1.ConditionTrue {
@@ -74,7 +76,7 @@ func whyNotReady(pod *corev1.Pod) string {
 	return ""
 }
 
-// onLostNode is for a pod whose node does not answer.
+// onLostNode returns the finding about a pod on a lost node.
 func onLostNode(s *search, pod *corev1.Pod) *Finding {
 	if pod.Spec.NodeName == "" {
 		return nil
@@ -87,7 +89,7 @@ func onLostNode(s *search, pod *corev1.Pod) *Finding {
 	return lostNodeFinding(s, node, fmt.Sprintf("Pod %s/%s is on it", pod.Namespace, pod.Name))
 }
 
-// lost is the condition of a node that does not answer; nil when it does.
+// lost returns the condition of a node that is not ready; nil for a ready one.
 func lost(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
@@ -97,6 +99,7 @@ func lost(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
+// lostNodeFinding returns the finding about a lost node.
 func lostNodeFinding(s *search, node *corev1.Node, what string) *Finding {
 	c := lost(node)
 	at := s.to(refTo(KindNode, node), "NotReady", c.Message)
@@ -104,8 +107,8 @@ func lostNodeFinding(s *search, node *corev1.Node, what string) *Finding {
 		withCommands(kubectl("describe", at.at(), ""))
 }
 
-// unschedulable is for a pod that has no node. Where it may run on a node alone that is
-// lost, that is why.
+// unschedulable returns the finding about a pod without a node. If its nodeSelector selects a lost node, that is the
+// cause.
 func unschedulable(s *search, pod *corev1.Pod) *Finding {
 	c := podCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse {
@@ -123,11 +126,12 @@ func unschedulable(s *search, pod *corev1.Pod) *Finding {
 	return s.finding(CodeUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).withCommands(kubectl("describe", s.at(), ""))
 }
 
-// containers are the states of a pod's containers, those that come first leading.
+// containers returns the states of all containers of a pod, init containers first.
 func containers(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
+// waitingFor returns the first container that waits for one of some reasons; nil if there is none.
 func waitingFor(pod *corev1.Pod, reasons ...string) *corev1.ContainerStatus {
 	all := containers(pod)
 	for i := range all {
@@ -138,6 +142,7 @@ func waitingFor(pod *corev1.Pod, reasons ...string) *corev1.ContainerStatus {
 	return nil
 }
 
+// imageNotPulled returns the finding about an image that cannot be pulled.
 func imageNotPulled(s *search, pod *corev1.Pod) *Finding {
 	c := waitingFor(pod, "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError")
 	if c == nil {
@@ -151,7 +156,7 @@ func imageNotPulled(s *search, pod *corev1.Pod) *Finding {
 		s.at(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).withCommands(kubectl("describe", s.at(), ""))
 }
 
-// imageOf is the image of a container as its pod asks for it.
+// imageOf returns the image of a container as the spec of its pod has it.
 func imageOf(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if c.Name == status.Name {
@@ -161,6 +166,7 @@ func imageOf(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	return status.Image
 }
 
+// configMissing returns the finding about a container that cannot be created.
 func configMissing(s *search, pod *corev1.Pod) *Finding {
 	c := waitingFor(pod, "CreateContainerConfigError", "CreateContainerError")
 	if c == nil {
@@ -170,7 +176,7 @@ func configMissing(s *search, pod *corev1.Pod) *Finding {
 		withCommands(kubectl("describe", s.at(), ""))
 }
 
-// ended is how a container ended last, unless it is well again.
+// ended returns how a container last ended; nil if it is ready.
 func ended(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	if c.Ready {
 		return nil
@@ -178,6 +184,7 @@ func ended(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 }
 
+// outOfMemory returns the finding about a container that was killed because of its memory limit.
 func outOfMemory(s *search, pod *corev1.Pod) *Finding {
 	all := containers(pod)
 	for i := range all {
@@ -189,6 +196,7 @@ func outOfMemory(s *search, pod *corev1.Pod) *Finding {
 	return nil
 }
 
+// memoryLimit returns the memory limit of a container as a part of a sentence; empty if it has none.
 func memoryLimit(pod *corev1.Pod, container string) string {
 	for i := range pod.Spec.Containers {
 		if limit := pod.Spec.Containers[i].Resources.Limits.Memory(); pod.Spec.Containers[i].Name == container && !limit.IsZero() {
@@ -198,6 +206,7 @@ func memoryLimit(pod *corev1.Pod, container string) string {
 	return ""
 }
 
+// crashing returns the finding about a container that repeatedly ends.
 func crashing(s *search, pod *corev1.Pod) *Finding {
 	all := containers(pod)
 	for i := range all {
@@ -217,6 +226,7 @@ func crashing(s *search, pod *corev1.Pod) *Finding {
 	return nil
 }
 
+// volumeMissing returns the finding about a volume that cannot be mounted.
 func volumeMissing(s *search, pod *corev1.Pod) *Finding {
 	if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" {
 		return nil
@@ -232,6 +242,7 @@ func volumeMissing(s *search, pod *corev1.Pod) *Finding {
 	return s.finding(code, Wrong, s.at().String()+": "+message).withCommands(kubectl("describe", s.at(), ""))
 }
 
+// probeFailing returns the finding about a container that runs and is not ready.
 func probeFailing(s *search, pod *corev1.Pod) *Finding {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Running == nil || c.Ready {
@@ -247,6 +258,7 @@ func probeFailing(s *search, pod *corev1.Pod) *Finding {
 	return nil
 }
 
+// deploymentCondition returns the condition of a type; nil if there is none.
 func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	for i := range d.Status.Conditions {
 		if d.Status.Conditions[i].Type == kind {
@@ -256,8 +268,8 @@ func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionTy
 	return nil
 }
 
-// deploymentFinding finds what keeps a Deployment from being available; nil when it is,
-// or when nothing is seen to keep it.
+// deploymentFinding returns what keeps a Deployment from being available; nil if it is available, or if nothing
+// explains it.
 func deploymentFinding(s *search, d *appsv1.Deployment) *Finding {
 	available := deploymentCondition(d, appsv1.DeploymentAvailable)
 	says := ""
@@ -283,8 +295,7 @@ func deploymentFinding(s *search, d *appsv1.Deployment) *Finding {
 		withCommands(kubectl("describe", at.at(), ""))
 }
 
-// shortageFinding is for a Deployment that was available once and lacks replicas now; nil when
-// it has them all.
+// shortageFinding returns the finding about a Deployment that lacks replicas; nil if it has all.
 func shortageFinding(s *search, d *appsv1.Deployment) *Finding {
 	ready, all := d.Status.ReadyReplicas, wanted(d)
 	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", ready, all), "")
@@ -300,12 +311,13 @@ func shortageFinding(s *search, d *appsv1.Deployment) *Finding {
 		f = at.finding(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).withCommands(kubectl("describe", at.at(), ""))
 	}
 	if c := deploymentCondition(d, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionTrue {
-		// The operator runs, so that nothing waits for what is the matter.
+		// The operator runs, so the problem blocks nothing.
 		f.Severity = Note
 	}
 	return f
 }
 
+// wanted returns the number of replicas that a Deployment specifies.
 func wanted(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
@@ -313,7 +325,7 @@ func wanted(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// refusedPodsFinding is for pods that may not be made.
+// refusedPodsFinding returns the finding about pods that the API server refuses.
 func refusedPodsFinding(s *search, message string) *Finding {
 	code := codeOfRefusal(message)
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
