@@ -9,6 +9,8 @@ import (
 // Cause is why an InstallPlan or a ClusterServiceVersion does not continue. AnnotationCause holds it as JSON, and not
 // a condition: clients take the last condition of an InstallPlan for its result, and those of a ClusterServiceVersion
 // are a history.
+//
+// The controllers of both kinds set it and read it back. `kubectl chandlery explain` reads it.
 type Cause struct {
 	// Reason is one of the reasons of causes.
 	Reason string `json:"reason"`
