@@ -76,9 +76,9 @@ func TestMissingIsShown(t *testing.T) {
 	}
 }
 
-func TestLedgerIsBoundedAndCountsOn(t *testing.T) {
+func TestLogIsBoundedAndCountsOn(t *testing.T) {
 	t.Parallel()
-	var l history.Ledger
+	var l history.Log
 	for i := range 3 * history.MaxTransitions {
 		l = l.Append(history.Transition{Plan: "install-a", UID: types.UID(strconv.Itoa(i % 2)), Phase: "Installing", Time: metav1.Unix(int64(i), 0), Observed: history.Live})
 		if last := l.Last(); last.Sequence != int64(i+1) {
@@ -96,9 +96,9 @@ func TestLedgerIsBoundedAndCountsOn(t *testing.T) {
 	}
 }
 
-func TestLedgerIsReadAsWritten(t *testing.T) {
+func TestLogIsReadAsWritten(t *testing.T) {
 	t.Parallel()
-	l := history.Ledger{}.Append(history.Transition{
+	l := history.Log{}.Append(history.Transition{
 		Plan: "install-a", UID: "a", Version: "12", Phase: "Failed", Reason: "InstallComponentFailed",
 		Time: metav1.NewTime(time.Unix(1700000000, 0).UTC()), Observed: history.Afterwards,
 	})
@@ -111,11 +111,11 @@ func TestLedgerIsReadAsWritten(t *testing.T) {
 		t.Error(diff)
 	}
 	if got, err := history.Read(&operatorsv1alpha1.Subscription{}); err != nil || got != nil {
-		t.Errorf("no ledger is read as %v, %v", got, err)
+		t.Errorf("no log is read as %v, %v", got, err)
 	}
 }
 
-func TestLedgerThatIsNone(t *testing.T) {
+func TestLogThatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{}", "[1]", "[", strings.Repeat("[", 300<<10)} {
 		sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "lamp", Annotations: map[string]string{api.AnnotationTransitions: text}}}
@@ -128,7 +128,7 @@ func TestLedgerThatIsNone(t *testing.T) {
 func TestNumbersThatSomebodyWrote(t *testing.T) {
 	t.Parallel()
 	for _, number := range []int64{1<<63 - 1, -1 << 63, -1, 0} {
-		if last := (history.Ledger{{Sequence: number}}).Append(history.Transition{}).Last(); last.Sequence < 1 {
+		if last := (history.Log{{Sequence: number}}).Append(history.Transition{}).Last(); last.Sequence < 1 {
 			t.Errorf("%d comes after %d", last.Sequence, number)
 		}
 	}

@@ -62,17 +62,17 @@ func Shown(status *operatorsv1alpha1.SubscriptionStatus) (Stage, bool) {
 	if status.InstallPlanRef == nil {
 		return Stage{}, false
 	}
-	told := func(kind operatorsv1alpha1.SubscriptionConditionType) (string, bool) {
+	condition := func(kind operatorsv1alpha1.SubscriptionConditionType) (string, bool) {
 		c := status.GetCondition(kind)
 		return c.Reason, c.Status == corev1.ConditionTrue
 	}
-	if reason, is := told(operatorsv1alpha1.SubscriptionInstallPlanMissing); is {
+	if reason, is := condition(operatorsv1alpha1.SubscriptionInstallPlanMissing); is {
 		return Stage{Phase: PhaseMissing, Reason: reason}, true
 	}
-	if reason, is := told(operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
+	if reason, is := condition(operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
 		return Stage{Phase: string(operatorsv1alpha1.InstallPlanPhaseFailed), Reason: reason}, true
 	}
-	if reason, is := told(operatorsv1alpha1.SubscriptionInstallPlanPending); is {
+	if reason, is := condition(operatorsv1alpha1.SubscriptionInstallPlanPending); is {
 		phase := reason
 		if reason == operatorsv1alpha1.InstallPlanNotYetReconciled {
 			phase = string(operatorsv1alpha1.InstallPlanPhaseNone)

@@ -59,14 +59,14 @@ func TestPassageOfThePast(t *testing.T) {
 	}
 	first := entry("plan", "3", "Installing")
 	for name, c := range map[string]struct {
-		ledger history.Ledger
+		ledger history.Log
 		want   bool
 	}{
 		"without a ledger":                {nil, true},
-		"with a ledger that is no longer": {history.Ledger{first}, true},
-		"after another plan":              {history.Ledger{entry("other", "9", "Complete"), first}, true},
-		"with more to tell":               {history.Ledger{first, entry("plan", "4", "Failed")}, false},
-		"with the same to tell once more": {history.Ledger{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
+		"with a ledger that is no longer": {history.Log{first}, true},
+		"after another plan":              {history.Log{entry("other", "9", "Complete"), first}, true},
+		"with more to tell":               {history.Log{first, entry("plan", "4", "Failed")}, false},
+		"with the same to tell once more": {history.Log{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

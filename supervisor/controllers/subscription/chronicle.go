@@ -34,7 +34,7 @@ type frame struct {
 
 // chronicle holds everything that is to be written on a Subscription, in order.
 type chronicle struct {
-	ledger history.Ledger
+	ledger history.Log
 	// statuses are to be written one after the other. since holds when the transition of each was
 	// seen; zero for no transition.
 	statuses []operatorsv1alpha1.SubscriptionStatus
@@ -54,7 +54,7 @@ type pages func(plan types.UID, version uint64) ([]sighting, *sighting)
 
 // frames returns what a Subscription has yet to show, in order. The last frame is the current state
 // of plan p; nil for no plan. The second result is false when nothing is known of p yet.
-func frames(sub *operatorsv1alpha1.Subscription, ledger history.Ledger, find pages, p *operatorsv1alpha1.InstallPlan, at time.Time) ([]frame, bool) {
+func frames(sub *operatorsv1alpha1.Subscription, ledger history.Log, find pages, p *operatorsv1alpha1.InstallPlan, at time.Time) ([]frame, bool) {
 	told, ahead := divide(&sub.Status, ledger, p)
 	s := &sequel{sub: sub, find: find, reached: map[types.UID]uint64{}}
 	for _, t := range told {
@@ -98,7 +98,7 @@ type sequel struct {
 }
 
 // recall adds the transitions that the log has ahead of the status.
-func (s *sequel) recall(ahead history.Ledger) {
+func (s *sequel) recall(ahead history.Log) {
 	for _, t := range ahead {
 		f := frame{at: t.Time.Time, recorded: true, missing: t.Phase == history.PhaseMissing}
 		if !f.missing {
@@ -149,7 +149,7 @@ func fromTheBeginning(stages []sighting, sub *operatorsv1alpha1.Subscription) []
 
 // divide splits a log into the transitions that the status of a Subscription shows and those ahead
 // of it.
-func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Ledger, p *operatorsv1alpha1.InstallPlan) (told, ahead history.Ledger) {
+func divide(status *operatorsv1alpha1.SubscriptionStatus, ledger history.Log, p *operatorsv1alpha1.InstallPlan) (told, ahead history.Log) {
 	ref := status.InstallPlanRef
 	if ref == nil {
 		// Either only the log was written so far, or a status that showed everything was lost.
@@ -202,7 +202,7 @@ func serves(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscriptio
 }
 
 // chronicle returns the statuses and log entries of the Subscription of a decision, frame by frame.
-func (o *observation) chronicle(d *decision, ledger history.Ledger, list []frame, now metav1.Time) chronicle {
+func (o *observation) chronicle(d *decision, ledger history.Log, list []frame, now metav1.Time) chronicle {
 	c := chronicle{ledger: ledger}
 	sub := d.subscription.DeepCopy()
 	at := *d
@@ -280,7 +280,7 @@ func transition(before, after *operatorsv1alpha1.SubscriptionStatus, f frame, no
 }
 
 // written reports whether a transition is the last entry of a log.
-func written(ledger history.Ledger, t history.Transition) bool {
+func written(ledger history.Log, t history.Transition) bool {
 	last := ledger.Last()
 	return last != nil && last.UID == t.UID && last.Stage() == t.Stage()
 }
@@ -310,7 +310,7 @@ func (r *Reconciler) label(ctx context.Context, sub *operatorsv1alpha1.Subscript
 }
 
 // record writes the component label and the log of a Subscription, and updates sub with the result.
-func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Ledger) error {
+func (r *Reconciler) record(ctx context.Context, sub *operatorsv1alpha1.Subscription, ledger history.Log) error {
 	u := metadataOf(sub)
 	// The UID and the version exclude a recreated object and one that another client has written.
 	u.SetUID(sub.UID)

@@ -229,7 +229,7 @@ func TestAnotherPlanOfTheSameName(t *testing.T) {
 	anew := installPlan("p", "other.v9", "", 1)
 	anew.UID, anew.ResourceVersion = types.UID("new"), "9"
 	o.plans = map[string]*operatorsv1alpha1.InstallPlan{"p": anew}
-	ledger := history.Ledger{}.Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: "Complete"}).
+	ledger := history.Log{}.Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: "Complete"}).
 		Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: history.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
 	j := &journal{ordered: true}
 	j.see(anew, time.Unix(1, 0))

@@ -83,7 +83,7 @@ func TestConfigCondition(t *testing.T) {
 // was deleted with its owners.
 func TestPlanOfOthersGone(t *testing.T) {
 	told := func(phase operatorsv1alpha1.InstallPlanPhase) string {
-		return history.Ledger{}.Append(history.Transition{Plan: "p", UID: "uid-p", Phase: string(phase)}).Text()
+		return history.Log{}.Append(history.Transition{Plan: "p", UID: "uid-p", Phase: string(phase)}).Text()
 	}
 	for _, tt := range []struct {
 		reason, generatedBy, ledger, condition string

@@ -131,7 +131,7 @@ func TestInterrupted(t *testing.T) {
 			sub := subscription("my", "lamp")
 			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "p"}
 			// Transitions of another plan do not count.
-			ledger := history.Ledger{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
+			ledger := history.Log{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
 			for _, phase := range tc.phases {
 				ledger = append(ledger, history.Transition{Plan: "p", UID: "p", Phase: phase})
 			}

@@ -230,7 +230,7 @@ func (r *Reconciler) tellSome(
 	c := o.chronicle(d, ledger, list, now)
 	if unreadable != nil {
 		log.FromContext(ctx).Error(unreadable, "Beginning a new ledger", "subscription", sub.Name)
-		c.ledger = append(history.Ledger{}, c.ledger...)
+		c.ledger = append(history.Log{}, c.ledger...)
 	}
 	before := sub.DeepCopy()
 	if err := r.writeLedger(ctx, before, c, unreadable != nil); err != nil {

@@ -177,7 +177,7 @@ func TestLedgerIsBounded(t *testing.T) {
 	quick()
 	s.crew.start(1)
 	s.ends()
-	var ledger history.Ledger
+	var ledger history.Log
 	s.comes("a full ledger", func(st *story) bool {
 		var err error
 		ledger, err = history.Read(st.subscription)

@@ -28,7 +28,7 @@ type subscriptionVersion struct {
 	shows *told
 	// version is the version of the InstallPlan in the status.
 	version string
-	ledger  history.Ledger
+	ledger  history.Log
 	// unread is the error of a transition log that cannot be parsed.
 	unread error
 	at     time.Time

@@ -19,7 +19,7 @@ type scribe struct {
 	record
 
 	revision uint64
-	ledger   history.Ledger
+	ledger   history.Log
 }
 
 var epoch = time.Unix(1_700_000_000, 0)

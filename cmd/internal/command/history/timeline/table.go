@@ -56,7 +56,7 @@ func (t *Timeline) silence() string {
 	if t.InstallPlan == "" {
 		return "no history yet: no InstallPlan has been made for it"
 	}
-	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but nobody has kept a ledger of it (annotation %s)", t.InstallPlan, api.AnnotationTransitions)
+	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but no supervisor has recorded its transitions (annotation %s)", t.InstallPlan, api.AnnotationTransitions)
 }
 
 // standing returns the state with the installed and the next version.

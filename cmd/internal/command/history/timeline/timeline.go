@@ -75,11 +75,11 @@ func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPl
 	if ref := sub.Status.InstallPlanRef; ref != nil {
 		t.InstallPlan = ref.Name
 	}
-	ledger, err := history.Read(sub)
+	entries, err := history.Read(sub)
 	if err != nil {
 		t.Problem = err.Error()
 	}
-	t.Transitions = append(t.Transitions, follow(ledger, versions(plans))...)
+	t.Transitions = append(t.Transitions, follow(entries, versions(plans))...)
 	for _, c := range sub.Status.Conditions {
 		t.Conditions = append(t.Conditions, Condition{
 			Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime,
@@ -99,14 +99,14 @@ func versions(plans []operatorsv1alpha1.InstallPlan) map[types.UID][]string {
 }
 
 // follow returns the transitions of a log, with the fields that depend on neighboring transitions.
-func follow(ledger history.Ledger, versions map[types.UID][]string) []Transition {
-	transitions := make([]Transition, len(ledger))
+func follow(entries history.Log, versions map[types.UID][]string) []Transition {
+	transitions := make([]Transition, len(entries))
 	before := int64(0)
-	for i, one := range ledger {
+	for i, one := range entries {
 		transitions[i] = Transition{Transition: one, Versions: versions[one.UID], Lost: max(0, one.Sequence-before-1)}
 		before = one.Sequence
 		if i > 0 && transitions[i].Lost == 0 {
-			transitions[i-1].Lasted = &metav1.Duration{Duration: one.Time.Sub(ledger[i-1].Time.Time)}
+			transitions[i-1].Lasted = &metav1.Duration{Duration: one.Time.Sub(entries[i-1].Time.Time)}
 		}
 	}
 	return transitions

@@ -39,15 +39,15 @@ func went(plan, phase, reason string, d time.Duration, observed history.Observed
 }
 
 // ledger numbers transitions and returns them as a log.
-func ledger(transitions ...history.Transition) history.Ledger {
-	var l history.Ledger
+func ledger(transitions ...history.Transition) history.Log {
+	var l history.Log
 	for _, t := range transitions {
 		l = l.Append(t)
 	}
 	return l
 }
 
-func subscription(l history.Ledger, status operatorsv1alpha1.SubscriptionStatus) *operatorsv1alpha1.Subscription {
+func subscription(l history.Log, status operatorsv1alpha1.SubscriptionStatus) *operatorsv1alpha1.Subscription {
 	sub := &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "my-lamp", UID: "s"},
 		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "lamp", Channel: "stable", CatalogSource: "wares", CatalogSourceNamespace: "olm"},
@@ -91,7 +91,7 @@ func situations() map[string]*operatorsv1alpha1.Subscription {
 	long := ledger(append(first(),
 		went("ccc", "Installing", "Installing", 2*day, history.Live),
 		went("ccc", "Failed", "InstallComponentFailed", 2*day+61*time.Second, history.Live))...)
-	short := append(history.Ledger{}, long[1], long[4], long[5])
+	short := append(history.Log{}, long[1], long[4], long[5])
 	healthy := condition("CatalogSourcesUnhealthy", "AllCatalogSourcesHealthy", "all available catalogsources are healthy", 0)
 	healthy.Status = corev1.ConditionFalse
 	unreadable := subscription(nil, operatorsv1alpha1.SubscriptionStatus{})

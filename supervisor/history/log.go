@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// MaxTransitions is the maximum length of a ledger. An update adds about four transitions, so a ledger holds
+// MaxTransitions is the maximum length of a log. An update adds about four transitions, so a log holds
 // some fifteen updates.
 const MaxTransitions = 64
 
@@ -52,29 +52,29 @@ type Transition struct {
 // Stage returns the stage after the transition.
 func (t Transition) Stage() Stage { return Stage{Phase: t.Phase, Reason: t.Reason} }
 
-// Ledger holds the transitions of the plans of a Subscription, the oldest first.
-type Ledger []Transition
+// Log holds the transitions of the plans of a Subscription, the oldest first.
+type Log []Transition
 
-// Read returns the ledger of a Subscription; empty if it has none.
-func Read(subscription metav1.Object) (Ledger, error) {
+// Read returns the log of a Subscription; empty if it has none.
+func Read(subscription metav1.Object) (Log, error) {
 	text := subscription.GetAnnotations()[api.AnnotationTransitions]
 	if text == "" {
 		return nil, nil
 	}
 	if len(text) > maxText {
-		return nil, fmt.Errorf("annotation %s of Subscription %s/%s has %d bytes, more than a ledger can have; remove the annotation, and a new ledger is begun",
+		return nil, fmt.Errorf("annotation %s of Subscription %s/%s has %d bytes, more than a log can have; remove the annotation to start a new log",
 			api.AnnotationTransitions, subscription.GetNamespace(), subscription.GetName(), len(text))
 	}
-	var l Ledger
+	var l Log
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
-		return nil, fmt.Errorf("annotation %s of Subscription %s/%s is not a list of transitions; remove the annotation, and a new ledger is begun: %w",
+		return nil, fmt.Errorf("annotation %s of Subscription %s/%s is not a list of transitions; remove the annotation to start a new log: %w",
 			api.AnnotationTransitions, subscription.GetNamespace(), subscription.GetName(), err)
 	}
 	return l, nil
 }
 
 // Last returns the newest transition; nil if there is none.
-func (l Ledger) Last() *Transition {
+func (l Log) Last() *Transition {
 	if len(l) == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (l Ledger) Last() *Transition {
 }
 
 // LastOf returns the newest transition of a plan; nil if there is none.
-func (l Ledger) LastOf(plan types.UID) *Transition {
+func (l Log) LastOf(plan types.UID) *Transition {
 	for i := len(l) - 1; i >= 0; i-- {
 		if l[i].UID == plan {
 			return &l[i]
@@ -91,9 +91,9 @@ func (l Ledger) LastOf(plan types.UID) *Transition {
 	return nil
 }
 
-// Ahead reports whether the ledger has a transition of the plan of a status that the status does not show yet.
-// The ledger is written first.
-func (l Ledger) Ahead(status *operatorsv1alpha1.SubscriptionStatus) bool {
+// Ahead reports whether the log has a transition of the plan of a status that the status does not show yet.
+// The log is written first.
+func (l Log) Ahead(status *operatorsv1alpha1.SubscriptionStatus) bool {
 	ref := status.InstallPlanRef
 	if ref == nil {
 		return false
@@ -102,20 +102,20 @@ func (l Ledger) Ahead(status *operatorsv1alpha1.SubscriptionStatus) bool {
 	return last != nil && Version(last.Version) > Version(ref.ResourceVersion)
 }
 
-// Append returns the ledger with one more transition, which gets the next number. A full ledger loses its
-// oldest transition. Append does not change the ledger itself.
-func (l Ledger) Append(t Transition) Ledger {
+// Append returns the log with one more transition, which gets the next number. A full log loses its
+// oldest transition. Append does not change the log itself.
+func (l Log) Append(t Transition) Log {
 	t.Sequence = 1
 	if last := l.Last(); last != nil {
 		// Another writer may have written any number.
 		t.Sequence = min(max(last.Sequence, 0), math.MaxInt64-1) + 1
 	}
-	longer := append(append(Ledger{}, l...), t)
+	longer := append(append(Log{}, l...), t)
 	return longer[max(0, len(longer)-MaxTransitions):]
 }
 
 // Text returns the value of the annotation.
-func (l Ledger) Text() string {
+func (l Log) Text() string {
 	text, err := json.Marshal(l)
 	if err != nil {
 		// The encoding of a list of structs of texts, numbers and times never fails.
