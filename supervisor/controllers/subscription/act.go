@@ -217,7 +217,7 @@ func (r *Reconciler) told(o *observation, p *operatorsv1alpha1.InstallPlan, serv
 		return true
 	}
 	since := p.CreationTimestamp.Time
-	if stages, _ := r.journal.since(p.UID, 0); len(stages) > 0 {
+	if stages, _ := r.tracker.since(p.UID, 0); len(stages) > 0 {
 		since = stages[len(stages)-1].at
 	}
 	limit := since.Add(acknowledgeTimeout)
@@ -308,9 +308,9 @@ func (r *Reconciler) create(ctx context.Context, o *observation, name string, a 
 		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
 			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", p.Spec.Approval)
 	}
-	// Later plans of this pass need its generation. The journal records its first stage.
+	// Later plans of this pass need its generation. The tracker records its first stage.
 	o.plans[name] = p
-	r.journal.see(p, r.clock.Now())
+	r.tracker.add(p, r.clock.Now())
 	return p.DeepCopy(), nil
 }
 

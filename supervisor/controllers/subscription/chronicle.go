@@ -50,7 +50,7 @@ const batch = history.MaxTransitions / 2
 
 // pages returns the stages of a plan after a version, and its newest known version; nil when none
 // is known.
-type pages func(plan types.UID, version uint64) ([]sighting, *sighting)
+type pages func(plan types.UID, version uint64) ([]observedStage, *observedStage)
 
 // frames returns what a Subscription has yet to show, in order. The last frame is the current state
 // of plan p; nil for no plan. The second result is false when nothing is known of p yet.
@@ -115,7 +115,7 @@ func (s *sequel) reach(of types.UID, version string) {
 
 // untold adds the stages of a plan that the Subscription does not show yet, and returns the newest
 // version of the plan. Stages before the plan served the Subscription do not count.
-func (s *sequel) untold(of types.UID) *sighting {
+func (s *sequel) untold(of types.UID) *observedStage {
 	version, known := s.reached[of]
 	stages, latest := s.find(of, version)
 	if !known {
@@ -132,7 +132,7 @@ func (s *sequel) untold(of types.UID) *sighting {
 // fromTheBeginning adds the first stage of a plan where the API server has forgotten it: a plan is
 // created without a status. A plan that is older than the Subscription began without the
 // Subscription.
-func fromTheBeginning(stages []sighting, sub *operatorsv1alpha1.Subscription) []sighting {
+func fromTheBeginning(stages []observedStage, sub *operatorsv1alpha1.Subscription) []observedStage {
 	if len(stages) == 0 {
 		return nil
 	}
@@ -141,10 +141,10 @@ func fromTheBeginning(stages []sighting, sub *operatorsv1alpha1.Subscription) []
 	if history.StageOf(first.plan) == history.StageOf(&operatorsv1alpha1.InstallPlan{}) || !serves(first.plan, sub) || born.Before(&sub.CreationTimestamp) {
 		return stages
 	}
-	begun := sighting{version: first.version - 1, at: born.Time, plan: first.plan.DeepCopy()}
+	begun := observedStage{version: first.version - 1, at: born.Time, plan: first.plan.DeepCopy()}
 	begun.plan.Status = operatorsv1alpha1.InstallPlanStatus{}
 	begun.plan.ResourceVersion = strconv.FormatUint(begun.version, 10)
-	return append([]sighting{begun}, stages...)
+	return append([]observedStage{begun}, stages...)
 }
 
 // divide splits a log into the transitions that the status of a Subscription shows and those ahead

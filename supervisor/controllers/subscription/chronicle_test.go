@@ -24,7 +24,7 @@ type story struct {
 	o       *observation
 	d       *decision
 	plan    *operatorsv1alpha1.InstallPlan
-	journal *journal
+	tracker *tracker
 	// past holds all versions of the plan.
 	past []*operatorsv1alpha1.InstallPlan
 	// truth holds the phases of the plan, shown those in the status of the Subscription, and
@@ -36,7 +36,7 @@ type story struct {
 func newStory(t *testing.T, dice *rand.Rand) *story {
 	t.Helper()
 	lamp := subscription("my", "lamp")
-	s := &story{t: t, dice: dice, o: observed(read(t), lamp), journal: &journal{ordered: true}}
+	s := &story{t: t, dice: dice, o: observed(read(t), lamp), tracker: &tracker{ordered: true}}
 	s.d = decided(t, s.o)[0]
 	s.plan = installPlan("p", "lamp.v2", "", 1, lamp)
 	s.plan.UID = types.UID("p")
@@ -51,7 +51,7 @@ func (s *story) moves(phase operatorsv1alpha1.InstallPlanPhase) {
 	s.plan.ResourceVersion, s.plan.Status.Phase = strconv.Itoa(s.version), phase
 	s.o.plans = map[string]*operatorsv1alpha1.InstallPlan{"p": s.plan}
 	s.past = append(s.past, s.plan)
-	s.journal.see(s.plan, time.Unix(int64(s.version), 0))
+	s.tracker.add(s.plan, time.Unix(int64(s.version), 0))
 	s.truth = then(s.truth, string(phase))
 }
 
@@ -80,7 +80,7 @@ func (s *story) tellsSome(left *int) (more, all bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, known := frames(sub, ledger, s.journal.since, s.plan, time.Unix(0, 0))
+	list, known := frames(sub, ledger, s.tracker.since, s.plan, time.Unix(0, 0))
 	if !known {
 		s.t.Fatal("the plan is not known")
 	}
@@ -113,23 +113,23 @@ func (s *story) tellsSome(left *int) (more, all bool) {
 		s.shown = then(s.shown, stage.Phase)
 	}
 	s.d.subscription, s.o.subscriptions[0] = sub, sub
-	s.journal.tell(sub)
+	s.tracker.acknowledge(sub)
 	return c.more, writes >= 0
 }
 
-// restarts gives the controller a new journal, with the events that the server can repeat.
+// restarts gives the controller a new tracker, with the events that the server can repeat.
 func (s *story) restarts() {
-	s.journal = &journal{}
+	s.tracker = &tracker{}
 	told := uint64(0)
 	if ref := s.d.subscription.Status.InstallPlanRef; ref != nil {
 		told = history.Version(ref.ResourceVersion)
 	}
 	for _, i := range s.dice.Perm(len(s.past)) {
 		if p := s.past[i]; history.Version(p.ResourceVersion) > told || p == s.plan {
-			s.journal.see(p, time.Unix(int64(s.version), 0))
+			s.tracker.add(p, time.Unix(int64(s.version), 0))
 		}
 	}
-	s.journal.order()
+	s.tracker.setOrdered()
 }
 
 // TestNothingIsLostAndNothingInvented runs plans through random phases while the controllers die
@@ -185,10 +185,10 @@ func TestLive(t *testing.T) {
 	}
 }
 
-func TestUntoldFrom(t *testing.T) {
+func TestBacklogStart(t *testing.T) {
 	t.Parallel()
 	sub := func(told string, own string) *operatorsv1alpha1.Subscription {
-		s := teller(0)
+		s := showing(0)
 		s.ResourceVersion = own
 		s.Status.InstallPlanRef.ResourceVersion = told
 		if told == "" {
@@ -211,7 +211,7 @@ func TestUntoldFrom(t *testing.T) {
 		{reason: "nothing was told yet", sub: sub("", "3"), plans: []*operatorsv1alpha1.InstallPlan{planAt(5, "Installing")}, from: 3, untold: true},
 		{reason: "there is nothing to tell", sub: sub("", "3"), plans: []*operatorsv1alpha1.InstallPlan{others}, from: 3},
 	} {
-		if from, untold := untoldFrom(tt.sub, tt.plans); from != tt.from || untold != tt.untold {
+		if from, untold := backlogStart(tt.sub, tt.plans); from != tt.from || untold != tt.untold {
 			t.Errorf("%s: from %d, %v; want %d, %v", tt.reason, from, untold, tt.from, tt.untold)
 		}
 	}
@@ -231,9 +231,9 @@ func TestAnotherPlanOfTheSameName(t *testing.T) {
 	o.plans = map[string]*operatorsv1alpha1.InstallPlan{"p": anew}
 	ledger := history.Log{}.Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: "Complete"}).
 		Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: history.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
-	j := &journal{ordered: true}
-	j.see(anew, time.Unix(1, 0))
-	list, _ := frames(lamp, ledger, j.since, o.currentPlan(d), time.Unix(2, 0))
+	tr := &tracker{ordered: true}
+	tr.add(anew, time.Unix(1, 0))
+	list, _ := frames(lamp, ledger, tr.since, o.currentPlan(d), time.Unix(2, 0))
 	c := o.chronicle(d, ledger, list, metav1.NewTime(time.Unix(2, 0)))
 	for _, f := range c.fresh {
 		t.Errorf("invented: %s (uid %s) %q", f.Plan, f.UID, f.Phase)
@@ -258,8 +258,8 @@ func TestMissingIsToldToo(t *testing.T) {
 	next := installPlan("q", "lamp.v2", "", 2, sub)
 	next.UID, next.ResourceVersion = "q", "100"
 	s.o.plans = map[string]*operatorsv1alpha1.InstallPlan{"q": next}
-	s.journal.see(next, time.Unix(100, 0))
-	list, _ := frames(sub, ledger, s.journal.since, next, time.Unix(100, 0))
+	s.tracker.add(next, time.Unix(100, 0))
+	list, _ := frames(sub, ledger, s.tracker.since, next, time.Unix(100, 0))
 	c := s.o.chronicle(s.d, ledger, list, at(1))
 	for _, st := range c.statuses {
 		if x, _ := history.Shown(&st); x == history.Missing() {

@@ -77,7 +77,7 @@ func (r *Reconciler) observe(ctx context.Context, namespace string) (*observatio
 	objects.Versions, objects.Plans, objects.Groups = pointers(versions.Items), pointers(plans.Items), pointers(groups.Items)
 	o := objects.observe(&r.library)
 	o.library.keep(namespace, o.csvs)
-	o.untold = untold(o.subscriptions, r.journal.since)
+	o.untold = untold(o.subscriptions, r.tracker.since)
 	return o, nil
 }
 

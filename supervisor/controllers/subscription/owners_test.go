@@ -136,13 +136,13 @@ func TestInterrupted(t *testing.T) {
 				ledger = append(ledger, history.Transition{Plan: "p", UID: "p", Phase: phase})
 			}
 			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, ledger.Text())
-			var j journal
+			var tr tracker
 			for i, phase := range tc.untold {
 				p := installPlan("p", "lamp.v2", operatorsv1alpha1.InstallPlanPhase(phase), 1, sub)
 				p.UID, p.ResourceVersion = "p", strconv.Itoa(i+1)
-				j.see(p, at(i).Time)
+				tr.add(p, at(i).Time)
 			}
-			o := &observation{untold: untold([]*operatorsv1alpha1.Subscription{sub}, j.since)}
+			o := &observation{untold: untold([]*operatorsv1alpha1.Subscription{sub}, tr.since)}
 			if got := o.interrupted(sub); got != tc.want {
 				t.Errorf("interrupted: %t, want %t", got, tc.want)
 			}

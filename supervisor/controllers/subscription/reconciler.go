@@ -53,22 +53,17 @@ type Reconciler struct {
 	global   string
 	memo     resolver.Memo
 	library  library
-	journal  journal
+	tracker  tracker
 	refusals refusals
 	lag      cacheLag
-	// caughtUp is closed when the journal has what happened before the process began.
-	caughtUp chan struct{}
-	// arrears are the namespaces in which something had not been told by then.
-	arrears []arrear
+	backfill *backfill
 }
 
 // Reconcile observes the namespace that the request names, decides, makes the
 // plans that are called for, and writes each Subscription's status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	select {
-	case <-r.caughtUp:
-	case <-ctx.Done():
-		return ctrl.Result{}, ctx.Err()
+	if err := r.backfill.wait(ctx); err != nil {
+		return ctrl.Result{}, err
 	}
 	o, err := r.observe(ctx, req.Name)
 	if err != nil {
@@ -222,7 +217,7 @@ func (r *Reconciler) tellSome(
 ) (more bool, err error) {
 	sub := d.subscription
 	ledger, unreadable := history.Read(sub)
-	list, known := frames(sub, ledger, r.journal.since, p, r.clock.Now())
+	list, known := frames(sub, ledger, r.tracker.since, p, r.clock.Now())
 	if !known {
 		// The plan was found before its events came; they are on their way.
 		return false, nil
@@ -251,7 +246,7 @@ func (r *Reconciler) tellSome(
 		r.lag.wrote(sub, before.ResourceVersion, r.clock.Now())
 	}
 	d.subscription = before
-	r.journal.tell(before)
+	r.tracker.acknowledge(before)
 	return c.more, nil
 }
 

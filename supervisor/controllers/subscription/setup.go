@@ -64,7 +64,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		unpacker: o.Unpacker,
 		lender:   o.Lender,
 		global:   o.GlobalNamespace,
-		caughtUp: make(chan struct{}),
 	}
 	if err := r.followPlans(mgr); err != nil {
 		return err
@@ -80,7 +79,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
 		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
-		WatchesRawSource(source.Func(r.inTurn)).
+		WatchesRawSource(source.Func(r.backfill.enqueue)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout, UsePriorityQueue: new(true),
 			RateLimiter: retry.Limiter(),
@@ -119,12 +118,12 @@ func (r *Reconciler) besideCatalog(ctx context.Context, object client.Object) []
 	return requests
 }
 
-// noting returns a predicate that accepts every event and records it. The journal has an event
+// noting returns a predicate that accepts every event and records it. The tracker has an event
 // before the event causes a reconcile.
 func (r *Reconciler) noting() predicate.Predicate {
 	note := func(object client.Object) bool {
 		if p, ok := object.(*operatorsv1alpha1.InstallPlan); ok {
-			r.journal.see(p, r.clock.Now())
+			r.tracker.add(p, r.clock.Now())
 		}
 		return true
 	}
@@ -133,7 +132,7 @@ func (r *Reconciler) noting() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool { return note(e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if p, ok := e.Object.(*operatorsv1alpha1.InstallPlan); ok {
-				r.journal.end(p, r.clock.Now())
+				r.tracker.markDeleted(p, r.clock.Now())
 			}
 			return true
 		},
@@ -146,11 +145,11 @@ func (r *Reconciler) followPlans(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("setting up the Subscription controller: making a client that watches: %w", err)
 	}
-	err = mgr.Add(&past{
-		reader: mgr.GetClient(), watcher: watcher, journal: &r.journal, synced: mgr.GetCache().WaitForCacheSync,
-		now: r.clock.Now, arrears: &r.arrears, done: r.caughtUp,
-	})
-	if err != nil {
+	r.backfill = &backfill{
+		reader: mgr.GetClient(), watcher: watcher, tracker: &r.tracker, synced: mgr.GetCache().WaitForCacheSync,
+		now: r.clock.Now, done: make(chan struct{}),
+	}
+	if err := mgr.Add(r.backfill); err != nil {
 		return fmt.Errorf("setting up the Subscription controller: %w", err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-func TestArrears(t *testing.T) {
+func TestNamespaceBacklogs(t *testing.T) {
 	sub := func(namespace, name, version string) operatorsv1alpha1.Subscription {
 		s := *subscription(name, "lamp")
 		s.Namespace, s.ResourceVersion = namespace, version
@@ -25,12 +25,12 @@ func TestArrears(t *testing.T) {
 	}
 	late, later, told := sub("late", "a", "7"), sub("later", "a", "8"), sub("told", "a", "3")
 	earlier, idle := sub("later", "b", "5"), sub("idle", "a", "1")
-	got := arrears(
+	got := namespaceBacklogs(
 		[]operatorsv1alpha1.Subscription{idle, late, later, told, earlier},
 		[]operatorsv1alpha1.InstallPlan{plan("9", late), plan("9", later), plan("6", earlier)},
 	)
-	want := []arrear{{namespace: "later", from: 5}, {namespace: "late", from: 7}, {namespace: "idle"}, {namespace: "told"}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(arrear{})); diff != "" {
+	want := []namespaceBacklog{{namespace: "later", from: 5}, {namespace: "late", from: 7}, {namespace: "idle"}, {namespace: "told"}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(namespaceBacklog{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -56,7 +56,7 @@ func TestFromTheBeginning(t *testing.T) {
 			p = installPlan("p", "lamp.v1", tt.phase, 1, sub)
 		}
 		p.CreationTimestamp, p.ResourceVersion = metav1.NewTime(noon), "9"
-		stages := fromTheBeginning([]sighting{{version: 9, at: noon.Add(time.Minute), plan: p}}, sub)
+		stages := fromTheBeginning([]observedStage{{version: 9, at: noon.Add(time.Minute), plan: p}}, sub)
 		var got []string
 		for i, s := range stages {
 			got = append(got, history.StageOf(s.plan).Phase)
@@ -70,13 +70,13 @@ func TestFromTheBeginning(t *testing.T) {
 	}
 }
 
-func TestAdmitted(t *testing.T) {
+func TestForgottenVersion(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"too old resource version: 2854 (18016)": 18016,
 		"too old resource version: 2854 (11)":    2854,
 		"The resourceVersion is too old":         2854,
 	} {
-		if got := admitted(errors.New(text), 2854); got != want {
+		if got := forgottenVersion(errors.New(text), 2854); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}

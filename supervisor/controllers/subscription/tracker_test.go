@@ -26,15 +26,15 @@ func planAt(v int, phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.
 	}
 }
 
-// teller returns a Subscription whose status shows a version of that plan.
-func teller(v int) *operatorsv1alpha1.Subscription {
+// showing returns a Subscription whose status shows a version of that plan.
+func showing(v int) *operatorsv1alpha1.Subscription {
 	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{UID: "sub"}}
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{UID: "plan", ResourceVersion: strconv.Itoa(v)}
 	return sub
 }
 
 // phases returns versions with their phases.
-func phases(stages []sighting) []string {
+func phases(stages []observedStage) []string {
 	var list []string
 	for _, s := range stages {
 		list = append(list, strconv.FormatUint(s.version, 10)+" "+string(s.plan.Status.Phase))
@@ -42,7 +42,7 @@ func phases(stages []sighting) []string {
 	return list
 }
 
-func TestJournalKeepsStagesInTheirOrder(t *testing.T) {
+func TestTrackerKeepsStagesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	versions := []*operatorsv1alpha1.InstallPlan{
 		planAt(1, ""), planAt(2, "Installing"), planAt(3, "Installing"), planAt(5, "Failed"),
@@ -50,15 +50,15 @@ func TestJournalKeepsStagesInTheirOrder(t *testing.T) {
 	}
 	want := []string{"1 ", "2 Installing", "5 Failed", "7 Installing", "8 Complete"}
 	for range 200 {
-		j := &journal{}
+		tr := &tracker{}
 		shuffled := slices.Clone(versions)
 		rand.Shuffle(len(shuffled), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
 		for _, p := range shuffled {
-			j.see(p, time.Unix(1, 0))
+			tr.add(p, time.Unix(1, 0))
 		}
-		j.order()
-		j.see(planAt(10, "Complete"), time.Unix(1, 0))
-		stages, latest := j.since("plan", 0)
+		tr.setOrdered()
+		tr.add(planAt(10, "Complete"), time.Unix(1, 0))
+		stages, latest := tr.since("plan", 0)
 		if diff := cmp.Diff(want, phases(stages)); diff != "" {
 			t.Fatal(diff)
 		}
@@ -68,57 +68,57 @@ func TestJournalKeepsStagesInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestJournalForgetsWhatWasTold(t *testing.T) {
+func TestTrackerDropsShownStages(t *testing.T) {
 	t.Parallel()
-	j := &journal{ordered: true}
-	j.tell(teller(3)) // of an unknown plan
+	tr := &tracker{ordered: true}
+	tr.acknowledge(showing(3)) // of an unknown plan
 	for i, phase := range []operatorsv1alpha1.InstallPlanPhase{"", "Installing", "Failed", "Installing", "Complete"} {
-		j.see(planAt(i+1, phase), time.Unix(1, 0))
+		tr.add(planAt(i+1, phase), time.Unix(1, 0))
 	}
-	j.tell(teller(3))
-	stages, _ := j.since("plan", 0)
+	tr.acknowledge(showing(3))
+	stages, _ := tr.since("plan", 0)
 	if diff := cmp.Diff([]string{"3 Failed", "4 Installing", "5 Complete"}, phases(stages)); diff != "" {
 		t.Error(diff)
 	}
-	stages, _ = j.since("plan", 4)
+	stages, _ = tr.since("plan", 4)
 	if diff := cmp.Diff([]string{"5 Complete"}, phases(stages)); diff != "" {
 		t.Error(diff)
 	}
-	j.tell(teller(5))
-	if stages, latest := j.since("plan", 0); len(stages) != 1 || latest.version != 5 {
+	tr.acknowledge(showing(5))
+	if stages, latest := tr.since("plan", 0); len(stages) != 1 || latest.version != 5 {
 		t.Errorf("%v are left", phases(stages))
 	}
 }
 
-func TestJournalForgetsDeletedPlans(t *testing.T) {
+func TestTrackerForgetsDeletedPlans(t *testing.T) {
 	t.Parallel()
-	j := &journal{ordered: true}
-	j.end(planAt(1, "Failed"), time.Unix(0, 0))
-	if _, latest := j.since("plan", 0); latest == nil {
+	tr := &tracker{ordered: true}
+	tr.markDeleted(planAt(1, "Failed"), time.Unix(0, 0))
+	if _, latest := tr.since("plan", 0); latest == nil {
 		t.Error("a plan is forgotten when it is deleted")
 	}
 	other := planAt(2, "")
 	other.UID = "other"
-	j.end(other, time.Unix(0, 0).Add(keepGone+1))
-	if _, latest := j.since("plan", 0); latest != nil {
+	tr.markDeleted(other, time.Unix(0, 0).Add(deletedPlanTTL+1))
+	if _, latest := tr.since("plan", 0); latest != nil {
 		t.Error("a deleted plan is remembered for ever")
 	}
 }
 
-func TestJournalIsBounded(t *testing.T) {
+func TestTrackerIsBounded(t *testing.T) {
 	t.Parallel()
-	j := &journal{ordered: true}
-	for v := range 3 * maxSightings {
-		j.see(planAt(v+1, []operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed"}[v%2]), time.Unix(1, 0))
+	tr := &tracker{ordered: true}
+	for v := range 3 * maxStages {
+		tr.add(planAt(v+1, []operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed"}[v%2]), time.Unix(1, 0))
 	}
-	if stages, _ := j.since("plan", 0); len(stages) != maxSightings || stages[len(stages)-1].version != 3*maxSightings {
+	if stages, _ := tr.since("plan", 0); len(stages) != maxStages || stages[len(stages)-1].version != 3*maxStages {
 		t.Errorf("%d stages are kept", len(stages))
 	}
 }
 
-// TestJournalKeepsWhatStrippedOwnersHaveNotTold strips the owners of a plan between quick phases.
-func TestJournalKeepsWhatStrippedOwnersHaveNotTold(t *testing.T) {
-	j := &journal{ordered: true}
+// TestTrackerKeepsStagesForStrippedOwners strips the owners of a plan between quick phases.
+func TestTrackerKeepsStagesForStrippedOwners(t *testing.T) {
+	tr := &tracker{ordered: true}
 	mk := func(v int, ph operatorsv1alpha1.InstallPlanPhase, stripped bool) *operatorsv1alpha1.InstallPlan {
 		p := planAt(v, ph)
 		p.Annotations = map[string]string{api.PrefixServes + "sub": "sub"}
@@ -127,31 +127,31 @@ func TestJournalKeepsWhatStrippedOwnersHaveNotTold(t *testing.T) {
 		}
 		return p
 	}
-	j.see(mk(1, "", false), time.Unix(1, 0))
-	j.tell(teller(1))
-	j.see(mk(2, "Installing", false), time.Unix(1, 0))
-	j.see(mk(3, "Failed", false), time.Unix(1, 0))
-	j.see(mk(4, "Failed", true), time.Unix(1, 0)) // another client strips the owners
-	j.see(mk(5, "Installing", true), time.Unix(1, 0))
-	j.see(mk(6, "Complete", true), time.Unix(1, 0))
-	stages, _ := j.since("plan", 1)
+	tr.add(mk(1, "", false), time.Unix(1, 0))
+	tr.acknowledge(showing(1))
+	tr.add(mk(2, "Installing", false), time.Unix(1, 0))
+	tr.add(mk(3, "Failed", false), time.Unix(1, 0))
+	tr.add(mk(4, "Failed", true), time.Unix(1, 0)) // another client strips the owners
+	tr.add(mk(5, "Installing", true), time.Unix(1, 0))
+	tr.add(mk(6, "Complete", true), time.Unix(1, 0))
+	stages, _ := tr.since("plan", 1)
 	if diff := cmp.Diff([]string{"2 Installing", "3 Failed", "5 Installing", "6 Complete"}, phases(stages)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestJournalWaitsForGeneratedSubscriptions checks that the journal also waits for a Subscription
+// TestTrackerWaitsForGeneratedSubscriptions checks that the tracker also waits for a Subscription
 // that refers to a plan without owning it.
-func TestJournalWaitsForGeneratedSubscriptions(t *testing.T) {
-	j := &journal{ordered: true}
+func TestTrackerWaitsForGeneratedSubscriptions(t *testing.T) {
+	tr := &tracker{ordered: true}
 	for i, ph := range []operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed", "Installing", "Complete"} {
-		j.see(planAt(i+1, ph), time.Unix(1, 0))
+		tr.add(planAt(i+1, ph), time.Unix(1, 0))
 	}
-	g := teller(1)
+	g := showing(1)
 	g.UID = "generated"
-	j.tell(g)
-	j.tell(teller(4)) // the owner shows all first, in the same pass
-	stages, _ := j.since("plan", 1)
+	tr.acknowledge(g)
+	tr.acknowledge(showing(4)) // the owner shows all first, in the same pass
+	stages, _ := tr.since("plan", 1)
 	if diff := cmp.Diff([]string{"2 Failed", "3 Installing", "4 Complete"}, phases(stages)); diff != "" {
 		t.Error(diff)
 	}

@@ -13,84 +13,122 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
 // Bounds of the look-up of events from before this process.
 const (
-	// catchUpTimeout bounds the look-up. Transitions that are not found by then are recorded as
+	// backfillTimeout bounds the look-up. Transitions that are not found by then are recorded as
 	// they are now.
-	catchUpTimeout = 45 * time.Second
+	backfillTimeout = 45 * time.Second
 	// quiet is the pause after which no more events are expected. Where only a deletion is sought,
 	// nothing else shows that there is none.
 	quiet = 500 * time.Millisecond
 )
 
-// past looks up, when the process begins, the transitions of InstallPlans that their Subscriptions
-// do not show yet. The API server can repeat the events of the last minutes. It runs on standbys
+// backfill looks up, when the process begins, the transitions of InstallPlans that their
+// Subscriptions do not show yet. The API server can repeat the events of the last minutes. It runs on standbys
 // too, which may lead before they have seen an event.
-type past struct {
+type backfill struct {
 	reader  client.Reader
 	watcher client.WithWatch
-	journal *journal
+	tracker *tracker
 	synced  func(context.Context) bool
 	now     func() time.Time
-	// arrears receives the transitions that are not shown yet, by namespace. done is closed after
-	// that.
-	arrears *[]arrear
-	done    chan struct{}
+	// done is closed when the tracker has the events from before this process.
+	done chan struct{}
+	// backlogs is set before done is closed.
+	backlogs []namespaceBacklog
 }
 
 // NeedLeaderElection returns false: the look-up also runs on standbys.
-func (p *past) NeedLeaderElection() bool { return false }
+func (b *backfill) NeedLeaderElection() bool { return false }
 
 // Start looks up past events. Transitions that it does not find are recorded as they are now, and
 // marked as seen afterwards.
-func (p *past) Start(ctx context.Context) error {
-	defer close(p.done)
-	defer p.journal.order()
-	if !p.synced(ctx) {
+func (b *backfill) Start(ctx context.Context) error {
+	defer close(b.done)
+	defer b.tracker.setOrdered()
+	if !b.synced(ctx) {
 		return nil
 	}
-	looking, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	limited, cancel := context.WithTimeout(ctx, backfillTimeout)
 	defer cancel()
-	if err := p.look(looking); err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "Looking up what InstallPlans went through while no supervisor ran; what is missing is told as it is now")
+	if err := b.replayBacklogs(limited); err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "Looking up the transitions of InstallPlans while no supervisor ran; missing ones are recorded with the current phase")
 	}
 	return nil
 }
 
-func (p *past) look(ctx context.Context) error {
+// wait waits until the tracker has the events from before this process.
+func (b *backfill) wait(ctx context.Context) error {
+	select {
+	case <-b.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// enqueue adds the namespaces to the queue after the look-up of past events. Namespaces with
+// transitions that are not shown yet come before all others. Where leaders change often, the end of
+// the queue would otherwise wait until the API server forgets the events. Other namespaces get the
+// priority of ordinary events.
+func (b *backfill) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	ranked, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request])
+	if !ok {
+		return fmt.Errorf("the queue is a %T, which has no priorities", queue)
+	}
+	go func() {
+		if b.wait(ctx) != nil {
+			return
+		}
+		for i, n := range b.backlogs {
+			priority := 0
+			if n.from > 0 {
+				priority = len(b.backlogs) - i
+			}
+			ranked.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, reconcile.Request{NamespacedName: types.NamespacedName{Name: n.namespace}})
+		}
+	}()
+	return nil
+}
+
+// replayBacklogs finds the transitions that are not shown yet, and replays the events since the oldest.
+func (b *backfill) replayBacklogs(ctx context.Context) error {
 	var subscriptions operatorsv1alpha1.SubscriptionList
-	if err := p.reader.List(ctx, &subscriptions); err != nil {
+	if err := b.reader.List(ctx, &subscriptions); err != nil {
 		return fmt.Errorf("listing Subscriptions: %w", err)
 	}
 	var list operatorsv1alpha1.InstallPlanList
-	if err := p.reader.List(ctx, &list); err != nil {
+	if err := b.reader.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing InstallPlans: %w", err)
 	}
 	plans := map[types.UID]uint64{}
 	for i := range list.Items {
 		plans[list.Items[i].UID] = history.Version(list.Items[i].ResourceVersion)
 	}
-	*p.arrears = arrears(subscriptions.Items, list.Items)
-	if len(*p.arrears) == 0 || (*p.arrears)[0].from == 0 {
+	b.backlogs = namespaceBacklogs(subscriptions.Items, list.Items)
+	if len(b.backlogs) == 0 || b.backlogs[0].from == 0 {
 		return nil
 	}
-	now, err := p.present(ctx)
+	now, err := b.currentVersion(ctx)
 	if err != nil {
 		return err
 	}
-	return p.repeat(ctx, (*p.arrears)[0].from, now, plans)
+	return b.replayFrom(ctx, b.backlogs[0].from, now, plans)
 }
 
-// present returns the current resource version of the API server.
-func (p *past) present(ctx context.Context) (uint64, error) {
+// currentVersion returns the current resource version of the API server.
+func (b *backfill) currentVersion(ctx context.Context) (uint64, error) {
 	var list operatorsv1alpha1.InstallPlanList
-	if err := p.watcher.List(ctx, &list, client.Limit(1)); err != nil {
+	if err := b.watcher.List(ctx, &list, client.Limit(1)); err != nil {
 		return 0, fmt.Errorf("listing InstallPlans: %w", err)
 	}
 	return history.Version(list.ResourceVersion), nil
@@ -110,22 +148,22 @@ type replay struct {
 // oldest begins a replay after a version. Where the API server has forgotten that version, it
 // begins after the oldest one that the API server has. A binary search finds it. The API server
 // forgets more versions all the time. A replay is therefore kept until a better one begins.
-func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
-	found, refusal := p.after(ctx, version)
+func (b *backfill) oldest(ctx context.Context, version uint64) (*replay, error) {
+	found, refusal := b.after(ctx, version)
 	if !errors.Is(refusal, errForgotten) {
 		return found, refusal
 	}
-	now, err := p.present(ctx)
+	now, err := b.currentVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
-	forgotten, known := admitted(refusal, version), now+1
+	forgotten, known := forgottenVersion(refusal, version), now+1
 	for forgotten+1 < known {
 		middle := forgotten + (known-forgotten)/2
 		if forgotten > version && found == nil {
 			middle = min(middle, forgotten+slack/2)
 		}
-		next, err := p.after(ctx, middle)
+		next, err := b.after(ctx, middle)
 		switch {
 		case err == nil && middle-forgotten <= slack:
 			// An older version would gain little, and the API server forgets this one in the time.
@@ -135,7 +173,7 @@ func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
 			found.end()
 			found, known = next, middle
 		case errors.Is(err, errForgotten):
-			forgotten = admitted(err, middle)
+			forgotten = forgottenVersion(err, middle)
 		default:
 			found.end()
 			return nil, err
@@ -143,7 +181,7 @@ func (p *past) oldest(ctx context.Context, version uint64) (*replay, error) {
 	}
 	if found == nil {
 		// The API server has forgotten all versions until now.
-		return p.oldest(ctx, now)
+		return b.oldest(ctx, now)
 	}
 	return found, nil
 }
@@ -155,14 +193,14 @@ const slack = 16
 // they have.
 var tooOld = regexp.MustCompile(`too old resource version: \d+ \((\d+)\)`)
 
-// admitted returns the newest version that the API server reports as forgotten; at least the
+// forgottenVersion returns the newest version that the API server reports as forgotten; at least the
 // version that was asked for.
-func admitted(refusal error, asked uint64) uint64 {
-	said := tooOld.FindStringSubmatch(refusal.Error())
-	if said == nil {
+func forgottenVersion(refusal error, asked uint64) uint64 {
+	match := tooOld.FindStringSubmatch(refusal.Error())
+	if match == nil {
 		return asked
 	}
-	return max(asked, history.Version(said[1]))
+	return max(asked, history.Version(match[1]))
 }
 
 // end stops a replay. A nil replay is allowed.
@@ -174,9 +212,9 @@ func (r *replay) end() {
 
 // after begins a replay of the events of InstallPlans after a version. It returns errForgotten if
 // the API server refuses the version at once.
-func (p *past) after(ctx context.Context, version uint64) (*replay, error) {
+func (b *backfill) after(ctx context.Context, version uint64) (*replay, error) {
 	watching, cancel := context.WithCancel(ctx)
-	watcher, err := p.watcher.Watch(watching, &operatorsv1alpha1.InstallPlanList{},
+	watcher, err := b.watcher.Watch(watching, &operatorsv1alpha1.InstallPlanList{},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: strconv.FormatUint(version, 10)}})
 	if err != nil {
 		cancel()
@@ -186,8 +224,8 @@ func (p *past) after(ctx context.Context, version uint64) (*replay, error) {
 		watcher.Stop()
 		cancel()
 	}}
-	silence := time.NewTimer(quiet)
-	defer silence.Stop()
+	idle := time.NewTimer(quiet)
+	defer idle.Stop()
 	select {
 	case event, open := <-r.events:
 		if open && event.Type == watch.Error {
@@ -197,7 +235,7 @@ func (p *past) after(ctx context.Context, version uint64) (*replay, error) {
 		if open {
 			r.first = &event
 		}
-	case <-silence.C:
+	case <-idle.C:
 	case <-ctx.Done():
 		r.stop()
 		return nil, fmt.Errorf("asking what is remembered after version %d: %w", version, ctx.Err())
@@ -205,18 +243,18 @@ func (p *past) after(ctx context.Context, version uint64) (*replay, error) {
 	return r, nil
 }
 
-// repeat replays the events after a version, up to the current one. plans holds the resource
+// replayFrom replays the events after a version, up to the current one. plans holds the resource
 // versions of the existing plans.
-func (p *past) repeat(ctx context.Context, version, now uint64, plans map[types.UID]uint64) error {
+func (b *backfill) replayFrom(ctx context.Context, version, now uint64, plans map[types.UID]uint64) error {
 	for {
-		r, err := p.oldest(ctx, version)
+		r, err := b.oldest(ctx, version)
 		if err != nil {
 			return err
 		}
 		if r.version > version {
 			log.FromContext(ctx).Info("The API server has forgotten what happened first", "wanted", version, "oldest", r.version)
 		}
-		reached, done, err := p.follow(ctx, r, now, newer(plans, r.version))
+		reached, done, err := b.follow(ctx, r, now, newer(plans, r.version))
 		r.stop()
 		if done || (err != nil && !errors.Is(err, errForgotten)) {
 			return err
@@ -239,10 +277,10 @@ func newer(plans map[types.UID]uint64, version uint64) map[types.UID]uint64 {
 
 // follow records events until there are no more, or the replay ends. done reports the former;
 // reached is the version of the last event.
-func (p *past) follow(ctx context.Context, r *replay, now uint64, wanted map[types.UID]uint64) (reached uint64, done bool, err error) {
+func (b *backfill) follow(ctx context.Context, r *replay, now uint64, wanted map[types.UID]uint64) (reached uint64, done bool, err error) {
 	reached = r.version
 	if r.first != nil {
-		reached = max(reached, p.take(*r.first, wanted))
+		reached = max(reached, b.record(*r.first, wanted))
 	}
 	idle := time.NewTimer(quiet)
 	defer idle.Stop()
@@ -255,7 +293,7 @@ func (p *past) follow(ctx context.Context, r *replay, now uint64, wanted map[typ
 			if event.Type == watch.Error {
 				return reached, false, forgotten(apierrors.FromObject(event.Object))
 			}
-			reached = max(reached, p.take(event, wanted))
+			reached = max(reached, b.record(event, wanted))
 		case <-idle.C:
 			// Without other events, no event follows the last wanted one.
 			if len(wanted) == 0 {
@@ -268,29 +306,29 @@ func (p *past) follow(ctx context.Context, r *replay, now uint64, wanted map[typ
 	return reached, true, nil
 }
 
-// take records an event, and removes its plan from wanted when the wanted version has arrived. It
+// record records an event, and removes its plan from wanted when the wanted version has arrived. It
 // returns the version of the event.
-func (p *past) take(event watch.Event, wanted map[types.UID]uint64) uint64 {
+func (b *backfill) record(event watch.Event, wanted map[types.UID]uint64) uint64 {
 	installPlan, ok := event.Object.(*operatorsv1alpha1.InstallPlan)
 	if !ok {
 		return 0
 	}
 	version := history.Version(installPlan.ResourceVersion)
 	if event.Type == watch.Deleted {
-		p.journal.end(installPlan, p.written(installPlan))
+		b.tracker.markDeleted(installPlan, b.statusTime(installPlan))
 		delete(wanted, installPlan.UID)
 		return version
 	}
-	p.journal.see(installPlan, p.written(installPlan))
+	b.tracker.add(installPlan, b.statusTime(installPlan))
 	if version >= wanted[installPlan.UID] {
 		delete(wanted, installPlan.UID)
 	}
 	return version
 }
 
-// written returns when the status of a plan was last written, from its managed fields; the current
+// statusTime returns when the status of a plan was last written, from its managed fields; the current
 // time if they lack it.
-func (p *past) written(installPlan *operatorsv1alpha1.InstallPlan) time.Time {
+func (b *backfill) statusTime(installPlan *operatorsv1alpha1.InstallPlan) time.Time {
 	var newest time.Time
 	for _, m := range installPlan.ManagedFields {
 		if m.Subresource == "status" && m.Time != nil && m.Time.After(newest) {
@@ -298,7 +336,7 @@ func (p *past) written(installPlan *operatorsv1alpha1.InstallPlan) time.Time {
 		}
 	}
 	if newest.IsZero() {
-		return p.now()
+		return b.now()
 	}
 	return newest
 }

@@ -1,0 +1,66 @@
+package subscription
+
+import (
+	"cmp"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/history"
+)
+
+// namespaceBacklog is a namespace with Subscriptions, and the resource version after which
+// transitions are not shown yet; zero where all are shown.
+type namespaceBacklog struct {
+	namespace string
+	from      uint64
+}
+
+// namespaceBacklogs returns the namespaces with Subscriptions. Namespaces with transitions that are
+// not shown yet come first, the oldest first. A wait begins at the version of the plan that a
+// Subscription shows. For a Subscription that shows none, it begins at its own version, which is
+// older than any plan for it.
+func namespaceBacklogs(subscriptions []operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPlan) []namespaceBacklog {
+	byNamespace := map[string][]*operatorsv1alpha1.InstallPlan{}
+	for i := range plans {
+		byNamespace[plans[i].Namespace] = append(byNamespace[plans[i].Namespace], &plans[i])
+	}
+	var list []namespaceBacklog
+	for i := range subscriptions {
+		next := namespaceBacklog{namespace: subscriptions[i].Namespace}
+		if from, exists := backlogStart(&subscriptions[i], byNamespace[next.namespace]); exists {
+			next.from = from
+		}
+		list = append(list, next)
+	}
+	slices.SortStableFunc(list, func(a, b namespaceBacklog) int {
+		if (a.from == 0) != (b.from == 0) {
+			return -cmp.Compare(a.from, b.from)
+		}
+		return cmp.Compare(a.from, b.from)
+	})
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(a namespaceBacklog) bool {
+		known := seen[a.namespace]
+		seen[a.namespace] = true
+		return known
+	})
+}
+
+// backlogStart returns the version up to which a Subscription shows its plans, and whether there is a
+// later one.
+func backlogStart(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1.InstallPlan) (version uint64, exists bool) {
+	ref := sub.Status.InstallPlanRef
+	from, gone := history.Version(sub.ResourceVersion), false
+	if ref != nil {
+		shown, _ := history.Shown(&sub.Status)
+		from, gone = history.Version(ref.ResourceVersion), shown != history.Missing()
+	}
+	newer := false
+	for _, p := range beside {
+		shows := ref != nil && ref.UID == p.UID
+		gone = gone && !shows
+		newer = newer || ((shows || serves(p, sub)) && history.Version(p.ResourceVersion) > from)
+	}
+	return from, from > 0 && (newer || gone)
+}
