@@ -43,9 +43,6 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/installplan.record":               {Size{9, 18}, "the columns of a record"},
 		"supervisor/resolver.model":                               {Size{46, 12}, divide},
 		"supervisor/resolver.resolution":                          {Size{48, 14}, divide},
-		"supervisor/controllers/subscription.Reconciler":          {Size{63, 15}, divide},
-		"supervisor/controllers/subscription.decision":            {Size{12, 13}, divide},
-		"supervisor/controllers/subscription.observation":         {Size{79, 15}, divide},
 		"supervisor/takeover.Mover":                               {Size{25, 3}, divide},
 		"supervisor/bundleimage.Unpacker":                         {Size{25, 16}, divide},
 	}

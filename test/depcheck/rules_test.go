@@ -75,7 +75,7 @@ func TestViolations(t *testing.T) {
 		"Shared":             {"both may use what they share", "server", module + "/internal/connlimit", false},
 		"SharedOutwards":     {"what they share may use neither", "internal/connlimit", module + "/server", true},
 		"Controllers":        {"controllers may not use each other", "supervisor/controllers/subscription", module + "/supervisor/controllers/installplan", true},
-		"OwnPackages":        {"a controller may use its own folder", "supervisor/controllers/subscription", module + "/supervisor/controllers/subscription/ledger", false},
+		"OwnPackages":        {"a controller may use its own folder", "supervisor/controllers/subscription", module + "/supervisor/controllers/subscription/transitions", false},
 		"PureNeighbour":      {"a controller may use a pure package", "supervisor/controllers/subscription", module + "/supervisor/resolver", false},
 		"SimilarName":        {"a prefix of a name is not a folder", "supervisor/controllers/operatorgroup", module + "/supervisor/controllers/operatorgroups", false},
 		"PureClient":         {"resolution talks to nobody", "supervisor/resolver/constraint", "k8s.io/client-go/dynamic", true},

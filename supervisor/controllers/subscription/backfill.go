@@ -33,8 +33,8 @@ const (
 )
 
 // backfill looks up, when the process begins, the transitions of InstallPlans that their
-// Subscriptions do not show yet. The API server can repeat the events of the last minutes. It runs on standbys
-// too, which may lead before they have seen an event.
+// Subscriptions do not show yet. The API server can repeat the events of the last minutes. It runs
+// on standbys too, which may lead before they have seen an event.
 type backfill struct {
 	reader  client.Reader
 	watcher client.WithWatch
@@ -100,7 +100,8 @@ func (b *backfill) enqueue(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
-// replayBacklogs finds the transitions that are not shown yet, and replays the events since the oldest.
+// replayBacklogs finds the transitions that are not shown yet, and replays the events since the
+// oldest.
 func (b *backfill) replayBacklogs(ctx context.Context) error {
 	var subscriptions operatorsv1alpha1.SubscriptionList
 	if err := b.reader.List(ctx, &subscriptions); err != nil {

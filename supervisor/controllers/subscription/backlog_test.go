@@ -35,7 +35,7 @@ func TestNamespaceBacklogs(t *testing.T) {
 	}
 }
 
-func TestFromTheBeginning(t *testing.T) {
+func TestWithFirstStage(t *testing.T) {
 	noon := time.Unix(43200, 0)
 	for _, tt := range []struct {
 		reason string
@@ -56,7 +56,7 @@ func TestFromTheBeginning(t *testing.T) {
 			p = installPlan("p", "lamp.v1", tt.phase, 1, sub)
 		}
 		p.CreationTimestamp, p.ResourceVersion = metav1.NewTime(noon), "9"
-		stages := fromTheBeginning([]observedStage{{version: 9, at: noon.Add(time.Minute), plan: p}}, sub)
+		stages := withFirstStage([]observedStage{{version: 9, at: noon.Add(time.Minute), plan: p}}, sub)
 		var got []string
 		for i, s := range stages {
 			got = append(got, history.StageOf(s.plan).Phase)

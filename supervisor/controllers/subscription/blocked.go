@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// remedyAway is what to do while a catalog does not answer.
-const remedyAway = "what is installed stays, and the resolution continues when the catalog answers: the status of its CatalogSource and its pods state what is wrong"
+// remedyUnavailable is what to do while a catalog does not answer.
+const remedyUnavailable = "what is installed stays, and the resolution continues when the catalog answers: the status of its CatalogSource and its pods state what is wrong"
 
 // blocked returns the condition with the exact reason of an error, and what to do about it.
 func blocked(err error) operatorsv1alpha1.SubscriptionCondition {
@@ -28,7 +28,7 @@ func causeOf(err error) (reason, remedy string) {
 		unsatisfiable *resolver.UnsatisfiableError
 		catalog       *resolver.CatalogError
 		groups        *groupsError
-		images        lookups
+		images        missingImages
 	)
 	switch {
 	case errors.As(err, &unsatisfiable):
@@ -39,9 +39,9 @@ func causeOf(err error) (reason, remedy string) {
 		return images.cause()
 	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return api.ReasonBundleUnusable, ""
-	case errors.As(err, &catalog) || isAway(err):
-		if isAway(err) {
-			remedy = remedyAway
+	case errors.As(err, &catalog) || isUnavailable(err):
+		if isUnavailable(err) {
+			remedy = remedyUnavailable
 		}
 		return api.ReasonCatalogUnavailable, remedy
 	default:
@@ -49,26 +49,27 @@ func causeOf(err error) (reason, remedy string) {
 	}
 }
 
-// cause returns the same for images that cannot be had.
-func (l lookups) cause() (reason, remedy string) {
+// cause returns the same for missing images.
+func (l missingImages) cause() (reason, remedy string) {
 	failed := l.failed()
 	switch {
 	case failed == nil:
 		return "", ""
-	case failed.unfit():
+	case failed.invalid():
 		return api.ReasonBundleUnusable, failed.remedy()
 	default:
 		return api.ReasonBundleUnpackFailed, failed.remedy()
 	}
 }
 
-// isAway reports whether an error is that a catalog does not answer.
-func isAway(err error) bool {
+// isUnavailable reports whether an error is that a catalog does not answer.
+func isUnavailable(err error) bool {
 	code := grpcstatus.Code(err)
 	return errors.Is(err, catalogs.ErrNotConnected) || code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
-// remedyIn returns what a Subscription states to do about a condition, after a semicolon; empty for nothing.
+// remedyIn returns what a Subscription states to do about a condition, after a semicolon; empty for
+// nothing.
 func remedyIn(sub *operatorsv1alpha1.Subscription, kind operatorsv1alpha1.SubscriptionConditionType) string {
 	remedy := sub.Status.GetCondition(api.ConditionBlocked).Message
 	if kind == api.ConditionConfigInvalid || remedy == "" {

@@ -82,8 +82,8 @@ func (c *cacheLag) until(sub *operatorsv1alpha1.Subscription, now time.Time) (ne
 	return next, now.Before(next)
 }
 
-// keep drops the records of a namespace except those of the given Subscriptions.
-func (c *cacheLag) keep(namespace string, subs []*operatorsv1alpha1.Subscription) {
+// retain drops the records of a namespace except those of the given Subscriptions.
+func (c *cacheLag) retain(namespace string, subs []*operatorsv1alpha1.Subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := map[string]lastWrite{}

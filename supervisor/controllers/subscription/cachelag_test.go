@@ -69,11 +69,11 @@ func TestCacheLagForgetsDeleted(t *testing.T) {
 	var c cacheLag
 	sub := versioned("7")
 	c.conflict(sub, now)
-	c.keep(sub.Namespace, []*operatorsv1alpha1.Subscription{sub})
+	c.retain(sub.Namespace, []*operatorsv1alpha1.Subscription{sub})
 	if _, waits := c.until(sub, now); !waits {
 		t.Error("the conflict of a Subscription that exists is forgotten")
 	}
-	c.keep(sub.Namespace, nil)
+	c.retain(sub.Namespace, nil)
 	if _, waits := c.until(sub, now); waits || len(c.last) > 0 {
 		t.Errorf("the conflict of a Subscription that does not exist is kept: %v", c.last)
 	}

@@ -22,7 +22,7 @@ func from(catalog, channel, digest string) func(*operatorsv1alpha1.ClusterServic
 	}
 }
 
-func TestClaim(t *testing.T) {
+func TestClaimsOf(t *testing.T) {
 	type (
 		subs     = []*operatorsv1alpha1.Subscription
 		versions = []*operatorsv1alpha1.ClusterServiceVersion
@@ -54,15 +54,15 @@ func TestClaim(t *testing.T) {
 		})}, want: map[string]string{"lamp.v1": "lamp"}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			got := observed(state, tt.subs...).with(tt.csvs).claim()
+			got := claimsOf(observed(state, tt.subs...).with(tt.csvs))
 			for _, csv := range tt.csvs {
 				if got.packages[csv.Name] != tt.want[csv.Name] {
 					t.Errorf("%s belongs to %q, want %q", csv.Name, got.packages[csv.Name], tt.want[csv.Name])
 				}
 			}
 			for _, sub := range tt.subs {
-				if (got.open[sub.Name] != nil) != slices.Contains(tt.open, sub.Name) {
-					t.Errorf("%s: open %+v", sub.Name, got.open[sub.Name])
+				if (got.ambiguous[sub.Name] != nil) != slices.Contains(tt.open, sub.Name) {
+					t.Errorf("%s: open %+v", sub.Name, got.ambiguous[sub.Name])
 				}
 			}
 		})
@@ -134,7 +134,7 @@ func TestReadFacts(t *testing.T) {
 		{reason: "the record counts", text: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}},{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}},{"type":"olm.gvk.required","value":{"group":"g","version":"v1","kind":"N"}}]}`, pkg: "lamp", gvks: "g/v1, Kind=K", requires: 1},
 		{reason: "one property that cannot be read spoils no other", text: `{"properties":[{"type":"olm.gvk","value":7},{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`, pkg: "lamp"},
 	} {
-		got := (&library{}).read(annotated(tt.text))
+		got := (&factCache{}).read(annotated(tt.text))
 		var gvks []string
 		for _, gvk := range got.subject.GVKs {
 			gvks = append(gvks, gvk.String())
@@ -145,17 +145,17 @@ func TestReadFacts(t *testing.T) {
 	}
 }
 
-// TestLibrary checks that the facts of a version are read again when it changes, and dropped with
+// TestFactCache checks that the facts of a version are read again when it changes, and dropped with
 // it.
-func TestLibrary(t *testing.T) {
-	l := &library{}
+func TestFactCache(t *testing.T) {
+	l := &factCache{}
 	csv := version("lamp.v1", "lamp", succeeded)
 	l.read(csv)
 	changed := version("lamp.v1", "fan", succeeded)
 	if got := l.read(changed).subject.Package; got != "fan" {
 		t.Errorf("package %q", got)
 	}
-	l.keep("home", nil)
+	l.retain("home", nil)
 	if len(l.namespaces) != 0 {
 		t.Errorf("remembers %v", l.namespaces)
 	}
@@ -179,7 +179,7 @@ func TestRefused(t *testing.T) {
 			o.groups.names = strings.Split(names, ",")
 		}
 		for _, d := range decided(t, o) {
-			if d.install != nil || d.err == nil || d.err.Error() != text || passing(d.err) {
+			if d.install != nil || d.err == nil || d.err.Error() != text || temporary(d.err) {
 				t.Errorf("%s: installs %v, error %v", d.subscription.Name, d.install, d.err)
 			}
 			if mine := d.subscription == second; (d.present.current != nil) != mine {
@@ -201,7 +201,7 @@ func TestFailForward(t *testing.T) {
 		}
 		broken := installPlan("p", "lamp.v2", operatorsv1alpha1.InstallPlanPhaseFailed, 2, sub)
 		want := map[bool]operatorsv1alpha1.SubscriptionState{true: operatorsv1alpha1.SubscriptionStateFailed, false: operatorsv1alpha1.SubscriptionStateUpgradePending}[forward]
-		if got := derive(o, d, broken, at(1)).State; got != want {
+		if got := statusOf(o, d, broken, at(1)).State; got != want {
 			t.Errorf("fail forward %v: state %q, want %q", forward, got, want)
 		}
 	}
@@ -212,7 +212,7 @@ func TestFailForward(t *testing.T) {
 func TestPendingSaysNothingNew(t *testing.T) {
 	sub := subscription("my", "lamp", knows("lamp.v2", ""))
 	o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)})
-	before := derive(o, decided(t, o)[0], nil, at(1))
+	before := statusOf(o, decided(t, o)[0], nil, at(1))
 	sub.Status.Conditions, sub.Status.CatalogHealth = before.Conditions, before.CatalogHealth
 	c := o.catalogs[shop]
 	c.State.Snapshot, c.State.Connectivity = nil, "CONNECTING"
@@ -221,7 +221,7 @@ func TestPendingSaysNothingNew(t *testing.T) {
 	o.catalogs[own] = Catalog{Source: &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name, UID: "uid-own"}}, State: catalogs.State{Err: catalogs.ErrNotConnected}}
 	d := decided(t, o)[0]
 	d.err = resolver.ErrPending
-	after := derive(o, d, nil, at(5))
+	after := statusOf(o, d, nil, at(5))
 	if h := after.CatalogHealth; len(h) != 2 || h[0].CatalogSourceRef.Name != own.Name || h[0].Healthy || h[1].Healthy != before.CatalogHealth[0].Healthy {
 		t.Errorf("what is known of catalogs: %+v", h)
 	}
@@ -246,16 +246,16 @@ func TestClipped(t *testing.T) {
 func TestAssign(t *testing.T) {
 	choice := func(name string) *resolver.Choice { return &resolver.Choice{Package: name, Bundle: name + ".v1"} }
 	relying := func(d *decision, on ...string) *decision {
-		d.with = on
+		d.dependsOn = on
 		return d
 	}
 	lost := func(name string, along string) *decision {
-		return &decision{subscription: subscription(name, name), along: []*resolver.Choice{choice(along)}, identities: []plan.Identity{{Package: along, Bundle: along + ".v1", Generated: true}}}
+		return &decision{subscription: subscription(name, name), selection: selection{coInstalled: []*resolver.Choice{choice(along)}, identities: []plan.Identity{{Package: along, Bundle: along + ".v1", Generated: true}}}}
 	}
 	wants := func(install string, along ...string) *decision {
-		d := &decision{subscription: subscription(install, install), install: choice(install), identities: []plan.Identity{{Package: install, Bundle: install + ".v1"}}}
+		d := &decision{subscription: subscription(install, install), selection: selection{install: choice(install), identities: []plan.Identity{{Package: install, Bundle: install + ".v1"}}}}
 		for _, name := range along {
-			d.along = append(d.along, choice(name))
+			d.coInstalled = append(d.coInstalled, choice(name))
 			d.identities = append(d.identities, plan.Identity{Package: name, Bundle: name + ".v1", Generated: true})
 		}
 		return d

@@ -26,10 +26,10 @@ func TestStatusRests(t *testing.T) {
 	} {
 		sub := subscription("my", "lamp")
 		o := observed(catalogs.State{Err: errors.New(text)}, sub)
-		status := derive(o, decided(t, o)[0], nil, at(1))
+		status := statusOf(o, decided(t, o)[0], nil, at(1))
 		stored := throughServer(t, status)
 		sub.Status = stored
-		if changed(stored, derive(o, decided(t, o)[0], nil, at(2)), equality.Semantic.DeepEqual) {
+		if changed(stored, statusOf(o, decided(t, o)[0], nil, at(2)), equality.Semantic.DeepEqual) {
 			t.Errorf("%q: what was written a moment ago is written again", text)
 		}
 		message := stored.GetCondition(operatorsv1alpha1.SubscriptionResolutionFailed).Message
@@ -64,7 +64,7 @@ func TestConfigCondition(t *testing.T) {
 		o := observed(read(t), subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) {
 			sub.Annotations = map[string]string{api.AnnotationConfig: text}
 		}))
-		status := derive(o, decided(t, o)[0], nil, at(1))
+		status := statusOf(o, decided(t, o)[0], nil, at(1))
 		got := status.GetCondition(api.ConditionConfigInvalid)
 		if want == "" && got.Status != corev1.ConditionUnknown {
 			t.Errorf("%s: condition %+v", text, got)
@@ -73,7 +73,7 @@ func TestConfigCondition(t *testing.T) {
 			t.Errorf("%s: condition %+v, want %q in its message", text, got, want)
 		}
 		o.subscriptions[0].Annotations, o.subscriptions[0].Status = nil, status
-		if got := derive(o, decided(t, o)[0], nil, at(2)).GetCondition(api.ConditionConfigInvalid); got.Status != corev1.ConditionUnknown {
+		if got := statusOf(o, decided(t, o)[0], nil, at(2)).GetCondition(api.ConditionConfigInvalid); got.Status != corev1.ConditionUnknown {
 			t.Errorf("%s: the annotation is gone, the condition is not: %+v", text, got)
 		}
 	}
@@ -86,29 +86,29 @@ func TestPlanOfOthersGone(t *testing.T) {
 		return history.Log{}.Append(history.Transition{Plan: "p", UID: "uid-p", Phase: string(phase)}).Text()
 	}
 	for _, tt := range []struct {
-		reason, generatedBy, ledger, condition string
-		missing                                bool
+		reason, generatedBy, entries, condition string
+		missing                                 bool
 	}{
 		{reason: "it was done", generatedBy: "p"},
-		{reason: "it was done, and called missing before", generatedBy: "p", ledger: told("Complete"), condition: "InstallPlanMissing"},
-		{reason: "it was not done", generatedBy: "p", ledger: told("Installing"), condition: "InstallPlanPending", missing: true},
+		{reason: "it was done, and called missing before", generatedBy: "p", entries: told("Complete"), condition: "InstallPlanMissing"},
+		{reason: "it was not done", generatedBy: "p", entries: told("Installing"), condition: "InstallPlanPending", missing: true},
 		{reason: "it was its own", missing: true},
 		{reason: "it was a later one, its own", generatedBy: "earlier", missing: true},
 	} {
 		sub := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"), func(sub *operatorsv1alpha1.Subscription) {
-			sub.Annotations = map[string]string{api.AnnotationGeneratedBy: tt.generatedBy, api.AnnotationTransitions: tt.ledger}
+			sub.Annotations = map[string]string{api.AnnotationGeneratedBy: tt.generatedBy, api.AnnotationTransitions: tt.entries}
 			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "uid-p"}
 			if tt.condition != "" {
 				sub.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{isTrue(operatorsv1alpha1.SubscriptionConditionType(tt.condition), "Installing", "")}
 			}
 		})
 		o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)})
-		status := derive(o, decided(t, o)[0], nil, at(1))
+		status := statusOf(o, decided(t, o)[0], nil, at(1))
 		if got := status.GetCondition(planMissing).Status == corev1.ConditionTrue; got != tt.missing {
 			t.Errorf("%s: missing %t, want %t", tt.reason, got, tt.missing)
 		}
 		sub.Status = status
-		if next := derive(o, decided(t, o)[0], nil, at(2)); changed(status, next, equality.Semantic.DeepEqual) {
+		if next := statusOf(o, decided(t, o)[0], nil, at(2)); changed(status, next, equality.Semantic.DeepEqual) {
 			t.Errorf("%s: nothing happened and the status changed", tt.reason)
 		}
 	}

@@ -62,10 +62,10 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 	source.Spec.SourceType, source.Spec.Address = operatorsv1alpha1.SourceTypeGrpc, "shop:50051"
 	return &observation{
 		namespace: "home", global: "olm", subscriptions: subs,
-		plans:    map[string]*operatorsv1alpha1.InstallPlan{},
+		plans:    planSet{},
 		groups:   groups{names: []string{"group"}},
-		library:  &library{},
-		catalogs: map[types.NamespacedName]Catalog{shop: {Source: source, State: state, Followed: true}},
+		facts:    &factCache{},
+		catalogs: catalogSet{shop: {Source: source, State: state, Followed: true}},
 	}
 }
 
@@ -73,14 +73,11 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 func decided(t *testing.T, o *observation) []*decision {
 	t.Helper()
 	decisions := decide(t.Context(), o, resolver.Resolve)
-	for _, d := range decisions {
-		o.identify(d)
-	}
-	return decisions
+	return identified(decisions, o.catalogs, nil)
 }
 
 func (o *observation) with(csvs []*operatorsv1alpha1.ClusterServiceVersion, plans ...*operatorsv1alpha1.InstallPlan) *observation {
-	o.csvs = csvs
+	o.versions = csvs
 	for _, p := range plans {
 		o.plans[p.Name] = p
 	}
@@ -162,7 +159,7 @@ func TestDecide(t *testing.T) {
 				t.Fatalf("decisions %+v", decisions)
 			}
 			d := decisions[0]
-			if got := describe(d); got != tt.says {
+			if got := d.String(); got != tt.says {
 				t.Errorf("decision %q, want %q", got, tt.says)
 			}
 			if (d.err == nil) != (tt.err == "") || (d.err != nil && !strings.Contains(d.err.Error(), tt.err)) {
@@ -174,13 +171,13 @@ func TestDecide(t *testing.T) {
 			if d.install == nil {
 				return
 			}
-			identified(t, state, d, tt.install, tt.replaces)
+			checkIdentity(t, state, d, tt.install, tt.replaces)
 		})
 	}
 }
 
-// identified checks that a decision is for one version of lamp and no other.
-func identified(t *testing.T, state catalogs.State, d *decision, install, takesOver string) {
+// checkIdentity checks that a decision is for one version of lamp and no other.
+func checkIdentity(t *testing.T, state catalogs.State, d *decision, install, takesOver string) {
 	t.Helper()
 	want := plan.Identity{Catalog: "olm/shop", Package: "lamp", Channel: "stable", Bundle: install, Replaces: takesOver, Content: state.Snapshot.Manifests("lamp", install)}
 	if diff := cmp.Diff([]plan.Identity{want}, d.identities); diff != "" || want.Content == "" {
@@ -253,20 +250,20 @@ func TestApprovalOf(t *testing.T) {
 func TestNextGeneration(t *testing.T) {
 	sub := subscription("a", "lamp")
 	o := observed(catalogs.State{}, sub)
-	if got := o.nextGeneration(); got != 1 {
+	if got := o.plans.nextGeneration(o.subscriptions); got != 1 {
 		t.Errorf("the first plan has generation %d", got)
 	}
 	o.with(nil, installPlan("p", "lamp.v1", "", 4, sub), installPlan("q", "lamp.v1", "", 3, sub))
-	if got := o.nextGeneration(); got != 5 {
+	if got := o.plans.nextGeneration(o.subscriptions); got != 5 {
 		t.Errorf("after plans of generation 4 and 3: %d", got)
 	}
 	sub.Status.InstallPlanGeneration = 9
-	if got := o.nextGeneration(); got != 10 {
+	if got := o.plans.nextGeneration(o.subscriptions); got != 10 {
 		t.Errorf("after a plan of generation 9 that is gone: %d", got)
 	}
 }
 
-func TestPassing(t *testing.T) {
+func TestTemporary(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want bool
@@ -278,8 +275,8 @@ func TestPassing(t *testing.T) {
 		{err: &planError{err: errors.New("timeout")}, want: true},
 		{err: &resolver.CatalogError{Err: errors.New("away")}, want: true},
 	} {
-		if got := passing(tt.err); got != tt.want {
-			t.Errorf("passing(%v) = %v", tt.err, got)
+		if got := temporary(tt.err); got != tt.want {
+			t.Errorf("temporary(%v) = %v", tt.err, got)
 		}
 	}
 }
@@ -297,7 +294,7 @@ func TestDecideWhileAVersionIsUnderWay(t *testing.T) {
 	}
 	o := observed(read(t), mistaken, first, same, alike, rival).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", pending)})
 	for _, d := range decided(t, o) {
-		got := describe(d)
+		got := d.String()
 		if d.err != nil {
 			got = d.err.Error()
 		}
@@ -332,7 +329,7 @@ func TestDecideKeepsTheClaim(t *testing.T) {
 					}
 					continue
 				}
-				got := derive(o, d, nil, at(1))
+				got := statusOf(o, d, nil, at(1))
 				if d.install != nil || !refusedForRival(d.err) || got.InstalledCSV != "" || got.State != operatorsv1alpha1.SubscriptionStateNone {
 					t.Errorf("bad: install %v, error %v, status %+v", d.install, d.err, got)
 				}
@@ -379,7 +376,7 @@ func TestSuperseded(t *testing.T) {
 				plans["my"] = installPlan("new", decisions[0].install.Bundle, waiting, 2, sub)
 			}
 			decisions[1].err = resolver.ErrPending
-			if got := len(superseded(o, decisions, plans)) == 1; got != tt.want {
+			if got := len((&planState{observation: o, decisions: decisions, assigned: plans}).superseded()) == 1; got != tt.want {
 				t.Errorf("superseded: %v, want %v", got, tt.want)
 			}
 		})

@@ -4,16 +4,14 @@ import (
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 )
 
 // deprecations returns the conditions about deprecations in the catalog: of the package, of the
 // channel of the Subscription, and of the installed version. One more condition summarizes them.
-func deprecations(o *observation, sub *operatorsv1alpha1.Subscription, installed string) []operatorsv1alpha1.SubscriptionCondition {
-	pkg := o.offers(sub, installed)
+func deprecations(catalogs catalogSet, sub *operatorsv1alpha1.Subscription, installed string) []operatorsv1alpha1.SubscriptionCondition {
+	pkg := catalogs.packageWith(sub, installed)
 	if pkg == nil {
 		return nil
 	}
@@ -40,24 +38,4 @@ func deprecations(o *observation, sub *operatorsv1alpha1.Subscription, installed
 		return nil
 	}
 	return append(list, isTrue(operatorsv1alpha1.SubscriptionDeprecated, api.ReasonDeprecated, strings.Join(messages, "; ")))
-}
-
-// offers returns the package of a Subscription in its catalog, if the package has the installed
-// version. The version must be in the channel of the Subscription or, when that is empty, in any
-// channel. It returns nil otherwise.
-func (o *observation) offers(sub *operatorsv1alpha1.Subscription, installed string) *content.Package {
-	snapshot := o.catalogs[types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}].State.Snapshot
-	if snapshot == nil || installed == "" {
-		return nil
-	}
-	pkg := snapshot.Content.Package(sub.Spec.Package)
-	if pkg == nil {
-		return nil
-	}
-	for _, channel := range pkg.Channels {
-		if (sub.Spec.Channel == "" || sub.Spec.Channel == channel.Name) && channel.Entry(installed) != nil {
-			return pkg
-		}
-	}
-	return nil
 }

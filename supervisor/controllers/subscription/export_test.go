@@ -14,13 +14,13 @@ import (
 // Decided returns the decisions of the controller for objects: the bundles of each plan, and the
 // errors of the Subscriptions without one.
 func Decided(ctx context.Context, objects Objects) (plans []string, failed map[string]error) {
-	decisions := decide(ctx, objects.observe(&library{}), resolver.Resolve)
+	decisions := decide(ctx, objects.observe(&factCache{}), resolver.Resolve)
 	failed = map[string]error{}
 	for _, d := range decisions {
 		if d.err != nil {
 			failed[d.subscription.Name] = d.err
 		}
-		// The same as identify, without the manifests.
+		// The same as identified, without the manifests.
 		for _, c := range d.choices() {
 			d.identities = append(d.identities, plan.Identity{
 				Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel, Bundle: c.Bundle, Replaces: c.Replaces, Generated: c != d.install,
@@ -33,7 +33,7 @@ func Decided(ctx context.Context, objects Objects) (plans []string, failed map[s
 			what := c.Catalog.String() + " " + c.Channel + " " + c.Bundle
 			// A package that has a Subscription gets no other.
 			asked := slices.ContainsFunc(objects.Subscriptions, func(sub *operatorsv1alpha1.Subscription) bool {
-				return counts(sub) && sub.Spec.Package == c.Package
+				return active(sub) && sub.Spec.Package == c.Package
 			})
 			if a.versions[i].Generated && !asked {
 				what += " along"

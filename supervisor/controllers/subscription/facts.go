@@ -22,15 +22,15 @@ type facts struct {
 	requires []constraint.Constraint
 }
 
-// library caches the facts of versions. Each event in a namespace needs the facts of its versions,
+// factCache caches the facts of versions. Each event in a namespace needs the facts of its versions,
 // which hardly ever change. It is safe for concurrent use; the zero value is ready to use.
-type library struct {
+type factCache struct {
 	mu         sync.Mutex
-	namespaces map[string]map[string]page
+	namespaces map[string]map[string]cachedFacts
 }
 
-// page holds the facts of one version, and what they were read from.
-type page struct {
+// cachedFacts holds the facts of one version, and what they were read from.
+type cachedFacts struct {
 	uid        types.UID
 	generation int64
 	text       string // the annotation
@@ -38,42 +38,42 @@ type page struct {
 }
 
 // read returns the facts of a version.
-func (l *library) read(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
+func (c *factCache) read(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
 	text := csv.Annotations[api.AnnotationProperties]
-	l.mu.Lock()
-	found, ok := l.namespaces[csv.Namespace][csv.Name]
-	l.mu.Unlock()
+	c.mu.Lock()
+	found, ok := c.namespaces[csv.Namespace][csv.Name]
+	c.mu.Unlock()
 	if ok && found.uid == csv.UID && found.generation == csv.Generation && found.text == text {
 		return found.facts
 	}
-	next := page{uid: csv.UID, generation: csv.Generation, text: text, facts: readFacts(csv)}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.namespaces == nil {
-		l.namespaces = map[string]map[string]page{}
+	next := cachedFacts{uid: csv.UID, generation: csv.Generation, text: text, facts: readFacts(csv)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.namespaces == nil {
+		c.namespaces = map[string]map[string]cachedFacts{}
 	}
-	if l.namespaces[csv.Namespace] == nil {
-		l.namespaces[csv.Namespace] = map[string]page{}
+	if c.namespaces[csv.Namespace] == nil {
+		c.namespaces[csv.Namespace] = map[string]cachedFacts{}
 	}
-	l.namespaces[csv.Namespace][csv.Name] = next
+	c.namespaces[csv.Namespace][csv.Name] = next
 	return next.facts
 }
 
-// keep drops the versions of a namespace that no longer exist.
-func (l *library) keep(namespace string, csvs []*operatorsv1alpha1.ClusterServiceVersion) {
+// retain drops the versions of a namespace that are not among the given ones.
+func (c *factCache) retain(namespace string, csvs []*operatorsv1alpha1.ClusterServiceVersion) {
 	present := map[string]bool{}
 	for _, csv := range csvs {
 		present[csv.Name] = true
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for name := range l.namespaces[namespace] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range c.namespaces[namespace] {
 		if !present[name] {
-			delete(l.namespaces[namespace], name)
+			delete(c.namespaces[namespace], name)
 		}
 	}
-	if len(l.namespaces[namespace]) == 0 {
-		delete(l.namespaces, namespace)
+	if len(c.namespaces[namespace]) == 0 {
+		delete(c.namespaces, namespace)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
@@ -54,7 +55,7 @@ func TestFactsOfFaultyRecords(t *testing.T) {
 // TestContentIsForgotten breaks the OperatorGroups of a namespace and then removes a catalog. Its
 // content must be released.
 func TestContentIsForgotten(t *testing.T) {
-	r, sub := &Reconciler{}, subscription("my", "lamp")
+	r, sub := &Reconciler{clock: clock.RealClock{}}, subscription("my", "lamp")
 	held := func() weak.Pointer[content.Catalog] {
 		state := readFrom(t, fakecatalog.Simple("lamp", fakecatalog.Entry{Name: "lamp.v1", Version: "1.0.0", Objects: []string{"{1}"}}))
 		r.decide(t.Context(), observed(state, sub))

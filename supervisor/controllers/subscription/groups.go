@@ -17,25 +17,25 @@ import (
 // groups are the OperatorGroups of a namespace.
 type groups struct {
 	names []string
-	// excludesGlobal and failForward are what the only one says.
+	// excludesGlobal and failForward are the settings of a single OperatorGroup.
 	excludesGlobal, failForward bool
-	// unpackTimeout and unpackRetry too: below zero for what it does not say.
+	// unpackTimeout and unpackRetry are too; negative if not set.
 	unpackTimeout, unpackRetry time.Duration
 }
 
-// groupsError says that a namespace does not have exactly one OperatorGroup, so
-// that nothing can be resolved in it.
+// groupsError reports that a namespace does not have exactly one OperatorGroup. Nothing can be
+// resolved in it.
 type groupsError struct {
 	namespace string
 	names     []string
 }
 
-// fact returns how many there are.
+// fact returns the number of OperatorGroups.
 func (e *groupsError) fact() string {
 	return fmt.Sprintf("found %d operatorGroups, expected 1", len(e.names))
 }
 
-// Error returns how many there are and what to do.
+// Error returns the number of OperatorGroups and what to do.
 func (e *groupsError) Error() string { return e.fact() + "; " + e.remedy() }
 
 // remedy returns what to do.
@@ -46,27 +46,21 @@ func (e *groupsError) remedy() string {
 	return fmt.Sprintf("delete all but one of the OperatorGroups %s of namespace %s", strings.Join(e.names, ", "), e.namespace)
 }
 
-// explain gives an error whose remedy is true where the OperatorGroup keeps out the
-// catalog that a Subscription names, which the resolver does not know of.
+// explain returns an error with the remedy for a catalog that the OperatorGroup excludes. The
+// resolver does not know about the exclusion.
 func (g groups) explain(err error, excluded bool, global string) error {
 	missing, ok := errors.AsType[*resolver.UnsatisfiableError](err)
 	if !excluded || !ok || missing.Rival != "" {
 		return err
 	}
-	told := *missing
-	told.Reason = api.ReasonCatalogExcluded
-	told.Remedy = fmt.Sprintf("OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s; remove it, or name a catalog of the Subscription's own namespace",
+	detailed := *missing
+	detailed.Reason = api.ReasonCatalogExcluded
+	detailed.Remedy = fmt.Sprintf("OperatorGroup %s excludes the catalogs of namespace %s by its annotation %s; remove it, or name a catalog of the Subscription's own namespace",
 		strings.Join(g.names, ", "), global, api.AnnotationExcludeGlobal)
-	return &told
+	return &detailed
 }
 
-// excluded says whether a Subscription names a catalog that the OperatorGroup keeps
-// out.
-func (o *observation) excluded(sub *operatorsv1alpha1.Subscription) bool {
-	return o.groups.excludesGlobal && sub.Spec.CatalogSourceNamespace == o.global && o.global != o.namespace
-}
-
-// problem is why nothing can be resolved in a namespace; nil when it can.
+// problem returns why nothing can be resolved in a namespace; nil otherwise.
 func (g groups) problem(namespace string) error {
 	if len(g.names) == 1 {
 		return nil
@@ -74,7 +68,7 @@ func (g groups) problem(namespace string) error {
 	return &groupsError{namespace: namespace, names: g.names}
 }
 
-// groupsOf reads the OperatorGroups of a namespace.
+// groupsOf returns the settings of the OperatorGroups of a namespace.
 func groupsOf(list []*operatorsv1.OperatorGroup) groups {
 	g := groups{unpackTimeout: -1, unpackRetry: -1}
 	for _, group := range list {
@@ -90,16 +84,16 @@ func groupsOf(list []*operatorsv1.OperatorGroup) groups {
 	return g
 }
 
-// wayForward says how a version that has failed can be replaced as it is; empty where
-// it cannot be, or is already.
-func (g groups) wayForward(csv *operatorsv1alpha1.ClusterServiceVersion) string {
+// failForwardHint returns how to replace a failed version; empty for other versions, and where the
+// OperatorGroup allows it already.
+func (g groups) failForwardHint(csv *operatorsv1alpha1.ClusterServiceVersion) string {
 	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed || g.failForward || len(g.names) != 1 {
 		return ""
 	}
 	return fmt.Sprintf(", or at once if spec.upgradeStrategy of OperatorGroup %s is %s", g.names[0], operatorsv1.UpgradeStrategyUnsafeFailForward)
 }
 
-// durationOf reads a duration; below zero when there is none.
+// durationOf parses a duration; negative for none.
 func durationOf(text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil {

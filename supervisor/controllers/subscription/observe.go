@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -16,41 +15,53 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// observation holds everything that decisions about a namespace depend on.
+// observation holds the objects that decisions about a namespace depend on. It is never modified.
 type observation struct {
 	namespace string
 	// global is the namespace whose catalogs serve every namespace.
 	global string
 	// subscriptions are those that are not being deleted, oldest first.
 	subscriptions []*operatorsv1alpha1.Subscription
-	// departures are those that are being deleted and wait for the removal of their operators.
-	departures []*operatorsv1alpha1.Subscription
-	// csvs are the versions of the namespace, without copies.
-	csvs []*operatorsv1alpha1.ClusterServiceVersion
-	// plans are the InstallPlans by name.
-	plans map[string]*operatorsv1alpha1.InstallPlan
-	// catalogs are the catalogs in scope.
-	catalogs map[types.NamespacedName]Catalog
-	// groups are the OperatorGroups.
-	groups groups
-	// library caches the facts of the versions.
-	library *library
-	// claims assign each version to a package.
-	claims claims
-	// untold holds the phases of plans that transition logs may lack, by UID.
-	untold map[types.UID][]operatorsv1alpha1.InstallPlanPhase
-	// arrivals are the versions that plans in progress bring.
-	arrivals []arrival
-	// digests are the digests of manifests that the snapshots lack.
-	digests map[manifests]digest
-	// upToDate reports that the caches lack no object of the API server.
-	upToDate bool
-	// again is when to reconcile the namespace again; zero for the next event.
-	again time.Time
+	// deleting are those that are being deleted and wait for the removal of their operators.
+	deleting []*operatorsv1alpha1.Subscription
+	// versions are the ClusterServiceVersions of the namespace, without copies.
+	versions []*operatorsv1alpha1.ClusterServiceVersion
+	plans    planSet
+	catalogs catalogSet
+	groups   groups
+	// facts caches the facts of the versions.
+	facts *factCache
+	// unrecorded holds the phases of plans that transition logs may lack, by UID.
+	unrecorded map[types.UID][]operatorsv1alpha1.InstallPlanPhase
+}
+
+// withSubscriptions returns the observation with other Subscriptions.
+func (o *observation) withSubscriptions(subs []*operatorsv1alpha1.Subscription) *observation {
+	next := *o
+	next.subscriptions = subs
+	return &next
+}
+
+// withPlans returns the observation with other plans.
+func (o *observation) withPlans(plans planSet) *observation {
+	next := *o
+	next.plans = plans
+	return &next
+}
+
+// observer reads the objects of namespaces.
+type observer struct {
+	client   client.Reader
+	cache    client.Reader
+	catalogs catalogStore
+	tracker  *tracker
+	facts    factCache
+	// global is the namespace whose catalogs serve every namespace.
+	global string
 }
 
 // observe reads the objects of a namespace.
-func (r *Reconciler) observe(ctx context.Context, namespace string) (*observation, error) {
+func (r *observer) observe(ctx context.Context, namespace string) (*observation, error) {
 	objects := Objects{Namespace: namespace, Global: r.global}
 	var (
 		subscriptions operatorsv1alpha1.SubscriptionList
@@ -62,26 +73,27 @@ func (r *Reconciler) observe(ctx context.Context, namespace string) (*observatio
 		return nil, err
 	}
 	objects.Subscriptions = pointers(subscriptions.Items)
-	if !slices.ContainsFunc(objects.Subscriptions, counts) && !slices.ContainsFunc(objects.Subscriptions, departs) {
-		return objects.observe(&r.library), nil
+	if !slices.ContainsFunc(objects.Subscriptions, active) && !slices.ContainsFunc(objects.Subscriptions, awaitsUninstall) {
+		return objects.observe(&r.facts), nil
 	}
-	err := errors.Join(
+	found, err := r.observeCatalogs(ctx, namespace)
+	err = errors.Join(
 		r.list(ctx, "ClusterServiceVersions", namespace, &versions),
 		r.list(ctx, "InstallPlans", namespace, &plans),
 		r.list(ctx, "OperatorGroups", namespace, &groups),
-		r.observeCatalogs(ctx, &objects),
+		err,
 	)
 	if err != nil {
 		return nil, err
 	}
-	objects.Versions, objects.Plans, objects.Groups = pointers(versions.Items), pointers(plans.Items), pointers(groups.Items)
-	o := objects.observe(&r.library)
-	o.library.keep(namespace, o.csvs)
-	o.untold = untold(o.subscriptions, r.tracker.since)
+	objects.Versions, objects.Plans, objects.Groups, objects.Catalogs = pointers(versions.Items), pointers(plans.Items), pointers(groups.Items), found
+	o := objects.observe(&r.facts)
+	r.facts.retain(namespace, o.versions)
+	o.unrecorded = unrecordedPhases(o.subscriptions, r.tracker.since)
 	return o, nil
 }
 
-func (r *Reconciler) list(ctx context.Context, kinds, namespace string, into client.ObjectList) error {
+func (r *observer) list(ctx context.Context, kinds, namespace string, into client.ObjectList) error {
 	if err := r.client.List(ctx, into, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("listing %s of namespace %s: %w", kinds, namespace, err)
 	}
@@ -96,12 +108,13 @@ func pointers[T any](items []T) []*T {
 	return list
 }
 
-// observeCatalogs reads the catalogs of the namespace and of the global one.
-func (r *Reconciler) observeCatalogs(ctx context.Context, objects *Objects) error {
-	for _, namespace := range slices.Compact([]string{objects.Namespace, objects.Global}) {
+// observeCatalogs reads the catalogs of a namespace and of the global one.
+func (r *observer) observeCatalogs(ctx context.Context, namespace string) ([]Catalog, error) {
+	var found []Catalog
+	for _, namespace := range slices.Compact([]string{namespace, r.global}) {
 		list := catalogs.NewList()
-		if err := r.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return fmt.Errorf("listing CatalogSources of namespace %s: %w", namespace, err)
+		if err := r.cache.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing CatalogSources of namespace %s: %w", namespace, err)
 		}
 		for i := range list.Items {
 			source, err := catalogs.Decode(&list.Items[i])
@@ -111,8 +124,8 @@ func (r *Reconciler) observeCatalogs(ctx context.Context, objects *Objects) erro
 				continue
 			}
 			state, followed := r.catalogs.State(client.ObjectKeyFromObject(source))
-			objects.Catalogs = append(objects.Catalogs, Catalog{Source: source, State: state, Followed: followed})
+			found = append(found, Catalog{Source: source, State: state, Followed: followed})
 		}
 	}
-	return nil
+	return found, nil
 }

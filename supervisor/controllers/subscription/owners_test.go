@@ -24,39 +24,39 @@ func TestOwnersOfPlansOfOthers(t *testing.T) {
 	a.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
 	b.Status.InstallPlanRef = &corev1.ObjectReference{Name: "install-later", UID: "later"}
 	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{a, b}}
-	if s := o.surplusOwners(p); len(s) > 0 {
+	if s := surplusOwners(o.subscriptions, p); len(s) > 0 {
 		t.Fatal("at first none is surplus")
 	}
-	for _, sub := range o.lostOwners(p) { // what ensureOwners writes
+	for _, sub := range lostOwners(o, p) { // what ensureOwners writes
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.PrefixServes+string(sub.UID), sub.Name)
 	}
-	if s := o.surplusOwners(p); len(s) > 0 {
+	if s := surplusOwners(o.subscriptions, p); len(s) > 0 {
 		t.Errorf("owners %v are taken from the plan of another lifecycle manager", s)
 	}
 }
 
-// TestWipedPlanIsNotSuperseded clears the status of the plan that brought the existing version.
-func TestWipedPlanIsNotSuperseded(t *testing.T) {
+// TestStrippedPlanIsNotSuperseded clears the status of the plan that brought the existing version.
+func TestStrippedPlanIsNotSuperseded(t *testing.T) {
 	lamp := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"))
 	p := installPlan("p", "lamp.v2", "", 1, lamp)
 	p.Status = operatorsv1alpha1.InstallPlanStatus{}
 	o := observed(read(t), lamp).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", operatorsv1alpha1.CSVPhaseSucceeded)}, p)
 	d := decided(t, o)
-	t.Logf("decision: %s", describe(d[0]))
-	for _, gone := range superseded(o, d, nil) {
+	t.Logf("decision: %s", d[0].String())
+	for _, gone := range (&planState{observation: o, decisions: d, assigned: nil}).superseded() {
 		t.Errorf("plan %s, which brought what is installed, is deleted as superseded", gone.Name)
 	}
 }
 
-// TestWipedPlanIsMadeAgain clears the status of a plan while its version waits for parts.
-func TestWipedPlanIsMadeAgain(t *testing.T) {
+// TestStrippedPlanIsMadeAgain clears the status of a plan while its version waits for parts.
+func TestStrippedPlanIsMadeAgain(t *testing.T) {
 	lamp := subscription("my", "lamp", knows("lamp.v2", ""))
 	p := installPlan("p", "lamp.v2", "", 1, lamp)
 	p.Status = operatorsv1alpha1.InstallPlanStatus{}
 	o := observed(read(t), lamp).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", operatorsv1alpha1.CSVPhasePending)}, p)
 	d := decided(t, o)[0]
 	if len(d.choices()) == 0 {
-		t.Errorf("nobody writes the steps of the plan again: %s", describe(d))
+		t.Errorf("nobody writes the steps of the plan again: %s", d.String())
 	}
 }
 
@@ -86,7 +86,7 @@ func TestVersionThatAPlanBrought(t *testing.T) {
 			}
 			o := observed(read(t), subscription("my", "lamp")).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", pending, because(tc.reason))}, plans...)
 			if d := decided(t, o)[0]; (len(d.choices()) > 0) != tc.again {
-				t.Errorf("a plan for it is made: %t, want %t: %s", !tc.again, tc.again, describe(d))
+				t.Errorf("a plan for it is made: %t, want %t: %s", !tc.again, tc.again, d.String())
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func TestPlanOfAFormerPackage(t *testing.T) {
 	p.Labels = map[string]string{plan.ComponentLabel("tray", p.Namespace): ""}
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
 	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}}
-	if lost := o.lostOwners(p); len(lost) > 0 {
+	if lost := lostOwners(o, p); len(lost) > 0 {
 		t.Error("the plan counts as one that has lost the label of the package lamp")
 	}
 }
@@ -131,19 +131,19 @@ func TestInterrupted(t *testing.T) {
 			sub := subscription("my", "lamp")
 			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "p"}
 			// Transitions of another plan do not count.
-			ledger := history.Log{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
+			entries := history.Log{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
 			for _, phase := range tc.phases {
-				ledger = append(ledger, history.Transition{Plan: "p", UID: "p", Phase: phase})
+				entries = append(entries, history.Transition{Plan: "p", UID: "p", Phase: phase})
 			}
-			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, ledger.Text())
+			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, entries.Text())
 			var tr tracker
 			for i, phase := range tc.untold {
 				p := installPlan("p", "lamp.v2", operatorsv1alpha1.InstallPlanPhase(phase), 1, sub)
 				p.UID, p.ResourceVersion = "p", strconv.Itoa(i+1)
 				tr.add(p, at(i).Time)
 			}
-			o := &observation{untold: untold([]*operatorsv1alpha1.Subscription{sub}, tr.since)}
-			if got := o.interrupted(sub); got != tc.want {
+			o := &observation{unrecorded: unrecordedPhases([]*operatorsv1alpha1.Subscription{sub}, tr.since)}
+			if got := o.plans.interrupted(sub, o.unrecorded); got != tc.want {
 				t.Errorf("interrupted: %t, want %t", got, tc.want)
 			}
 		})
@@ -153,12 +153,12 @@ func TestInterrupted(t *testing.T) {
 // TestAttempts checks that the latest attempt counts, even if the first was collected.
 func TestAttempts(t *testing.T) {
 	a := &assignment{versions: []plan.Identity{{Package: "lamp", Bundle: "lamp.v2"}}}
-	o := &observation{plans: map[string]*operatorsv1alpha1.InstallPlan{}}
+	o := &observation{plans: planSet{}}
 	for _, tt := range []struct{ made, want int }{{0, 1}, {3, 3}, {2, 3}, {11, 11}} {
 		if tt.made > 0 {
 			o.plans[plan.Name(a.versions, tt.made)] = nil
 		}
-		if got := o.attempts(a); got != tt.want {
+		if got := o.plans.latestAttempt(a.versions); got != tt.want {
 			t.Errorf("after attempt %d was made the latest is %d, want %d", tt.made, got, tt.want)
 		}
 	}

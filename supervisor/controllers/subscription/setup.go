@@ -54,28 +54,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &Reconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		reader:   mgr.GetCache(),
-		catalogs: o.Catalogs,
-		recorder: mgr.GetEventRecorder("chandlery-subscription"),
-		clock:    o.Clock,
-		unpacker: o.Unpacker,
-		lender:   o.Lender,
-		global:   o.GlobalNamespace,
-	}
-	if err := r.followPlans(mgr); err != nil {
+	r, err := newReconciler(mgr, o)
+	if err != nil {
 		return err
 	}
 	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
-	byCatalog := handler.EnqueueRequestsFromMapFunc(r.besideCatalog)
-	err := ctrl.NewControllerManagedBy(mgr).
+	byCatalog := handler.EnqueueRequestsFromMapFunc(servedNamespaces(mgr.GetClient(), o.GlobalNamespace))
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("subscription").
 		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
 		WatchesRawSource(source.Channel(o.Unpacker.Listen(), byNamespace)).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace, builder.WithPredicates(informer.ExceptCauses())).
-		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(r.noting())).
+		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(tracking(r.backfill.tracker, o.Clock))).
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).
 		WatchesRawSource(source.Channel(o.Catalogs.Listen(), byCatalog)).
@@ -91,66 +81,83 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
+// newReconciler returns the controller, and adds the look-up of past events of plans to a manager.
+func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the Subscription controller: creating a client that watches: %w", err)
+	}
+	c, live, emitter := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("chandlery-subscription")
+	stages := &tracker{}
+	content := &contentReader{catalogs: o.Catalogs, unpacker: o.Unpacker}
+	owners := &ownerWriter{client: c}
+	r := &Reconciler{
+		backfill: &backfill{
+			reader: c, watcher: watcher, tracker: stages, synced: mgr.GetCache().WaitForCacheSync, now: o.Clock.Now, done: make(chan struct{}),
+		},
+		observer:  &observer{client: c, cache: mgr.GetCache(), catalogs: o.Catalogs, tracker: stages, global: o.GlobalNamespace},
+		uninstall: &uninstaller{client: c, live: live, events: emitter, clock: o.Clock},
+		content:   content,
+		rollback: &rollbackWriter{
+			client: c, obstacles: &obstacleChecker{client: c, live: live, content: content, lender: o.Lender}, events: emitter, clock: o.Clock,
+		},
+		plans:    &planWriter{client: c, live: live, owners: owners, content: content, tracker: stages, clock: o.Clock},
+		owners:   owners,
+		recorder: &recorder{client: c, live: live, tracker: stages, events: emitter, clock: o.Clock},
+		clock:    o.Clock,
+	}
+	if err := mgr.Add(r.backfill); err != nil {
+		return nil, fmt.Errorf("setting up the Subscription controller: %w", err)
+	}
+	return r, nil
+}
+
 // inNamespace returns a request for the namespace of an object.
 func inNamespace(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
 }
 
-// besideCatalog returns a request for every namespace that a catalog serves: its own or, for a
-// catalog in the global namespace, all with Subscriptions.
-func (r *Reconciler) besideCatalog(ctx context.Context, object client.Object) []reconcile.Request {
-	if object.GetNamespace() != r.global {
-		return inNamespace(ctx, object)
-	}
-	list := &operatorsv1alpha1.SubscriptionList{}
-	if err := r.client.List(ctx, list); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the Subscriptions that a catalog serves", "catalogSource", client.ObjectKeyFromObject(object).String())
-		return nil
-	}
-	seen := map[string]bool{}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if namespace := list.Items[i].Namespace; !seen[namespace] {
-			seen[namespace] = true
-			requests = append(requests, inNamespace(ctx, &list.Items[i])...)
+// servedNamespaces returns a function that returns a request for every namespace that a catalog
+// serves: its own or, for a catalog in the global namespace, all with Subscriptions.
+func servedNamespaces(reader client.Reader, global string) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		if object.GetNamespace() != global {
+			return inNamespace(ctx, object)
 		}
+		list := &operatorsv1alpha1.SubscriptionList{}
+		if err := reader.List(ctx, list); err != nil {
+			log.FromContext(ctx).Error(err, "Listing the Subscriptions that a catalog serves", "catalogSource", client.ObjectKeyFromObject(object).String())
+			return nil
+		}
+		seen := map[string]bool{}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			if namespace := list.Items[i].Namespace; !seen[namespace] {
+				seen[namespace] = true
+				requests = append(requests, inNamespace(ctx, &list.Items[i])...)
+			}
+		}
+		return requests
 	}
-	return requests
 }
 
-// noting returns a predicate that accepts every event and records it. The tracker has an event
+// tracking returns a predicate that accepts every event and records it. The tracker has an event
 // before the event causes a reconcile.
-func (r *Reconciler) noting() predicate.Predicate {
-	note := func(object client.Object) bool {
+func tracking(stages *tracker, passive clock.PassiveClock) predicate.Predicate {
+	record := func(object client.Object) bool {
 		if p, ok := object.(*operatorsv1alpha1.InstallPlan); ok {
-			r.tracker.add(p, r.clock.Now())
+			stages.add(p, passive.Now())
 		}
 		return true
 	}
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return note(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return note(e.ObjectNew) },
+		CreateFunc: func(e event.CreateEvent) bool { return record(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return record(e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if p, ok := e.Object.(*operatorsv1alpha1.InstallPlan); ok {
-				r.tracker.markDeleted(p, r.clock.Now())
+				stages.markDeleted(p, passive.Now())
 			}
 			return true
 		},
 	}
-}
-
-// followPlans adds the look-up of past events of plans to a manager.
-func (r *Reconciler) followPlans(mgr ctrl.Manager) error {
-	watcher, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
-	if err != nil {
-		return fmt.Errorf("setting up the Subscription controller: making a client that watches: %w", err)
-	}
-	r.backfill = &backfill{
-		reader: mgr.GetClient(), watcher: watcher, tracker: &r.tracker, synced: mgr.GetCache().WaitForCacheSync,
-		now: r.clock.Now, done: make(chan struct{}),
-	}
-	if err := mgr.Add(r.backfill); err != nil {
-		return fmt.Errorf("setting up the Subscription controller: %w", err)
-	}
-	return nil
 }

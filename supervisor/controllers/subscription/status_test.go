@@ -41,7 +41,7 @@ func brief(conditions []operatorsv1alpha1.SubscriptionCondition) []string {
 	return list
 }
 
-func TestDerive(t *testing.T) {
+func TestStatusOf(t *testing.T) {
 	const none, pendingState, latest = operatorsv1alpha1.SubscriptionStateNone, operatorsv1alpha1.SubscriptionStateUpgradePending, operatorsv1alpha1.SubscriptionStateAtLatest
 	state := read(t)
 	lamp := subscription("my", "lamp")
@@ -91,7 +91,7 @@ func TestDerive(t *testing.T) {
 			if d.install != nil {
 				planned = tt.plan
 			}
-			got := derive(o, d, planned, at(5))
+			got := statusOf(o, d, planned, at(5))
 			if got.CurrentCSV != tt.current || got.InstalledCSV != tt.installed || got.State != tt.state {
 				t.Errorf("current %q, installed %q, state %q; want %q, %q, %q", got.CurrentCSV, got.InstalledCSV, got.State, tt.current, tt.installed, tt.state)
 			}
@@ -114,7 +114,7 @@ func TestDerive(t *testing.T) {
 			if d.install == nil {
 				planned = nil
 			}
-			next := derive(o, d, planned, at(9))
+			next := statusOf(o, d, planned, at(9))
 			if changed(got, next, equality.Semantic.DeepEqual) {
 				t.Errorf("nothing happened and the status changed:\n%s", cmp.Diff(got, next))
 			}
@@ -143,7 +143,7 @@ func TestFailure(t *testing.T) {
 		&planError{err: fmt.Errorf("reading bundle lamp.v1: %w", catalogs.ErrNotConnected)},
 		&planError{err: fmt.Errorf("reading bundle lamp.v1: %w", grpcstatus.Error(codes.Unavailable, "connection refused"))},
 	} {
-		if got := blocked(err); got.Reason != api.ReasonCatalogUnavailable || got.Message != remedyAway {
+		if got := blocked(err); got.Reason != api.ReasonCatalogUnavailable || got.Message != remedyUnavailable {
 			t.Errorf("a catalog that is away: %+v", got)
 		}
 	}
@@ -215,7 +215,7 @@ func TestCatalogHealth(t *testing.T) {
 		c.Source.UID, c.State.Connectivity = types.UID(key.String()), "IDLE"
 		o.catalogs[key] = c
 	}
-	got := catalogHealth(o, nil, at(0))
+	got := catalogHealth(o.catalogs, nil, at(0))
 	var names []string
 	for _, h := range got {
 		name := h.CatalogSourceRef.Namespace + "/" + h.CatalogSourceRef.Name
@@ -230,7 +230,7 @@ func TestCatalogHealth(t *testing.T) {
 	c := o.catalogs[shop]
 	c.State.Connectivity = "IDLE"
 	o.catalogs[shop] = c
-	next := catalogHealth(o, got, at(5))
+	next := catalogHealth(o.catalogs, got, at(5))
 	if diff := cmp.Diff(got[:2], next[:2]); diff != "" {
 		t.Errorf("entries that say the same changed:\n%s", diff)
 	}
@@ -239,9 +239,9 @@ func TestCatalogHealth(t *testing.T) {
 	}
 }
 
-// TestDeriveWithoutAnAnswer checks that a version in progress stays in the status while the catalog
+// TestStatusWithoutCatalog checks that a version in progress stays in the status while the catalog
 // does not answer.
-func TestDeriveWithoutAnAnswer(t *testing.T) {
+func TestStatusWithoutCatalog(t *testing.T) {
 	sub := subscription("my", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.CatalogSource = "gone" })
 	o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", succeeded)})
 	for _, p := range []*operatorsv1alpha1.InstallPlan{
@@ -250,7 +250,7 @@ func TestDeriveWithoutAnAnswer(t *testing.T) {
 	} {
 		o.plans[p.Name] = p
 	}
-	got := derive(o, decided(t, o)[0], nil, at(5))
+	got := statusOf(o, decided(t, o)[0], nil, at(5))
 	if got.CurrentCSV != "lamp.v2" || got.InstalledCSV != "lamp.v1" || got.State != operatorsv1alpha1.SubscriptionStateUpgradePending || got.InstallPlanRef.Name != "open" {
 		t.Errorf("got %+v", got)
 	}
@@ -280,7 +280,7 @@ func TestVersionCondition(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{tt.csv}, installPlan("p", "lamp.v1", tt.plan, 1, sub))
 			d := decided(t, o)[0]
-			got := derive(o, d, nil, at(1)).GetCondition(api.ConditionVersionUnhealthy)
+			got := statusOf(o, d, nil, at(1)).GetCondition(api.ConditionVersionUnhealthy)
 			if (got.Status == corev1.ConditionTrue) != (tt.want != nil) {
 				t.Errorf("condition %+v", got)
 			}

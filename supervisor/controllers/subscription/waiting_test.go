@@ -32,7 +32,7 @@ func TestWaiting(t *testing.T) {
 			want: []string{"clusterserviceversion lamp.v2 is in phase Pending: the lamp is hot; lamp.v1 stays", "override condition Upgradeable", "OperatorCondition lamp.v1"},
 		},
 		{reason: "a webhook does not answer", phase: installingPhase, because: waits, age: time.Minute, want: []string{"phase Installing: the lamp is hot; lamp.v1 stays until then"}},
-		{reason: "what takes no longer than usual", phase: installingPhase, because: waits, age: 10 * time.Second, again: waitingPatience},
+		{reason: "what takes no longer than usual", phase: installingPhase, because: waits, age: 10 * time.Second, again: waitingGrace},
 		{reason: "a predecessor that is in the way", phase: pendingPhase, because: operatorsv1alpha1.CSVReasonNeedsReinstall, age: time.Minute, want: []string{"phase Pending"}},
 		{reason: "requirements, of which the plan tells", phase: pendingPhase, because: operatorsv1alpha1.CSVReasonRequirementsUnknown, age: time.Minute},
 		{reason: "what has failed is told otherwise", phase: operatorsv1alpha1.CSVPhaseFailed, because: operatorsv1alpha1.CSVReasonInstallCheckFailed, age: time.Minute},
@@ -52,11 +52,11 @@ func TestWaiting(t *testing.T) {
 			now := at(1)
 			now.Time = now.Add(tt.age)
 			if tt.again != 0 {
-				if _, again := d.waiting(nil, now.Time); !again.Equal(came.Add(tt.again)) {
+				if _, again := waiting(d, nil, now.Time); !again.Equal(came.Add(tt.again)) {
 					t.Errorf("it is looked at again at %s", again)
 				}
 			}
-			got := derive(o, d, nil, now).GetCondition(api.ConditionNewerVersionHeld)
+			got := statusOf(o, d, nil, now).GetCondition(api.ConditionNewerVersionHeld)
 			told := got.Status == corev1.ConditionTrue && got.Reason == string(tt.because)
 			if told != (tt.want != nil) {
 				t.Errorf("condition %+v", got)
@@ -88,11 +88,11 @@ func TestWaitingFlickers(t *testing.T) {
 		now.Time = now.Add(time.Duration(second) * time.Second)
 		d := decided(t, o)[0]
 		before := o.subscriptions[0]
-		status := derive(o, d, nil, now)
+		status := statusOf(o, d, nil, now)
 		if changed(before.Status, status, equality.Semantic.DeepEqual) {
 			writes++
 		}
-		if _, again := d.waiting(nil, now.Time); again.IsZero() && second%7 != 0 && !changed(before.Status, status, equality.Semantic.DeepEqual) &&
+		if _, again := waiting(d, nil, now.Time); again.IsZero() && second%7 != 0 && !changed(before.Status, status, equality.Semantic.DeepEqual) &&
 			!strings.Contains(status.GetCondition(api.ConditionNewerVersionHeld).Message, ": "+v2.Status.Message+";") {
 			t.Fatalf("after %d s: what is told is old, and nobody looks again", second)
 		}
@@ -104,7 +104,7 @@ func TestWaitingFlickers(t *testing.T) {
 		t.Errorf("%d writes in ten minutes", writes)
 	}
 	v2.Status.Phase = succeeded
-	told := slices.ContainsFunc(derive(o, decided(t, o)[0], nil, at(16)).Conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool { return c.Type == api.ConditionNewerVersionHeld })
+	told := slices.ContainsFunc(statusOf(o, decided(t, o)[0], nil, at(16)).Conditions, func(c operatorsv1alpha1.SubscriptionCondition) bool { return c.Type == api.ConditionNewerVersionHeld })
 	if told {
 		t.Error("it has come, and is waited for still")
 	}

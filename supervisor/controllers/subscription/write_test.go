@@ -42,8 +42,7 @@ func TestWriteKeepsNoContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	before.Spec.Config = nil
-	r := &Reconciler{client: cluster}
-	after, err := r.write(t.Context(), before, operatorsv1alpha1.SubscriptionStatus{State: operatorsv1alpha1.SubscriptionStateFailed}, metav1.Now())
+	after, err := patchStatus(t.Context(), cluster, before, operatorsv1alpha1.SubscriptionStatus{State: operatorsv1alpha1.SubscriptionStateFailed}, metav1.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func TestLabelPassesALateCache(t *testing.T) {
 	}{
 		"Current": {reason: "the cache has the newest version", labels: true},
 		"Late":    {reason: "the label follows from the spec", change: func(s *operatorsv1alpha1.Subscription) { s.Annotations = map[string]string{"round": "1"} }, labels: true, waits: true},
-		"Recorded": {reason: "applying the label alone would drop the ledger", change: func(s *operatorsv1alpha1.Subscription) {
+		"Recorded": {reason: "applying the label alone would drop the log", change: func(s *operatorsv1alpha1.Subscription) {
 			s.Annotations = map[string]string{api.AnnotationTransitions: "[]"}
 		}, waits: true},
 	}
@@ -95,7 +94,7 @@ func TestLabelPassesALateCache(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &Reconciler{client: cluster, live: cluster, clock: clocktesting.NewFakePassiveClock(time.Now())}
+			r := &recorder{client: cluster, live: cluster, clock: clocktesting.NewFakePassiveClock(time.Now())}
 			err := r.label(t.Context(), cached)
 			if (err != nil) != tc.waits || err != nil && !stale(err) {
 				t.Errorf("%s: error %v, want one that says that the cache is late: %t", tc.reason, err, tc.waits)

@@ -1,0 +1,167 @@
+package subscription
+
+import (
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/connectivity"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// Catalog is a CatalogSource and the state of its catalog.
+type Catalog struct {
+	Source *operatorsv1alpha1.CatalogSource
+	State  catalogs.State
+	// Followed is false before the first attempt to connect, and for an unusable source.
+	Followed bool
+}
+
+// origin is a package in a catalog that a version may have come from.
+type origin struct {
+	catalog types.NamespacedName
+	pkg     string
+}
+
+// originOf returns the package and the catalog that a Subscription names.
+func originOf(sub *operatorsv1alpha1.Subscription) origin {
+	return origin{catalog: catalogOf(sub), pkg: sub.Spec.Package}
+}
+
+// manifests names the manifests of a bundle.
+type manifests struct {
+	catalog            types.NamespacedName
+	pkg, channel, name string
+}
+
+// manifestsOf names the manifests of a version.
+func manifestsOf(c *resolver.Choice) manifests {
+	return manifests{
+		catalog: catalogFor(c), pkg: c.Package, channel: c.Channel, name: c.Bundle,
+	}
+}
+
+// catalogSet holds the catalogs in scope by the namespace and name of their CatalogSource.
+type catalogSet map[types.NamespacedName]Catalog
+
+// pkg returns a package of a catalog; nil if the catalog has no content or lacks the package.
+func (s catalogSet) pkg(catalog types.NamespacedName, name string) *content.Package {
+	snapshot := s[catalog].State.Snapshot
+	if snapshot == nil {
+		return nil
+	}
+	return snapshot.Content.Package(name)
+}
+
+// has reports whether a catalog has a version in a package.
+func (s catalogSet) has(from origin, version string) bool {
+	pkg := s.pkg(from.catalog, from.pkg)
+	return pkg != nil && pkg.Bundle(version) != nil
+}
+
+// digest returns the digest of manifests in the snapshot of a catalog; empty when the snapshot lacks
+// it.
+func (s catalogSet) digest(m manifests) string {
+	snapshot := s[m.catalog].State.Snapshot
+	if snapshot == nil {
+		return ""
+	}
+	return snapshot.Manifests(m.pkg, m.name)
+}
+
+// loading reports whether a catalog is being read for the first time.
+func (s catalogSet) loading(key types.NamespacedName) bool {
+	c, found := s[key]
+	return found && offer(c).Pending
+}
+
+// packageWith returns the package of a Subscription in its catalog, if the package has a version.
+// The version must be in the channel of the Subscription or, when that is empty, in any channel. It
+// returns nil otherwise.
+func (s catalogSet) packageWith(sub *operatorsv1alpha1.Subscription, version string) *content.Package {
+	pkg := s.pkg(catalogOf(sub), sub.Spec.Package)
+	if pkg == nil || version == "" {
+		return nil
+	}
+	for _, channel := range pkg.Channels {
+		if (sub.Spec.Channel == "" || sub.Spec.Channel == channel.Name) && channel.Entry(version) != nil {
+			return pkg
+		}
+	}
+	return nil
+}
+
+// offers returns the content of the catalogs for the resolver.
+func (s catalogSet) offers() map[resolver.CatalogKey]resolver.Catalog {
+	offers := map[resolver.CatalogKey]resolver.Catalog{}
+	for key, c := range s {
+		offers[resolver.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = offer(c)
+	}
+	return offers
+}
+
+// offer returns the content of a catalog for the resolver: the last good snapshot, even if the
+// catalog is unreachable now.
+func offer(c Catalog) resolver.Catalog {
+	from := resolver.Catalog{Priority: c.Source.Spec.Priority}
+	_, problem := catalogs.SpecProblem(c.Source)
+	switch {
+	case c.State.Snapshot != nil:
+		from.Content = c.State.Snapshot.Content
+	case problem != "":
+		from.Err = fmt.Errorf("%w: %s", catalogs.ErrNotConnected, problem)
+	case c.State.Err != nil:
+		from.Err = c.State.Err
+	case c.Followed && c.State.Connectivity == connectivity.TransientFailure.String():
+		from.Err = fmt.Errorf("%w: nothing answers at %s", catalogs.ErrNotConnected, c.State.Address)
+	default:
+		from.Pending = true
+	}
+	return from
+}
+
+// catalogOf returns the catalog that a Subscription names.
+func catalogOf(sub *operatorsv1alpha1.Subscription) types.NamespacedName {
+	return types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}
+}
+
+// catalogFor returns the catalog that a version was chosen from.
+func catalogFor(c *resolver.Choice) types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Catalog.Namespace, Name: c.Catalog.Name}
+}
+
+// arrival is a version that a plan is bringing. It counts as existing: no plan may bring another
+// version of the package, and other versions may depend on it.
+type arrival struct {
+	operator resolver.Operator
+	replaces string
+}
+
+// arrivalOf returns the version of a step, from its manifest or from the catalog.
+func (s catalogSet) arrivalOf(step *operatorsv1alpha1.Step) (arrival, bool) {
+	u, ref, err := plan.Manifest(step)
+	if err != nil {
+		return arrival{}, false
+	}
+	a := arrival{operator: resolver.Operator{Name: step.Resource.Name}}
+	if ref == nil {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		csv.Annotations = u.GetAnnotations()
+		f := readFacts(csv)
+		a.operator.Subject, a.operator.Requires = f.subject, f.requires
+		a.replaces, _, err = unstructured.NestedString(u.Object, "spec", "replaces")
+		return a, err == nil
+	}
+	a.replaces, a.operator.Subject.Package = ref.Replaces, ref.Package
+	catalog := types.NamespacedName{Namespace: step.Resource.CatalogSourceNamespace, Name: step.Resource.CatalogSource}
+	if pkg := s.pkg(catalog, ref.Package); pkg != nil && pkg.Bundle(ref.Bundle) != nil {
+		bundle := pkg.Bundle(ref.Bundle)
+		a.operator.Subject, a.operator.Requires = bundle.Subject, bundle.Requires
+	}
+	return a, true
+}

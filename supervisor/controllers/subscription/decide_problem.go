@@ -1,0 +1,159 @@
+package subscription
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// decider decides for the Subscriptions of a namespace.
+type decider struct {
+	*observation
+
+	claims claims
+	// arrivals are the versions that plans in progress bring.
+	arrivals []arrival
+}
+
+// newDecider also returns a decision for every Subscription, in their order. These decisions have
+// the present versions, and the errors that need no resolution.
+func newDecider(o *observation) (*decider, []*decision) {
+	r := &decider{observation: o, claims: claimsOf(o)}
+	decisions := make([]*decision, 0, len(o.subscriptions))
+	for _, sub := range o.subscriptions {
+		d := &decision{subscription: sub, present: installationOf(sub, r.claims.versionsOf(o.versions, sub.Spec.Package))}
+		if a := r.claims.ambiguous[sub.Name]; a != nil && d.present.current == nil {
+			d.err = a.error(sub)
+		}
+		d.inProgress = o.plans.inProgress(sub, d.present, o.versions)
+		decisions = append(decisions, d)
+	}
+	r.arrivals = arrivals(o, decisions)
+	return r, decisions
+}
+
+// problem returns the problem of a namespace for the resolver.
+func (r *decider) problem(decisions []*decision) resolver.Problem {
+	p := resolver.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers(), Operators: r.operators()}
+	for _, d := range decisions {
+		if d.err == nil {
+			p.Subscriptions = append(p.Subscriptions, r.request(d))
+		}
+	}
+	return p
+}
+
+// operators returns the versions that no other version of their package replaces, and those that
+// plans bring. Versions that are being replaced do not count.
+func (r *decider) operators() []resolver.Operator {
+	var list []resolver.Operator
+	replaced := map[string]bool{}
+	for _, a := range r.arrivals {
+		replaced[a.replaces] = true
+	}
+	for _, csv := range tips(r.versions) {
+		if replaced[csv.Name] {
+			continue
+		}
+		f := r.facts.read(csv)
+		if f.subject.Package == "" {
+			f.subject.Package = r.claims.packages[csv.Name]
+		}
+		list = append(list, resolver.Operator{Name: csv.Name, Subject: f.subject, Requires: f.requires})
+	}
+	for _, a := range r.arrivals {
+		list = append(list, a.operator)
+	}
+	return list
+}
+
+// request returns a Subscription for the resolver.
+func (r *decider) request(d *decision) resolver.Subscription {
+	sub := d.subscription
+	request := resolver.Subscription{
+		Name:        sub.Name,
+		Catalog:     resolver.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource},
+		Package:     sub.Spec.Package,
+		Channel:     sub.Spec.Channel,
+		StartingCSV: sub.Spec.StartingCSV,
+		Pin:         pinOf(sub),
+		Generated:   generatedBy(sub) != "",
+		Holds:       r.plans.installed(sub, d.present),
+		Before:      r.plans.lastVersion(sub, d.present),
+		Frozen:      !r.mayBegin(d),
+	}
+	if d.present.current != nil {
+		request.Installed = d.present.current.Name
+	}
+	if d.inProgress == nil {
+		return request
+	}
+	for _, a := range r.arrivals {
+		if a.operator.Subject.Package == sub.Spec.Package {
+			request.Installed, request.Before = a.operator.Name, ""
+			request.Holds = request.Holds || belongsTo(d.inProgress, sub)
+		}
+	}
+	return request
+}
+
+// resume returns the version in progress once more, when its plan is gone or has no steps. Without
+// a plan, the version would wait for its parts for ever. It returns nothing when the plan has
+// steps, or the catalog lacks the version.
+func (r *decider) resume(ctx context.Context, d *decision) resolver.Outcome {
+	csv := d.present.current
+	if !r.lacksParts(d) {
+		return resolver.Outcome{}
+	}
+	// Resolve as if the package were absent, for all Subscriptions to it. Each Subscription gets
+	// the same outcome as before.
+	pkg := d.subscription.Spec.Package
+	problem := resolver.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
+	for _, operator := range r.operators() {
+		if operator.Subject.Package != pkg {
+			problem.Operators = append(problem.Operators, operator)
+		}
+	}
+	for _, sub := range r.subscriptions {
+		if sub.Spec.Package == pkg {
+			request := r.request(&decision{subscription: sub})
+			request.StartingCSV, request.Before, request.Pin, request.Holds = csv.Name, "", "", r.plans.installed(sub, d.present)
+			problem.Subscriptions = append(problem.Subscriptions, request)
+		}
+	}
+	outcome := resolver.Resolve(ctx, problem)[d.subscription.Name]
+	if outcome.Install == nil || outcome.Install.Bundle != csv.Name {
+		return resolver.Outcome{}
+	}
+	again := *outcome.Install
+	again.Replaces = csv.Spec.Replaces
+	outcome.Install = &again
+	return outcome
+}
+
+// arrivals returns the missing versions of the plans in progress.
+func arrivals(o *observation, decisions []*decision) []arrival {
+	var list []arrival
+	seen := map[string]bool{}
+	for _, d := range decisions {
+		if d.inProgress == nil {
+			continue
+		}
+		for _, step := range d.inProgress.Status.Plan {
+			name := step.Resource.Name
+			if step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind || seen[name] || exists(o.versions, name) {
+				continue
+			}
+			if a, ok := o.catalogs.arrivalOf(step); ok {
+				seen[name] = true
+				list = append(list, a)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b arrival) int { return cmp.Compare(a.operator.Name, b.operator.Name) })
+	return list
+}

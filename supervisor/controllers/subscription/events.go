@@ -1,0 +1,56 @@
+package subscription
+
+import (
+	"cmp"
+	"context"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/history"
+)
+
+// announceTransitions counts transitions and emits an Event for each.
+func announceTransitions(emitter events.EventRecorder, sub *operatorsv1alpha1.Subscription, added []history.Transition) {
+	for _, t := range added {
+		transitions.WithLabelValues(cmp.Or(t.Phase, "None"), string(t.Observed)).Inc()
+		kind := corev1.EventTypeNormal
+		if t.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed) || t.Phase == history.PhaseMissing {
+			kind = corev1.EventTypeWarning
+		}
+		// Events of one object and reason are counted together unless they relate to
+		// different ones.
+		about := &corev1.ObjectReference{
+			APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.InstallPlanKind,
+			Namespace: sub.Namespace, Name: t.Plan,
+		}
+		emitter.Eventf(sub, about, kind, cmp.Or(t.Reason, t.Phase), "Install", "InstallPlan %s: %s", t.Plan, cmp.Or(t.Phase, "created"))
+	}
+}
+
+// announceStatus logs a written status and emits Events about new problems, and about a version that
+// is installed or adopted.
+func announceStatus(ctx context.Context, emitter events.EventRecorder, adopts bool, before, after *operatorsv1alpha1.Subscription) {
+	if before == after {
+		return
+	}
+	log.FromContext(ctx).Info("Wrote status", "subscription", after.Name, "state", after.Status.State,
+		"currentCSV", after.Status.CurrentCSV, "installedCSV", after.Status.InstalledCSV)
+	for _, c := range after.Status.Conditions {
+		problem := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed ||
+			c.Type == api.ConditionConfigInvalid
+		if problem && !before.Status.GetCondition(c.Type).Equals(c) {
+			emitter.Eventf(after, nil, corev1.EventTypeWarning, string(c.Type), "Resolve", "%s", api.EventNote(c.Message+remedyIn(after, c.Type)))
+		}
+	}
+	if adopts && before.Status.CurrentCSV == "" {
+		emitter.Eventf(after, nil, corev1.EventTypeNormal, "Adopted", "Resolve", "%s was there already and belongs to this Subscription from now on", after.Status.CurrentCSV)
+		return
+	}
+	if before.Status.InstalledCSV != after.Status.InstalledCSV && after.Status.InstalledCSV != "" {
+		emitter.Eventf(after, nil, corev1.EventTypeNormal, "Installed", "Install", "%s is installed", after.Status.InstalledCSV)
+	}
+}

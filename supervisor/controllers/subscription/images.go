@@ -1,0 +1,196 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/bundleimage"
+)
+
+// missingImage is a bundle image that a plan needs and that is not pulled yet.
+type missingImage struct {
+	image, bundle string
+	state         bundleimage.State
+}
+
+// missingImages are the missing images of a plan. It is also the error that the plan cannot be
+// created yet.
+type missingImages []missingImage
+
+// failed returns the first image whose last pull failed; nil when all pulls are in progress.
+func (l missingImages) failed() *missingImage {
+	i := slices.IndexFunc(l, func(m missingImage) bool { return m.state.Err != nil })
+	if i < 0 {
+		return nil
+	}
+	return &l[i]
+}
+
+// retryAt returns the time of the next pull of any image; zero for none.
+func (l missingImages) retryAt() time.Time {
+	var next time.Time
+	for _, m := range l {
+		next = earliest(next, m.state.RetryAt)
+	}
+	return next
+}
+
+// pullGrace is how long a pull may take before the status of the plan shows it.
+const pullGrace = time.Second
+
+// graceEnd returns when the status has to show the pulls; zero for now. Pulls may complete within
+// their grace period.
+func (l missingImages) graceEnd(now time.Time) time.Time {
+	var until time.Time
+	for _, m := range l {
+		end := m.state.Began.Add(pullGrace)
+		if m.state.Err != nil || m.state.Began.IsZero() || !now.Before(end) {
+			return time.Time{}
+		}
+		until = earliest(until, end)
+	}
+	return until
+}
+
+// Error returns the state of the pulls.
+func (l missingImages) Error() string {
+	if failed := l.failed(); failed != nil {
+		return failed.fact() + "; " + failed.remedy()
+	}
+	var list []string
+	for _, m := range l {
+		list = append(list, m.progress())
+	}
+	return strings.Join(list, "; ")
+}
+
+// withConditions returns the lookups of a plan with the state of each pull. A condition that is the
+// same as before keeps its times.
+func (l missingImages) withConditions(lookups, before []operatorsv1alpha1.BundleLookup, now metav1.Time) []operatorsv1alpha1.BundleLookup {
+	list := slices.Clone(lookups)
+	for _, m := range l {
+		i := slices.IndexFunc(list, func(b operatorsv1alpha1.BundleLookup) bool { return b.Identifier == m.bundle })
+		if i < 0 {
+			continue
+		}
+		var conditions []operatorsv1alpha1.BundleLookupCondition
+		for _, c := range m.conditions() {
+			conditions = append(conditions, withTimes(c, m.bundle, before, now))
+		}
+		list[i].Conditions = conditions
+	}
+	return list
+}
+
+// conditions returns the state of a pull as conditions without times.
+func (m *missingImage) conditions() []operatorsv1alpha1.BundleLookupCondition {
+	pending := operatorsv1alpha1.BundleLookupCondition{
+		Type: operatorsv1alpha1.BundleLookupPending, Status: corev1.ConditionTrue, Reason: api.ReasonUnpackingInProgress, Message: m.progress(),
+	}
+	if m.state.Err == nil {
+		return []operatorsv1alpha1.BundleLookupCondition{pending}
+	}
+	pending.Message = "waiting for the next try"
+	return []operatorsv1alpha1.BundleLookupCondition{pending, {
+		Type: operatorsv1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: m.reason(), Message: clipped(m.state.Err.Error()),
+	}}
+}
+
+// reason returns the reason of a failed pull.
+func (m *missingImage) reason() string {
+	if errors.Is(m.state.Err, image.ErrTimeout) {
+		return "DeadlineExceeded"
+	}
+	if reason := image.ReasonOf(m.state.Err); reason != "" {
+		return string(reason)
+	}
+	if m.invalid() {
+		return "InvalidBundle"
+	}
+	return "UnpackFailed"
+}
+
+// invalid reports whether a pull failed because the image is no bundle. Only another image of the
+// same tag can succeed.
+func (m *missingImage) invalid() bool {
+	if m.state.Err == nil {
+		return false
+	}
+	if e, ok := errors.AsType[*image.Error](m.state.Err); ok {
+		return !e.MayPass()
+	}
+	// Failures of the network and missing permissions do not concern the image.
+	var (
+		answer  apierrors.APIStatus
+		network net.Error
+	)
+	passing := errors.As(m.state.Err, &answer) || errors.As(m.state.Err, &network) ||
+		errors.Is(m.state.Err, context.Canceled) || errors.Is(m.state.Err, context.DeadlineExceeded)
+	return !passing
+}
+
+// fact returns the sentence of OLM about a failure.
+func (m *missingImage) fact() string {
+	return fmt.Sprintf("Bundle unpacking failed - %s: bundle %s: %v", m.reason(), m.bundle, m.state.Err)
+}
+
+// remedy returns what to do about a failure.
+func (m *missingImage) remedy() string {
+	const again = "; the supervisor retries"
+	switch reason := image.ReasonOf(m.state.Err); {
+	case m.invalid() && m.state.RetryAt.IsZero():
+		return "the supervisor does not retry the image: ask its author, or whoever runs the catalog, for one that is a bundle"
+	case m.invalid():
+		return "ask its author for an image that is a bundle; the supervisor retries when the tag names another image"
+	case reason == image.ReasonUnauthorized || reason == image.ReasonCredentials:
+		return "name a Secret with credentials in spec.secrets of the CatalogSource" + again
+	case reason == image.ReasonNotFound:
+		return "push the image, or have the catalog name one that is there" + again
+	case reason == image.ReasonUntrusted || reason == image.ReasonPlainHTTP:
+		return "let the registry serve TLS with a certificate that the supervisor trusts, or see --image-plain-http and --image-skip-tls-verify of the supervisor" + again
+	case reason == image.ReasonUnreachable:
+		return "see that the registry can be reached from the supervisor's pods" + again
+	default:
+		return "the supervisor retries"
+	}
+}
+
+// progress returns the progress of a pull in steps of ten per cent, which limits the number of
+// writes.
+func (m *missingImage) progress() string {
+	if m.state.Total <= 0 {
+		return "pulling " + m.image
+	}
+	const tenths = 10
+	return fmt.Sprintf("pulling %s: %d %% of %.1f MB", m.image, tenths*(tenths*m.state.Done/m.state.Total), float64(m.state.Total)/1e6)
+}
+
+// withTimes returns a condition with its times. Unchanged parts keep their times.
+func withTimes(
+	c operatorsv1alpha1.BundleLookupCondition, bundle string, before []operatorsv1alpha1.BundleLookup, now metav1.Time,
+) operatorsv1alpha1.BundleLookupCondition {
+	c.LastUpdateTime, c.LastTransitionTime = &now, &now
+	for _, b := range before {
+		was := b.GetCondition(c.Type)
+		if b.Identifier != bundle || was.Status != c.Status {
+			continue
+		}
+		c.LastTransitionTime = was.LastTransitionTime
+		if was.Reason == c.Reason && was.Message == c.Message {
+			c.LastUpdateTime = was.LastUpdateTime
+		}
+	}
+	return c
+}

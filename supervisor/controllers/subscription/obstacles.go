@@ -1,0 +1,210 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/rollback"
+)
+
+// obstacleChecker finds the obstacles to the return to older versions: stored objects and other
+// operators that need newer definitions.
+type obstacleChecker struct {
+	client  client.Reader
+	live    client.Reader
+	content *contentReader
+	lender  *grant.Lender
+}
+
+// check returns the obstacles to the version that a Subscription is pinned to; nil for none.
+func (c *obstacleChecker) check(ctx context.Context, o *observation, d *decision) ([]string, error) {
+	var list []string
+	if d.withdraw != nil {
+		if beingDeleted(d.withdraw) {
+			return nil, nil
+		}
+		var err error
+		if list, err = c.obstaclesToReturn(ctx, d.withdraw, d.present.named(d.withdraw.Spec.Replaces)); err != nil {
+			return nil, err
+		}
+	}
+	older := d.olderVersion()
+	if older == nil || alreadyChecked(o.plans, d) {
+		return list, nil
+	}
+	bundle, err := c.bundleOf(ctx, o, d, older)
+	if _, waits := errors.AsType[missingImages](err); waits && !older.Back {
+		// The plan shows the progress of its bundle image, and gets its steps only afterwards.
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	more, err := c.obstaclesTo(ctx, o, d, bundle, older.Bundle)
+	return append(list, more...), err
+}
+
+// bundleOf returns the ClusterServiceVersion and the definitions of a version that may be
+// installed.
+func (c *obstacleChecker) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolver.Choice) (rollback.Bundle, error) {
+	alone := &decision{subscription: d.subscription, selection: selection{install: choice}}
+	if choice == d.install {
+		alone.identities = d.identities[:1]
+	} else {
+		alone = c.content.identify(ctx, o.catalogs, []*decision{alone})[0]
+	}
+	if alone.err != nil {
+		return rollback.Bundle{}, alone.err
+	}
+	bundles, err := c.content.bundles(ctx, o, newAssignment([]*decision{alone}))
+	if err != nil {
+		return rollback.Bundle{}, err
+	}
+	bundle, err := rollback.Read(bundles[0].Objects)
+	if err != nil {
+		return rollback.Bundle{}, fmt.Errorf("bundle %s of package %s: %w", bundles[0].Name, bundles[0].Package, err)
+	}
+	return bundle, nil
+}
+
+// obstaclesToReturn returns the obstacles for an existing version that becomes current again, with
+// the definitions that its successor brought.
+func (c *obstacleChecker) obstaclesToReturn(ctx context.Context, withdrawn, older *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
+	if older == nil {
+		return nil, nil
+	}
+	live := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, name := range append(rollback.Converted(withdrawn), rollback.Owned(older)...) {
+		crd, err := c.definition(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		live[name] = crd
+	}
+	return append(rollback.Missing(older, live), rollback.Unconverted(withdrawn, older, live)...), nil
+}
+
+// obstaclesTo returns the obstacles for a version that brings its own definitions.
+func (c *obstacleChecker) obstaclesTo(ctx context.Context, o *observation, d *decision, older rollback.Bundle, name string) ([]string, error) {
+	var list []string
+	for _, crd := range older.Definitions {
+		live, err := c.definition(ctx, crd.Name)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			continue
+		}
+		list = append(list, older.Obstacles(live, crd)...)
+		others, err := c.dependents(ctx, d, crd)
+		if err != nil {
+			return nil, err
+		}
+		used, err := rollback.Objects{Reader: c.live, Lender: c.lender}.Using(ctx, live, older.Lost(live, crd), name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(append(list, others...), used...)
+	}
+	return list, nil
+}
+
+// definition reads a CustomResourceDefinition; nil when there is none.
+func (c *obstacleChecker) definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := c.live.Get(ctx, client.ObjectKey{Name: name}, crd)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absence is an answer here, and documented
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+	return crd, nil
+}
+
+// dependents returns the versions of the API that an older definition does not serve, and on which
+// other operators rely.
+func (c *obstacleChecker) dependents(ctx context.Context, d *decision, older *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
+	all := &operatorsv1alpha1.ClusterServiceVersionList{}
+	if err := c.client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ClusterServiceVersions that rely on CustomResourceDefinition %s: %w", older.Name, err)
+	}
+	var list []string
+	for i := range all.Items {
+		csv := &all.Items[i]
+		replaced := csv.Namespace == d.subscription.Namespace && d.present.named(csv.Name) != nil
+		if !replaced && !csv.IsCopied() && csv.DeletionTimestamp.IsZero() {
+			list = append(list, rollback.Unserved(older, csv)...)
+		}
+	}
+	return list, nil
+}
+
+// Pauses between checks of the obstacles to a return. The controller receives no events about the
+// objects that are obstacles. Each check with the same result doubles the pause, since a check
+// reads objects and may need a temporary grant.
+const (
+	minCheckPause = time.Minute
+	maxCheckPause = 16 * time.Minute
+)
+
+// failedCheck holds the obstacles to the return of a Subscription.
+type failedCheck struct {
+	// key identifies the requested return.
+	key       string
+	obstacles []string
+	pause     time.Duration
+	until     time.Time
+}
+
+// obstacleBackOff holds the failed checks of all Subscriptions.
+type obstacleBackOff struct {
+	mu     sync.Mutex
+	failed map[types.UID]failedCheck
+}
+
+// last returns the obstacles of the last check, until it is time to check again.
+func (b *obstacleBackOff) last(sub *operatorsv1alpha1.Subscription, key string, now time.Time) (obstacles []string, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, ok := b.failed[sub.UID]
+	if !ok || last.key != key || !now.Before(last.until) {
+		return nil, time.Time{}
+	}
+	return slices.Clone(last.obstacles), last.until
+}
+
+// record records the result of a check, and returns when to check again; zero without obstacles.
+func (b *obstacleBackOff) record(sub *operatorsv1alpha1.Subscription, key string, obstacles []string, now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// Overdue checks belong to Subscriptions that no longer ask.
+	maps.DeleteFunc(b.failed, func(_ types.UID, last failedCheck) bool { return now.Sub(last.until) > maxCheckPause })
+	if len(obstacles) == 0 {
+		delete(b.failed, sub.UID)
+		return time.Time{}
+	}
+	next := failedCheck{key: key, obstacles: slices.Clone(obstacles), pause: minCheckPause}
+	if last, ok := b.failed[sub.UID]; ok && last.key == key {
+		next.pause = min(2*last.pause, maxCheckPause)
+	}
+	next.until = now.Add(next.pause)
+	if b.failed == nil {
+		b.failed = map[types.UID]failedCheck{}
+	}
+	b.failed[sub.UID] = next
+	return next.until
+}

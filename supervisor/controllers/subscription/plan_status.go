@@ -1,0 +1,108 @@
+package subscription
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/alpha/property"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/resolver"
+)
+
+// initialStatus returns the first status of a plan: its steps, and the phase before they are
+// applied. While content is missing, the phase is Planning, and the error names what is missing. It
+// also returns the warnings about the manifests of the steps.
+func (r *contentReader) initialStatus(
+	ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment, now metav1.Time,
+) (status operatorsv1alpha1.InstallPlanStatus, warnings string, err error) {
+	status = operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}
+	for i, c := range a.choices {
+		if !slices.Contains(status.CatalogSources, c.Catalog.Name) {
+			status.CatalogSources = append(status.CatalogSources, c.Catalog.Name)
+		}
+		if isImage(a.versions[i].Content) {
+			status.BundleLookups = append(status.BundleLookups, bundleLookup(o.catalogs, c))
+		}
+	}
+	bundles, err := r.bundles(ctx, o, a)
+	if err == nil {
+		status.Plan, warnings, err = stepsOf(p.Namespace, p.Name, a, bundles)
+	}
+	if missing, waits := errors.AsType[missingImages](err); waits {
+		status.BundleLookups = missing.withConditions(status.BundleLookups, p.Status.BundleLookups, now)
+	}
+	if err != nil {
+		status.Message = clipped(err.Error())
+		return status, "", err
+	}
+	status.Phase = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
+	if p.Spec.Approved {
+		status.Phase = operatorsv1alpha1.InstallPlanPhaseInstalling
+	}
+	return status, warnings, nil
+}
+
+// stepsOf returns the steps of a plan for some bundles. It also returns the warnings about their
+// manifests, as the value of the plan's annotation.
+func stepsOf(namespace, name string, a *assignment, bundles []plan.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
+	lists := make([][]*operatorsv1alpha1.Step, 0, len(bundles))
+	for _, bundle := range bundles {
+		steps, err := plan.Steps(namespace, bundle)
+		if err != nil {
+			return nil, "", err
+		}
+		lists = append(lists, steps)
+	}
+	steps = plan.Merge(lists...)
+	if warnings, err = plan.ManifestWarnings(steps, bundles); err != nil {
+		return nil, "", err
+	}
+	if err := plan.Externalize(steps, bundles, plan.MaxInline); err != nil {
+		return nil, "", err
+	}
+	for i, bundle := range bundles {
+		if !a.versions[i].Generated {
+			continue
+		}
+		step, err := plan.SubscriptionStep(namespace, name, bundle)
+		if err != nil {
+			return nil, "", err
+		}
+		steps = append(steps, step)
+	}
+	return steps, warnings, nil
+}
+
+// bundleLookup returns the entry of a plan for a bundle image.
+func bundleLookup(catalogs catalogSet, c *resolver.Choice) operatorsv1alpha1.BundleLookup {
+	key := catalogFor(c)
+	ref := &corev1.ObjectReference{
+		APIVersion: operatorsv1alpha1.CatalogSourceCRDAPIVersion, Kind: operatorsv1alpha1.CatalogSourceKind, Namespace: key.Namespace, Name: key.Name,
+	}
+	if source := catalogs[key].Source; source != nil {
+		ref.UID = source.UID
+	}
+	return operatorsv1alpha1.BundleLookup{
+		Path: c.Entry.Bundle.Image, Identifier: c.Bundle, Replaces: c.Replaces, CatalogSourceRef: ref, Properties: propertiesText(c),
+	}
+}
+
+// propertiesText returns the package and the version of a bundle as a property. The
+// ClusterServiceVersion has its other properties.
+func propertiesText(c *resolver.Choice) string {
+	pkg, err := property.Build(&property.Package{PackageName: c.Package, Version: c.Entry.Bundle.Subject.Version.String()})
+	if err != nil {
+		return "" // strings can always be encoded
+	}
+	text, err := json.Marshal(map[string][]property.Property{"properties": {*pkg}})
+	if err != nil {
+		return "" // as above
+	}
+	return string(text)
+}

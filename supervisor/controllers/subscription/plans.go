@@ -1,0 +1,336 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/plan"
+)
+
+const (
+	// maxAttempts bounds how often the same version can be reinstalled after its removal, before its
+	// old plans must be deleted.
+	maxAttempts = 100
+	// acknowledgeTimeout is how long a plan waits for its Subscriptions to show its phase.
+	acknowledgeTimeout = 5 * time.Second
+)
+
+// planWriter creates, completes and deletes InstallPlans.
+type planWriter struct {
+	client  client.Client
+	live    client.Reader
+	owners  *ownerWriter
+	content *contentReader
+	tracker *tracker
+	clock   clock.PassiveClock
+}
+
+// ensuredPlan is the plan of an assignment. err may be set together with a plan that was begun.
+type ensuredPlan struct {
+	plan *operatorsv1alpha1.InstallPlan
+	// created is the plan as it was created; nil if it existed before.
+	created *operatorsv1alpha1.InstallPlan
+	// next is when to continue without an event; zero for none.
+	next time.Time
+	err  error
+}
+
+// ensure ensures that every decision to install has its plan. It returns the decisions with the
+// failures that concern them, and when to continue without an event.
+func (w *planWriter) ensure(ctx context.Context, o *observation, decisions []*decision) (*planState, time.Time) {
+	state := &planState{assigned: map[string]*operatorsv1alpha1.InstallPlan{}}
+	plans := maps.Clone(o.plans)
+	verify := sync.OnceValue(func() error { return verifyCache(ctx, w.live, o) })
+	var next time.Time
+	failed := map[string]error{}
+	for _, a := range assign(decisions) {
+		ensured := w.ensureOne(ctx, o.withPlans(plans), a, verify)
+		next = earliest(next, ensured.next)
+		if p := ensured.created; p != nil {
+			// Later plans of this pass need its generation.
+			plans[p.Name] = p
+		}
+		for _, d := range a.served {
+			name := d.subscription.Name
+			if ensured.plan != nil {
+				state.assigned[name] = ensured.plan
+			}
+			if ensured.err != nil {
+				failed[name] = &planError{err: ensured.err}
+			}
+		}
+	}
+	for _, d := range decisions {
+		err, begun := failed[d.subscription.Name], state.assigned[d.subscription.Name] != nil
+		switch {
+		case err != nil && begun:
+			d = d.withErr(err)
+		case err != nil:
+			d = d.failed(err)
+		}
+		state.decisions = append(state.decisions, d)
+	}
+	state.observation = o.withPlans(plans)
+	return state, next
+}
+
+// ensureOne finds or creates the plan of an assignment, and updates it.
+func (w *planWriter) ensureOne(ctx context.Context, o *observation, a *assignment, verify func() error) ensuredPlan {
+	found, err := w.findOrCreate(ctx, o, a, verify)
+	if err != nil {
+		return ensuredPlan{err: err}
+	}
+	found.next, found.err = w.update(ctx, o, found.plan, a)
+	return found
+}
+
+// update updates the owners, the record, the approval and the steps of a plan.
+func (w *planWriter) update(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) (next time.Time, err error) {
+	var served []*operatorsv1alpha1.Subscription
+	for _, d := range a.served {
+		served = append(served, d.subscription)
+	}
+	if err := w.owners.ensure(ctx, p, served...); err != nil {
+		return time.Time{}, err
+	}
+	if stripped(p) {
+		if err := w.owners.restoreRecord(ctx, p, a.versions); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if err := w.markRollback(ctx, p, a); err != nil {
+		return time.Time{}, err
+	}
+	if err := w.ensureApproval(ctx, p, approvalOf(a.served)); err != nil {
+		return time.Time{}, err
+	}
+	if !lacksSteps(p) {
+		return time.Time{}, nil
+	}
+	return w.writeSteps(ctx, o, p, a)
+}
+
+// writeSteps writes the steps of a new plan, once its Subscriptions show its phase. It also completes
+// a plan whose creator died before it wrote the steps. It returns when to continue without an event.
+func (w *planWriter) writeSteps(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) (next time.Time, err error) {
+	now := w.clock.Now()
+	status, warnings, err := w.content.initialStatus(ctx, o, p, a, metav1.NewTime(now).Rfc3339Copy())
+	if missing, waits := errors.AsType[missingImages](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
+		if end := missing.graceEnd(now); !end.IsZero() {
+			return earliest(end, missing.retryAt()), nil
+		}
+	}
+	moves := status.Phase != p.Status.Phase
+	if moves {
+		if limit := w.acknowledgedBy(p, a.served); now.Before(limit) {
+			return limit, err
+		}
+	}
+	if err == nil && warnings != p.Annotations[api.AnnotationManifestWarnings] {
+		// The steps are written last, so that their executor finds the warnings.
+		if err := w.writeWarnings(ctx, p, warnings); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if moves || !equality.Semantic.DeepEqual(status, p.Status) {
+		after := p.DeepCopy()
+		after.Status = status
+		if err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(p.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+			return time.Time{}, fmt.Errorf("writing the steps of InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
+		}
+		log.FromContext(ctx).Info("Wrote plan", "installPlan", p.Name, "phase", status.Phase, "steps", len(status.Plan), "message", status.Message)
+	}
+	return time.Time{}, err
+}
+
+// writeWarnings writes the warnings about the manifests of a plan's steps.
+func (w *planWriter) writeWarnings(ctx context.Context, p *operatorsv1alpha1.InstallPlan, warnings string) error {
+	before := p.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationManifestWarnings, warnings)
+	if err := patch(ctx, w.client, before, p); err != nil {
+		return fmt.Errorf("writing the warnings about manifests on InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	return nil
+}
+
+// acknowledgedBy returns until when a plan waits for its Subscriptions to show its stage; zero when
+// all of them do.
+func (w *planWriter) acknowledgedBy(p *operatorsv1alpha1.InstallPlan, served []*decision) time.Time {
+	shown := func(d *decision) bool { return history.Shows(&d.subscription.Status, p) }
+	if !slices.ContainsFunc(served, func(d *decision) bool { return !shown(d) }) {
+		return time.Time{}
+	}
+	since := p.CreationTimestamp.Time
+	if stages, _ := w.tracker.since(p.UID, 0); len(stages) > 0 {
+		since = stages[len(stages)-1].at
+	}
+	return since.Add(acknowledgeTimeout)
+}
+
+// findOrCreate returns the plan of the current attempt. An attempt is over when its plan is
+// complete and one of its versions is gone. The version then has to be installed again.
+func (w *planWriter) findOrCreate(ctx context.Context, o *observation, a *assignment, verify func() error) (ensuredPlan, error) {
+	for attempt := o.plans.latestAttempt(a.versions); attempt <= maxAttempts; attempt++ {
+		name := plan.Name(a.versions, attempt)
+		p, err := w.get(ctx, o, name)
+		if apierrors.IsNotFound(err) {
+			if err := verify(); err != nil {
+				return ensuredPlan{}, err
+			}
+			return w.create(ctx, o, name, a)
+		}
+		if err != nil {
+			return ensuredPlan{}, err
+		}
+		over, err := w.removedSince(ctx, p, a)
+		if err != nil {
+			return ensuredPlan{}, err
+		}
+		if !over {
+			return ensuredPlan{plan: p}, nil
+		}
+	}
+	return ensuredPlan{}, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", strings.Join(a.names(), ", "), maxAttempts)
+}
+
+// get reads a plan. The cache may lag behind the writes of this process. A plan that the cache
+// lacks is therefore read from the API server.
+func (w *planWriter) get(ctx context.Context, o *observation, name string) (*operatorsv1alpha1.InstallPlan, error) {
+	if p := o.plans[name]; p != nil {
+		return p.DeepCopy(), nil
+	}
+	p := &operatorsv1alpha1.InstallPlan{}
+	if err := w.live.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: name}, p); err != nil {
+		return nil, fmt.Errorf("reading InstallPlan %s/%s: %w", o.namespace, name, err)
+	}
+	return p, nil
+}
+
+// removedSince reports whether a version of a complete plan no longer exists.
+func (w *planWriter) removedSince(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) (bool, error) {
+	if !complete(p) {
+		return false, nil
+	}
+	for _, csv := range a.names() {
+		err := w.live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: csv}, &operatorsv1alpha1.ClusterServiceVersion{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading ClusterServiceVersion %s/%s: %w", p.Namespace, csv, err)
+		}
+	}
+	return false, nil
+}
+
+// create creates a plan with its owners. Its steps are written after its Subscriptions show its
+// phase.
+func (w *planWriter) create(ctx context.Context, o *observation, name string, a *assignment) (ensuredPlan, error) {
+	p := newPlan(o, name, a)
+	err := w.client.Create(ctx, p, client.FieldOwner(api.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		p, err := w.get(ctx, o, name)
+		return ensuredPlan{plan: p}, err
+	}
+	if err != nil {
+		return ensuredPlan{}, fmt.Errorf("creating InstallPlan %s/%s: %w", o.namespace, name, err)
+	}
+	for _, c := range a.choices {
+		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
+			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", p.Spec.Approval)
+	}
+	w.tracker.add(p, w.clock.Now())
+	return ensuredPlan{plan: p.DeepCopy(), created: p}, nil
+}
+
+// newPlan returns a plan as it is created, without steps.
+func newPlan(o *observation, name string, a *assignment) *operatorsv1alpha1.InstallPlan {
+	approval := approvalOf(a.served)
+	meta := planRecord(o.namespace, a.versions, approval)
+	p := &operatorsv1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.namespace, Name: name,
+			Labels: meta.Labels, Annotations: meta.Annotations,
+		},
+		Spec: operatorsv1alpha1.InstallPlanSpec{
+			ClusterServiceVersionNames: a.names(),
+			Approval:                   approval,
+			Approved:                   approval == operatorsv1alpha1.ApprovalAutomatic,
+			Generation:                 o.plans.nextGeneration(o.subscriptions),
+		},
+	}
+	for _, d := range a.served {
+		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))
+		p.Annotations[api.PrefixServes+string(d.subscription.UID)] = d.subscription.Name
+	}
+	if older := a.olderVersion(); older != "" {
+		p.Annotations[api.AnnotationReverts] = older
+	}
+	return p
+}
+
+// markRollback makes a plan check the stored objects right before it changes definitions. Objects
+// may be stored between the creation of the plan and its approval.
+func (w *planWriter) markRollback(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
+	older := a.olderVersion()
+	if older == "" || p.Annotations[api.AnnotationReverts] == older || !open(p) {
+		return nil
+	}
+	before := p.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationReverts, older)
+	if err := patch(ctx, w.client, before, p); err != nil {
+		return fmt.Errorf("recording on InstallPlan %s/%s that it returns to %s: %w", p.Namespace, p.Name, older, err)
+	}
+	return nil
+}
+
+// ensureApproval updates the approval of a waiting plan after a change of its Subscriptions. It
+// does not change a value that a user set on the plan, and never revokes an approval.
+func (w *planWriter) ensureApproval(ctx context.Context, p *operatorsv1alpha1.InstallPlan, approval operatorsv1alpha1.Approval) error {
+	if p.Spec.Approved || p.Annotations[api.AnnotationApproval] == string(approval) {
+		return nil
+	}
+	before := p.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationApproval, string(approval))
+	p.Spec.Approval = approval
+	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
+	// The approval marks a record as complete. On a plan whose record was stripped after it was
+	// read, it would hide the loss.
+	if err := w.client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
+	}
+	log.FromContext(ctx).Info("Changed approval of plan", "installPlan", p.Name, "approval", approval)
+	return nil
+}
+
+// deleteSuperseded deletes superseded plans. A plan that was approved since it was read has another
+// resource version, and stays.
+func (w *planWriter) deleteSuperseded(ctx context.Context, plans []*operatorsv1alpha1.InstallPlan) error {
+	for _, p := range plans {
+		err := w.client.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting InstallPlan %s/%s, which another one supersedes: %w", p.Namespace, p.Name, err)
+		}
+		log.FromContext(ctx).Info("Deleted superseded plan", "installPlan", p.Name, "installs", p.Spec.ClusterServiceVersionNames)
+	}
+	return nil
+}
