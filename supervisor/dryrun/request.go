@@ -35,7 +35,7 @@ type Refused struct {
 
 // NewRequest returns a request for the current objects, as the controller of Subscriptions reads them.
 func NewRequest(objects subscription.Objects) Request {
-	p := subscription.Look(objects)
+	p := subscription.InputOf(objects)
 	r := Request{Problem: p.Problem, Manual: map[string]bool{}, Stuck: map[string]string{}}
 	if p.Blocked != nil {
 		r.Blocked = p.Blocked.Error()

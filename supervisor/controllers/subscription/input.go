@@ -6,8 +6,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
 
-// Prospect is the problem of a namespace for the resolver, and the results that need no resolution.
-type Prospect struct {
+// Input is the problem of a namespace for the resolver, and the results that need no resolution.
+type Input struct {
 	Problem resolver.Problem
 	// Blocked is why nothing is resolved in the namespace; nil otherwise.
 	Blocked error
@@ -19,22 +19,22 @@ type Prospect struct {
 	Failed map[string]*operatorsv1alpha1.ClusterServiceVersion
 }
 
-// Look returns what the controller would give the resolver, without a resolution. It neither reads
-// nor changes objects.
-func Look(objects Objects) Prospect {
+// InputOf returns what the controller would give the resolver, without a resolution. It neither
+// reads nor changes objects.
+func InputOf(objects Objects) Input {
 	o := objects.observe(&factCache{})
 	r, decisions := newDecider(o)
-	p := Prospect{
+	in := Input{
 		Problem: r.problem(decisions), Blocked: o.groups.problem(o.namespace),
 		Refused: map[string]error{}, Failed: map[string]*operatorsv1alpha1.ClusterServiceVersion{},
 	}
 	for _, d := range decisions {
 		if d.err != nil {
-			p.Refused[d.subscription.Name] = d.err
+			in.Refused[d.subscription.Name] = d.err
 		}
 		if d.present.failed() && !o.mayBegin(d) {
-			p.Failed[d.subscription.Name] = d.present.current
+			in.Failed[d.subscription.Name] = d.present.current
 		}
 	}
-	return p
+	return in
 }
