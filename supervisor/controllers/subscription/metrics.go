@@ -14,11 +14,11 @@ var (
 	})
 	transitions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_subscription_transitions_total",
-		Help: "Number of transitions of InstallPlans that Subscriptions told, by the phase that the plan came to and by whether it was still there (live) or not (afterwards).",
+		Help: "Number of transitions of InstallPlans that Subscriptions recorded, by the new phase and by whether the plan was still in it (live) or not (afterwards).",
 	}, []string{"phase", "observed"})
 	acknowledgements = promauto.With(metrics.Registry).NewHistogram(prometheus.HistogramOpts{
 		Name:    "chandlery_subscription_acknowledgement_delay_seconds",
-		Help:    "Time from the moment when an InstallPlan was seen to come to a phase until its Subscription told so.",
+		Help:    "Time from the moment when an InstallPlan was seen in a new phase until its Subscription showed the phase.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	})
 )
