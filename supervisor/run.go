@@ -33,7 +33,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/crdcache"
-	"github.com/chandlery/chandlery/supervisor/farewell"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
@@ -126,7 +125,6 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{ //nolint:contextcheck // its indexes are only noted down
 			CRDs: crds, Workers: o.Concurrency, Lender: lender, Proxies: proxies, Namespace: podNamespace(),
 		}),
-		farewell.Setup(mgr, farewell.Options{}),
 		copiedcsv.Setup(mgr, copiedcsv.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),
 		operator.Setup(mgr, operator.Options{CRDs: crds}), //nolint:contextcheck // its indexes are only noted down

@@ -82,7 +82,6 @@ func ofTenants() []Watched {
 		{"policy", "poddisruptionbudgets", "PodDisruptionBudget", Whole, managed, ByEdit, maxPart + wholeBytes, halves},
 		{"operators.coreos.com", "subscriptions", "Subscription", Whole, "", ByEdit, maxLedger + maxConfig + wholeBytes, "the object; no `spec.config` above 8 KiB, no name above 512 bytes"},
 		{"discovery.k8s.io", "endpointslices", "EndpointSlice", Whole, "olm.managed=true", ByCluster, 0, "metadata; of each endpoint one address and the pod"},
-		{"discovery.k8s.io", "endpointslices", "EndpointSlice", Whole, "olm.managed=true,olm.owner.kind=ClusterServiceVersion", ByCluster, 0, "metadata; of each endpoint one address and the pod"},
 		{rbac, "roles", "Role", Whole, "", ByAdmin, maxRules + wholeBytes, ruled},
 		{rbac, "rolebindings", "RoleBinding", Whole, "", ByAdmin, maxRules + wholeBytes, ruled},
 	}

@@ -123,9 +123,9 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 // nextConversion returns the conversion to set now; nil to keep the current one.
 func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinition, in Circumstances,
 ) (next *apiextensionsv1.CustomResourceConversion, waits bool) {
-	have, said := webhookOf(live), withoutParted(live.Spec.Conversion)
+	have, current := webhookOf(live), live.Spec.Conversion
 	switch {
-	case equality.Semantic.DeepEqual(said, c.Want):
+	case equality.Semantic.DeepEqual(current, c.Want):
 		return nil, false
 	case have == nil && unconverted(live, c.CSV) && !in.Answers:
 		return nil, true
@@ -135,9 +135,9 @@ func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinitio
 		return nil, true
 	}
 	// The pods behind the Service have the certificate of its Secret, and the bundle has its authority.
-	next = withBundle(said, c.Want.Webhook.ClientConfig.CABundle)
+	next = withBundle(current, c.Want.Webhook.ClientConfig.CABundle)
 	waits = !equality.Semantic.DeepEqual(next, c.Want)
-	if equality.Semantic.DeepEqual(next, said) {
+	if equality.Semantic.DeepEqual(next, current) {
 		next = nil
 	}
 	return next, waits

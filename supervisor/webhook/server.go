@@ -129,13 +129,6 @@ func portOr443(port int32) int32 {
 	return port
 }
 
-// Converts reports whether the Deployment serves a conversion webhook.
-func (s Server) Converts() bool {
-	return slices.ContainsFunc(s.Webhooks, func(w operatorsv1alpha1.WebhookDescription) bool {
-		return w.Type == operatorsv1alpha1.ConversionWebhook
-	})
-}
-
 // meta returns the metadata of an object of csv in its namespace. The object is deleted with csv.
 func meta(csv *operatorsv1alpha1.ClusterServiceVersion, name string) metav1.ObjectMeta {
 	out := clusterMeta(csv, name)

@@ -25,17 +25,12 @@ func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
 // inherited returns the current form of a Deployment that another lifecycle manager created for the
 // same version and settings. That Deployment works, and the form of this package would replace its
 // pods. It returns nil where the Deployment differs in more than its form.
-func (s *scope) inherited(config settings, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
+func (s *scope) inherited(want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
 	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !isOwnedBy(have.Labels, s.CSV) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
-	plain, err := desiredDeployments(s.CSV, config, s.mountCertificates)
-	if err != nil {
-		return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
-	}
-	i := slices.IndexFunc(plain, func(d *appsv1.Deployment) bool { return d.Name == want.Name })
-	theirs, same := plain[i].DeepCopy(), plain[i]
+	theirs, same := want.DeepCopy(), want.DeepCopy()
 	annotate(theirs, s.CSV)
 	made, err := specHash(&theirs.Spec)
 	if err != nil {

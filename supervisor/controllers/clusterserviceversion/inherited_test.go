@@ -63,7 +63,7 @@ func TestInherited(t *testing.T) {
 			csv.Annotations = map[string]string{"description": "Boils water.", "olm.targetNamespaces": "kitchen", "olm.operatorGroup": "group", "olm.operatorNamespace": "kitchen"}
 			s := &scope{Observation: Observation{CSV: csv}}
 			settings := settings{config: config}
-			made, err := desiredDeployments(csv, settings, s.mountCertificates)
+			made, err := desiredDeployments(csv, settings, s.mount)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestInherited(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same, err := s.inherited(settings, wanted[0], have)
+			same, err := s.inherited(wanted[0], have)
 			if err != nil || (same != nil) != tt.stays {
 				t.Fatalf("stays %v, error %v; want %v", same != nil, err, tt.stays)
 			}

@@ -216,7 +216,7 @@ func (r *reconciler) deriveDeployments(ctx context.Context, s *scope) (live map[
 			continue
 		}
 		live[want.Name] = have
-		same, err := s.inherited(s.settings, want, have)
+		same, err := s.inherited(want, have)
 		if err != nil {
 			return nil, err
 		}

@@ -33,7 +33,6 @@ type served struct {
 	answers map[string]bool // by Deployment, whether its conversion webhooks answered
 	lookup  error           // the error of looking up an owner
 	differs string          // an object that differs from the desired one
-	lingers bool            // pods can keep running for a while when they are to end
 
 	// withheld states, by Deployment, why a certificate of another provider cannot be read. The
 	// supervisor creates none in its place.
@@ -70,9 +69,6 @@ func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) 
 	}
 	s.served = newServed(servers, reach)
 	s.served.kin = r.kinOf(ctx, s, others)
-	if s.served.lingers, err = r.canLinger(servers); err != nil {
-		return err
-	}
 	if err := r.readCertificates(ctx, s); err != nil {
 		return err
 	}
@@ -431,22 +427,8 @@ func (r *reconciler) observeSwitch(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// mount adds to a Deployment the certificates that it serves with. Where it converts objects, it
-// also adds the time to drain connections.
+// mount adds to a Deployment the certificates that it serves with.
 func (s *scope) mount(d *appsv1.Deployment) {
-	s.mountCertificates(d)
-	if s.served == nil || !s.served.lingers {
-		return
-	}
-	for _, server := range s.served.servers {
-		if server.Deployment == d.Name && server.Converts() {
-			webhook.AddLinger(d)
-		}
-	}
-}
-
-// mountCertificates adds to a Deployment the certificates that it serves with.
-func (s *scope) mountCertificates(d *appsv1.Deployment) {
 	if s.served == nil {
 		return
 	}

@@ -38,7 +38,8 @@ const (
 // TestConversionThroughUpgrades upgrades an operator that converts its custom resources between two
 // versions, while clients write them in one version and read them in the other. It upgrades to a
 // version that stores them in another form, renews the certificate, and upgrades to a version with
-// another Deployment. No request may fail, and no object may differ from what was written.
+// another Deployment. The operator ends its pods as docs/catalogs.md advises. No request may fail, and
+// no object may differ from what was written.
 func TestConversionThroughUpgrades(t *testing.T) {
 	s := scene(t)
 	create(t, s, turmoil.NewCatalog(millCatalogs, pushMill(t, s), 1))

@@ -113,7 +113,8 @@ func (m mill) version(replaces string) string {
 	"install":{"strategy":"deployment","spec":{"deployments":[{"name":"DEPLOYMENT","spec":{"replicas":2,
 		"selector":{"matchLabels":{"app":"DEPLOYMENT"}},
 		"template":{"metadata":{"labels":{"app":"DEPLOYMENT","release":"VERSION"}},
-		"spec":{"terminationGracePeriodSeconds":10,"containers":[{"name":"main","image":"IMAGE",
+		"spec":{"terminationGracePeriodSeconds":20,"containers":[{"name":"main","image":"IMAGE",
+			"lifecycle":{"preStop":{"sleep":{"seconds":5}}},
 			"readinessProbe":{"periodSeconds":1,"httpGet":{"scheme":"HTTPS","path":"/healthz","port":8443}}}]}}}}]}}}}`)
 }
 

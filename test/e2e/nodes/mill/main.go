@@ -3,8 +3,8 @@
 //
 //	mill CERTIFICATES ADDRESS   serves /convert with tls.crt and tls.key of a folder
 //
-// It reads the certificate again for each connection. On a signal it finishes the calls in progress
-// and accepts no others, like the servers of most operators.
+// It reads the certificate again for each connection. After a signal it asks clients to close their
+// connections for a while, then finishes the calls in progress and ends. See docs/catalogs.md.
 package main
 
 import (
@@ -22,8 +22,12 @@ import (
 	"time"
 )
 
-// lastWord bounds the calls in progress when the program stops.
-const lastWord = 5 * time.Second
+const (
+	// drainTime is how long answers after the signal have the header Connection: close.
+	drainTime = 2 * time.Second
+	// shutdownTimeout bounds the calls in progress when the program stops.
+	shutdownTimeout = 5 * time.Second
+)
 
 // fields maps versions to the name of their only field.
 var fields = map[string]string{"v1": "beans", "v2": "variety"}
@@ -46,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /convert", convert)
 	server := &http.Server{
-		Addr: args[1], Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		Addr: args[1], Handler: closing(ctx, mux), ReadHeaderTimeout: 10 * time.Second,
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -62,9 +66,20 @@ func run(ctx context.Context, args []string) error {
 		return err
 	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	<-time.After(drainTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	return server.Shutdown(ctx)
+}
+
+// closing returns a handler that asks clients to close their connections once ctx is done.
+func closing(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ctx.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // review holds the fields used of a ConversionReview.
