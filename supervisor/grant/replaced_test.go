@@ -48,10 +48,10 @@ func replacing(plain client.Client, sameVersion bool) client.Client {
 }
 
 // stillThere reports whether the role and the binding of a grant exist.
-func stillThere(t *testing.T, l *Lender, name string) bool {
+func stillThere(t *testing.T, g *Granter, name string) bool {
 	t.Helper()
 	for _, o := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
-		if err := l.client.Get(t.Context(), client.ObjectKey{Name: name}, o); err != nil {
+		if err := g.client.Get(t.Context(), client.ObjectKey{Name: name}, o); err != nil {
 			t.Logf("%T: %v", o, err)
 			return false
 		}
@@ -65,20 +65,20 @@ func TestReplacedGrantIsLeft(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
 	for reason, sameVersion := range map[string]bool{"another object": true, "a changed object": false} {
 		t.Run(reason, func(t *testing.T) {
-			l := bank(t)
-			giveBack, err := l.borrow(t.Context(), crd, Check)
+			g := newGranter(t)
+			revoke, err := g.grant(t.Context(), crd, Check)
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.client = replacing(l.client, sameVersion)
-			giveBack()
-			if !stillThere(t, l, name) {
+			g.client = replacing(g.client, sameVersion)
+			revoke()
+			if !stillThere(t, g, name) {
 				t.Error("revoking the grant deleted what has taken its place")
 			}
-			if err := l.clear(t.Context()); !apierrors.IsConflict(err) {
+			if err := g.deleteAllUnused(t.Context()); !apierrors.IsConflict(err) {
 				t.Errorf("clearing gives %v, want a conflict", err)
 			}
-			if !stillThere(t, l, name) {
+			if !stillThere(t, g, name) {
 				t.Error("clearing the grant deleted what has taken its place")
 			}
 		})
@@ -104,7 +104,7 @@ func TestGrantHoldsNoMore(t *testing.T) {
 		"to check, an account": {Check, "system:serviceaccount:shop:supervisor", []string{"list"}, account},
 		"to clean up, a user":  {Cleanup, "admin", []string{"list", "delete"}, user},
 	} {
-		role, binding := borrowed(crd, tt.right, tt.user)
+		role, binding := rolesFor(crd, tt.right, tt.user)
 		meta := metav1.ObjectMeta{Name: "chandlery-" + string(tt.right) + "-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 		wantRole := &rbacv1.ClusterRole{
 			ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"example"}, Resources: []string{"lamps"}, Verbs: tt.verbs}},
@@ -130,7 +130,7 @@ func TestGrantGetsItsContent(t *testing.T) {
 			Group: "example", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "lamps"},
 		},
 	}
-	wantRole, wantBinding := borrowed(crd, Check, "system:serviceaccount:shop:supervisor")
+	wantRole, wantBinding := rolesFor(crd, Check, "system:serviceaccount:shop:supervisor")
 	for _, tt := range []struct {
 		reason string
 		change func(*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding)
@@ -165,15 +165,15 @@ func TestGrantGetsItsContent(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			role, binding := wantRole.DeepCopy(), wantBinding.DeepCopy()
 			tt.change(role, binding)
-			l := bank(t)
+			g := newGranter(t)
 			for _, o := range []client.Object{role, binding} {
-				if err := l.client.Create(t.Context(), o); err != nil {
+				if err := g.client.Create(t.Context(), o); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var writes []string
-			l.client = recordWrites(l.client, &writes)
-			if _, err := l.borrow(t.Context(), crd, Check); err != nil {
+			g.client = recordWrites(g.client, &writes)
+			if _, err := g.grant(t.Context(), crd, Check); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.writes, writes); diff != "" {
@@ -181,7 +181,7 @@ func TestGrantGetsItsContent(t *testing.T) {
 			}
 			gotRole, gotBinding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
 			for _, o := range []client.Object{gotRole, gotBinding} {
-				if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(wantRole), o); err != nil {
+				if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(wantRole), o); err != nil {
 					t.Fatal(err)
 				}
 				o.SetResourceVersion("")
@@ -225,17 +225,17 @@ func TestReplacedBindingIsLeft(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
 	for reason, sameVersion := range map[string]bool{"another object": true, "a changed object": false} {
 		t.Run(reason, func(t *testing.T) {
-			l := bank(t)
-			_, binding := borrowed(crd, Check, "user")
+			g := newGranter(t)
+			_, binding := rolesFor(crd, Check, "user")
 			binding.RoleRef.Name = "other"
-			if err := l.client.Create(t.Context(), binding); err != nil {
+			if err := g.client.Create(t.Context(), binding); err != nil {
 				t.Fatal(err)
 			}
-			l.client = replacing(l.client, sameVersion)
-			if _, err := l.borrow(t.Context(), crd, Check); !apierrors.IsConflict(err) {
-				t.Errorf("borrowing gives %v, want a conflict", err)
+			g.client = replacing(g.client, sameVersion)
+			if _, err := g.grant(t.Context(), crd, Check); !apierrors.IsConflict(err) {
+				t.Errorf("granting gives %v, want a conflict", err)
 			}
-			if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
+			if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
 				t.Errorf("the binding that has taken its place: %v", err)
 			}
 		})

@@ -19,7 +19,7 @@ import (
 type Objects struct {
 	Reader client.Reader
 	// Lender grants the permission to list them if it is missing.
-	Lender *grant.Lender
+	Lender *grant.Granter
 }
 
 // Using returns which of the fields that the definition of an older version lacks are used, with one object for

@@ -44,7 +44,7 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Lender grants the supervisor temporary rights to the custom resources of operators. Without
 	// one, resources that it may not delete stay.
-	Lender *grant.Lender
+	Lender *grant.Granter
 	// Namespace is the namespace of the supervisor. No webhook is called for its objects. It is
 	// empty outside a cluster.
 	Namespace string

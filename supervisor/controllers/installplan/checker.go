@@ -25,7 +25,7 @@ type checker struct {
 	client client.Reader
 	// lender grants the supervisor the right to list the objects of a definition, which it lacks
 	// otherwise.
-	lender *grant.Lender
+	lender *grant.Granter
 	// onInvalid receives the message about an object that is invalid in a new version that has its
 	// own conversion webhook.
 	onInvalid func(complaint string)

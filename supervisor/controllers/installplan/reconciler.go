@@ -41,7 +41,7 @@ type Reconciler struct {
 	// direct reads from and writes to the API server what steps are about.
 	direct   client.Client
 	accounts *impersonate.Accounts
-	lender   *grant.Lender
+	lender   *grant.Granter
 	bundles  bundleReader
 	unpacker unpacker
 	recorder events.EventRecorder

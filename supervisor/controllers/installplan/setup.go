@@ -66,7 +66,7 @@ type Options struct {
 	Config *rest.Config
 	// Lender grants the supervisor temporary rights to read custom resources. Without one,
 	// definitions whose objects it may not list do not change.
-	Lender *grant.Lender
+	Lender *grant.Granter
 	// NewClient creates the clients from Config; client.New when nil.
 	NewClient client.NewClientFunc
 }

@@ -26,7 +26,7 @@ type obstacleChecker struct {
 	client  client.Reader
 	live    client.Reader
 	content *contentReader
-	lender  *grant.Lender
+	lender  *grant.Granter
 }
 
 // check returns the obstacles to the version that a Subscription is pinned to; nil for none.

@@ -36,7 +36,7 @@ type Options struct {
 	// Lender grants the supervisor temporary rights to read custom resources. Without one, an
 	// operator does not return to a version with smaller definitions if the supervisor may not list
 	// its objects.
-	Lender *grant.Lender
+	Lender *grant.Granter
 	// GlobalNamespace is the namespace whose catalogs serve every namespace.
 	GlobalNamespace string
 	// Clock is the source of time; the real clock when nil.

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// bank returns a lender that creates roles in a fake API server without other clients.
-func bank(t *testing.T) *Lender {
+// newGranter returns a Granter that creates roles in a fake API server without other clients.
+func newGranter(t *testing.T) *Granter {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := rbacv1.AddToScheme(scheme); err != nil {
@@ -40,11 +40,11 @@ func bank(t *testing.T) *Lender {
 }
 
 // rights returns the names of the roles that are granted and bound.
-func (l *Lender) rights(t *testing.T) []string {
+func (g *Granter) rights(t *testing.T) []string {
 	t.Helper()
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
 	for _, list := range []client.ObjectList{roles, bindings} {
-		if err := l.client.List(t.Context(), list); err != nil {
+		if err := g.client.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,47 +61,47 @@ func (l *Lender) rights(t *testing.T) []string {
 	return names
 }
 
-// TestRightIsThereUntilTheLastGivesItBack runs two checks of one kind, and starts a leader during them.
-func TestRightIsThereUntilTheLastGivesItBack(t *testing.T) {
-	l := bank(t)
+// TestRightIsRevokedAfterItsLastUse runs two checks of one kind, and starts a leader during them.
+func TestRightIsRevokedAfterItsLastUse(t *testing.T) {
+	g := newGranter(t)
 	lamps := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
 	trays := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "trays.example"}}
-	borrow := func(crd *apiextensionsv1.CustomResourceDefinition) func() {
+	grant := func(crd *apiextensionsv1.CustomResourceDefinition) func() {
 		t.Helper()
-		giveBack, err := l.borrow(t.Context(), crd, Check)
+		revoke, err := g.grant(t.Context(), crd, Check)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return giveBack
+		return revoke
 	}
 	want := func(when string, names ...string) {
 		t.Helper()
-		if got := l.rights(t); !slices.Equal(got, names) {
+		if got := g.rights(t); !slices.Equal(got, names) {
 			t.Errorf("%s: rights %v, want %v", when, got, names)
 		}
 	}
 	// Objects that a killed process left behind.
 	for _, o := range leftovers("gone.example") {
-		if err := l.client.Create(t.Context(), o); err != nil {
+		if err := g.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	first, second, other := borrow(lamps), borrow(lamps), borrow(trays)
-	want("lent", "chandlery-check-gone.example", "chandlery-check-lamps.example", "chandlery-check-trays.example")
-	if err := l.Clear(t.Context()); err != nil {
+	first, second, other := grant(lamps), grant(lamps), grant(trays)
+	want("granted", "chandlery-check-gone.example", "chandlery-check-lamps.example", "chandlery-check-trays.example")
+	if err := g.revokeUnused(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want("cleared", "chandlery-check-lamps.example", "chandlery-check-trays.example")
+	want("leftovers revoked", "chandlery-check-lamps.example", "chandlery-check-trays.example")
 	first()
-	want("one of two gave it back", "chandlery-check-lamps.example", "chandlery-check-trays.example")
+	want("one of two uses ended", "chandlery-check-lamps.example", "chandlery-check-trays.example")
 	other()
 	second()
-	want("all gave it back")
-	if len(l.loans) > 0 {
-		t.Errorf("loans %v", l.loans)
+	want("all uses ended")
+	if len(g.uses) > 0 {
+		t.Errorf("uses %v", g.uses)
 	}
-	borrow(lamps)()
-	want("borrowed again and given back")
+	grant(lamps)()
+	want("granted again and revoked")
 }
 
 // TestForeignRoleIsLeft checks that a role of the same name from another owner is neither used nor deleted.
@@ -109,23 +109,23 @@ func TestForeignRoleIsLeft(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}
 	for _, labels := range []map[string]string{nil, {"team": "a"}} {
 		for _, foreign := range leftovers("lamps.example") {
-			l := bank(t)
+			g := newGranter(t)
 			foreign.SetLabels(labels)
-			if err := l.client.Create(t.Context(), foreign); err != nil {
+			if err := g.client.Create(t.Context(), foreign); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := l.borrow(t.Context(), crd, Check); !errors.Is(err, errForeign) {
-				t.Errorf("borrowing over %T with labels %v: %v, want %v", foreign, labels, err, errForeign)
+			if _, err := g.grant(t.Context(), crd, Check); !errors.Is(err, errForeign) {
+				t.Errorf("granting over %T with labels %v: %v, want %v", foreign, labels, err, errForeign)
 			}
-			if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
-				t.Errorf("%T with labels %v of somebody else: %v", foreign, labels, err)
+			if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+				t.Errorf("%T with labels %v of another owner: %v", foreign, labels, err)
 			}
 		}
 	}
 }
 
 func leftovers(definition string) []client.Object {
-	role, binding := borrowed(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}, Check, "user")
+	role, binding := rolesFor(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}, Check, "user")
 	return []client.Object{role, binding}
 }
 
@@ -150,33 +150,33 @@ func TestLacking(t *testing.T) {
 	}
 }
 
-// TestWhatIsOwedIsGivenBack uses a server that refuses to delete a grant at first.
-func TestWhatIsOwedIsGivenBack(t *testing.T) {
-	l := bank(t)
-	plain := l.client
+// TestFailedRevocationIsRetried uses a server that refuses to delete a grant at first.
+func TestFailedRevocationIsRetried(t *testing.T) {
+	g := newGranter(t)
+	plain := g.client
 	synctest.Test(t, func(t *testing.T) {
 		refusals := 3
-		l = New(interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
+		g = New(interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 				refusals--
 				if refusals >= 0 {
-					return errors.New("a webhook minds")
+					return errors.New("denied by a webhook")
 				}
 				return c.Delete(ctx, o, opts...)
 			},
 		}))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- l.keepClear(ctx) }()
+		go func() { done <- g.run(ctx) }()
 		synctest.Wait()
-		giveBack, err := l.borrow(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}, Check)
+		revoke, err := g.grant(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example"}}, Check)
 		if err != nil {
 			t.Fatal(err)
 		}
-		giveBack()
-		<-time.After(2 * pauseOfClearing) // by the clock of the bubble
+		revoke()
+		<-time.After(2 * revokeRetryInterval) // by the clock of the bubble
 		synctest.Wait()
-		if got := l.rights(t); len(got) > 0 {
+		if got := g.rights(t); len(got) > 0 {
 			t.Errorf("rights %v are left", got)
 		}
 		cancel()
@@ -186,30 +186,30 @@ func TestWhatIsOwedIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestClearTriesAgain uses a server that is not available when a leader starts.
-func TestClearTriesAgain(t *testing.T) {
-	l := bank(t)
+// TestLeftoversAreRetried uses a server that is not available when a leader starts.
+func TestLeftoversAreRetried(t *testing.T) {
+	g := newGranter(t)
 	for _, o := range leftovers("gone.example") {
-		if err := l.client.Create(t.Context(), o); err != nil {
+		if err := g.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		away := true
-		l.client = interceptor.NewClient(l.client.(client.WithWatch), interceptor.Funcs{
+		g.client = interceptor.NewClient(g.client.(client.WithWatch), interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if away {
 					away = false
-					return errors.New("nobody is there")
+					return errors.New("unavailable")
 				}
 				return c.List(ctx, list, opts...)
 			},
 		})
-		if err := l.Clear(t.Context()); err != nil {
+		if err := g.revokeUnused(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if got := l.rights(t); len(got) > 0 {
+	if got := g.rights(t); len(got) > 0 {
 		t.Errorf("rights %v are left", got)
 	}
 }
