@@ -92,7 +92,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 	if err != nil {
 		return fmt.Errorf("preparing to unpack bundles: %w", err)
 	}
-	lender, err := grant.Setup(mgr)
+	grants, err := grant.Setup(mgr)
 	if err != nil {
 		return err
 	}
@@ -115,15 +115,15 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Standing: standing,
 		}),
 		subscription.Setup(mgr, subscription.Options{
-			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Lender: lender,
+			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants,
 		}),
 		installplan.Setup(mgr, installplan.Options{ //nolint:contextcheck // its indexes are only noted down
-			CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Lender: lender,
+			CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Grants: grants,
 			CRDAsServiceAccount: o.CRDAsServiceAccount,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down
 		clusterserviceversion.Setup(mgr, clusterserviceversion.Options{ //nolint:contextcheck // its indexes are only noted down
-			CRDs: crds, Workers: o.Concurrency, Lender: lender, Proxies: proxies, Namespace: podNamespace(),
+			CRDs: crds, Workers: o.Concurrency, Grants: grants, Proxies: proxies, Namespace: podNamespace(),
 		}),
 		copiedcsv.Setup(mgr, copiedcsv.Options{ProtectedNamespaces: o.ProtectedCopiedCSVNamespaces}), //nolint:contextcheck // its indexes are only noted down
 		operatorcondition.Setup(mgr, operatorcondition.Options{}),

@@ -18,8 +18,8 @@ import (
 // Objects reads the objects of definitions.
 type Objects struct {
 	Reader client.Reader
-	// Lender grants the permission to list them if it is missing.
-	Lender *grant.Granter
+	// Grants gives the permission to list them if it is missing.
+	Grants *grant.Granter
 }
 
 // Using returns which of the fields that the definition of an older version lacks are used, with one object for
@@ -29,7 +29,7 @@ func (o Objects) Using(ctx context.Context, live *apiextensionsv1.CustomResource
 		return nil, nil
 	}
 	var used []use
-	err := o.Lender.With(ctx, live, grant.Check, func() error {
+	err := o.Grants.With(ctx, live, grant.Check, func() error {
 		var err error
 		used, err = o.usedBy(ctx, live, lost)
 		return err

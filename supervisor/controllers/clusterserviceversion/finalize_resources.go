@@ -251,7 +251,7 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 			t.undecided.Namespace, t.undecided.Name, crd.Name)
 		return nil
 	}
-	err := p.lender.With(ctx, crd, p.deleter.right(), func() error {
+	err := p.grants.With(ctx, crd, p.deleter.right(), func() error {
 		p.left, p.refused, p.barred = before, "", sets.New[string]() // nothing is counted twice
 		return p.cleanKind(ctx, crd, gvk, t)
 	})

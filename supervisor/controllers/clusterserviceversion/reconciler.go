@@ -44,7 +44,7 @@ type reconciler struct {
 	insistence    insistence
 	refusals      refusals // of the API
 	proxies       *openshift.Proxies
-	lender        *grant.Granter
+	grants        *grant.Granter
 	accounts      *impersonate.Accounts
 	events        events.EventRecorder
 	gauges        gauges

@@ -308,7 +308,7 @@ func (r *reconciler) isEmpty(ctx context.Context, crd *apiextensionsv1.CustomRes
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[i].Name, Kind: crd.Spec.Names.Kind})
-	err := r.lender.With(ctx, crd, grant.Check, func() error { return r.live.List(ctx, list, client.Limit(1)) })
+	err := r.grants.With(ctx, crd, grant.Check, func() error { return r.live.List(ctx, list, client.Limit(1)) })
 	if err != nil {
 		return false, fmt.Errorf("listing %s: %w", crd.Name, err)
 	}

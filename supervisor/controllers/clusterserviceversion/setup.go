@@ -42,9 +42,9 @@ type Options struct {
 	CRDs cache.Cache
 	// Clock is the source of time for limits and for the status; the system clock when nil.
 	Clock clock.PassiveClock
-	// Lender grants the supervisor temporary rights to the custom resources of operators. Without
+	// Grants gives the supervisor temporary rights to the custom resources of operators. Without
 	// one, resources that it may not delete stay.
-	Lender *grant.Granter
+	Grants *grant.Granter
 	// Namespace is the namespace of the supervisor. No webhook is called for its objects. It is
 	// empty outside a cluster.
 	Namespace string
@@ -155,7 +155,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		clock:     o.Clock,
 		namespace: o.Namespace,
 		pace:      newPace(),
-		lender:    o.Lender,
+		grants:    o.Grants,
 		proxies:   o.Proxies,
 		accounts:  impersonate.New(cfg, client.New, options),
 		events:    mgr.GetEventRecorder("chandlery-clusterserviceversion"),

@@ -19,7 +19,7 @@ import (
 func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := m.owner(ctx, obj)
 	if obj.GetLabels()[api.LabelGrant] != "" {
-		// The lender creates and deletes it for the supervisor only.
+		// The supervisor creates and deletes it for itself only.
 		return out
 	}
 	subjects, bound := rights.Subjects(obj)

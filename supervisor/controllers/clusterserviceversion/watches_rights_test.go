@@ -59,7 +59,7 @@ func TestWakesThoseThatWaitForRights(t *testing.T) {
 		"Role":               {&rbacv1.Role{ObjectMeta: here}, 1},
 		"RoleElsewhere":      {&rbacv1.Role{ObjectMeta: elsewhere}, 0},
 		"ClusterRole":        {&rbacv1.ClusterRole{}, 1},
-		"Lent":               {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{api.LabelGrant: "true"}}}, 0},
+		"Grant":              {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{api.LabelGrant: "true"}}}, 0},
 		"OwnedBesideWaiting": {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: ownerLabelsOf("runs.v1")}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {

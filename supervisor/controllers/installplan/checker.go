@@ -23,9 +23,9 @@ const maxComplaint = 1024
 type checker struct {
 	// client lists custom resources.
 	client client.Reader
-	// lender grants the supervisor the right to list the objects of a definition, which it lacks
+	// grants gives the supervisor the right to list the objects of a definition, which it lacks
 	// otherwise.
-	lender *grant.Granter
+	grants *grant.Granter
 	// onInvalid receives the message about an object that is invalid in a new version that has its
 	// own conversion webhook.
 	onInvalid func(complaint string)
@@ -77,7 +77,7 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 // when there is none.
 func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (string, error) {
 	var complaint string
-	err := c.lender.With(ctx, crd, grant.Check, func() error {
+	err := c.grants.With(ctx, crd, grant.Check, func() error {
 		var err error
 		complaint, err = c.pages(ctx, kind, v)
 		return err

@@ -41,7 +41,7 @@ type Reconciler struct {
 	// direct reads from and writes to the API server what steps are about.
 	direct   client.Client
 	accounts *impersonate.Accounts
-	lender   *grant.Granter
+	grants   *grant.Granter
 	bundles  bundleReader
 	unpacker unpacker
 	recorder events.EventRecorder
@@ -203,7 +203,7 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
 			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
 		},
-		checker: &checker{client: own, lender: r.lender, onInvalid: r.tellInvalid(p)},
+		checker: &checker{client: own, grants: r.grants, onInvalid: r.tellInvalid(p)},
 	}
 	if probing {
 		e.client, e.steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)

@@ -29,7 +29,7 @@ func (e *execution) revert(ctx context.Context, live, u *unstructured.Unstructur
 	}
 	obstacles := older.Obstacles(before, after)
 	if established(live) {
-		objects := rollback.Objects{Reader: e.checker.client, Lender: e.checker.lender}
+		objects := rollback.Objects{Reader: e.checker.client, Grants: e.checker.grants}
 		used, err := objects.Using(ctx, before, older.Lost(before, after), e.reverts)
 		if err != nil {
 			return err //nolint:wrapcheck // it says which kind

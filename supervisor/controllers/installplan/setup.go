@@ -64,9 +64,9 @@ type Options struct {
 	CRDAsServiceAccount bool
 	// Config is the client configuration for the objects of steps; the manager's when nil.
 	Config *rest.Config
-	// Lender grants the supervisor temporary rights to read custom resources. Without one,
+	// Grants gives the supervisor temporary rights to read custom resources. Without one,
 	// definitions whose objects it may not list do not change.
-	Lender *grant.Granter
+	Grants *grant.Granter
 	// NewClient creates the clients from Config; client.New when nil.
 	NewClient client.NewClientFunc
 }
@@ -137,7 +137,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		live:               mgr.GetAPIReader(),
 		direct:             direct,
 		accounts:           impersonate.New(cfg, o.NewClient, options),
-		lender:             o.Lender,
+		grants:             o.Grants,
 		bundles:            o.Bundles,
 		unpacker:           o.Unpacker,
 		recorder:           mgr.GetEventRecorder("chandlery-installplan"),

@@ -80,7 +80,7 @@ func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []re
 // binding may have changed.
 func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[api.LabelGrant] != "" {
-		// The lender creates and deletes it for the supervisor only.
+		// The supervisor creates and deletes it for itself only.
 		return nil
 	}
 	subjects, bound := rights.Subjects(o)

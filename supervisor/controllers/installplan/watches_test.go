@@ -10,9 +10,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestBorrowedRightsWakeNoPlan has a temporary grant of the supervisor, which grants the account of
+// TestTemporaryGrantsWakeNoPlan has a temporary grant of the supervisor, which grants the account of
 // a plan nothing.
-func TestBorrowedRightsWakeNoPlan(t *testing.T) {
+func TestTemporaryGrantsWakeNoPlan(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "chandlery-check-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 	for _, o := range []client.Object{&rbacv1.ClusterRole{ObjectMeta: meta}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta}} {
 		// Without a client it cannot list plans.

@@ -26,7 +26,7 @@ type obstacleChecker struct {
 	client  client.Reader
 	live    client.Reader
 	content *contentReader
-	lender  *grant.Granter
+	grants  *grant.Granter
 }
 
 // check returns the obstacles to the version that a Subscription is pinned to; nil for none.
@@ -113,7 +113,7 @@ func (c *obstacleChecker) obstaclesTo(ctx context.Context, o *observation, d *de
 		if err != nil {
 			return nil, err
 		}
-		used, err := rollback.Objects{Reader: c.live, Lender: c.lender}.Using(ctx, live, older.Lost(live, crd), name)
+		used, err := rollback.Objects{Reader: c.live, Grants: c.grants}.Using(ctx, live, older.Lost(live, crd), name)
 		if err != nil {
 			return nil, err
 		}

@@ -33,10 +33,10 @@ type Options struct {
 	Catalogs *catalogs.Store
 	// Unpacker pulls bundle images.
 	Unpacker *bundleimage.Unpacker
-	// Lender grants the supervisor temporary rights to read custom resources. Without one, an
+	// Grants gives the supervisor temporary rights to read custom resources. Without one, an
 	// operator does not return to a version with smaller definitions if the supervisor may not list
 	// its objects.
-	Lender *grant.Granter
+	Grants *grant.Granter
 	// GlobalNamespace is the namespace whose catalogs serve every namespace.
 	GlobalNamespace string
 	// Clock is the source of time; the real clock when nil.
@@ -99,7 +99,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		uninstall: &uninstaller{client: c, live: live, events: emitter, clock: o.Clock},
 		content:   content,
 		rollback: &rollbackWriter{
-			client: c, obstacles: &obstacleChecker{client: c, live: live, content: content, lender: o.Lender}, events: emitter, clock: o.Clock,
+			client: c, obstacles: &obstacleChecker{client: c, live: live, content: content, grants: o.Grants}, events: emitter, clock: o.Clock,
 		},
 		plans:    &planWriter{client: c, live: live, owners: owners, content: content, tracker: stages, clock: o.Clock},
 		owners:   owners,

@@ -153,7 +153,7 @@ func TestCleanUpHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.gone(csv)
 	w.gone(mine)
 	w.staysAlive(elsewhere)
-	w.nothingIsLent()
+	w.noGrantIsLeft()
 }
 
 // TestCleanUpOfClusterScopedKinds checks that cluster-scoped objects are deleted with an operator

@@ -25,8 +25,8 @@ func (w *world) cupsOf(c client.Client, group string) ([]unstructured.Unstructur
 	return list.Items, err
 }
 
-// nothingIsLent waits until there is no temporary grant.
-func (w *world) nothingIsLent() {
+// noGrantIsLeft waits until there is no temporary grant.
+func (w *world) noGrantIsLeft() {
 	w.t.Helper()
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
 		w.Eventually(func(g gomega.Gomega) {
@@ -42,7 +42,7 @@ func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
 	w := newWorld(t)
 	w.employ()
 	w.supervise()
-	const group = "lent.example.com"
+	const group = "granted.example.com"
 	crd := w.tableware(group)
 	csv := w.kettle("kettle.v1", owns(crd.Name), cleans)
 	w.create(w.group("own", w.namespace), csv, cup(group, w.namespace, "one"), cup(group, w.namespace, "two"))
@@ -55,9 +55,9 @@ func TestCleansUpResourcesThatItMayNotList(t *testing.T) {
 	left, err := w.cupsOf(w, group)
 	w.Expect(err).NotTo(gomega.HaveOccurred())
 	w.Expect(left).To(gomega.BeEmpty())
-	w.nothingIsLent()
+	w.noGrantIsLeft()
 	if _, err := w.cupsOf(w.employed(), group); !apierrors.IsForbidden(err) {
-		t.Errorf("the right has not been given back: %v", err)
+		t.Errorf("the right has not been revoked: %v", err)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestOneThatIsNotDeletedDoesNotKeepTheOthers(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), binding)).To(gomega.Succeed())
 	w.gone(csv)
-	w.nothingIsLent()
+	w.noGrantIsLeft()
 }
 
 // minding returns a policy that refuses the deletion of heirlooms.
@@ -142,7 +142,7 @@ func TestConversionGoesWhenNothingNeedsIt(t *testing.T) {
 	w.Expect(w.Delete(t.Context(), mine)).To(gomega.Succeed())
 	w.gone(csv)
 	w.Expect(strategy()).To(gomega.Equal(apiextensionsv1.NoneConverter))
-	w.nothingIsLent()
+	w.noGrantIsLeft()
 }
 
 // storesNext adds a second version to a definition and makes it the storage version.

@@ -185,7 +185,7 @@ func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager)
 	if err != nil {
 		w.t.Fatalf("making a manager: %v", err)
 	}
-	lender, err := grant.Setup(mgr)
+	grants, err := grant.Setup(mgr)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func (w *world) superviseWith(c clock.PassiveClock, others ...func(ctrl.Manager)
 	if err := groupindex.Add(w.t.Context(), mgr.GetFieldIndexer()); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{CRDs: w.crds, Clock: c, Lender: lender, Namespace: w.home}); err != nil {
+	if err := clusterserviceversion.Setup(mgr, clusterserviceversion.Options{CRDs: w.crds, Clock: c, Grants: grants, Namespace: w.home}); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, setup := range others {

@@ -176,7 +176,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	lender, err := grant.Setup(mgr)
+	grants, err := grant.Setup(mgr)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	}
 	if err := installplan.Setup(mgr, installplan.Options{
 		CRDs:    crds,
-		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Lender: lender,
+		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Grants: grants,
 		AcknowledgeTimeout: w.acknowledge, ForeignPhaseDwell: time.Second, CRDAsServiceAccount: w.crdAsAccount,
 	}); err != nil {
 		w.t.Fatal(err)
