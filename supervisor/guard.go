@@ -30,10 +30,10 @@ const rivalPoll = 5 * time.Second
 // lead, and while it leads.
 type guard struct {
 	sentry *rival.Sentry
-	// mover takes over from a lifecycle manager; nil to refuse to start if one works.
-	mover  *takeover.Mover
-	record *takeover.Records
-	log    logr.Logger
+	// takeover takes over from a lifecycle manager; nil to refuse to start if one works.
+	takeover *takeover.Takeover
+	record   *takeover.Records
+	log      logr.Logger
 	// cached reads Deployments from a cache, and synced returns an error while that cache is not full.
 	cached client.Reader
 	synced func(context.Context) error
@@ -66,12 +66,12 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 		record: takeover.NewRecords(c, o.LeaderElectionNamespace), log: log,
 	}
 	if o.TakeOver {
-		g.mover = &takeover.Mover{
+		g.takeover = &takeover.Takeover{Options: takeover.Options{
 			Config: rival.Config{
 				Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			},
-			Tell: func(step string) { log.Info("Taking over", "step", step) },
-		}
+			OnStep: func(step string) { log.Info("Taking over", "step", step) },
+		}}
 	}
 	return g, nil
 }
@@ -88,10 +88,10 @@ func (g *guard) admit(ctx context.Context) error {
 	for _, hidden := range found.Hidden {
 		g.log.Info("Cannot look for other lifecycle managers everywhere", "because", hidden)
 	}
-	if found.State == rival.Stopped && g.mover == nil {
+	if found.State == rival.Stopped && g.takeover == nil {
 		g.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
 	}
-	return g.judge(ctx, &found, g.mover != nil)
+	return g.judge(ctx, &found, g.takeover != nil)
 }
 
 // judge returns an error if the finding stops the process. takesOver is true for a process that takes over
@@ -108,8 +108,8 @@ func (g *guard) judge(ctx context.Context, found *rival.Finding, takesOver bool)
 
 // clear is called before the process takes the lead.
 func (g *guard) clear(ctx context.Context) error {
-	if g.mover != nil {
-		if err := g.mover.Run(ctx); err != nil {
+	if g.takeover != nil {
+		if err := g.takeover.Run(ctx); err != nil {
 			return fmt.Errorf("taking over because of --takeover: %w", err)
 		}
 	}

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	imagesKey = "objects.json.gz"
+	objectsKey = "objects.json.gz"
 	// chunkSize is the maximum size of the content of one ConfigMap, in bytes. A ConfigMap may hold 1 MiB.
 	chunkSize = 700 << 10
 )
 
-// imaged returns the kinds whose objects are recorded: those that the controllers may replace, relabel or
+// recordedKinds returns the kinds whose objects are recorded: those that the controllers may replace, relabel or
 // delete because they create them differently. Workloads of operators are not included, since a handback does
 // not revert changes of operators.
-func imaged() []schema.GroupVersionKind {
+func recordedKinds() []schema.GroupVersionKind {
 	const rbac, admission = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 	return []schema.GroupVersionKind{
 		{Version: "v1", Kind: "ServiceAccount"},
@@ -49,11 +49,27 @@ func imaged() []schema.GroupVersionKind {
 	}
 }
 
-// ours returns the kinds that the controllers create for catalogs and OLM does not.
-func ours() []schema.GroupVersionKind {
+// addedKinds returns the kinds that the controllers create for catalogs and OLM does not.
+func addedKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
+	}
+}
+
+// markedKinds returns the kinds of objects that may have marks, in addition to the recorded kinds.
+func markedKinds() []schema.GroupVersionKind {
+	const operators = "operators.coreos.com"
+	return []schema.GroupVersionKind{
+		{Group: operators, Version: "v1alpha1", Kind: "CatalogSource"},
+		{Group: operators, Version: "v1alpha1", Kind: "Subscription"},
+		{Group: operators, Version: "v1alpha1", Kind: "InstallPlan"},
+		{Group: operators, Version: "v1alpha1", Kind: "ClusterServiceVersion"},
+		{Group: operators, Version: "v1", Kind: "OperatorGroup"},
+		{Group: operators, Version: "v2", Kind: "OperatorCondition"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Version: "v1", Kind: "Secret"},
+		{Version: "v1", Kind: "Namespace"},
 	}
 }
 
@@ -88,28 +104,28 @@ func ownerOf(o metav1.Object, kind string) *metav1.OwnerReference {
 	return &refs[i]
 }
 
-// take reads the objects to record.
-func take(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
+// readObjects reads the objects to record.
+func readObjects(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
 	var (
-		all  []*unstructured.Unstructured
-		need rights
+		all     []*unstructured.Unstructured
+		missing missingPermissions
 	)
-	for _, gvk := range imaged() {
-		list, err := listed(ctx, c, gvk)
-		if need.pass(err) != nil {
+	for _, gvk := range recordedKinds() {
+		list, err := listAll(ctx, c, gvk)
+		if missing.collect(err) != nil {
 			return nil, err
 		}
 		for i := range list {
 			if ofOLM(list[i]) {
-				all = append(all, snapshot(list[i]))
+				all = append(all, recordedForm(list[i]))
 			}
 		}
 	}
-	return all, need.err()
+	return all, missing.err()
 }
 
-// listed reads all objects of a kind; none if the cluster does not serve the kind.
-func listed(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+// listAll reads all objects of a kind; none if the cluster does not serve the kind.
+func listAll(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	const page = 500
 	var (
 		all   []*unstructured.Unstructured
@@ -134,9 +150,9 @@ func listed(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) (
 	}
 }
 
-// marksOf reads only the metadata of all objects of a kind. Some objects are large, and the content of Secrets
+// listMetadata reads only the metadata of all objects of a kind. Some objects are large, and the content of Secrets
 // is not needed.
-func marksOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+func listMetadata(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)
 	err := c.List(ctx, list)
@@ -158,8 +174,8 @@ func marksOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) 
 	return all, nil
 }
 
-// snapshot returns the recorded form of an object, without the fields that only the API server sets.
-func snapshot(o *unstructured.Unstructured) *unstructured.Unstructured {
+// recordedForm returns the recorded form of an object, without the fields that only the API server sets.
+func recordedForm(o *unstructured.Unstructured) *unstructured.Unstructured {
 	i := o.DeepCopy()
 	delete(i.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "selfLink"} {
@@ -204,16 +220,16 @@ func dropTokens(pod *unstructured.Unstructured) {
 	}
 }
 
-// save records images, and returns the number of ConfigMaps.
-func (r *Records) save(ctx context.Context, images []*unstructured.Unstructured) (int, error) {
-	chunks, err := pack(images, chunkSize)
+// saveObjects records objects, and returns the number of ConfigMaps.
+func (r *Records) saveObjects(ctx context.Context, objects []*unstructured.Unstructured) (int, error) {
+	chunks, err := pack(objects, chunkSize)
 	if err != nil {
 		return 0, err
 	}
 	for i, chunk := range chunks {
 		cm := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: chunkName(i), Labels: map[string]string{api.LabelRecord: "images"}},
-			BinaryData: map[string][]byte{imagesKey: chunk},
+			BinaryData: map[string][]byte{objectsKey: chunk},
 		}
 		err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner))
 		if apierrors.IsAlreadyExists(err) {
@@ -241,10 +257,10 @@ func chunkNumber(name string) int {
 	return i
 }
 
-// lost returns the names of the missing ConfigMaps of the record.
-func (r *Records) lost(ctx context.Context, record *Record) ([]string, error) {
+// missingChunks returns the names of the missing ConfigMaps of the record.
+func (r *Records) missingChunks(ctx context.Context, record *Record) ([]string, error) {
 	var names []string
-	for i := range record.Images {
+	for i := range record.Chunks {
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, &corev1.ConfigMap{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -256,8 +272,8 @@ func (r *Records) lost(ctx context.Context, record *Record) ([]string, error) {
 	return names, nil
 }
 
-// losses describes the effect of missing ConfigMaps of the record.
-func losses(namespace string, names []string) []string {
+// describeMissing describes the effect of missing ConfigMaps of the record.
+func describeMissing(namespace string, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
@@ -265,34 +281,34 @@ func losses(namespace string, names []string) []string {
 		strings.Join(names, ", "), namespace)}
 }
 
-// load reads the recorded objects, as far as they exist.
-func (r *Records) load(ctx context.Context, chunks int) ([]*unstructured.Unstructured, error) {
+// loadObjects reads the recorded objects, as far as they exist.
+func (r *Records) loadObjects(ctx context.Context, chunks int) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for i := range chunks {
 		cm := &corev1.ConfigMap{}
 		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: chunkName(i)}, cm); apierrors.IsNotFound(err) {
-			continue // lost reports it
+			continue // missingChunks reports it
 		} else if err != nil {
 			return nil, fmt.Errorf("reading what OLM had made: %w", err)
 		}
-		images, err := unpack(cm.BinaryData[imagesKey])
+		objects, err := unpack(cm.BinaryData[objectsKey])
 		if err != nil {
 			return nil, fmt.Errorf("reading what OLM had made, ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 		}
-		all = append(all, images...)
+		all = append(all, objects...)
 	}
 	return all, nil
 }
 
 // pack splits objects into chunks of at most limit bytes, if possible. Each chunk has whole objects.
-func pack(images []*unstructured.Unstructured, limit int) ([][]byte, error) {
+func pack(objects []*unstructured.Unstructured, limit int) ([][]byte, error) {
 	var (
 		chunks [][]byte
 		batch  []*unstructured.Unstructured
 	)
-	for begin := 0; begin < len(images); {
+	for begin := 0; begin < len(objects); {
 		// A search by halving finds the largest batch that fits: few clusters need two.
-		batch = images[begin:]
+		batch = objects[begin:]
 		for {
 			chunk, err := compress(batch)
 			if err != nil {
@@ -330,9 +346,9 @@ func unpack(chunk []byte) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}
-	var images []*unstructured.Unstructured
-	if err := json.Unmarshal(text, &images); err != nil {
+	var objects []*unstructured.Unstructured
+	if err := json.Unmarshal(text, &objects); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
-	return images, nil
+	return objects, nil
 }

@@ -23,26 +23,31 @@ import (
 
 // Observation is the input of a plan.
 type Observation struct {
-	// Rivals are the competing lifecycle managers.
-	Rivals rival.Finding
-	// Pods are the remaining pods of the rivals' Deployments.
+	// Managers are the competing lifecycle managers.
+	Managers rival.Finding
+	// Pods are the remaining pods of their Deployments.
 	Pods []string
 	// Record is the record of a takeover; nil for none.
 	Record *Record
-	// Lost describes the missing parts of the record.
-	Lost []string
+	// Missing describes the missing parts of the record.
+	Missing []string
 	// OpenShift is true if the cluster's own operator reverts changes to OLM.
 	OpenShift bool
 	// PackageServer is the Deployment that serves packages.operators.coreos.com, as NAMESPACE/NAME; empty for none.
 	PackageServer string
-	// Inventory counts the objects to adopt, by kind and state.
-	Inventory []Count
-	// Underway are the plans that are being executed, as NAMESPACE/NAME.
-	Underway []string
+	// Counts are the objects to adopt.
+	Counts Counts
+	// Objects is the number of objects to record.
+	Objects int
+}
+
+// Counts are the numbers of objects by kind, and the InstallPlans that the supervisors recreate.
+type Counts struct {
+	Kinds []Count
+	// InProgress are the plans that are being executed, as NAMESPACE/NAME.
+	InProgress []string
 	// Waiting are the plans that wait for approval, as NAMESPACE/NAME.
 	Waiting []string
-	// Images is the number of objects to record.
-	Images int
 }
 
 // Count is the number of objects of a kind, by their state: a phase, a type.
@@ -53,50 +58,51 @@ type Count struct {
 }
 
 // observe reads the input of a plan.
-func observe(ctx context.Context, at rival.Config) (*Observation, error) {
-	o, c, namespace := &Observation{}, at.Client, at.Namespace
-	var (
-		err  error
-		need rights
-	)
-	if o.Rivals, err = rival.NewSentry(at).LookFully(ctx); err != nil {
-		return nil, err //nolint:wrapcheck // says what was looked for
+func observe(ctx context.Context, cfg rival.Config) (*Observation, error) {
+	found, err := rival.NewSentry(cfg).LookFully(ctx)
+	if err != nil {
+		return nil, err
 	}
-	o.Record, _, err = NewRecords(c, namespace).read(ctx)
-	if need.pass(err) != nil {
+	o, c := &Observation{Managers: found}, cfg.Client
+	var missing missingPermissions
+	records := NewRecords(c, cfg.Namespace)
+	o.Record, _, err = records.read(ctx)
+	if missing.collect(err) != nil {
 		return nil, err
 	}
 	if o.Record != nil {
-		lost, err := NewRecords(c, namespace).lost(ctx, o.Record)
+		lost, err := records.missingChunks(ctx, o.Record)
 		if err != nil {
 			return nil, err
 		}
-		o.Lost = losses(namespace, lost)
+		o.Missing = describeMissing(cfg.Namespace, lost)
 	}
-	for i := range o.Rivals.Workloads {
-		w := &o.Rivals.Workloads[i]
+	for i := range found.Workloads {
+		w := &found.Workloads[i]
 		o.OpenShift = o.OpenShift || w.Keeper != ""
 		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
-		if need.pass(err) != nil {
+		if missing.collect(err) != nil {
 			return nil, err
 		}
 		o.Pods = append(o.Pods, pods...)
 	}
-	if err := o.findClusterVersion(ctx, c); err != nil {
+	openShift, err := isOpenShift(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	if err := need.pass(o.findPackageServer(ctx, c)); err != nil {
+	o.OpenShift = o.OpenShift || openShift
+	if o.PackageServer, err = findPackageServer(ctx, c, found.Workloads); missing.collect(err) != nil {
 		return nil, err
 	}
-	if err := need.pass(o.count(ctx, c)); err != nil {
+	if o.Counts, err = count(ctx, c); missing.collect(err) != nil {
 		return nil, err
 	}
-	images, err := take(ctx, c)
-	if need.pass(err) != nil {
+	objects, err := readObjects(ctx, c)
+	if missing.collect(err) != nil {
 		return nil, err
 	}
-	o.Images = len(images)
-	return o, need.err()
+	o.Objects = len(objects)
+	return o, missing.err()
 }
 
 // podsOf returns the names of the remaining pods of a Deployment. It includes terminating ones, which may still
@@ -126,20 +132,19 @@ func podsOf(ctx context.Context, c client.Reader, key client.ObjectKey) ([]strin
 	return names, nil
 }
 
-// findClusterVersion checks whether the cluster is an OpenShift cluster, which reverts changes to its OLM.
-func (o *Observation) findClusterVersion(ctx context.Context, c client.Reader) error {
+// isOpenShift reports whether the cluster is an OpenShift cluster, which reverts changes to its OLM.
+func isOpenShift(ctx context.Context, c client.Reader) (bool, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"})
 	err := c.Get(ctx, client.ObjectKey{Name: "version"}, u)
 	switch {
 	case err == nil, apierrors.IsForbidden(err):
 		// The kind exists, even if it may not be read.
-		o.OpenShift = true
-		return nil
+		return true, nil
 	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), notServed(err):
-		return nil
+		return false, nil
 	default:
-		return fmt.Errorf("finding out whether this is OpenShift: %w", err)
+		return false, fmt.Errorf("finding out whether this is OpenShift: %w", err)
 	}
 }
 
@@ -148,52 +153,55 @@ func notServed(err error) bool {
 	return errors.As(err, &failed)
 }
 
-func (o *Observation) findPackageServer(ctx context.Context, c client.Reader) error {
-	for i := range o.Rivals.Workloads {
-		key := client.ObjectKey{Namespace: o.Rivals.Workloads[i].Namespace, Name: rival.OLMPackageServer}
+// findPackageServer returns the package server in a namespace of OLM, as NAMESPACE/NAME; empty for none.
+func findPackageServer(ctx context.Context, c client.Reader, workloads []rival.Workload) (string, error) {
+	for i := range workloads {
+		key := client.ObjectKey{Namespace: workloads[i].Namespace, Name: rival.OLMPackageServer}
 		err := c.Get(ctx, key, &appsv1.Deployment{})
 		if err == nil {
-			o.PackageServer = key.String()
-			return nil
+			return key.String(), nil
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading Deployment %s: %w", key, err)
+			return "", fmt.Errorf("reading Deployment %s: %w", key, err)
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // count counts the objects to adopt.
-func (o *Observation) count(ctx context.Context, c client.Reader) error {
-	var need rights
+func count(ctx context.Context, c client.Reader) (Counts, error) {
+	var (
+		counts  Counts
+		missing missingPermissions
+	)
 	v1alpha1 := func(kind string) schema.GroupVersionKind { return operatorsv1alpha1.SchemeGroupVersion.WithKind(kind) }
 	for _, counted := range []struct {
-		gvk schema.GroupVersionKind
-		how func(*unstructured.Unstructured) string
+		gvk   schema.GroupVersionKind
+		state func(*unstructured.Unstructured) string
 	}{
 		{v1alpha1("CatalogSource"), field("spec", "sourceType")},
 		{v1alpha1("Subscription"), field("status", "state")},
-		{v1alpha1("InstallPlan"), o.plan},
-		{v1alpha1("ClusterServiceVersion"), version},
+		{v1alpha1("InstallPlan"), counts.addPlan},
+		{v1alpha1("ClusterServiceVersion"), versionState},
 		{operatorsv1.SchemeGroupVersion.WithKind("OperatorGroup"), func(*unstructured.Unstructured) string { return "" }},
 	} {
-		list, err := listed(ctx, c, counted.gvk)
-		if need.pass(err) != nil {
-			return err
+		list, err := listAll(ctx, c, counted.gvk)
+		if missing.collect(err) != nil {
+			return Counts{}, err
 		}
-		count := Count{Kind: counted.gvk.Kind, Total: len(list), By: map[string]int{}}
+		kind := Count{Kind: counted.gvk.Kind, Total: len(list), By: map[string]int{}}
 		for _, u := range list {
-			count.By[counted.how(u)]++
+			kind.By[counted.state(u)]++
 		}
-		delete(count.By, "")
-		if count.Kind == operatorsv1alpha1.InstallPlanKind {
-			count.Total -= len(o.Underway) + len(o.Waiting)
+		delete(kind.By, "")
+		if kind.Kind == operatorsv1alpha1.InstallPlanKind {
+			kind.Total -= len(counts.InProgress) + len(counts.Waiting)
 		}
-		o.Inventory = append(o.Inventory, count)
+		counts.Kinds = append(counts.Kinds, kind)
 	}
-	slices.Sort(o.Underway)
-	slices.Sort(o.Waiting)
-	return need.err()
+	slices.Sort(counts.InProgress)
+	slices.Sort(counts.Waiting)
+	return counts, missing.err()
 }
 
 func field(path ...string) func(*unstructured.Unstructured) string {
@@ -203,23 +211,23 @@ func field(path ...string) func(*unstructured.Unstructured) string {
 	}
 }
 
-// version returns the state of a ClusterServiceVersion.
-func version(u *unstructured.Unstructured) string {
+// versionState returns the state of a ClusterServiceVersion.
+func versionState(u *unstructured.Unstructured) string {
 	if u.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "" {
 		return "copied"
 	}
 	return field("status", "phase")(u)
 }
 
-// plan returns the state of an InstallPlan that remains as it is. It records those that are recreated: plans
-// that are being executed, and plans that wait.
-func (o *Observation) plan(u *unstructured.Unstructured) string {
+// addPlan returns the state of an InstallPlan that stays as it is. It adds a plan that is recreated to one of the
+// lists, and returns an empty state.
+func (c *Counts) addPlan(u *unstructured.Unstructured) string {
 	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
 	switch operatorsv1alpha1.InstallPlanPhase(phase) {
 	case operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhasePlanning:
-		o.Underway = append(o.Underway, name)
+		c.InProgress = append(c.InProgress, name)
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		o.Waiting = append(o.Waiting, name)
+		c.Waiting = append(c.Waiting, name)
 	default:
 		return phase
 	}

@@ -7,18 +7,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rights collects missing permissions, so that one error reports all of them.
-type rights struct{ missing []error }
+// missingPermissions collects errors about missing permissions, so that one error reports all of them.
+type missingPermissions struct{ errs []error }
 
-// pass returns an error, unless it is about a missing permission, which it collects.
-func (r *rights) pass(err error) error {
+// collect keeps an error about a missing permission and returns nil. It returns any other error.
+func (m *missingPermissions) collect(err error) error {
 	var several *missingError
 	switch {
 	case errors.As(err, &several):
-		r.missing = append(r.missing, several.rights...)
+		m.errs = append(m.errs, several.errs...)
 		return nil
 	case apierrors.IsForbidden(err):
-		r.missing = append(r.missing, err)
+		m.errs = append(m.errs, err)
 		return nil
 	default:
 		return err
@@ -26,24 +26,24 @@ func (r *rights) pass(err error) error {
 }
 
 // err returns an error about the missing permissions; nil for none.
-func (r *rights) err() error {
-	if len(r.missing) == 0 {
+func (m *missingPermissions) err() error {
+	if len(m.errs) == 0 {
 		return nil
 	}
-	return &missingError{rights: r.missing}
+	return &missingError{errs: m.errs}
 }
 
 // missingError reports missing permissions.
-type missingError struct{ rights []error }
+type missingError struct{ errs []error }
 
 // Error returns a message with each of them.
 func (e *missingError) Error() string {
-	texts := make([]string, 0, len(e.rights))
-	for _, right := range e.rights {
-		texts = append(texts, right.Error())
+	texts := make([]string, 0, len(e.errs))
+	for _, err := range e.errs {
+		texts = append(texts, err.Error())
 	}
 	return "rights are missing; run this with those of an administrator of the cluster: " + strings.Join(texts, "; ")
 }
 
 // Unwrap returns each error, so that callers recognize missing permissions.
-func (e *missingError) Unwrap() []error { return e.rights }
+func (e *missingError) Unwrap() []error { return e.errs }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestRights(t *testing.T) {
+func TestMissingPermissions(t *testing.T) {
 	forbidden := func(resource string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", nil)
 	}
@@ -21,23 +21,23 @@ func TestRights(t *testing.T) {
 		says   []string
 	}{
 		{"none is missing", []error{nil}, nil, nil},
-		{"all that are missing are said", []error{forbidden("lamps"), nil, forbidden("horns")}, nil, []string{"lamps is forbidden", "horns is forbidden", "administrator"}},
-		{"another error is no matter of rights", []error{broken}, broken, nil},
+		{"all missing ones are reported", []error{forbidden("lamps"), nil, forbidden("horns")}, nil, []string{"lamps is forbidden", "horns is forbidden", "administrator"}},
+		{"another error", []error{broken}, broken, nil},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			var r rights
+			var m missingPermissions
 			var passed error
 			for _, err := range tt.errs {
-				passed = errors.Join(passed, r.pass(err))
+				passed = errors.Join(passed, m.collect(err))
 			}
 			if !errors.Is(passed, tt.passed) {
 				t.Errorf("passed %v, want %v", passed, tt.passed)
 			}
-			var outer rights
-			if err := outer.pass(r.err()); err != nil || len(outer.missing) != len(r.missing) {
-				t.Errorf("gathered again: %v", outer.missing)
+			var outer missingPermissions
+			if err := outer.collect(m.err()); err != nil || len(outer.errs) != len(m.errs) {
+				t.Errorf("gathered again: %v", outer.errs)
 			}
-			err := r.err()
+			err := m.err()
 			if (err != nil) != (len(tt.says) > 0) || err != nil && !apierrors.IsForbidden(err) {
 				t.Errorf("error %v", err)
 			}

@@ -57,8 +57,8 @@ type Plan struct {
 	Verdict Verdict `json:"verdict"`
 	// Blockers are the reasons that prevent it, each with a remedy.
 	Blockers []string `json:"blockers,omitempty"`
-	// Rivals are the Deployments of the other lifecycle manager, each with its state.
-	Rivals []string `json:"rivals,omitempty"`
+	// Managers are the Deployments of the other lifecycle manager, each with its state.
+	Managers []string `json:"rivals,omitempty"`
 	// Steps are the steps, in order.
 	Steps []Step `json:"steps,omitempty"`
 	// Operations are the changes of a handback to objects.
@@ -77,12 +77,12 @@ type Plan struct {
 // again after a takeover.
 func NewPlan(o *Observation, again bool) Plan {
 	p := Plan{Blockers: blockers(o, again)}
-	if len(o.Rivals.Workloads) == 0 && o.Record == nil && len(p.Blockers) == 0 {
+	if len(o.Managers.Workloads) == 0 && o.Record == nil && len(p.Blockers) == 0 {
 		p.Verdict = Nothing
 		return p
 	}
-	for i := range o.Rivals.Workloads {
-		p.Rivals = append(p.Rivals, o.Rivals.Workloads[i].Describe())
+	for i := range o.Managers.Workloads {
+		p.Managers = append(p.Managers, o.Managers.Workloads[i].Describe())
 	}
 	p.Steps = steps(o)
 	p.describe(o)
@@ -90,7 +90,7 @@ func NewPlan(o *Observation, again bool) Plan {
 	case len(p.Blockers) > 0:
 		p.Verdict, p.Steps = Blocked, nil
 	case len(p.Steps) == 0:
-		p.Verdict, p.Risks = Done, o.Lost
+		p.Verdict, p.Risks = Done, o.Missing
 	default:
 		p.Verdict = Possible
 	}
@@ -100,23 +100,23 @@ func NewPlan(o *Observation, again bool) Plan {
 // blockers returns the reasons that prevent a takeover.
 func blockers(o *Observation, again bool) []string {
 	var all []string
-	if o.OpenShift && len(o.Rivals.Workloads) > 0 {
+	if o.OpenShift && len(o.Managers.Workloads) > 0 {
 		all = append(all, "OpenShift's cluster version operator keeps OLM as it is and would start it again; on OpenShift OLM is a part of the platform. "+
 			"Whoever wants to replace it all the same has to list Deployments olm-operator and catalog-operator as unmanaged in spec.overrides of ClusterVersion version, which makes the cluster unsupported and stops its upgrades; this program does not do that")
 	}
-	for _, s := range o.Rivals.Supervisors {
+	for _, s := range o.Managers.Supervisors {
 		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, api.LeaseName))
 	}
-	for _, hidden := range o.Rivals.Hidden {
+	for _, hidden := range o.Managers.Hidden {
 		all = append(all, "may not see "+hidden)
 	}
-	if o.Record.in(HandingBack) {
+	if o.Record.is(HandingBack) {
 		all = append(all, "this cluster is being handed back; finish that first, with: supervisor handback")
 	}
-	if again || !o.Record.in(TakenOver) {
+	if again || !o.Record.is(TakenOver) {
 		return all
 	}
-	for _, w := range o.Rivals.Active() {
+	for _, w := range o.Managers.Active() {
 		if w.TakenOver {
 			all = append(all, fmt.Sprintf("Deployment %s/%s was scaled up again after it was taken over from, so that somebody wants it to run; to stop it again, run: supervisor takeover", w.Namespace, w.Name))
 		}
@@ -127,7 +127,7 @@ func blockers(o *Observation, again bool) []string {
 // steps returns the remaining steps.
 func steps(o *Observation) []Step {
 	running, unrecorded := pending(o)
-	taken, half := o.Record.in(TakenOver), o.Record.in(TakingOver)
+	taken, half := o.Record.is(TakenOver), o.Record.is(TakingOver)
 	var all []Step
 	if unrecorded || taken && len(running) > 0 {
 		all = append(all, Step{Action: Begin, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
@@ -142,8 +142,8 @@ func steps(o *Observation) []Step {
 	if len(running) > 0 || len(o.Pods) > 0 {
 		all = append(all, Step{Action: Await, Text: "wait until the pods of these Deployments are gone"})
 	}
-	if len(all) > 0 || half && o.Record.Images == 0 {
-		all = append(all, Step{Action: Keep, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Images, RecordName)})
+	if len(all) > 0 || half && o.Record.Chunks == 0 {
+		all = append(all, Step{Action: Keep, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Objects, RecordName)})
 	}
 	if len(all) > 0 || half {
 		all = append(all, Step{Action: Finish, Text: "let supervisors work"})
@@ -162,49 +162,21 @@ func stopping(w *rival.Workload) string {
 // pending returns the Deployments that have yet to be stopped, or marked as stopped. unrecorded reports whether
 // the record lacks some of them, or has other replicas.
 func pending(o *Observation) (running []rival.Workload, unrecorded bool) {
-	for i := range o.Rivals.Workloads {
-		w := o.Rivals.Workloads[i]
+	for i := range o.Managers.Workloads {
+		w := o.Managers.Workloads[i]
 		if w.Replicas > 0 || !w.TakenOver {
 			running = append(running, w)
 		}
-		known := o.Record.of(&w)
+		known := o.Record.find(&w)
 		unrecorded = unrecorded || known == nil || w.Replicas > 0 && known.Replicas != w.Replicas
 	}
 	return running, unrecorded
 }
 
-// in reports whether there is a record in a phase.
-func (r *Record) in(phase Phase) bool { return r != nil && r.Phase == phase }
-
-// of returns the record of a Deployment; nil for none.
-func (r *Record) of(w *rival.Workload) *Rival {
-	if r == nil {
-		return nil
-	}
-	for i := range r.Rivals {
-		if known := &r.Rivals[i]; known.Namespace == w.Namespace && known.Name == w.Name {
-			return known
-		}
-	}
-	return nil
-}
-
-// note records the number of replicas of a Deployment. A stopped one keeps its recorded number, or the number
-// in its label. For one that was started again, the latest number is recorded.
-func (r *Record) note(w *rival.Workload) {
-	known := r.of(w)
-	switch {
-	case known == nil:
-		r.Rivals = append(r.Rivals, Rival{Namespace: w.Namespace, Name: w.Name, Replicas: w.Had(), Image: w.Image})
-	case w.Replicas > 0:
-		known.Replicas, known.Image = w.Replicas, w.Image
-	}
-}
-
 // describe adds the effects on existing objects.
 func (p *Plan) describe(o *Observation) {
-	for i := range o.Inventory {
-		c := &o.Inventory[i]
+	for i := range o.Counts.Kinds {
+		c := &o.Counts.Kinds[i]
 		text := fmt.Sprintf("%d %s", c.Total, c.Kind+plural(c.Total))
 		if words := c.words(); len(words) > 0 {
 			text += " (" + strings.Join(words, ", ") + ")"
@@ -216,8 +188,8 @@ func (p *Plan) describe(o *Observation) {
 		"Deployments of operators, their pods and their certificates stay as they are until an operator is next updated",
 		"Services, webhook configurations and bindings of operators that serve the API server are marked as ours; bindings outside of their namespace get names that contain it",
 	}
-	if len(o.Waiting) > 0 {
-		p.Changes = append(p.Changes, "InstallPlans that wait for approval are deleted; ones of the same content with other names wait in their place: "+strings.Join(o.Waiting, ", "))
+	if len(o.Counts.Waiting) > 0 {
+		p.Changes = append(p.Changes, "InstallPlans that wait for approval are deleted; ones of the same content with other names wait in their place: "+strings.Join(o.Counts.Waiting, ", "))
 		p.Risks = append(p.Risks, "handing back does not make InstallPlans again that waited: those that wait in their place stay")
 	}
 	p.Left = []string{
@@ -227,10 +199,10 @@ func (p *Plan) describe(o *Observation) {
 	if o.PackageServer != "" {
 		p.Left = append(p.Left, "Deployment "+o.PackageServer+" goes on answering for packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; nobody renews or updates it while OLM is stopped")
 	}
-	p.Risks = append(p.Risks, o.Lost...)
+	p.Risks = append(p.Risks, o.Missing...)
 	p.Risks = append(p.Risks, "handing back does not undo what operators become meanwhile: updates stay")
-	if len(o.Underway) > 0 {
-		p.Risks = append(p.Risks, "InstallPlans that are being carried out are recreated under other names and continue; handing back does not undo that: "+strings.Join(o.Underway, ", "))
+	if len(o.Counts.InProgress) > 0 {
+		p.Risks = append(p.Risks, "InstallPlans that are being carried out are recreated under other names and continue; handing back does not undo that: "+strings.Join(o.Counts.InProgress, ", "))
 	}
 }
 

@@ -14,9 +14,9 @@ func workload(name string, replicas int32, takenOver bool) rival.Workload {
 }
 
 func recorded(phase Phase, images int, names ...string) *Record {
-	r := &Record{Phase: phase, Images: images}
+	r := &Record{Phase: phase, Chunks: images}
 	for _, name := range names {
-		r.Rivals = append(r.Rivals, Rival{Namespace: "olm", Name: name, Replicas: 1})
+		r.Deployments = append(r.Deployments, ScaledDeployment{Namespace: "olm", Name: name, Replicas: 1})
 	}
 	return r
 }
@@ -83,18 +83,18 @@ func TestNewPlan(t *testing.T) {
 		{reason: "OpenShift without OLM", with: func(ob *Observation) { ob.OpenShift = true }, want: Nothing},
 		{
 			reason: "another supervisor", with: func(ob *Observation) {
-				ob.Rivals.Supervisors = []rival.Supervisor{{Namespace: "elsewhere", Holder: "a"}}
+				ob.Managers.Supervisors = []rival.Supervisor{{Namespace: "elsewhere", Holder: "a"}}
 			},
 			want: Blocked, blocked: "another supervisor works here (a, Lease elsewhere/chandlery-supervisor)",
 		},
-		{reason: "one that may not look", with: func(ob *Observation) { ob.Rivals.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "may not see Deployments"},
+		{reason: "one that may not look", with: func(ob *Observation) { ob.Managers.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "may not see Deployments"},
 		{
 			reason: "half handed back", workloads: []rival.Workload{workload(o, 0, true)},
 			with: func(ob *Observation) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			ob := &Observation{Rivals: rival.Finding{Workloads: tt.workloads}}
+			ob := &Observation{Managers: rival.Finding{Workloads: tt.workloads}}
 			if tt.with != nil {
 				tt.with(ob)
 			}
@@ -115,10 +115,10 @@ func TestNewPlan(t *testing.T) {
 
 // TestWaitingPlans checks that recreated plans are not described as unchanged, before and after.
 func TestWaitingPlans(t *testing.T) {
-	o := &Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 1, false)}}}
+	o := &Observation{Managers: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 1, false)}}}
 	by := map[string]int{}
 	for name, phase := range map[string]string{"done": "Complete", "waits": "RequiresApproval", "runs": "Installing"} {
-		if how := o.plan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase})); how != "" {
+		if how := o.Counts.addPlan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase})); how != "" {
 			by[how]++
 		}
 	}
@@ -132,15 +132,14 @@ func TestWaitingPlans(t *testing.T) {
 	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not make InstallPlans again") {
 		t.Errorf("risks:\n%s", text)
 	}
-	back := NewHandBack(recorded(TakenOver, 1), nil, nil)
-	back.replaced([]string{"shop/waits", "shop/runs"}, inventory{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
-	if text := strings.Join(back.Left, "\n"); !strings.Contains(text, "shop/waits") || strings.Contains(text, "shop/runs") {
+	left := replacedPlans([]string{"shop/waits", "shop/runs"}, inventory{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
+	if text := strings.Join(left, "\n"); !strings.Contains(text, "shop/waits") || strings.Contains(text, "shop/runs") {
 		t.Errorf("left:\n%s", text)
 	}
 }
 
-// TestNote checks the recorded number of replicas of a Deployment.
-func TestNote(t *testing.T) {
+// TestRecordAdd checks the recorded number of replicas of a Deployment.
+func TestRecordAdd(t *testing.T) {
 	const name = "olm-operator"
 	at := func(replicas, before int32) rival.Workload {
 		w := workload(name, replicas, before > 0)
@@ -165,14 +164,14 @@ func TestNote(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := &Record{Phase: TakingOver}
 			if tt.recorded >= 0 {
-				r.Rivals = []Rival{{Namespace: "olm", Name: name, Replicas: tt.recorded}}
+				r.Deployments = []ScaledDeployment{{Namespace: "olm", Name: name, Replicas: tt.recorded}}
 			}
-			p := NewPlan(&Observation{Record: r, Rivals: rival.Finding{Workloads: []rival.Workload{tt.w}}}, true)
+			p := NewPlan(&Observation{Record: r, Managers: rival.Finding{Workloads: []rival.Workload{tt.w}}}, true)
 			if begins := len(p.Steps) > 0 && p.Steps[0].Action == Begin; begins != tt.begins {
 				t.Errorf("steps %v", p.Steps)
 			}
-			r.note(&tt.w)
-			if got := r.of(&tt.w).Replicas; len(r.Rivals) != 1 || got != tt.want {
+			r.add(&tt.w)
+			if got := r.find(&tt.w).Replicas; len(r.Deployments) != 1 || got != tt.want {
 				t.Errorf("replicas %d, want %d", got, tt.want)
 			}
 		})
@@ -181,10 +180,10 @@ func TestNote(t *testing.T) {
 
 // TestStoppedAlready checks that no scaling is reported for a Deployment that remains at 0 replicas.
 func TestStoppedAlready(t *testing.T) {
-	there := NewPlan(&Observation{Rivals: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 0, false)}}}, false)
+	there := NewPlan(&Observation{Managers: rival.Finding{Workloads: []rival.Workload{workload("olm-operator", 0, false)}}}, false)
 	r := recorded(TakenOver, 1, "olm-operator")
-	r.Rivals[0].Replicas = 0
-	for _, step := range append(there.Steps, NewHandBack(r, nil, nil).Steps...) {
+	r.Deployments[0].Replicas = 0
+	for _, step := range append(there.Steps, NewHandbackPlan(r, nil, nil).Steps...) {
 		if strings.Contains(step.Text, "scale Deployment") {
 			t.Error(step.Text)
 		}

@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/rival"
 )
 
 const (
 	// RecordName is the name of the ConfigMap with the phase of a takeover and the number of OLM's replicas. The
-	// names of the ConfigMaps with the images begin with it.
+	// names of the ConfigMaps with the recorded objects begin with it.
 	RecordName = "chandlery-takeover"
 	recordKey  = "record.json"
 	fieldOwner = "chandlery-takeover"
@@ -39,8 +40,8 @@ const (
 	HandingBack Phase = "HandingBack"
 )
 
-// Rival is the previous state of a Deployment of OLM.
-type Rival struct {
+// ScaledDeployment is the previous state of a Deployment of OLM.
+type ScaledDeployment struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Replicas  int32  `json:"replicas"`
@@ -51,13 +52,45 @@ type Rival struct {
 type Record struct {
 	Phase Phase     `json:"phase"`
 	Begun time.Time `json:"begun"`
-	// Rivals are the Deployments that were scaled to 0.
-	Rivals []Rival `json:"rivals"`
-	// Images is the number of ConfigMaps with the recorded objects; 0 before they are recorded.
-	Images int `json:"images,omitempty"`
+	// Deployments are those that were scaled to 0.
+	Deployments []ScaledDeployment `json:"rivals"`
+	// Chunks is the number of ConfigMaps with the recorded objects; 0 before they are recorded.
+	Chunks int `json:"images,omitempty"`
 	// Plans are the InstallPlans, as NAMESPACE/NAME, that were waiting or in progress. The supervisors recreate them
 	// under other names.
 	Plans []string `json:"plans,omitempty"`
+}
+
+// is reports whether there is a record in a phase.
+func (r *Record) is(phase Phase) bool { return r != nil && r.Phase == phase }
+
+// find returns the record of a Deployment; nil for none.
+func (r *Record) find(w *rival.Workload) *ScaledDeployment {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Deployments {
+		if known := &r.Deployments[i]; known.Namespace == w.Namespace && known.Name == w.Name {
+			return known
+		}
+	}
+	return nil
+}
+
+// add records the number of replicas of a Deployment. A stopped one keeps its recorded number, or the number
+// in its label. For one that was started again, the latest number is recorded.
+func (r *Record) add(w *rival.Workload) {
+	known := r.find(w)
+	switch {
+	case known == nil:
+		r.Deployments = append(r.Deployments, scaledDeployment(w))
+	case w.Replicas > 0:
+		known.Replicas, known.Image = w.Replicas, w.Image
+	}
+}
+
+func scaledDeployment(w *rival.Workload) ScaledDeployment {
+	return ScaledDeployment{Namespace: w.Namespace, Name: w.Name, Replicas: w.Had(), Image: w.Image}
 }
 
 // Records reads and writes the record of a cluster, in the namespace of the supervisors.
@@ -129,6 +162,49 @@ func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMa
 	// The version makes one of two concurrent takeovers start again.
 	if err := r.client.Patch(ctx, cm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("writing the record of the take-over: %w", err)
+	}
+	return nil
+}
+
+// change changes the record.
+func (r *Records) change(ctx context.Context, change func(*Record)) error {
+	record, cm, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		return fmt.Errorf("ConfigMap %s/%s, the record of the take-over, is gone", r.namespace, RecordName)
+	}
+	change(record)
+	return r.write(ctx, record, cm)
+}
+
+// delete deletes the record, the ConfigMap with the phase last.
+func (r *Records) delete(ctx context.Context) error {
+	record, cm, err := r.read(ctx)
+	if err != nil || record == nil {
+		return err
+	}
+	// A run that continues after an interruption must not look for the deleted chunks.
+	if record.Chunks > 0 {
+		record.Chunks = 0
+		if err := r.write(ctx, record, cm); err != nil {
+			return err
+		}
+	}
+	var list corev1.ConfigMapList
+	if err := r.client.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{api.LabelRecord: "images"}); err != nil {
+		return fmt.Errorf("looking for the record: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		errs = append(errs, client.IgnoreNotFound(r.client.Delete(ctx, &list.Items[i])))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("deleting the record: %w", err)
+	}
+	if err := client.IgnoreNotFound(r.client.Delete(ctx, cm)); err != nil {
+		return fmt.Errorf("deleting the record: %w", err)
 	}
 	return nil
 }

@@ -1,14 +1,18 @@
 package takeover
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
@@ -47,8 +51,35 @@ type Operation struct {
 	live, want *unstructured.Unstructured
 }
 
+func (op Operation) write(ctx context.Context, c client.Client) error {
+	switch op.Verb {
+	case Make:
+		err := c.Create(ctx, op.want, client.FieldOwner(fieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	case Replace:
+		return c.Update(ctx, op.want, client.FieldOwner(fieldOwner))
+	case Strip:
+		return client.IgnoreNotFound(c.Patch(ctx, op.want,
+			client.MergeFromWithOptions(op.live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)))
+	case Remove:
+		uid := op.live.GetUID()
+		return client.IgnoreNotFound(c.Delete(ctx, op.live, client.Preconditions{UID: &uid}, client.PropagationPolicy("Foreground")))
+	default:
+		return fmt.Errorf("unknown verb %q", op.Verb)
+	}
+}
+
 // inventory holds the live objects, by kind, namespace and name.
 type inventory map[string]*unstructured.Unstructured
+
+func (i inventory) add(objects []*unstructured.Unstructured) {
+	for _, o := range objects {
+		i[keyOf(o)] = o
+	}
+}
 
 func keyOf(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
@@ -66,14 +97,14 @@ func newOperation(verb Verb, live, want *unstructured.Unstructured) Operation {
 // objects that this project has changed or deleted are restored. Objects that it created in their place are
 // deleted, and its marks on all other objects are removed. An object whose version or catalog no longer exists
 // remains as it is.
-func restoration(images []*unstructured.Unstructured, live inventory) []Operation {
-	made, replaced, recorded := putBack(images, live)
+func restoration(recorded []*unstructured.Unstructured, live inventory) []Operation {
+	created, replaced, restored := restoreRecorded(recorded, live)
 	var removed, stripped []Operation
 	for _, key := range slices.Sorted(maps.Keys(live)) {
 		o := live[key]
 		switch {
-		case o.GetDeletionTimestamp() != nil, recorded[key]:
-		case forCatalog(o), superseded(o, images, live):
+		case o.GetDeletionTimestamp() != nil, restored[key]:
+		case forCatalog(o), replacesBinding(o, recorded, live):
 			removed = append(removed, newOperation(Remove, o, nil))
 		default:
 			if keys := marks(o); len(keys) > 0 {
@@ -83,67 +114,67 @@ func restoration(images []*unstructured.Unstructured, live inventory) []Operatio
 	}
 	// Pods come early: they take time to serve, and the replicas of this project serve until then.
 	early := []string{"Pod", "ServiceAccount"}
-	slices.SortStableFunc(made, func(a, b Operation) int { return slices.Index(early, b.Kind) - slices.Index(early, a.Kind) })
-	return slices.Concat(made, replaced, removed, stripped)
+	slices.SortStableFunc(created, func(a, b Operation) int { return slices.Index(early, b.Kind) - slices.Index(early, a.Kind) })
+	return slices.Concat(created, replaced, removed, stripped)
 }
 
-// putBack returns which recorded objects are created again, and which are restored. recorded are those whose
-// owner still exists.
-func putBack(images []*unstructured.Unstructured, live inventory) (made, replaced []Operation, recorded map[string]bool) {
-	recorded = map[string]bool{}
-	for _, image := range images {
-		if !owned(image, live) {
+// restoreRecorded returns the operations for recorded objects. restored are the keys of those whose owner still
+// exists.
+func restoreRecorded(recorded []*unstructured.Unstructured, live inventory) (created, replaced []Operation, restored map[string]bool) {
+	restored = map[string]bool{}
+	for _, before := range recorded {
+		if !isOwned(before, live) {
 			continue
 		}
-		recorded[keyOf(image)] = true
-		now := live[keyOf(image)]
+		restored[keyOf(before)] = true
+		now := live[keyOf(before)]
 		switch {
 		case now == nil:
-			made = append(made, newOperation(Make, nil, fresh(image)))
-		case image.GetKind() != "Pod" && touched(now) && !alike(image, now):
-			replaced = append(replaced, newOperation(Replace, now, over(image, now)))
+			created = append(created, newOperation(Make, nil, recreated(before)))
+		case before.GetKind() != "Pod" && isWrittenByUs(now) && !isEqual(before, now):
+			replaced = append(replaced, newOperation(Replace, now, replacement(before, now)))
 		}
 	}
-	return made, replaced, recorded
+	return created, replaced, restored
 }
 
-// owned reports whether an owner of an image still exists. An owner reference is compared by its UID, and a
+// isOwned reports whether an owner of a recorded object still exists. An owner reference is compared by its UID, and a
 // version in labels by its name.
-func owned(image *unstructured.Unstructured, live inventory) bool {
+func isOwned(recorded *unstructured.Unstructured, live inventory) bool {
 	uids := map[string]bool{}
-	for _, ref := range image.GetOwnerReferences() {
-		key := ref.Kind + " " + image.GetNamespace() + "/" + ref.Name
-		if image.GetNamespace() == "" {
+	for _, ref := range recorded.GetOwnerReferences() {
+		key := ref.Kind + " " + recorded.GetNamespace() + "/" + ref.Name
+		if recorded.GetNamespace() == "" {
 			key = ref.Kind + " /" + ref.Name
 		}
 		if o := live[key]; o != nil && o.GetUID() == ref.UID {
 			uids[string(ref.UID)] = true
 		}
 	}
-	if len(image.GetOwnerReferences()) > 0 {
+	if len(recorded.GetOwnerReferences()) > 0 {
 		return len(uids) > 0
 	}
-	labels := image.GetLabels()
+	labels := recorded.GetLabels()
 	if labels[api.LabelOwner] == "" {
 		return true
 	}
 	return live[labels[api.LabelOwnerKind]+" "+labels[api.LabelOwnerNamespace]+"/"+labels[api.LabelOwner]] != nil
 }
 
-// touched reports whether this project has written to an object.
-func touched(o *unstructured.Unstructured) bool {
+// isWrittenByUs reports whether this project has written to an object.
+func isWrittenByUs(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return strings.HasPrefix(f.Manager, ourManager) && f.Subresource == ""
 	})
 }
 
-// alike reports whether an object equals its image.
-func alike(image, now *unstructured.Unstructured) bool {
-	return reflect.DeepEqual(compared(image), compared(now))
+// isEqual reports whether an object equals its recorded form.
+func isEqual(recorded, now *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(comparedForm(recorded), comparedForm(now))
 }
 
-func compared(o *unstructured.Unstructured) map[string]any {
-	i := snapshot(o)
+func comparedForm(o *unstructured.Unstructured) map[string]any {
+	i := recordedForm(o)
 	unstructured.RemoveNestedField(i.Object, "metadata", "uid")
 	if o.GetKind() == "ClusterRole" {
 		// The cluster writes the rules of an aggregated role.
@@ -154,9 +185,9 @@ func compared(o *unstructured.Unstructured) map[string]any {
 	return i.Object
 }
 
-// fresh returns an image in the form in which it is created again.
-func fresh(image *unstructured.Unstructured) *unstructured.Unstructured {
-	o := image.DeepCopy()
+// recreated returns a recorded object in the form in which it is created again.
+func recreated(recorded *unstructured.Unstructured) *unstructured.Unstructured {
+	o := recorded.DeepCopy()
 	o.SetUID("")
 	if o.GetKind() != "Service" {
 		return o
@@ -169,9 +200,9 @@ func fresh(image *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// over returns an image in the form in which it replaces the live object.
-func over(image, now *unstructured.Unstructured) *unstructured.Unstructured {
-	o := image.DeepCopy()
+// replacement returns a recorded object in the form in which it replaces the live object.
+func replacement(recorded, now *unstructured.Unstructured) *unstructured.Unstructured {
+	o := recorded.DeepCopy()
 	o.SetUID(now.GetUID())
 	o.SetResourceVersion(now.GetResourceVersion())
 	if o.GetKind() == "Service" {
@@ -196,15 +227,15 @@ func forCatalog(o *unstructured.Unstructured) bool {
 	case "Deployment":
 		return o.GetLabels()[labelManagedBy] == managedBy
 	case "PodDisruptionBudget":
-		return touched(o)
+		return isWrittenByUs(o)
 	default:
 		return false
 	}
 }
 
-// superseded reports whether an object is a binding that this project created in place of one that is restored.
-func superseded(o *unstructured.Unstructured, images []*unstructured.Unstructured, live inventory) bool {
-	if o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "RoleBinding" || !touched(o) {
+// replacesBinding reports whether an object is a binding that this project created in place of one that is restored.
+func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unstructured, live inventory) bool {
+	if o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "RoleBinding" || !isWrittenByUs(o) {
 		return false
 	}
 	namespace := o.GetLabels()[api.LabelOwnerNamespace]
@@ -212,9 +243,9 @@ func superseded(o *unstructured.Unstructured, images []*unstructured.Unstructure
 	if namespace == "" || before == o.GetName() {
 		return false
 	}
-	return slices.ContainsFunc(images, func(image *unstructured.Unstructured) bool {
-		return image.GetKind() == o.GetKind() && image.GetNamespace() == o.GetNamespace() && image.GetName() == before &&
-			reflect.DeepEqual(image.Object["subjects"], o.Object["subjects"]) && owned(image, live)
+	return slices.ContainsFunc(recorded, func(r *unstructured.Unstructured) bool {
+		return r.GetKind() == o.GetKind() && r.GetNamespace() == o.GetNamespace() && r.GetName() == before &&
+			reflect.DeepEqual(r.Object["subjects"], o.Object["subjects"]) && isOwned(r, live)
 	})
 }
 
@@ -224,7 +255,7 @@ func marks(o *unstructured.Unstructured) [][]string {
 	var found [][]string
 	for field, values := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
 		for key := range values {
-			if strings.HasPrefix(key, api.Prefix) && key != api.LabelTakenOver && byUs(o, field, key) {
+			if strings.HasPrefix(key, api.Prefix) && key != api.LabelTakenOver && isSetByUs(o, field, key) {
 				found = append(found, []string{"metadata", field, key})
 			}
 		}
@@ -233,8 +264,8 @@ func marks(o *unstructured.Unstructured) [][]string {
 	return found
 }
 
-// byUs reports whether this project set a label or annotation.
-func byUs(o *unstructured.Unstructured, field, key string) bool {
+// isSetByUs reports whether this project set a label or annotation.
+func isSetByUs(o *unstructured.Unstructured, field, key string) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		if !strings.HasPrefix(f.Manager, ourManager) || f.FieldsV1 == nil {
 			return false

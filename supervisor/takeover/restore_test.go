@@ -53,10 +53,10 @@ func TestRestoration(t *testing.T) {
 		})
 	}
 	for _, tt := range []struct {
-		reason string
-		images []*unstructured.Unstructured
-		live   []*unstructured.Unstructured
-		want   []string
+		reason   string
+		recorded []*unstructured.Unstructured
+		live     []*unstructured.Unstructured
+		want     []string
 	}{
 		{"as it was", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("red"), ours, mine)}, nil},
 		{"changed by us", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), ours, mine)}, []string{"Replace Service olm/shop"}},
@@ -121,7 +121,7 @@ func TestRestoration(t *testing.T) {
 				live[keyOf(o)] = o
 			}
 			var got []string
-			for _, o := range restoration(tt.images, live) {
+			for _, o := range restoration(tt.recorded, live) {
 				got = append(got, fmt.Sprintf("%s %s %s", o.Verb, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -172,7 +172,7 @@ func TestSnapshotOfPod(t *testing.T) {
 		"spec|volumes":    []any{map[string]any{"name": "mine"}},
 		"spec|containers": []any{map[string]any{"name": "c", "volumeMounts": []any{map[string]any{"name": "mine"}}}},
 	})
-	if diff := cmp.Diff(want, snapshot(pod)); diff != "" {
+	if diff := cmp.Diff(want, recordedForm(pod)); diff != "" {
 		t.Error(diff)
 	}
 }

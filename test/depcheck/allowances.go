@@ -43,7 +43,6 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/installplan.record":               {Size{9, 18}, "the columns of a record"},
 		"supervisor/resolver.model":                               {Size{46, 12}, divide},
 		"supervisor/resolver.resolution":                          {Size{48, 14}, divide},
-		"supervisor/takeover.Mover":                               {Size{25, 3}, divide},
 		"supervisor/bundleimage.Unpacker":                         {Size{25, 16}, divide},
 	}
 }

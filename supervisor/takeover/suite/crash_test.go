@@ -94,9 +94,13 @@ func TestDiesAtEveryWrite(t *testing.T) {
 	if err := errors.Join(w.InstallOLM(t.Context()), w.Catalog(t.Context(), "hosted", "registry.example.com/catalog@sha256:"+strings.Repeat("a", 64), "")); err != nil {
 		t.Fatal(err)
 	}
-	mover := func(c client.Client) *takeover.Mover {
-		return &takeover.Mover{Config: rival.Config{Client: c, Namespace: home, Clock: clock.RealClock{}}, Again: true, Tell: func(string) {}}
+	options := func(c client.Client) takeover.Options {
+		return takeover.Options{Config: rival.Config{Client: c, Namespace: home, Clock: clock.RealClock{}}, OnStep: func(string) {}}
 	}
+	takeOver := func(c client.Client) error {
+		return (&takeover.Takeover{Options: options(c), Again: true}).Run(t.Context())
+	}
+	handBack := func(c client.Client) error { return (&takeover.Handback{Options: options(c)}).Run(t.Context()) }
 	for _, sent := range []bool{false, true} {
 		for n := int64(1); ; n++ {
 			if n > manyWrites {
@@ -104,14 +108,14 @@ func TestDiesAtEveryWrite(t *testing.T) {
 			}
 			name := fmt.Sprintf("write %d, sent %v", n, sent)
 			there, back := &mortal{at: n, sent: sent}, &mortal{at: n, sent: sent}
-			first := mover(there.wrap(c)).Run(t.Context())
-			if err := mover(c).Run(t.Context()); err != nil {
+			first := takeOver(there.wrap(c))
+			if err := takeOver(c); err != nil {
 				t.Fatalf("%s: going on: %v", name, err)
 			}
 			isTakenOver(t, c, home, name)
 			work(t, c)
-			second := mover(back.wrap(c)).Back(t.Context())
-			if err := mover(c).Back(t.Context()); err != nil {
+			second := handBack(back.wrap(c))
+			if err := handBack(c); err != nil {
 				t.Fatalf("%s: going on to hand back: %v", name, err)
 			}
 			isHandedBack(t, c, home, name)
@@ -129,7 +133,7 @@ func TestDiesAtEveryWrite(t *testing.T) {
 			}
 		}
 	}
-	handsBackLosses(t, c, mover(c))
+	handsBackLosses(t, c, options(c))
 }
 
 // lose deletes ConfigMaps of the record.
@@ -144,8 +148,9 @@ func lose(t *testing.T, c client.Client, home string, names ...string) {
 
 // handsBackLosses takes over, deletes the record or a part of it, and hands back the rest. OLM must still be
 // started.
-func handsBackLosses(t *testing.T, c client.Client, m *takeover.Mover) {
+func handsBackLosses(t *testing.T, c client.Client, o takeover.Options) {
 	t.Helper()
+	m, back := &takeover.Takeover{Options: o, Again: true}, &takeover.Handback{Options: o}
 	const record, images = takeover.RecordName, takeover.RecordName + "-0"
 	for _, tt := range []struct {
 		reason string
@@ -167,11 +172,11 @@ func handsBackLosses(t *testing.T, c client.Client, m *takeover.Mover) {
 					t.Errorf("a plan to take over: %v, %v, %v", p.Verdict, p.Risks, err)
 				}
 			}
-			p, err := m.PlanBack(t.Context())
+			p, err := back.Plan(t.Context())
 			if err != nil || p.Verdict != takeover.Possible || !strings.Contains(strings.Join(p.Risks, ""), tt.says) {
 				t.Fatalf("a plan to hand back: %v, %v, %v", p.Verdict, p.Risks, err)
 			}
-			if err := m.Back(t.Context()); err != nil {
+			if err := back.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			isHandedBack(t, c, m.Namespace, tt.reason)
@@ -180,12 +185,12 @@ func handsBackLosses(t *testing.T, c client.Client, m *takeover.Mover) {
 	if err := m.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := *m
+	elsewhere := *back
 	elsewhere.Namespace = "default"
-	if p, err := elsewhere.PlanBack(t.Context()); err != nil || p.Verdict != takeover.Blocked || !strings.Contains(strings.Join(p.Blockers, ""), "--supervisor-namespace "+m.Namespace) {
+	if p, err := elsewhere.Plan(t.Context()); err != nil || p.Verdict != takeover.Blocked || !strings.Contains(strings.Join(p.Blockers, ""), "--supervisor-namespace "+m.Namespace) {
 		t.Errorf("from another namespace: %v, %v, %v", p.Verdict, p.Blockers, err)
 	}
-	if err := m.Back(t.Context()); err != nil {
+	if err := back.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -289,10 +294,10 @@ func TestOpenShift(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	m := &takeover.Mover{
+	m := &takeover.Takeover{Options: takeover.Options{
 		Config: rival.Config{Client: c, Namespace: home, ManagerNamespaces: []string{home}, Clock: clock.RealClock{}},
-		Tell:   func(step string) { t.Error(step) },
-	}
+		OnStep: func(step string) { t.Error(step) },
+	}}
 	err := m.Run(t.Context())
 	if !errors.Is(err, takeover.ErrRefused) || !strings.Contains(err.Error(), "spec.overrides of ClusterVersion version") {
 		t.Errorf("error %v", err)

@@ -70,10 +70,10 @@ func New(name, agent string) *cobra.Command {
 		Example: "  " + name + " takeover --dry-run\n  " + name + " takeover --yes",
 	}, direction{
 		question: "Take over?", refused: "nothing was taken over",
-		nothing: "There is nothing to take over: no OLM was found in this cluster.",
-		done:    "Everything has been taken over; there is nothing left to do.",
-		plan:    (*takeover.Mover).Plan, run: (*takeover.Mover).Run,
-		next: "Taken over. Next: see to it that supervisors run in namespace %s; those that refused begin by themselves. Then look at: " + name + " status. To go back: " + name + " handback",
+		nothing:   "There is nothing to take over: no OLM was found in this cluster.",
+		done:      "Everything has been taken over; there is nothing left to do.",
+		migration: func(o takeover.Options) migration { return &takeover.Takeover{Options: o, Again: true} },
+		next:      "Taken over. Next: see to it that supervisors run in namespace %s; those that refused begin by themselves. Then look at: " + name + " status. To go back: " + name + " handback",
 	})
 }
 
@@ -86,18 +86,23 @@ func NewHandBack(name, agent string) *cobra.Command {
 		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
 	}, direction{
 		question: "Hand back?", refused: "nothing was handed back",
-		nothing: "There is nothing to hand back: no record of a take-over was found in any namespace, and no Deployment of OLM is marked as taken over from. An OLM that somebody stopped by hand is started by hand: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
-		plan:    (*takeover.Mover).PlanBack, run: (*takeover.Mover).Back,
-		next: "Handed back: OLM's Deployments have their replicas again. Supervisors refuse to work beside it; uninstall them from namespace %s, or leave them at 0 replicas",
+		nothing:   "There is nothing to hand back: no record of a take-over was found in any namespace, and no Deployment of OLM is marked as taken over from. An OLM that somebody stopped by hand is started by hand: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
+		migration: func(o takeover.Options) migration { return &takeover.Handback{Options: o} },
+		next:      "Handed back: OLM's Deployments have their replicas again. Supervisors refuse to work beside it; uninstall them from namespace %s, or leave them at 0 replicas",
 	})
+}
+
+// migration is a takeover or a handback.
+type migration interface {
+	Plan(ctx context.Context) (takeover.Plan, error)
+	Run(ctx context.Context) error
 }
 
 // direction holds the differences between the two commands.
 type direction struct {
 	question, refused, nothing, done, next string
 
-	plan func(*takeover.Mover, context.Context) (takeover.Plan, error)
-	run  func(*takeover.Mover, context.Context) error
+	migration func(takeover.Options) migration
 }
 
 func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Command {
@@ -122,12 +127,11 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says where it looked
 	}
-	m := &takeover.Mover{
+	m := d.migration(takeover.Options{
 		Config: rival.Config{Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Clock: clock.RealClock{}},
-		Again:  true,
-		Tell:   func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
-	}
-	plan, err := d.plan(m, cmd.Context())
+		OnStep: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
+	})
+	plan, err := m.Plan(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -142,7 +146,7 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 	case !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
 		return errors.New(d.refused)
 	}
-	if err := d.run(m, cmd.Context()); err != nil {
+	if err := m.Run(cmd.Context()); err != nil {
 		return fmt.Errorf("%w; what was done so far is written down: run the command again to go on", err)
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), console.Wrap("", "", fmt.Sprintf(d.next, o.namespace)))

@@ -25,7 +25,7 @@ func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
 		section(&b, paint.Bad("Something stands in the way:"), p.Blockers)
 	case takeover.Possible:
 	}
-	section(&b, paint.Bold("The other lifecycle manager:"), p.Rivals)
+	section(&b, paint.Bold("The other lifecycle manager:"), p.Managers)
 	steps := make([]string, 0, len(p.Steps))
 	for _, step := range p.Steps {
 		steps = append(steps, step.Text)
