@@ -22,14 +22,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
 
-// rivalPoll is the interval of the checks for competing managers. They read Deployments from the cache, so they
+// managerPoll is the interval of the checks for competing managers. They read Deployments from the cache, so they
 // are cheap.
-const rivalPoll = 5 * time.Second
+const managerPoll = 5 * time.Second
 
 // guard prevents a supervisor from working beside another lifecycle manager: at its start, before it takes the
 // lead, and while it leads.
 type guard struct {
-	sentry *rival.Sentry
+	detector *rival.Detector
 	// takeover takes over from a lifecycle manager; nil to refuse to start if one works.
 	takeover *takeover.Takeover
 	record   *takeover.Records
@@ -56,7 +56,7 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 	}
 	deployments := informer.ReducedLists(c)
 	g := &guard{
-		sentry: rival.NewSentry(rival.Config{
+		detector: rival.NewDetector(rival.Config{
 			Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			Waiting: func(w rival.Waiting) {
 				log.Info("Waiting to see whether another lifecycle manager works here before starting",
@@ -79,9 +79,9 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 // use sets the cache from which Deployments are read when it is full. A cluster may have thousands.
 func (g *guard) use(c cache.Cache) { g.cached, g.synced = c, cachesSynced(c) }
 
-// admit returns an error if the process may not start, not even as a standby.
-func (g *guard) admit(ctx context.Context) error {
-	found, err := g.sentry.Wait(ctx)
+// checkBeforeStart returns an error if the process may not start, not even as a standby.
+func (g *guard) checkBeforeStart(ctx context.Context) error {
+	found, err := g.detector.Wait(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
@@ -91,12 +91,12 @@ func (g *guard) admit(ctx context.Context) error {
 	if found.State == rival.Stopped && g.takeover == nil {
 		g.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
 	}
-	return g.judge(ctx, &found, g.takeover != nil)
+	return g.errorFor(ctx, &found, g.takeover != nil)
 }
 
-// judge returns an error if the finding stops the process. takesOver is true for a process that takes over
+// errorFor returns an error if the finding stops the process. takesOver is true for a process that takes over
 // before it leads.
-func (g *guard) judge(ctx context.Context, found *rival.Finding, takesOver bool) error {
+func (g *guard) errorFor(ctx context.Context, found *rival.Finding, takesOver bool) error {
 	if takesOver && len(found.Supervisors) == 0 {
 		return nil
 	}
@@ -106,21 +106,21 @@ func (g *guard) judge(ctx context.Context, found *rival.Finding, takesOver bool)
 	return g.record.Check(ctx) //nolint:wrapcheck // says everything
 }
 
-// clear is called before the process takes the lead.
-func (g *guard) clear(ctx context.Context) error {
+// checkBeforeLeading is called before the process takes the lead.
+func (g *guard) checkBeforeLeading(ctx context.Context) error {
 	if g.takeover != nil {
 		if err := g.takeover.Run(ctx); err != nil {
 			return fmt.Errorf("taking over because of --takeover: %w", err)
 		}
 	}
 	if g.synced(ctx) == nil {
-		g.sentry.Read(g.cached)
+		g.detector.Read(g.cached)
 	}
-	found, err := g.sentry.Look(ctx)
+	found, err := g.detector.Check(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
-	return g.judge(ctx, &found, false)
+	return g.errorFor(ctx, &found, false)
 }
 
 // refusal reports whether an error means that the process must not work here, rather than a temporary failure.
@@ -143,9 +143,9 @@ func (w *watcher) NeedLeaderElection() bool { return true }
 
 // Start checks until ctx ends.
 func (w *watcher) Start(ctx context.Context) error {
-	w.sentry.Read(w.cached)
+	w.detector.Read(w.cached)
 	suspects := newSuspectAlarm(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
-	tick := time.NewTicker(rivalPoll)
+	tick := time.NewTicker(managerPoll)
 	defer tick.Stop()
 	for {
 		select {
@@ -153,10 +153,10 @@ func (w *watcher) Start(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		found, err := w.sentry.Look(ctx)
+		found, err := w.detector.Check(ctx)
 		if err == nil {
 			suspects.report(&found)
-			err = w.judge(ctx, &found, false)
+			err = w.errorFor(ctx, &found, false)
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:

@@ -59,7 +59,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.clear = g.clear
+	f.clear = g.checkBeforeLeading
 	mgr, err := s.newManager(f)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err := s.preflight(ctx, mgr); err != nil {
 		return nil, err
 	}
-	if err := s.await("looking for other lifecycle managers", func() error { return g.admit(ctx) }); err != nil {
+	if err := s.await("looking for other lifecycle managers", func() error { return g.checkBeforeStart(ctx) }); err != nil {
 		return nil, err
 	}
 	if err := s.setup(ctx, mgr, f.standing); err != nil {

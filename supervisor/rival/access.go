@@ -49,10 +49,10 @@ type Access struct {
 	Hidden string
 }
 
-// Judge returns a function that judges Deployments by the permissions of their service accounts. Deployments in
-// trusted namespaces are not reviewed.
-func (a Access) Judge(trusted []string) func(*Workload) Judgement {
-	return func(w *Workload) Judgement {
+// Classify returns a function that classifies Deployments by the permissions of their service accounts.
+// Deployments in trusted namespaces are not reviewed.
+func (a Access) Classify(trusted []string) func(*Workload) Verdict {
+	return func(w *Workload) Verdict {
 		if slices.Contains(trusted, w.Namespace) {
 			return Competes
 		}
@@ -68,11 +68,11 @@ func (a Access) Judge(trusted []string) func(*Workload) Judgement {
 	}
 }
 
-// JudgeAsSeen is the judgement for users who may lack the permission to review service accounts. A Deployment
-// that has not been reviewed counts as what it looks like.
-func (a Access) JudgeAsSeen(w *Workload) Judgement {
-	if judgement := a.Judge(nil)(w); judgement != NotReviewed {
-		return judgement
+// ClassifyByAppearance returns the verdict for users who may lack the permission to review service accounts. A
+// Deployment that has not been reviewed counts as what it looks like.
+func (a Access) ClassifyByAppearance(w *Workload) Verdict {
+	if verdict := a.Classify(nil)(w); verdict != NotReviewed {
+		return verdict
 	}
 	return Competes
 }
@@ -94,8 +94,8 @@ type AccessReviewer struct {
 	// verb is the verb to review.
 	verb    Verb
 	results map[types.NamespacedName]reviewResult
-	// turns holds the time at which an account of a namespace was last reviewed.
-	turns map[string]time.Time
+	// lastReviews holds the time at which an account of a namespace was last reviewed.
+	lastReviews map[string]time.Time
 }
 
 type reviewResult struct {
@@ -105,14 +105,14 @@ type reviewResult struct {
 
 // NewAccessReviewer returns a reviewer of the permissions for a verb.
 func NewAccessReviewer(c client.Client, verb Verb, cl clock.PassiveClock) *AccessReviewer {
-	return &AccessReviewer{client: c, clock: cl, verb: verb, results: map[types.NamespacedName]reviewResult{}, turns: map[string]time.Time{}}
+	return &AccessReviewer{client: c, clock: cl, verb: verb, results: map[types.NamespacedName]reviewResult{}, lastReviews: map[string]time.Time{}}
 }
 
 // Review returns the access of accounts, after a review of at most maxReviews of them. It removes the results
 // of other accounts.
 func (r *AccessReviewer) Review(ctx context.Context, accounts []types.NamespacedName) (Access, error) {
 	r.forget(accounts)
-	queue := fairOrder(r.due(accounts), r.turns)
+	queue := fairOrder(r.due(accounts), r.lastReviews)
 	access := Access{Writers: map[types.NamespacedName]bool{}}
 	for _, account := range queue[:min(len(queue), maxReviews)] {
 		writes, err := r.mayWrite(ctx, account)
@@ -125,7 +125,7 @@ func (r *AccessReviewer) Review(ctx context.Context, accounts []types.Namespaced
 		}
 		now := r.clock.Now()
 		r.results[account] = reviewResult{writes: writes, at: now}
-		r.turns[account.Namespace] = now
+		r.lastReviews[account.Namespace] = now
 	}
 	for _, account := range accounts {
 		if known, ok := r.results[account]; ok {
@@ -149,9 +149,9 @@ func (r *AccessReviewer) forget(except []types.NamespacedName) {
 			delete(r.results, account)
 		}
 	}
-	for namespace := range r.turns {
+	for namespace := range r.lastReviews {
 		if !namespaces[namespace] {
-			delete(r.turns, namespace)
+			delete(r.lastReviews, namespace)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (r *AccessReviewer) due(accounts []types.NamespacedName) []types.Namespaced
 
 // fairOrder orders accounts so that their namespaces take turns, the one that waited longest first. Many
 // accounts in one namespace thus do not delay those of the others.
-func fairOrder(accounts []types.NamespacedName, turns map[string]time.Time) []types.NamespacedName {
+func fairOrder(accounts []types.NamespacedName, lastReviews map[string]time.Time) []types.NamespacedName {
 	type entry struct {
 		types.NamespacedName
 
@@ -189,7 +189,7 @@ func fairOrder(accounts []types.NamespacedName, turns map[string]time.Time) []ty
 		rounds[account.Namespace]++
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.round, b.round), turns[a.Namespace].Compare(turns[b.Namespace]), strings.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(a.round, b.round), lastReviews[a.Namespace].Compare(lastReviews[b.Namespace]), strings.Compare(a.Namespace, b.Namespace))
 	})
 	ordered := make([]types.NamespacedName, 0, len(entries))
 	for _, e := range entries {

@@ -20,12 +20,12 @@ const (
 	maxSuspects = 20
 )
 
-// Judgement is whether a Deployment that looks like a lifecycle manager is one.
-type Judgement int
+// Verdict is whether a Deployment that looks like a lifecycle manager is one.
+type Verdict int
 
 const (
 	// Competes means that its service account may do the work, or that the administrator named its namespace.
-	Competes Judgement = iota
+	Competes Verdict = iota
 	// Suspect means that it only looks like a lifecycle manager.
 	Suspect
 	// NotReviewed means that its service account has not been reviewed.
@@ -49,7 +49,7 @@ type candidates struct {
 // add adds a Deployment if it looks like a lifecycle manager and is among the oldest such Deployments of its
 // namespace.
 func (c *candidates) add(d *appsv1.Deployment) {
-	w := recognise(d)
+	w := recognize(d)
 	if w == nil {
 		return
 	}

@@ -2,5 +2,5 @@
 // other supervisors with another Lease. Two managers undo each other's work. A supervisor thus does not start
 // beside one, and ends when one appears.
 //
-// Recognition is a pure function of an observation; [Sentry] reads the cluster.
+// Recognition is a pure function of an observation; [Detector] reads the cluster.
 package rival

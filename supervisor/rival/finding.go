@@ -43,7 +43,7 @@ type Finding struct {
 func WorkloadsAmong(deployments []appsv1.Deployment) []Workload {
 	var all []Workload
 	for i := range deployments {
-		if w := recognise(&deployments[i]); w != nil {
+		if w := recognize(&deployments[i]); w != nil {
 			all = append(all, *w)
 		}
 	}
@@ -54,9 +54,9 @@ func WorkloadsAmong(deployments []appsv1.Deployment) []Workload {
 type Observation struct {
 	// Workloads are the Deployments that look like a lifecycle manager.
 	Workloads []Workload
-	// Judge judges one of them; nil if all are what they look like.
-	Judge func(*Workload) Judgement
-	// Omitted is the number of further active Deployments that have not been judged.
+	// Classify classifies one of them; nil if all are what they look like.
+	Classify func(*Workload) Verdict
+	// Omitted is the number of further active Deployments that have not been classified.
 	Omitted int
 	// Supervisors are those whose Lease was seen to be renewed.
 	Supervisors []Supervisor
@@ -66,14 +66,14 @@ type Observation struct {
 	Hidden []string
 }
 
-// Recognise returns the finding for an observation.
-func Recognise(o Observation) Finding {
+// Evaluate returns the finding for an observation.
+func Evaluate(o Observation) Finding {
 	f := Finding{State: None, Supervisors: slices.Clone(o.Supervisors), Hidden: slices.Clone(o.Hidden), SuspectCount: o.Omitted}
 	workloads := slices.SortedFunc(slices.Values(o.Workloads), func(a, b Workload) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	for i := range workloads {
-		f.judge(&workloads[i], o.Judge)
+		f.classify(&workloads[i], o.Classify)
 	}
 	byNamespace := func(a, b Supervisor) int { return strings.Compare(a.Namespace, b.Namespace) }
 	slices.SortFunc(f.Supervisors, byNamespace)
@@ -98,16 +98,16 @@ func Recognise(o Observation) Finding {
 	return f
 }
 
-// judge adds a Deployment to the list for its judgement.
-func (f *Finding) judge(w *Workload, judge func(*Workload) Judgement) {
-	judgement := Competes
-	if judge != nil {
-		judgement = judge(w)
+// classify adds a Deployment to the list for its verdict.
+func (f *Finding) classify(w *Workload, classify func(*Workload) Verdict) {
+	verdict := Competes
+	if classify != nil {
+		verdict = classify(w)
 	}
 	switch {
-	case judgement == Competes:
+	case verdict == Competes:
 		f.Workloads = append(f.Workloads, *w)
-	case judgement == Suspect && w.State() == Running:
+	case verdict == Suspect && w.State() == Running:
 		f.SuspectCount++
 		if len(f.Suspects) < maxSuspects {
 			f.Suspects = append(f.Suspects, *w)
@@ -164,8 +164,8 @@ func (w *Workload) Describe() string {
 	if w.Version != "" && w.Version != tag(w.Image) {
 		text += ", version " + w.Version
 	}
-	if w.Keeper != "" {
-		text += ", kept by " + w.Keeper
+	if w.ManagedBy != "" {
+		text += ", kept by " + w.ManagedBy
 	}
 	if w.TakenOver && w.State() == Running {
 		text += ", scaled up again since it was taken over from"
@@ -181,7 +181,7 @@ func remedies(active []Workload) []string {
 	byNamespace := map[string][]string{}
 	var namespaces []string
 	for i := range active {
-		if w := &active[i]; w.Keeper == "" {
+		if w := &active[i]; w.ManagedBy == "" {
 			if byNamespace[w.Namespace] == nil {
 				namespaces = append(namespaces, w.Namespace)
 			}

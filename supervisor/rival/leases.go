@@ -40,21 +40,21 @@ type leaseObserver struct {
 	own     types.NamespacedName
 	trusted []string
 	access  *AccessReviewer
-	seen    map[types.NamespacedName]sighting
+	seen    map[types.NamespacedName]leaseState
 	pods    map[types.NamespacedName]holderPod
 	// pending is the number of holders that have not been reviewed yet.
 	pending int
 }
 
-// sighting is what was observed of a Lease.
-type sighting struct {
+// leaseState is what was observed of a Lease.
+type leaseState struct {
 	version string
 	holder  string
-	// judgement is whether the holder may be a supervisor.
-	judgement Judgement
-	first     time.Time
-	changed   time.Time
-	duration  time.Duration
+	// verdict is whether the holder may be a supervisor.
+	verdict  Verdict
+	first    time.Time
+	changed  time.Time
+	duration time.Duration
 }
 
 // holderPod is the pod that holds a Lease.
@@ -84,11 +84,11 @@ func (l *leaseObserver) observe(ctx context.Context, o *Observation) error {
 	case err != nil:
 		return fmt.Errorf("looking for supervisors of other namespaces: %w", err)
 	}
-	present := map[types.NamespacedName]sighting{}
+	present := map[types.NamespacedName]leaseState{}
 	for i := range list.Items {
 		lease := &list.Items[i]
 		if key := client.ObjectKeyFromObject(lease); key != l.own && ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
-			present[key] = l.sight(lease)
+			present[key] = l.nextState(lease)
 		}
 	}
 	l.seen = present
@@ -108,7 +108,7 @@ func (l *leaseObserver) report(o *Observation) {
 			continue
 		}
 		one := Supervisor{Namespace: key.Namespace, Holder: held.holder}
-		switch held.judgement {
+		switch held.verdict {
 		case Competes:
 			o.Supervisors = append(o.Supervisors, one)
 		case Suspect:
@@ -118,11 +118,11 @@ func (l *leaseObserver) report(o *Observation) {
 	}
 }
 
-// sight compares a Lease with its previous observation.
-func (l *leaseObserver) sight(lease *coordinationv1.Lease) sighting {
+// nextState compares a Lease with its previous observation.
+func (l *leaseObserver) nextState(lease *coordinationv1.Lease) leaseState {
 	holder := *lease.Spec.HolderIdentity
 	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-	now := sighting{
+	now := leaseState{
 		version:  lease.ResourceVersion,
 		holder:   holder[:min(len(holder), maxHolderLength)],
 		first:    l.clock.Now(),
@@ -162,14 +162,14 @@ func (l *leaseObserver) review(ctx context.Context) ([]string, error) {
 		hidden = append(hidden, "what the holders of Leases "+api.LeaseName+" may do: "+access.Hidden)
 	}
 	for key, held := range l.seen {
-		held.judgement = l.judge(key, held.holder, access)
+		held.verdict = l.classify(key, held.holder, access)
 		l.seen[key] = held
 	}
 	return hidden, nil
 }
 
-// judge returns the judgement of the holder of a Lease.
-func (l *leaseObserver) judge(key types.NamespacedName, holder string, access Access) Judgement {
+// classify returns the verdict of the holder of a Lease.
+func (l *leaseObserver) classify(key types.NamespacedName, holder string, access Access) Verdict {
 	if slices.Contains(l.trusted, key.Namespace) {
 		return Competes
 	}
@@ -256,15 +256,15 @@ func (l *leaseObserver) accountOf(ctx context.Context, namespace, name string) (
 	return serviceAccount(&pod.Spec), nil
 }
 
-// unsure returns the Leases that count and were not seen to be renewed for their whole duration, as
+// unconfirmed returns the Leases that count and were not seen to be renewed for their whole duration, as
 // NAMESPACE/NAME.
-func (l *leaseObserver) unsure() []string {
-	var unsure []string
+func (l *leaseObserver) unconfirmed() []string {
+	var unconfirmed []string
 	for key, held := range l.seen {
-		if held.judgement == Competes && held.changed.IsZero() && l.clock.Since(held.first) < held.duration+leaseSlack {
-			unsure = append(unsure, key.String())
+		if held.verdict == Competes && held.changed.IsZero() && l.clock.Since(held.first) < held.duration+leaseSlack {
+			unconfirmed = append(unconfirmed, key.String())
 		}
 	}
-	slices.Sort(unsure)
-	return unsure
+	slices.Sort(unconfirmed)
+	return unconfirmed
 }

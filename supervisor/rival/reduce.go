@@ -14,11 +14,11 @@ import (
 // maxText is the maximum length of the texts of a Deployment that Reduce keeps, in bytes.
 const maxText = 1 << 10
 
-// Reduce removes from a Deployment the fields that recognise does not read. From a Deployment that is not a
+// Reduce removes from a Deployment the fields that recognize does not read. From a Deployment that is not a
 // lifecycle manager it removes the whole spec. It is for caches, which hold the Deployments of a whole cluster,
 // and changes the Deployment in place.
 func Reduce(d *appsv1.Deployment) {
-	found := recognise(d)
+	found := recognize(d)
 	if found == nil {
 		d.Annotations, d.Spec = nil, appsv1.DeploymentSpec{}
 		return
@@ -35,13 +35,13 @@ func Reduce(d *appsv1.Deployment) {
 			ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{
 				ServiceAccountName: clip(cmp.Or(template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount)),
-				Containers:         []corev1.Container{reduced(containerOf(d, found.Program))},
+				Containers:         []corev1.Container{reduced(programContainer(d, found.Program))},
 			},
 		},
 	}
 }
 
-// reduced returns the fields of a container that recognise reads.
+// reduced returns the fields of a container that recognize reads.
 func reduced(c *corev1.Container) corev1.Container {
 	out := corev1.Container{Name: clip(c.Name), Image: lastOf(c.Image)}
 	if len(c.Command) > 0 {
@@ -71,7 +71,7 @@ func clip(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxText)], ""))
 }
 
-// lastOf returns the end of a text, by which images and commands are recognised.
+// lastOf returns the end of a text, by which images and commands are recognized.
 func lastOf(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[max(0, len(text)-maxText):], ""))
 }

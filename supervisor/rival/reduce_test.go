@@ -47,13 +47,13 @@ func TestReduceKeepsWhatIsRecognised(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			d := deployment("olm-operator", tt.change)
 			bloat(&d)
-			before := recognise(&d)
+			before := recognize(&d)
 			if (before != nil) != tt.want {
-				t.Fatalf("recognised before: %v, want %t", before, tt.want)
+				t.Fatalf("recognized before: %v, want %t", before, tt.want)
 			}
 			Reduce(&d)
-			if diff := cmp.Diff(before, recognise(&d)); diff != "" {
-				t.Errorf("recognised after it was reduced (-before +after):\n%s", diff)
+			if diff := cmp.Diff(before, recognize(&d)); diff != "" {
+				t.Errorf("recognized after it was reduced (-before +after):\n%s", diff)
 			}
 			if size := d.Size(); size > 4<<10 {
 				t.Errorf("%d bytes are left", size)

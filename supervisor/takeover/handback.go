@@ -110,7 +110,7 @@ func (h *Handback) findRecord(ctx context.Context) (record *Record, elsewhere st
 			return nil, cm.Namespace, nil
 		}
 	}
-	found, err := rival.NewSentry(h.Config).LookFully(ctx)
+	found, err := rival.NewDetector(h.Config).CheckAll(ctx)
 	if err != nil {
 		return nil, "", err
 	}

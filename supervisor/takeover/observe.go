@@ -59,7 +59,7 @@ type Count struct {
 
 // observe reads the input of a plan.
 func observe(ctx context.Context, cfg rival.Config) (*Observation, error) {
-	found, err := rival.NewSentry(cfg).LookFully(ctx)
+	found, err := rival.NewDetector(cfg).CheckAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func observe(ctx context.Context, cfg rival.Config) (*Observation, error) {
 	}
 	for i := range found.Workloads {
 		w := &found.Workloads[i]
-		o.OpenShift = o.OpenShift || w.Keeper != ""
+		o.OpenShift = o.OpenShift || w.ManagedBy != ""
 		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
 		if missing.collect(err) != nil {
 			return nil, err

@@ -24,7 +24,7 @@ func recorded(phase Phase, images int, names ...string) *Record {
 func TestNewPlan(t *testing.T) {
 	const o, c = "olm-operator", "catalog-operator"
 	kept := workload(o, 1, false)
-	kept.Keeper = "ClusterVersion version"
+	kept.ManagedBy = "ClusterVersion version"
 	for _, tt := range []struct {
 		reason    string
 		workloads []rival.Workload
@@ -143,7 +143,7 @@ func TestRecordAdd(t *testing.T) {
 	const name = "olm-operator"
 	at := func(replicas, before int32) rival.Workload {
 		w := workload(name, replicas, before > 0)
-		w.Before = before
+		w.PreviousReplicas = before
 		return w
 	}
 	for _, tt := range []struct {

@@ -90,7 +90,7 @@ func (r *Record) add(w *rival.Workload) {
 }
 
 func scaledDeployment(w *rival.Workload) ScaledDeployment {
-	return ScaledDeployment{Namespace: w.Namespace, Name: w.Name, Replicas: w.Had(), Image: w.Image}
+	return ScaledDeployment{Namespace: w.Namespace, Name: w.Name, Replicas: w.LastReplicas(), Image: w.Image}
 }
 
 // Records reads and writes the record of a cluster, in the namespace of the supervisors.

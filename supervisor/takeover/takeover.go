@@ -58,7 +58,7 @@ func (t *Takeover) do(ctx context.Context, step Step) error {
 
 // recordReplicas records the replicas of Deployments that are not in the record, or that were started again.
 func (t *Takeover) recordReplicas(ctx context.Context) error {
-	found, err := rival.NewSentry(t.Config).LookFully(ctx)
+	found, err := rival.NewDetector(t.Config).CheckAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (t *Takeover) stop(ctx context.Context, step Step) error {
 func (t *Takeover) awaitPods(ctx context.Context) error {
 	begun := t.Clock.Now()
 	for {
-		found, err := rival.NewSentry(t.Config).LookFully(ctx)
+		found, err := rival.NewDetector(t.Config).CheckAll(ctx)
 		if err != nil {
 			return err
 		}

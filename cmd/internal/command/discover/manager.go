@@ -55,7 +55,7 @@ func workingOLM(ctx context.Context, c client.Client) (types.NamespacedName, err
 	if err != nil {
 		return types.NamespacedName{}, err //nolint:wrapcheck // names the service account
 	}
-	found := rival.Recognise(rival.Observation{Workloads: candidates, Judge: access.JudgeAsSeen})
+	found := rival.Evaluate(rival.Observation{Workloads: candidates, Classify: access.ClassifyByAppearance})
 	if active := found.Active(); len(active) > 0 {
 		return types.NamespacedName{Namespace: active[0].Namespace, Name: active[0].Name}, nil
 	}

@@ -221,7 +221,7 @@ func (r *observer) managers(ctx context.Context, o *Observation) error {
 		return err //nolint:wrapcheck // names the account
 	}
 	for i := range workloads {
-		if access.JudgeAsSeen(&workloads[i]) != rival.Suspect {
+		if access.ClassifyByAppearance(&workloads[i]) != rival.Suspect {
 			o.Managers = append(o.Managers, workloads[i].Describe())
 		}
 	}

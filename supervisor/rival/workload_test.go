@@ -40,7 +40,7 @@ func scaled(replicas, pods int32) func(*appsv1.Deployment) {
 	}
 }
 
-func TestRecognise(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	container := func(change func(*corev1.Container)) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) { change(&d.Spec.Template.Spec.Containers[0]) }
 	}
@@ -97,7 +97,7 @@ func TestRecognise(t *testing.T) {
 		})), None, ""},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			f := Recognise(Observation{Workloads: WorkloadsAmong([]appsv1.Deployment{tt.in})})
+			f := Evaluate(Observation{Workloads: WorkloadsAmong([]appsv1.Deployment{tt.in})})
 			if f.State != tt.want {
 				t.Errorf("state %s, want %s", f.State, tt.want)
 			}
@@ -113,10 +113,10 @@ func TestRecognise(t *testing.T) {
 }
 
 // workload returns the workload of a Deployment of OLM.
-func workload(d appsv1.Deployment) Workload { return *recognise(&d) }
+func workload(d appsv1.Deployment) Workload { return *recognize(&d) }
 
-// TestRecogniseTogether checks the finding for several Deployments.
-func TestRecogniseTogether(t *testing.T) {
+// TestEvaluateTogether checks the finding for several Deployments.
+func TestEvaluateTogether(t *testing.T) {
 	stopped := deployment("olm-operator", scaled(0, 0))
 	for _, tt := range []struct {
 		reason string
@@ -155,7 +155,7 @@ func TestRecogniseTogether(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			f := Recognise(tt.in)
+			f := Evaluate(tt.in)
 			if f.State != tt.want {
 				t.Errorf("state %s, want %s", f.State, tt.want)
 			}
@@ -185,7 +185,7 @@ func TestDescribe(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			d := deployment("olm-operator", scaled(tt.replicas, tt.pods))
 			d.Labels[api.LabelTakenOver] = "1"
-			if text := recognise(&d).Describe(); strings.Contains(text, "scaled up again") != tt.again {
+			if text := recognize(&d).Describe(); strings.Contains(text, "scaled up again") != tt.again {
 				t.Error(text)
 			}
 		})

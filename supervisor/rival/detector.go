@@ -18,13 +18,13 @@ import (
 const (
 	// pageSize is the number of Deployments that are read at once.
 	pageSize = 16
-	// glance is the polling interval for a Lease.
-	glance = 500 * time.Millisecond
+	// pollInterval is the polling interval for a Lease.
+	pollInterval = 500 * time.Millisecond
 	// MaxWait is the maximum duration of Wait, without its requests.
 	MaxWait = MaxLeaseDuration + leaseSlack
 )
 
-// Config configures a Sentry.
+// Config configures a Detector.
 type Config struct {
 	// Client reads Leases and pods, and creates SubjectAccessReviews.
 	Client client.Client
@@ -52,8 +52,8 @@ type Waiting struct {
 	AtMost time.Duration
 }
 
-// Sentry checks repeatedly for competing managers. It is not safe for concurrent use.
-type Sentry struct {
+// Detector checks repeatedly for competing managers. It is not safe for concurrent use.
+type Detector struct {
 	deployments client.Reader
 	// page is the number of Deployments that are read at once; 0 for all, as for a cache.
 	page    int64
@@ -66,13 +66,13 @@ type Sentry struct {
 	pending int
 }
 
-// NewSentry returns a Sentry.
-func NewSentry(c Config) *Sentry {
+// NewDetector returns a Detector.
+func NewDetector(c Config) *Detector {
 	deployments := c.Deployments
 	if deployments == nil {
 		deployments = c.Client
 	}
-	return &Sentry{
+	return &Detector{
 		deployments: deployments, page: pageSize, clock: c.Clock, trusted: c.ManagerNamespaces, waiting: c.Waiting,
 		access: NewAccessReviewer(c.Client, VerbOLM, c.Clock),
 		leases: &leaseObserver{
@@ -84,87 +84,87 @@ func NewSentry(c Config) *Sentry {
 }
 
 // Read sets a cache as the reader for Deployments. Once it is filled, checks are cheap.
-func (s *Sentry) Read(deployments client.Reader) { s.deployments, s.page = deployments, 0 }
+func (d *Detector) Read(deployments client.Reader) { d.deployments, d.page = deployments, 0 }
 
-// Look checks once. A supervisor whose Lease is seen for the first time does not count yet, nor does a
+// Check checks once. A supervisor whose Lease is seen for the first time does not count yet, nor does a
 // Deployment whose service account has not been reviewed.
-func (s *Sentry) Look(ctx context.Context) (Finding, error) {
+func (d *Detector) Check(ctx context.Context) (Finding, error) {
 	var o Observation
-	if err := s.lookAtDeployments(ctx, &o); err != nil {
+	if err := d.observeDeployments(ctx, &o); err != nil {
 		return Finding{}, err
 	}
-	if err := s.leases.observe(ctx, &o); err != nil {
+	if err := d.leases.observe(ctx, &o); err != nil {
 		return Finding{}, err
 	}
-	return Recognise(o), nil
+	return Evaluate(o), nil
 }
 
-// LookFully repeats the check until every service account has been reviewed, for at most MaxWait. It does not
+// CheckAll repeats the check until every service account has been reviewed, for at most MaxWait. It does not
 // wait for Leases.
-func (s *Sentry) LookFully(ctx context.Context) (Finding, error) {
-	return s.lookUntil(ctx, func() bool { return s.pending+s.leases.pending == 0 })
+func (d *Detector) CheckAll(ctx context.Context) (Finding, error) {
+	return d.checkUntil(ctx, func() bool { return d.pending+d.leases.pending == 0 })
 }
 
 // Wait repeats the check until the result is certain, for at most MaxWait. Every service account must be
 // reviewed, and every Lease that counts must be renewed or expired.
-func (s *Sentry) Wait(ctx context.Context) (Finding, error) {
-	return s.lookUntil(ctx, func() bool { return s.pending+s.leases.pending == 0 && len(s.leases.unsure()) == 0 })
+func (d *Detector) Wait(ctx context.Context) (Finding, error) {
+	return d.checkUntil(ctx, func() bool { return d.pending+d.leases.pending == 0 && len(d.leases.unconfirmed()) == 0 })
 }
 
-func (s *Sentry) lookUntil(ctx context.Context, sure func() bool) (Finding, error) {
-	begun := s.clock.Now()
+func (d *Detector) checkUntil(ctx context.Context, sure func() bool) (Finding, error) {
+	begun := d.clock.Now()
 	var reported []string
 	for first := true; ; first = false {
-		f, err := s.Look(ctx)
-		left := MaxWait - s.clock.Since(begun)
+		f, err := d.Check(ctx)
+		left := MaxWait - d.clock.Since(begun)
 		if err != nil || f.State == Running || sure() || left <= 0 {
 			return f, err
 		}
-		w := Waiting{Leases: s.leases.unsure(), Reviews: s.pending + s.leases.pending, AtMost: left}
-		if s.waiting != nil && (first || !slices.Equal(reported, w.Leases)) {
-			s.waiting(w)
+		w := Waiting{Leases: d.leases.unconfirmed(), Reviews: d.pending + d.leases.pending, AtMost: left}
+		if d.waiting != nil && (first || !slices.Equal(reported, w.Leases)) {
+			d.waiting(w)
 			reported = w.Leases
 		}
 		select {
-		case <-s.clock.After(min(glance, left)):
+		case <-d.clock.After(min(pollInterval, left)):
 		case <-ctx.Done():
 			return f, context.Cause(ctx) //nolint:wrapcheck // the caller's own
 		}
 	}
 }
 
-func (s *Sentry) lookAtDeployments(ctx context.Context, o *Observation) error {
-	found, hidden, err := s.candidates(ctx)
+func (d *Detector) observeDeployments(ctx context.Context, o *Observation) error {
+	found, hidden, err := d.candidates(ctx)
 	if err != nil {
 		return err
 	}
 	o.Hidden = append(o.Hidden, hidden...)
-	workloads, accounts := found.workloads(s.trusted)
-	access, err := s.access.Review(ctx, accounts)
+	workloads, accounts := found.workloads(d.trusted)
+	access, err := d.access.Review(ctx, accounts)
 	if err != nil {
 		return err
 	}
-	s.pending = access.Pending
+	d.pending = access.Pending
 	if access.Hidden != "" {
-		s.pending = 0
+		d.pending = 0
 		o.Hidden = append(o.Hidden, "whether Deployments that look like OLM's may do its work: "+access.Hidden)
 	}
 	o.Workloads, o.Omitted = workloads, found.omitted
-	o.Judge = access.Judge(s.trusted)
+	o.Classify = access.Classify(d.trusted)
 	return nil
 }
 
 // candidates lists the Deployments that look like OLM's. It also returns the reason if they may not be read.
-func (s *Sentry) candidates(ctx context.Context) (*candidates, []string, error) {
+func (d *Detector) candidates(ctx context.Context) (*candidates, []string, error) {
 	var token string
 	found := &candidates{}
 	for {
 		var page appsv1.DeploymentList
 		options := []client.ListOption{client.UnsafeDisableDeepCopy}
-		if s.page > 0 {
-			options = append(options, client.Limit(s.page), client.Continue(token))
+		if d.page > 0 {
+			options = append(options, client.Limit(d.page), client.Continue(token))
 		}
-		err := s.deployments.List(ctx, &page, options...)
+		err := d.deployments.List(ctx, &page, options...)
 		switch {
 		case apierrors.IsForbidden(err):
 			return found, []string{"Deployments, among which OLM's may be: " + err.Error()}, nil
@@ -176,7 +176,7 @@ func (s *Sentry) candidates(ctx context.Context) (*candidates, []string, error) 
 			found.add(&page.Items[i])
 		}
 		// A cache returns all at once, with a token that it does not accept.
-		if token = page.Continue; token == "" || s.page == 0 {
+		if token = page.Continue; token == "" || d.page == 0 {
 			return found, nil, nil
 		}
 	}

@@ -57,7 +57,7 @@ func TestLeases(t *testing.T) {
 	own, other := controlplane.Namespace(t), controlplane.Namespace(t)
 	look := func() (rival.Finding, time.Duration) {
 		begun := time.Now()
-		found, err := rival.NewSentry(rival.Config{Client: c, Namespace: own, ManagerNamespaces: []string{other}, Clock: clock.RealClock{}}).Wait(t.Context())
+		found, err := rival.NewDetector(rival.Config{Client: c, Namespace: own, ManagerNamespaces: []string{other}, Clock: clock.RealClock{}}).Wait(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := clientOf(t, kubeconfig)
-	found, err := rival.NewSentry(rival.Config{Client: c, Namespace: "default", Clock: clock.RealClock{}}).Wait(t.Context())
+	found, err := rival.NewDetector(rival.Config{Client: c, Namespace: "default", Clock: clock.RealClock{}}).Wait(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

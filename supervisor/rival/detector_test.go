@@ -87,8 +87,8 @@ func (c *cluster) review(r *authorizationv1.SubjectAccessReview) error {
 	return nil
 }
 
-func (c *cluster) sentry(managers ...string) *Sentry {
-	return NewSentry(Config{Client: c.Client, Namespace: "home", ManagerNamespaces: managers, Clock: c.clock})
+func (c *cluster) detector(managers ...string) *Detector {
+	return NewDetector(Config{Client: c.Client, Namespace: "home", ManagerNamespaces: managers, Clock: c.clock})
 }
 
 func (c *cluster) create(t *testing.T, objects ...client.Object) {
@@ -124,9 +124,9 @@ func (p *pages) List(_ context.Context, into client.ObjectList, opts ...client.L
 	return nil
 }
 
-// TestLookReadsFewAtOnce checks that a page of the largest Deployments fits into the memory of a
+// TestDeploymentsAreReadInPages checks that a page of the largest Deployments fits into the memory of a
 // supervisor that starts, and that the pages after it are read.
-func TestLookReadsFewAtOnce(t *testing.T) {
+func TestDeploymentsAreReadInPages(t *testing.T) {
 	const (
 		largest = 3 << 19 // bytes of an object that etcd accepts
 		allowed = 32 << 20
@@ -135,9 +135,9 @@ func TestLookReadsFewAtOnce(t *testing.T) {
 	c.writers["update system:serviceaccount:last:olm"] = true
 	p := &pages{all: make([]appsv1.Deployment, 100)}
 	p.all = append(p.all, *lookalike("last", "olm", c.clock.Now()))
-	s := c.sentry()
+	s := c.detector()
 	s.deployments = p
-	if f := look(t, s); len(f.Workloads) != 1 && s.pending != 1 {
+	if f := check(t, s); len(f.Workloads) != 1 && s.pending != 1 {
 		t.Errorf("the Deployment of the last page was not found: %+v", f)
 	}
 	if p.largest*largest > allowed {
@@ -145,9 +145,9 @@ func TestLookReadsFewAtOnce(t *testing.T) {
 	}
 }
 
-func look(t *testing.T, s *Sentry) Finding {
+func check(t *testing.T, s *Detector) Finding {
 	t.Helper()
-	f, err := s.Look(t.Context())
+	f, err := s.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestLookalikes(t *testing.T) {
 				tt.change(c, d)
 			}
 			c.create(t, d)
-			f := look(t, c.sentry(tt.managers...))
+			f := check(t, c.detector(tt.managers...))
 			if f.State != tt.want || f.SuspectCount != tt.suspects || len(f.Suspects) != tt.suspects {
 				t.Errorf("%+v", f)
 			}
@@ -250,16 +250,16 @@ func TestLookalikes(t *testing.T) {
 func TestRightsChange(t *testing.T) {
 	c := newCluster(t)
 	c.create(t, lookalike("tenant", "olm-operator", c.clock.Now()))
-	s := c.sentry()
-	if f := look(t, s); f.State != None {
+	s := c.detector()
+	if f := check(t, s); f.State != None {
 		t.Fatalf("%+v", f)
 	}
 	c.writers["update system:serviceaccount:tenant:olm-operator"] = true
-	if f := look(t, s); f.State != None {
+	if f := check(t, s); f.State != None {
 		t.Errorf("it was reviewed again at once: %+v", f)
 	}
 	c.clock.Step(reviewLifetime)
-	if f := look(t, s); f.State != Running {
+	if f := check(t, s); f.State != Running {
 		t.Errorf("after %s it still does not count: %+v", reviewLifetime, f)
 	}
 }
@@ -278,13 +278,13 @@ func TestManyLookalikes(t *testing.T) {
 	c.create(t, objects...)
 	for _, manager := range []string{"olm:olm-operator", "tenant:older"} {
 		c.reviewed, c.writers = nil, map[string]bool{"update system:serviceaccount:" + manager: true}
-		s := c.sentry()
-		f := look(t, s)
+		s := c.detector()
+		f := check(t, s)
 		if active := f.Active(); len(active) != 1 || active[0].Namespace+":"+active[0].Name != manager {
 			t.Errorf("%s was not noticed: %+v", manager, active)
 		}
 		for range 3 {
-			look(t, s)
+			check(t, s)
 		}
 		if len(c.reviewed) > maxCandidates+1 {
 			t.Errorf("%d service accounts were reviewed", len(c.reviewed))
@@ -310,10 +310,10 @@ func TestManyNamespaces(t *testing.T) {
 	}
 	c.create(t, lookalike("zoo", "olm-operator", c.clock.Now()))
 	c.writers["update system:serviceaccount:zoo:olm-operator"] = true
-	s := c.sentry()
+	s := c.detector()
 	for n := 1; ; n++ {
 		c.reviewed = nil
-		found := look(t, s)
+		found := check(t, s)
 		if len(c.reviewed) > 20 {
 			t.Errorf("%d service accounts were reviewed in one look", len(c.reviewed))
 		}
@@ -367,29 +367,29 @@ func TestLeaseExpires(t *testing.T) {
 			c := newCluster(t)
 			l := lease("other", "them_1", tt.seconds)
 			c.create(t, l)
-			s := c.sentry("other")
-			if f := look(t, s); f.State != None || len(s.leases.unsure()) != 1 {
-				t.Errorf("seen for the first time: %+v, unsure of %v", f, s.leases.unsure())
+			s := c.detector("other")
+			if f := check(t, s); f.State != None || len(s.leases.unconfirmed()) != 1 {
+				t.Errorf("seen for the first time: %+v, unconfirmed %v", f, s.leases.unconfirmed())
 			}
 			c.clock.Step(tt.lasts - 1)
-			if len(s.leases.unsure()) != 1 {
+			if len(s.leases.unconfirmed()) != 1 {
 				t.Error("it is sure too early")
 			}
 			c.clock.Step(1)
-			if unsure := s.leases.unsure(); len(unsure) != 0 {
-				t.Errorf("after %s it is unsure of %v", tt.lasts, unsure)
+			if unconfirmed := s.leases.unconfirmed(); len(unconfirmed) != 0 {
+				t.Errorf("after %s unconfirmed %v", tt.lasts, unconfirmed)
 			}
 			c.renew(t, l)
 			want := []Supervisor{{Namespace: "other", Holder: "them_1"}}
-			if f := look(t, s); f.State != Running || !cmp.Equal(want, f.Supervisors) {
+			if f := check(t, s); f.State != Running || !cmp.Equal(want, f.Supervisors) {
 				t.Errorf("renewed: %+v", f)
 			}
 			c.clock.Step(tt.lasts - 1)
-			if f := look(t, s); f.State != Running {
+			if f := check(t, s); f.State != Running {
 				t.Errorf("just before it runs out: %+v", f)
 			}
 			c.clock.Step(1)
-			if f := look(t, s); f.State != None || f.Err() != nil {
+			if f := check(t, s); f.State != None || f.Err() != nil {
 				t.Errorf("run out: %+v", f)
 			}
 		})
@@ -435,13 +435,13 @@ func TestHolders(t *testing.T) {
 			}
 			l := lease("tenant", tt.holder, 15)
 			c.create(t, l)
-			s := c.sentry(tt.managers...)
-			look(t, s)
-			if unsure := s.leases.unsure(); (len(unsure) > 0) != tt.want {
-				t.Errorf("unsure of %v", unsure)
+			s := c.detector(tt.managers...)
+			check(t, s)
+			if unconfirmed := s.leases.unconfirmed(); (len(unconfirmed) > 0) != tt.want {
+				t.Errorf("unconfirmed %v", unconfirmed)
 			}
 			c.renew(t, l)
-			f := look(t, s)
+			f := check(t, s)
 			for _, kept := range s.leases.seen {
 				if len(kept.holder) > 300 {
 					t.Errorf("%d bytes of a holder are kept", len(kept.holder))
@@ -460,10 +460,10 @@ func TestHiddenHolders(t *testing.T) {
 	c.hidden = true
 	l := lease("tenant", "pod-1_ab12", 15)
 	c.create(t, l)
-	s := c.sentry()
-	look(t, s)
+	s := c.detector()
+	check(t, s)
 	c.renew(t, l)
-	if f := look(t, s); f.State != Unknown || f.SuspectLeaseCount > 0 || len(f.Hidden) != 1 {
+	if f := check(t, s); f.State != Unknown || f.SuspectLeaseCount > 0 || len(f.Hidden) != 1 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -475,8 +475,8 @@ func TestHoldersAreLookedForAgain(t *testing.T) {
 	c.writers["patch system:serviceaccount:tenant:supervisor"] = true
 	l := lease("tenant", "pod-1_ab12", 15)
 	c.create(t, l)
-	s := c.sentry()
-	look(t, s)
+	s := c.detector()
+	check(t, s)
 	c.create(t, holderIn(corev1.PodRunning))
 	for _, tt := range []struct {
 		later time.Duration
@@ -484,7 +484,7 @@ func TestHoldersAreLookedForAgain(t *testing.T) {
 	}{{reviewLifetime - time.Second, false}, {time.Second, true}} {
 		c.clock.Step(tt.later)
 		c.renew(t, l)
-		if f := look(t, s); (f.State == Running) != tt.want {
+		if f := check(t, s); (f.State == Running) != tt.want {
 			t.Errorf("after another %s: %+v", tt.later, f)
 		}
 	}
@@ -496,16 +496,16 @@ func TestManyLeases(t *testing.T) {
 	for n := range 2*maxReviews + 1 {
 		c.create(t, lease(fmt.Sprintf("tenant-%02d", n), "x_1", sixtyEightYears))
 	}
-	s := c.sentry()
+	s := c.detector()
 	for n, want := range []int{maxReviews + 1, 1, 0} {
-		look(t, s)
+		check(t, s)
 		if s.leases.pending != want || c.pods > (n+1)*maxReviews {
 			t.Errorf("after %d looks %d are pending and %d pods were read", n+1, s.leases.pending, c.pods)
 		}
 		c.clock.Step(time.Second)
 	}
-	if s.leases.unsure() != nil {
-		t.Errorf("unsure of %v", s.leases.unsure())
+	if s.leases.unconfirmed() != nil {
+		t.Errorf("unconfirmed %v", s.leases.unconfirmed())
 	}
 }
 
@@ -514,7 +514,7 @@ func TestWait(t *testing.T) {
 	c := newCluster(t)
 	c.create(t, lease("other", "them_1", sixtyEightYears))
 	var reports []Waiting
-	s := NewSentry(Config{
+	s := NewDetector(Config{
 		Client: c.Client, Namespace: "home", ManagerNamespaces: []string{"other"}, Clock: c.clock,
 		Waiting: func(w Waiting) { reports = append(reports, w) },
 	})
@@ -536,7 +536,7 @@ func TestWait(t *testing.T) {
 			finished = true
 		default:
 			if c.clock.HasWaiters() {
-				c.clock.Step(glance)
+				c.clock.Step(pollInterval)
 			}
 		}
 	}
@@ -556,8 +556,8 @@ func TestFairOrder(t *testing.T) {
 		return types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	now := time.Now()
-	turns := map[string]time.Time{"a": now, "b": now.Add(-time.Second)}
-	got := fairOrder([]types.NamespacedName{account("a", "1"), account("a", "2"), account("a", "3"), account("b", "1"), account("b", "2"), account("c", "1")}, turns)
+	lastReviews := map[string]time.Time{"a": now, "b": now.Add(-time.Second)}
+	got := fairOrder([]types.NamespacedName{account("a", "1"), account("a", "2"), account("a", "3"), account("b", "1"), account("b", "2"), account("c", "1")}, lastReviews)
 	want := []types.NamespacedName{account("c", "1"), account("b", "1"), account("a", "1"), account("b", "2"), account("a", "2"), account("a", "3")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

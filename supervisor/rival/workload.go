@@ -2,6 +2,7 @@ package rival
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -54,11 +55,11 @@ type Workload struct {
 	Ready    int32 `json:"ready"`
 	// TakenOver is true if a supervisor scaled it to 0.
 	TakenOver bool `json:"takenOver,omitempty"`
-	// Before is the number of replicas that it had then, according to its label.
-	Before int32 `json:"before,omitempty"`
-	// Keeper is the component that reverts changes to it: OpenShift's cluster version operator. It is empty if none
+	// PreviousReplicas is the number of replicas that it had then, according to its label.
+	PreviousReplicas int32 `json:"before,omitempty"`
+	// ManagedBy is the component that reverts changes to it: OpenShift's cluster version operator. It is empty if none
 	// is known.
-	Keeper string `json:"keeper,omitempty"`
+	ManagedBy string `json:"keeper,omitempty"`
 }
 
 // State returns the state of one Deployment.
@@ -84,12 +85,12 @@ func serviceAccount(spec *corev1.PodSpec) string {
 	return cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default")
 }
 
-// Had returns the number of replicas that the Deployment had when it last worked, if it is known.
-func (w *Workload) Had() int32 {
+// LastReplicas returns the number of replicas that the Deployment had when it last worked, if it is known.
+func (w *Workload) LastReplicas() int32 {
 	if w.Replicas > 0 {
 		return w.Replicas
 	}
-	return w.Before
+	return w.PreviousReplicas
 }
 
 // envRelease is the variable with the version in OLM's containers. annotationRelease begins the annotations of
@@ -103,13 +104,13 @@ const (
 // containers.
 var programs = map[string]string{"olm-operator": "olm", "catalog-operator": "catalog"}
 
-// recognise returns the lifecycle manager of a Deployment; nil for none. A name, a label or an image alone is
+// recognize returns the lifecycle manager of a Deployment; nil for none. A name, a label or an image alone is
 // not enough: there are other operators called catalog-operator. It requires the name or the label, and a
 // container that runs the program. For a renamed Deployment, it requires a program of that name from an image
 // of OLM.
-func recognise(d *appsv1.Deployment) *Workload {
-	for _, program := range slices.Sorted(keysOf(programs)) {
-		c := containerOf(d, program)
+func recognize(d *appsv1.Deployment) *Workload {
+	for _, program := range slices.Sorted(maps.Keys(programs)) {
+		c := programContainer(d, program)
 		if c == nil {
 			continue
 		}
@@ -120,16 +121,16 @@ func recognise(d *appsv1.Deployment) *Workload {
 			Namespace: d.Namespace, Name: d.Name, Program: program, ServiceAccount: serviceAccount(&d.Spec.Template.Spec),
 			Image: c.Image, Version: version(d, c),
 			Replicas: ptr.Deref(d.Spec.Replicas, 1), Pods: d.Status.Replicas, Ready: d.Status.ReadyReplicas,
-			TakenOver: takenOver, Before: int32(before), Keeper: keeper(d),
+			TakenOver: takenOver, PreviousReplicas: int32(before), ManagedBy: managedBy(d),
 		}
 	}
 	return nil
 }
 
-// containerOf returns the container of a Deployment that runs a program of OLM; nil if there is none.
-func containerOf(d *appsv1.Deployment, program string) *corev1.Container {
+// programContainer returns the container of a Deployment that runs a program of OLM; nil if there is none.
+func programContainer(d *appsv1.Deployment, program string) *corev1.Container {
 	i := slices.IndexFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		return runs(&c, program) && (called(d, program) || fromOLM(c.Image) && executes(&c, program))
+		return runs(&c, program) && (isNamed(d, program) || isOLMImage(c.Image) && executes(&c, program))
 	})
 	if i < 0 {
 		return nil
@@ -137,34 +138,24 @@ func containerOf(d *appsv1.Deployment, program string) *corev1.Container {
 	return &d.Spec.Template.Spec.Containers[i]
 }
 
-func keysOf(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range m {
-			if !yield(key) {
-				return
-			}
-		}
-	}
-}
-
-// called reports whether a Deployment has the name or the label of a program.
-func called(d *appsv1.Deployment, program string) bool {
+// isNamed reports whether a Deployment has the name or the label of a program.
+func isNamed(d *appsv1.Deployment, program string) bool {
 	return d.Name == program || d.Labels["app"] == program || d.Spec.Template.Labels["app"] == program
 }
 
 // runs reports whether a container runs a program. The image may run it by default, if the container has the
 // program's name and the image is OLM's.
 func runs(c *corev1.Container, program string) bool {
-	return executes(c, program) || len(c.Command) == 0 && c.Name == program && fromOLM(c.Image)
+	return executes(c, program) || len(c.Command) == 0 && c.Name == program && isOLMImage(c.Image)
 }
 
 func executes(c *corev1.Container, program string) bool {
 	return len(c.Command) > 0 && path.Base(c.Command[0]) == programs[program]
 }
 
-// fromOLM reports whether an image is OLM's, by the last parts of its repository: mirrors change the parts
+// isOLMImage reports whether an image is OLM's, by the last parts of its repository: mirrors change the parts
 // before.
-func fromOLM(image string) bool {
+func isOLMImage(image string) bool {
 	name := image
 	if at := strings.IndexByte(name, '@'); at >= 0 {
 		name = name[:at]
@@ -195,8 +186,8 @@ func tag(image string) string {
 	return ""
 }
 
-// keeper returns the component that would revert a scaled Deployment; empty for none.
-func keeper(d *appsv1.Deployment) string {
+// managedBy returns the component that would revert a scaled Deployment; empty for none.
+func managedBy(d *appsv1.Deployment) string {
 	for _, ref := range d.OwnerReferences {
 		if ref.Kind == "ClusterVersion" && strings.HasPrefix(ref.APIVersion, "config.openshift.io/") {
 			return "ClusterVersion " + ref.Name
