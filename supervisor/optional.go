@@ -14,9 +14,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
-// lookForAPIs checks which of the optional APIs are installed, and repeats that while the manager runs. It
+// watchOptionalAPIs checks which of the optional APIs are installed, and repeats that while the manager runs. It
 // returns an error if OpenShift's API is required and missing.
-func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache) (*openshift.Proxies, error) {
+func (s *startup) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.Cache) (*openshift.Proxies, error) {
 	finder, err := discovery.New(mgr.GetConfig(), discovery.Options{})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it prepared
@@ -29,7 +29,7 @@ func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.
 	}
 	err = s.await("finding out whether required APIs are there", func() error {
 		finder.Invalidate()
-		return watcher.Look(ctx) //nolint:wrapcheck // names the flag and the API
+		return watcher.Check(ctx) //nolint:wrapcheck // names the flag and the API
 	})
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *startup) lookForAPIs(ctx context.Context, mgr ctrl.Manager, crds cache.
 		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
 	}
 	if err := mgr.Add(watcher); err != nil {
-		return nil, fmt.Errorf("adding what looks for optional APIs: %w", err)
+		return nil, fmt.Errorf("adding the checks of optional APIs: %w", err)
 	}
 	return proxies, nil
 }

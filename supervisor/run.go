@@ -103,7 +103,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 	if err := groupindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	proxies, err := s.lookForAPIs(ctx, mgr, crds)
+	proxies, err := s.watchOptionalAPIs(ctx, mgr, crds)
 	if err != nil {
 		return err
 	}

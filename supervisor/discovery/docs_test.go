@@ -73,13 +73,13 @@ func table() string {
 	for _, incomplete := range []bool{false, true} {
 		title := "**The version and the name of the resource are known.**"
 		if incomplete {
-			title = "**They have to be looked up first.**"
+			title = "**The version or the name of the resource must be looked up.**"
 		}
-		out.WriteString(title + "\n\n| Listing one object | Discovery API | APIService | Who looks after it | Result | Reason | Because |\n|---|---|---|---|---|---|---|\n")
+		out.WriteString(title + "\n\n| Listing one object | Discovery API | APIService | Operator | Result | Reason | Because |\n|---|---|---|---|---|---|---|\n")
 		for _, s := range situations {
 			if s.incomplete == incomplete {
 				_, _ = fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | `%s` | %s |\n",
-					cell(s.resource), cell(s.discovery), cell(s.backend), cell(s.upkeep), s.want.Outcome, s.want.Reason, s.reason)
+					cell(s.resource), cell(s.discovery), cell(s.backend), cell(s.operator), s.want.Outcome, s.want.Reason, s.reason)
 			}
 		}
 		out.WriteString("\n")
@@ -87,7 +87,7 @@ func table() string {
 	return out.String()
 }
 
-// cell returns a list of answers as a table cell. A dash stands for a question that is not asked.
+// cell returns a list of answers as a table cell. A dash stands for a probe that is not sent.
 func cell[T ~string](answers []T) string {
 	if len(answers) == 0 {
 		return "–"
@@ -102,13 +102,13 @@ func cell[T ~string](answers []T) string {
 // messages returns the table of the reasons with their sentences.
 func messages() string {
 	var out strings.Builder
-	out.WriteString("| Result | Reason | What is said | What to do |\n|---|---|---|---|\n")
-	var told []Verdict
+	out.WriteString("| Result | Reason | Message | Remedy |\n|---|---|---|---|\n")
+	var seen []Verdict
 	for _, s := range append([]situation{{want: Verdict{Skipped, ReasonDisabled}}}, situations...) {
-		if slices.Contains(told, s.want) {
+		if slices.Contains(seen, s.want) {
 			continue
 		}
-		told = append(told, s.want)
+		seen = append(seen, s.want)
 		sentence := sentences[s.want.Reason]
 		plain := strings.NewReplacer("{api}", "*API*", "{detail}", "", "{", "*", "}", "*")
 		_, _ = fmt.Fprintf(&out, "| %s | `%s` | %s | %s |\n", s.want.Outcome, s.want.Reason, plain.Replace(sentence.what), plain.Replace(sentence.remedy))
@@ -116,7 +116,7 @@ func messages() string {
 	return out.String()
 }
 
-// An edge of the diagram connects a question with the next one, or with an outcome.
+// An edge of the diagram connects a probe with the next one, or with an outcome.
 type edge struct{ from, to string }
 
 // drawing holds the answers that lead along each edge, by the previous answer.
@@ -149,19 +149,19 @@ func (d *drawing) label(e edge) string {
 			everywhere[b] = everywhere[b] || (other.from == e.from && b != "")
 		}
 	}
-	var told []string
+	var seen []string
 	for _, answers := range slices.Sorted(maps.Keys(before)) {
 		always := true
 		for b, here := range everywhere {
 			always = always && (!here || slices.Contains(before[answers], b) || slices.Contains(before[answers], ""))
 		}
 		if always {
-			told = append(told, answers)
+			seen = append(seen, answers)
 			continue
 		}
-		told = append(told, "after "+strings.Join(before[answers], ", ")+" – "+answers)
+		seen = append(seen, "after "+strings.Join(before[answers], ", ")+" – "+answers)
 	}
-	return strings.Join(told, "<br/>")
+	return strings.Join(seen, "<br/>")
 }
 
 // diagram draws the machine by walking it with every combination of answers.
@@ -186,22 +186,22 @@ func diagram() string {
 
 // walk adds the edges of one path through the machine.
 func (d *drawing) walk(c combination) {
-	f := Facts{Incomplete: c.incomplete, WithKeeper: c.withKeeper}
+	f := Facts{Incomplete: c.incomplete, WithOperator: c.withOperator}
 	from, before, label := "[*]", "", "resource known"
 	if c.incomplete {
 		label = "resource unknown"
 	}
 	for {
 		step := Next(Auto, f)
-		if step.Ask == AskNothing {
+		if step.Probe == ProbeNone {
 			d.add(from, string(step.Verdict.Outcome), before, label)
 			return
 		}
-		to := "ask_" + string(step.Ask)
+		to := "probe_" + string(step.Probe)
 		d.add(from, to, before, label)
 		from, before = to, ""
-		switch step.Ask {
-		case AskResource:
+		switch step.Probe {
+		case ProbeResource:
 			f.Resource, label = c.resource, string(c.resource)
 			switch {
 			case c.resource == OK:
@@ -210,16 +210,16 @@ func (d *drawing) walk(c combination) {
 			default:
 				before = "nothing"
 			}
-		case AskDiscovery:
+		case ProbeDiscovery:
 			f.Discovery, label = c.discovery, string(c.discovery)
 			before = cmp.Or(string(f.Resource), "nothing")
-		case AskBackend:
+		case ProbeBackend:
 			f.Backend, label = c.backend, string(c.backend)
-		case AskKeeper:
-			f.Upkeep, label = c.upkeep, string(c.upkeep)
-		case AskUser:
-			f.UserAsked, label = true, ""
-		case AskNothing:
+		case ProbeOperator:
+			f.Operator, label = c.operator, string(c.operator)
+		case ProbeUser:
+			f.UserProbed, label = true, ""
+		case ProbeNone:
 		}
 	}
 }

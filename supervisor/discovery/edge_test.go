@@ -85,7 +85,7 @@ const (
 	pathResource = "/apis/example.com/v1/widgets"
 )
 
-// answerAt returns the answer to requests for a path; Unasked if the path belongs to no question.
+// answerAt returns the answer to requests for a path; NotProbed if the path belongs to no probe.
 func (s *apiServer) answerAt(path string) Answer {
 	switch {
 	case path == pathResource:
@@ -93,7 +93,7 @@ func (s *apiServer) answerAt(path string) Answer {
 	case path == pathGroup || strings.HasPrefix(path, pathVersion):
 		return s.discovery
 	default:
-		return Unasked
+		return NotProbed
 	}
 }
 
@@ -215,14 +215,14 @@ func (s *apiServer) serveBackend(w http.ResponseWriter, req *http.Request) {
 
 func (s *apiServer) serveDeployment(w http.ResponseWriter, req *http.Request) {
 	available := 0
-	switch s.upkeep {
-	case KeeperMissing:
+	switch s.operator {
+	case OperatorMissing:
 		s.refuse(w, req, http.StatusNotFound)
 		return
-	case KeeperUnknown:
+	case OperatorUnknown:
 		s.refuse(w, req, http.StatusForbidden)
 		return
-	case Kept, LeaseStale:
+	case OperatorRunning, LeaseStale:
 		available = 1
 	default:
 	}
@@ -232,7 +232,7 @@ func (s *apiServer) serveDeployment(w http.ResponseWriter, req *http.Request) {
 
 func (s *apiServer) serveLease(w http.ResponseWriter) {
 	renewed := now
-	if s.upkeep == LeaseStale {
+	if s.operator == LeaseStale {
 		renewed = now.Add(-2 * time.Hour)
 	}
 	_, _ = fmt.Fprintf(w, `{"metadata": {"namespace": "ops", "name": "widgets"},
@@ -240,7 +240,7 @@ func (s *apiServer) serveLease(w http.ResponseWriter) {
 }
 
 func reply(w http.ResponseWriter, document any) {
-	_ = json.NewEncoder(w).Encode(document) //nolint:errchkjson // whoever reads it will tell
+	_ = json.NewEncoder(w).Encode(document) //nolint:errchkjson // the reader fails on incomplete JSON
 }
 
 // target returns the target of a combination.
@@ -249,11 +249,11 @@ func (c combination) target() Target {
 	if c.incomplete {
 		t.Resource = ""
 	}
-	if c.withKeeper {
-		t.Keeper.Deployment = types.NamespacedName{Namespace: "ops", Name: "widget-operator"}
+	if c.withOperator {
+		t.Operator.Deployment = types.NamespacedName{Namespace: "ops", Name: "widget-operator"}
 	}
-	if c.upkeep == LeaseStale {
-		t.Keeper.Lease = types.NamespacedName{Namespace: "ops", Name: "widgets"}
+	if c.operator == LeaseStale {
+		t.Operator.Lease = types.NamespacedName{Namespace: "ops", Name: "widgets"}
 	}
 	return t
 }
@@ -317,8 +317,8 @@ func checkError(t *testing.T, s situation, err error) {
 	}
 }
 
-// TestDisabledAsksNothing has no server.
-func TestDisabledAsksNothing(t *testing.T) {
+// TestDisabledSendsNothing has no server.
+func TestDisabledSendsNothing(t *testing.T) {
 	server := &apiServer{places: newPlaces(t)}
 	finder, err := New(&rest.Config{Host: server.places.nowhere, WrapTransport: server.wrap}, Options{})
 	if err != nil {
@@ -326,6 +326,6 @@ func TestDisabledAsksNothing(t *testing.T) {
 	}
 	got, err := finder.Find(t.Context(), Disabled, widgets())
 	if err != nil || got.Outcome != Skipped || len(server.paths) > 0 {
-		t.Errorf("Find(...): %v, %v after asking for %q, want nothing asked", got.Verdict, err, server.paths)
+		t.Errorf("Find(...): %v, %v after requests for %q, want none", got.Verdict, err, server.paths)
 	}
 }

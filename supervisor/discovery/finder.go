@@ -15,11 +15,11 @@ import (
 
 // Options are the settings of a [Finder]; the zero Options are valid.
 type Options struct {
-	// Keep is how long an Installed result is cached, KeepOther how long any other one is. The defaults for zero are
-	// ten minutes and half a minute. A call of [Finder.Invalidate] ends both.
-	Keep, KeepOther time.Duration
-	// Patience is the timeout of one request; ten seconds if zero.
-	Patience time.Duration
+	// InstalledTTL is how long an Installed result is cached, OtherTTL how long any other one is. The defaults for
+	// zero are ten minutes and half a minute. A call of [Finder.Invalidate] ends both.
+	InstalledTTL, OtherTTL time.Duration
+	// RequestTimeout is the timeout of one request; ten seconds if zero.
+	RequestTimeout time.Duration
 	// Clock returns the time; the system clock if nil.
 	Clock clock.PassiveClock
 }
@@ -27,14 +27,14 @@ type Options struct {
 // A Finder checks APIs of one cluster, as one user. It is safe for concurrent use: concurrent calls for the
 // same target share the requests.
 type Finder struct {
-	asker   *asker
+	client  *client
 	options Options
-	flights singleflight.Group
+	calls   singleflight.Group
 
-	mu         sync.Mutex
-	known      map[Target]Result
-	generation int
-	settled    time.Time
+	mu          sync.Mutex
+	results     map[Target]Result
+	generation  int
+	settleUntil time.Time
 }
 
 // settling is how long after a change results are not cached. Changes of definitions are visible before the API
@@ -48,17 +48,17 @@ func New(cfg *rest.Config, o Options) (*Finder, error) {
 			*d = value
 		}
 	}
-	defaulted(&o.Keep, 10*time.Minute)
-	defaulted(&o.KeepOther, 30*time.Second)
-	defaulted(&o.Patience, 10*time.Second)
+	defaulted(&o.InstalledTTL, 10*time.Minute)
+	defaulted(&o.OtherTTL, 30*time.Second)
+	defaulted(&o.RequestTimeout, 10*time.Second)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	a, err := newAsker(cfg, o.Patience, o.Clock.Now)
+	c, err := newClient(cfg, o.RequestTimeout, o.Clock.Now)
 	if err != nil {
 		return nil, err
 	}
-	return &Finder{asker: a, options: o, known: map[Target]Result{}}, nil
+	return &Finder{client: c, options: o, results: map[Target]Result{}}, nil
 }
 
 // Find checks a target, or returns a cached result. With [Required], the error is the error of the result, for
@@ -82,57 +82,57 @@ func (f *Finder) Find(ctx context.Context, setting Setting, target Target) (Resu
 }
 
 func (f *Finder) find(ctx context.Context, setting Setting, target Target) (Result, error) {
-	known, generation, ok := f.remember(target)
+	result, generation, ok := f.cached(target)
 	if ok {
-		return known, nil
+		return result, nil
 	}
 	// Calls after a change of the cluster do not share the requests of earlier calls.
 	key := fmt.Sprintf("%d %#v", generation, target)
-	flight := f.flights.DoChan(key, func() (any, error) {
+	done := f.calls.DoChan(key, func() (any, error) {
 		// Another call may have ended since the cache was read.
-		if known, now, ok := f.remember(target); ok && now == generation {
-			return known, nil
+		if result, now, ok := f.cached(target); ok && now == generation {
+			return result, nil
 		}
 		// A caller that cancels does not cancel the requests of the others. Each request has its own timeout.
-		result, err := f.asker.find(context.WithoutCancel(ctx), setting, target)
+		result, err := f.client.check(context.WithoutCancel(ctx), setting, target)
 		if err == nil {
-			f.note(target, result, generation)
+			f.store(target, result, generation)
 		}
 		return result, err
 	})
 	select {
 	case <-ctx.Done():
 		return Result{}, fmt.Errorf("finding out whether %s is installed: %w", target, context.Cause(ctx))
-	case landed := <-flight:
-		if landed.Err != nil {
-			return Result{}, landed.Err
+	case shared := <-done:
+		if shared.Err != nil {
+			return Result{}, shared.Err
 		}
-		return landed.Val.(Result), nil //nolint:errcheck,forcetypeassert // it is what the flight returns
+		return shared.Val.(Result), nil //nolint:errcheck,forcetypeassert // the function above returns a Result
 	}
 }
 
-// remember returns the cached result of a target, unless it has expired.
-func (f *Finder) remember(target Target) (known Result, generation int, ok bool) {
+// cached returns the cached result of a target, unless it has expired.
+func (f *Finder) cached(target Target) (result Result, generation int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known, ok = f.known[target]
-	keep := f.options.KeepOther
-	if known.Outcome == Installed {
-		keep = f.options.Keep
+	result, ok = f.results[target]
+	ttl := f.options.OtherTTL
+	if result.Outcome == Installed {
+		ttl = f.options.InstalledTTL
 	}
-	if ok && f.options.Clock.Since(known.At) >= keep {
-		delete(f.known, target)
+	if ok && f.options.Clock.Since(result.At) >= ttl {
+		delete(f.results, target)
 		ok = false
 	}
-	return known, f.generation, ok
+	return result, f.generation, ok
 }
 
-// note caches a result, unless the cluster has changed since the request or shortly before.
-func (f *Finder) note(target Target, result Result, generation int) {
+// store caches a result, unless the cluster has changed since the request or shortly before.
+func (f *Finder) store(target Target, result Result, generation int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if generation == f.generation && !result.At.Before(f.settled) {
-		f.known[target] = result
+	if generation == f.generation && !result.At.Before(f.settleUntil) {
+		f.results[target] = result
 	}
 }
 
@@ -141,8 +141,8 @@ func (f *Finder) Invalidate() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.generation++
-	f.settled = f.options.Clock.Now().Add(settling)
-	clear(f.known)
+	f.settleUntil = f.options.Clock.Now().Add(settling)
+	clear(f.results)
 }
 
 // Handler returns a handler that invalidates the cache when objects are created, deleted or changed. It is for

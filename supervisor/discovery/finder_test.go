@@ -57,7 +57,7 @@ func newCounted(t *testing.T, held bool) (*counted, *Finder, *testingclock.FakeP
 	clock := testingclock.NewFakePassiveClock(now)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	finder, err := New(&rest.Config{Host: listening.URL, Transport: transport}, Options{Clock: clock, Keep: time.Minute, KeepOther: time.Second})
+	finder, err := New(&rest.Config{Host: listening.URL, Transport: transport}, Options{Clock: clock, InstalledTTL: time.Minute, OtherTTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func find(t *testing.T, finder *Finder, want Outcome) {
 	}
 }
 
-func TestResultsAreKept(t *testing.T) {
+func TestResultsAreCached(t *testing.T) {
 	server, finder, clock := newCounted(t, false)
 	step := func(reason string, later time.Duration, status int, want Outcome, lists int64) {
 		t.Helper()
@@ -124,8 +124,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestOneFlight makes many concurrent calls, one of which is cancelled.
-func TestOneFlight(t *testing.T) {
+// TestConcurrentCallsShareRequests makes many concurrent calls, one of which is cancelled.
+func TestConcurrentCallsShareRequests(t *testing.T) {
 	server, finder, _ := newCounted(t, true)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
@@ -149,9 +149,9 @@ func TestOneFlight(t *testing.T) {
 	}
 }
 
-// TestChangeDuringFlight invalidates the cache during a request. The answer shows the previous state, so it is
+// TestChangeDuringRequest invalidates the cache during a request. The answer shows the previous state, so it is
 // not cached.
-func TestChangeDuringFlight(t *testing.T) {
+func TestChangeDuringRequest(t *testing.T) {
 	server, finder, _ := newCounted(t, true)
 	server.status.Store(http.StatusNotFound)
 	var first sync.WaitGroup
@@ -164,10 +164,10 @@ func TestChangeDuringFlight(t *testing.T) {
 	find(t, finder, Installed)
 }
 
-// TestPatience uses a server that never answers, and a caller that does not cancel the request.
-func TestPatience(t *testing.T) {
+// TestRequestTimeout uses a server that never answers, and a caller that does not cancel the request.
+func TestRequestTimeout(t *testing.T) {
 	there := newPlaces(t)
-	finder, err := New(&rest.Config{Host: there.stalled}, Options{Patience: 10 * time.Millisecond})
+	finder, err := New(&rest.Config{Host: there.stalled}, Options{RequestTimeout: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,32 +1,32 @@
 package discovery
 
-// A Question is the next question to ask.
-type Question string
+// A Probe is the next request of a check.
+type Probe string
 
-// The questions, in the order in which they are asked.
+// The probes, in their order.
 const (
-	// AskNothing means that the step has a verdict.
-	AskNothing Question = ""
-	// AskDiscovery asks the discovery API for the exact group, version and kind.
-	AskDiscovery Question = "discovery"
-	// AskResource lists at most one object.
-	AskResource Question = "resource"
-	// AskBackend asks for the APIService, which shows whether the server of an aggregated API is available.
-	AskBackend Question = "APIService"
-	// AskKeeper asks who reconciles the kind.
-	AskKeeper Question = "keeper"
-	// AskUser asks for the name of the user, for the missing permissions.
-	AskUser Question = "user"
+	// ProbeNone means that the step has a verdict.
+	ProbeNone Probe = ""
+	// ProbeDiscovery asks the discovery API for the exact group, version and kind.
+	ProbeDiscovery Probe = "discovery"
+	// ProbeResource lists at most one object.
+	ProbeResource Probe = "resource"
+	// ProbeBackend asks for the APIService, which shows whether the server of an aggregated API is available.
+	ProbeBackend Probe = "APIService"
+	// ProbeOperator reads the state of the operator that reconciles the kind.
+	ProbeOperator Probe = "operator"
+	// ProbeUser asks for the name of the user, for the missing permissions.
+	ProbeUser Probe = "user"
 )
 
-// An Answer is the result of a question.
+// An Answer is the result of a probe.
 type Answer string
 
 // The answers. The first ones may follow any request, and NotFound a list of objects. The others follow a
 // request to the discovery API, and specify what is missing.
 const (
-	// Unasked is the zero Answer.
-	Unasked Answer = ""
+	// NotProbed is the zero Answer.
+	NotProbed Answer = ""
 	// OK is 200: objects can be listed, or the kind is served.
 	OK Answer = "200"
 	// Denied is 403.
@@ -61,8 +61,8 @@ type Backend string
 
 // The states of a backend.
 const (
-	// BackendUnasked is the zero Backend.
-	BackendUnasked Backend = ""
+	// BackendNotProbed is the zero Backend.
+	BackendNotProbed Backend = ""
 	// BackendDown means that the APIService is not available.
 	BackendDown Backend = "down"
 	// BackendUp means that the APIService is available, or that the API server itself serves the API.
@@ -71,39 +71,39 @@ const (
 	BackendUnknown Backend = "unknown"
 )
 
-// An Upkeep is the state of the operator that reconciles a kind.
-type Upkeep string
+// An OperatorState is the state of the operator that reconciles a kind.
+type OperatorState string
 
-// The states of upkeep.
+// The states of an operator.
 const (
-	// UpkeepUnasked is the zero Upkeep.
-	UpkeepUnasked Upkeep = ""
-	// Kept means that an operator reconciles the kind.
-	Kept Upkeep = "kept"
-	// KeeperMissing means that there is no operator.
-	KeeperMissing Upkeep = "nobody"
-	// KeeperDown means that the operator is installed and does not run.
-	KeeperDown Upkeep = "not running"
+	// OperatorNotProbed is the zero OperatorState.
+	OperatorNotProbed OperatorState = ""
+	// OperatorRunning means that an operator reconciles the kind.
+	OperatorRunning OperatorState = "running"
+	// OperatorMissing means that there is no operator.
+	OperatorMissing OperatorState = "missing"
+	// OperatorDown means that the operator is installed and does not run.
+	OperatorDown OperatorState = "not running"
 	// LeaseStale means that the leader of the operator has not renewed the Lease in time.
-	LeaseStale Upkeep = "stale Lease"
-	// KeeperUnknown means that the state could not be determined.
-	KeeperUnknown Upkeep = "unknown"
+	LeaseStale OperatorState = "stale Lease"
+	// OperatorUnknown means that the state could not be determined.
+	OperatorUnknown OperatorState = "unknown"
 )
 
 // Facts are the answers so far. The zero Facts hold no answer.
 type Facts struct {
 	// Incomplete is true if the resource's name or version must be looked up.
 	Incomplete bool
-	// WithKeeper is true if the check includes who reconciles the kind.
-	WithKeeper bool
+	// WithOperator is true if the check includes the operator of the kind.
+	WithOperator bool
 	// Resource is the answer to listing one object, Discovery the answer of the discovery API.
 	Resource, Discovery Answer
 	// Backend is the answer from the APIService.
 	Backend Backend
-	// Upkeep is the answer about the operator.
-	Upkeep Upkeep
-	// UserAsked is true after the question for the name of the user.
-	UserAsked bool
+	// Operator is the state of the operator.
+	Operator OperatorState
+	// UserProbed is true after the probe for the name of the user.
+	UserProbed bool
 }
 
 // An Outcome is one of the results that callers distinguish.
@@ -132,9 +132,9 @@ type Reason string
 const (
 	ReasonDisabled Reason = "Disabled"
 
-	ReasonServed        Reason = "Served"
-	ReasonKept          Reason = "Kept"
-	ReasonKeeperUnknown Reason = "KeeperUnknown"
+	ReasonServed          Reason = "Served"
+	ReasonOperatorRunning Reason = "OperatorRunning"
+	ReasonOperatorUnknown Reason = "OperatorUnknown"
 
 	ReasonNoGroup   Reason = "NoSuchGroup"
 	ReasonNoVersion Reason = "NoSuchVersion"
@@ -152,9 +152,9 @@ const (
 	ReasonBackendDown   Reason = "BackendDown"
 	ReasonContradiction Reason = "Contradiction"
 
-	ReasonNobody     Reason = "NobodyReconciles"
-	ReasonKeeperDown Reason = "OperatorNotRunning"
-	ReasonLeaseStale Reason = "LeaseStale"
+	ReasonNoOperator   Reason = "NoOperator"
+	ReasonOperatorDown Reason = "OperatorNotRunning"
+	ReasonLeaseStale   Reason = "LeaseStale"
 )
 
 // A Verdict is the conclusion from the facts.
@@ -163,41 +163,40 @@ type Verdict struct {
 	Reason  Reason
 }
 
-// A Step is a question, or, without one, the verdict.
+// A Step is a probe, or the verdict if no probe is needed.
 type Step struct {
-	Ask     Question
+	Probe   Probe
 	Verdict Verdict
 }
 
-func ask(question Question) Step { return Step{Ask: question} }
+func next(probe Probe) Step { return Step{Probe: probe} }
 
 func conclude(outcome Outcome, reason Reason) Step {
 	return Step{Verdict: Verdict{Outcome: outcome, Reason: reason}}
 }
 
-// Next returns the next step for the known facts. A caller that answers each question gets a verdict after at
-// most six.
+// Next returns the next step for the known facts. It returns each probe at most once.
 func Next(setting Setting, f Facts) Step {
 	if setting == Disabled {
 		return conclude(Skipped, ReasonDisabled)
 	}
-	if f.Incomplete && f.Discovery == Unasked {
-		return ask(AskDiscovery)
+	if f.Incomplete && f.Discovery == NotProbed {
+		return next(ProbeDiscovery)
 	}
 	// A resource without a name cannot be listed. If discovery does not find it, it need not be listed.
-	if f.Resource == Unasked && (!f.Incomplete || f.Discovery == OK) {
-		return ask(AskResource)
+	if f.Resource == NotProbed && (!f.Incomplete || f.Discovery == OK) {
+		return next(ProbeResource)
 	}
 	switch f.Resource {
 	case OK:
-		return upkeep(f)
+		return reconciled(f)
 	case Unauthorized, Untrusted, Unconnected:
 		// The discovery API is on the same server and would give the same answer.
 		return unreachable(f, f.Resource)
 	default:
 	}
-	if f.Discovery == Unasked {
-		return ask(AskDiscovery)
+	if f.Discovery == NotProbed {
+		return next(ProbeDiscovery)
 	}
 	return discovered(f)
 }
@@ -219,7 +218,7 @@ func discovered(f Facts) Step {
 	}
 	// A failure of the resource itself is more specific than one of the discovery API. 403 and 404 prove nothing: the
 	// API server refuses before it looks for a resource, and answers 404 for a resource that it is about to serve.
-	if f.Resource == Denied || f.Resource == NotFound || f.Resource == Unasked {
+	if f.Resource == Denied || f.Resource == NotFound || f.Resource == NotProbed {
 		return unreachable(f, f.Discovery)
 	}
 	return unreachable(f, f.Resource)
@@ -241,7 +240,7 @@ func served(f Facts) Step {
 // does not prove that the API is not installed.
 func undiscoverable(f Facts) Step {
 	switch f.Resource {
-	case Denied, NotFound, Unasked:
+	case Denied, NotFound, NotProbed:
 		return forbidden(f, ReasonMayNotDiscover)
 	default:
 		return unreachable(f, f.Resource)
@@ -249,8 +248,8 @@ func undiscoverable(f Facts) Step {
 }
 
 func forbidden(f Facts, reason Reason) Step {
-	if !f.UserAsked {
-		return ask(AskUser)
+	if !f.UserProbed {
+		return next(ProbeUser)
 	}
 	return conclude(Forbidden, reason)
 }
@@ -262,8 +261,8 @@ var failures = map[Answer]Reason{
 }
 
 func unreachable(f Facts, answer Answer) Step {
-	if answer == Unavailable && f.Backend == BackendUnasked {
-		return ask(AskBackend)
+	if answer == Unavailable && f.Backend == BackendNotProbed {
+		return next(ProbeBackend)
 	}
 	if answer == Unavailable && f.Backend == BackendDown {
 		return conclude(Unreachable, ReasonBackendDown)
@@ -275,23 +274,23 @@ func unreachable(f Facts, answer Answer) Step {
 	return conclude(Unreachable, reason)
 }
 
-// upkeep returns the next step for an API that can be listed.
-func upkeep(f Facts) Step {
-	if !f.WithKeeper {
+// reconciled returns the next step for an API that can be listed.
+func reconciled(f Facts) Step {
+	if !f.WithOperator {
 		return conclude(Installed, ReasonServed)
 	}
-	switch f.Upkeep {
-	case UpkeepUnasked:
-		return ask(AskKeeper)
-	case KeeperMissing:
-		return conclude(Degraded, ReasonNobody)
-	case KeeperDown:
-		return conclude(Degraded, ReasonKeeperDown)
+	switch f.Operator {
+	case OperatorNotProbed:
+		return next(ProbeOperator)
+	case OperatorMissing:
+		return conclude(Degraded, ReasonNoOperator)
+	case OperatorDown:
+		return conclude(Degraded, ReasonOperatorDown)
 	case LeaseStale:
 		return conclude(Degraded, ReasonLeaseStale)
-	case Kept:
-		return conclude(Installed, ReasonKept)
+	case OperatorRunning:
+		return conclude(Installed, ReasonOperatorRunning)
 	default:
-		return conclude(Installed, ReasonKeeperUnknown)
+		return conclude(Installed, ReasonOperatorUnknown)
 	}
 }

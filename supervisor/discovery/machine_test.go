@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// A combination is one answer to each of the questions, including those that are not asked.
+// A combination is one answer to each probe, including those that are not sent.
 type combination struct {
-	incomplete, withKeeper bool
-	resource, discovery    Answer
-	backend                Backend
-	upkeep                 Upkeep
+	incomplete, withOperator bool
+	resource, discovery      Answer
+	backend                  Backend
+	operator                 OperatorState
 }
 
 func (c combination) String() string {
@@ -19,11 +19,11 @@ func (c combination) String() string {
 	if c.incomplete {
 		form = "Incomplete"
 	}
-	upkeep := c.upkeep
-	if !c.withKeeper {
-		upkeep = "none"
+	operator := c.operator
+	if !c.withOperator {
+		operator = "none"
 	}
-	return fmt.Sprintf("%s/resource=%s,discovery=%s,APIService=%s,keeper=%s", form, c.resource, c.discovery, c.backend, upkeep)
+	return fmt.Sprintf("%s/resource=%s,discovery=%s,APIService=%s,operator=%s", form, c.resource, c.discovery, c.backend, operator)
 }
 
 // combinations returns all combinations.
@@ -39,79 +39,79 @@ func combinations() []combination {
 		}
 	}
 	for _, resource := range resourceAnswers {
-		for _, upkeep := range upkeepAnswers {
-			all = append(all, combination{withKeeper: true, resource: resource, discovery: OK, backend: BackendUp, upkeep: upkeep})
+		for _, operator := range operatorStates {
+			all = append(all, combination{withOperator: true, resource: resource, discovery: OK, backend: BackendUp, operator: operator})
 		}
 	}
 	return all
 }
 
-// situationOf returns the only situation of a combination. A question that is not asked matches any answer. The
-// operator is not asked for if the API cannot be listed.
+// situationOf returns the only situation of a combination. A probe that is not sent matches any answer. The
+// operator is not probed if the API cannot be listed.
 func situationOf(t *testing.T, c combination) situation {
 	t.Helper()
 	var found []situation
 	for _, s := range situations {
-		if s.incomplete == c.incomplete && (s.withKeeper == c.withKeeper || c.resource != OK) &&
-			holds(s.resource, c.resource) && holds(s.discovery, c.discovery) && holds(s.backend, c.backend) &&
-			holds(s.upkeep, c.upkeep) {
+		if s.incomplete == c.incomplete && (s.withOperator == c.withOperator || c.resource != OK) &&
+			matches(s.resource, c.resource) && matches(s.discovery, c.discovery) && matches(s.backend, c.backend) &&
+			matches(s.operator, c.operator) {
 			found = append(found, s)
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d situations hold %v", len(found), c)
+		t.Fatalf("%d situations match %v", len(found), c)
 	}
 	return found[0]
 }
 
-func holds[T comparable](answers []T, answer T) bool {
+func matches[T comparable](answers []T, answer T) bool {
 	return len(answers) == 0 || slices.Contains(answers, answer)
 }
 
-// walk answers the machine's questions from a combination. It returns the verdict and the questions.
-func walk(t *testing.T, setting Setting, c combination) (Verdict, []Question) {
+// walk answers the probes of the machine from a combination. It returns the verdict and the probes.
+func walk(t *testing.T, setting Setting, c combination) (Verdict, []Probe) {
 	t.Helper()
-	f := Facts{Incomplete: c.incomplete, WithKeeper: c.withKeeper}
-	var asked []Question
+	f := Facts{Incomplete: c.incomplete, WithOperator: c.withOperator}
+	var sent []Probe
 	for {
 		step := Next(setting, f)
-		if step.Ask == AskNothing {
-			return step.Verdict, asked
+		if step.Probe == ProbeNone {
+			return step.Verdict, sent
 		}
-		if slices.Contains(asked, step.Ask) {
-			t.Fatalf("%v: %s is asked a second time", c, step.Ask)
+		if slices.Contains(sent, step.Probe) {
+			t.Fatalf("%v: %s is sent twice", c, step.Probe)
 		}
-		asked = append(asked, step.Ask)
-		switch step.Ask {
-		case AskResource:
+		sent = append(sent, step.Probe)
+		switch step.Probe {
+		case ProbeResource:
 			f.Resource = c.resource
-		case AskDiscovery:
+		case ProbeDiscovery:
 			f.Discovery = c.discovery
-		case AskBackend:
+		case ProbeBackend:
 			f.Backend = c.backend
-		case AskKeeper:
-			f.Upkeep = c.upkeep
-		case AskUser:
-			f.UserAsked = true
-		case AskNothing:
+		case ProbeOperator:
+			f.Operator = c.operator
+		case ProbeUser:
+			f.UserProbed = true
+		case ProbeNone:
 		}
 	}
 }
 
-// questions returns the questions of a situation, in their order.
-func (s situation) questions() []Question {
-	var needed []Question
-	add := func(question Question, is bool) {
+// probes returns the probes of a situation, in their order.
+func (s situation) probes() []Probe {
+	var needed []Probe
+	add := func(probe Probe, is bool) {
 		if is {
-			needed = append(needed, question)
+			needed = append(needed, probe)
 		}
 	}
-	add(AskDiscovery, s.incomplete)
-	add(AskResource, len(s.resource) > 0)
-	add(AskDiscovery, !s.incomplete && len(s.discovery) > 0)
-	add(AskBackend, len(s.backend) > 0)
-	add(AskKeeper, len(s.upkeep) > 0)
-	add(AskUser, s.want.Outcome == Forbidden)
+	add(ProbeDiscovery, s.incomplete)
+	add(ProbeResource, len(s.resource) > 0)
+	add(ProbeDiscovery, !s.incomplete && len(s.discovery) > 0)
+	add(ProbeBackend, len(s.backend) > 0)
+	add(ProbeOperator, len(s.operator) > 0)
+	add(ProbeUser, s.want.Outcome == Forbidden)
 	return needed
 }
 
@@ -120,39 +120,39 @@ func TestNext(t *testing.T) {
 		for _, setting := range []Setting{Auto, Required} {
 			t.Run(fmt.Sprintf("%v/%v", setting, c), func(t *testing.T) {
 				s := situationOf(t, c)
-				got, asked := walk(t, setting, c)
+				got, sent := walk(t, setting, c)
 				if got != s.want {
 					t.Errorf("%s: %v, want %v", s.reason, got, s.want)
 				}
-				if want := s.questions(); !slices.Equal(asked, want) {
-					t.Errorf("%s: asked %q, want %q", s.reason, asked, want)
+				if want := s.probes(); !slices.Equal(sent, want) {
+					t.Errorf("%s: probes %q, want %q", s.reason, sent, want)
 				}
 			})
 		}
-		got, asked := walk(t, Disabled, c)
-		if want := (Verdict{Skipped, ReasonDisabled}); got != want || len(asked) > 0 {
-			t.Errorf("disabled, %v: %v after asking %q, want %v after asking nothing", c, got, asked, want)
+		got, sent := walk(t, Disabled, c)
+		if want := (Verdict{Skipped, ReasonDisabled}); got != want || len(sent) > 0 {
+			t.Errorf("disabled, %v: %v after the probes %q, want %v without probes", c, got, sent, want)
 		}
 	}
 }
 
-// TestReasonsAreTold checks that the table contains every reason. Each must have a sentence and, unless it
+// TestReasonsHaveSentences checks that the table contains every reason. Each must have a sentence and, unless it
 // describes a success, a remedy.
-func TestReasonsAreTold(t *testing.T) {
+func TestReasonsHaveSentences(t *testing.T) {
 	reached := map[Reason]Outcome{ReasonDisabled: Skipped}
 	for _, s := range situations {
 		reached[s.want.Reason] = s.want.Outcome
 	}
 	for reason := range sentences {
 		if _, ok := reached[reason]; !ok {
-			t.Errorf("nothing leads to %s", reason)
+			t.Errorf("no situation has reason %s", reason)
 		}
 	}
 	for reason, outcome := range reached {
-		told, ok := sentences[reason]
-		well := outcome == Installed || outcome == Skipped
-		if !ok || (told.remedy == "") != well {
-			t.Errorf("%s (%s) is told as %+v", reason, outcome, told)
+		sentence, ok := sentences[reason]
+		fine := outcome == Installed || outcome == Skipped
+		if !ok || (sentence.remedy == "") != fine {
+			t.Errorf("%s (%s) has the sentence %+v", reason, outcome, sentence)
 		}
 	}
 }

@@ -9,34 +9,34 @@ import (
 type sentence struct{ what, remedy string }
 
 // sentences are the texts of the reasons. Their placeholders are: {api}, the target; {name}, its resource as
-// roles name it; {group}, its group; {served}, the served versions; {service}, the APIService; {holder}, who
-// reconciles the kind; {keeper}, the same with the version of the operator; and {detail}, the text of the
-// answer.
+// roles name it; {group}, its group; {served}, the served versions; {service}, the APIService; {operator}, the
+// object that shows the operator, with its version; {lease}, the Lease of its leader; and {detail}, the text of
+// the answer.
 var sentences = map[Reason]sentence{
-	ReasonDisabled:      {"{api} is disabled, and was not looked for", ""},
-	ReasonServed:        {"{api} is installed", ""},
-	ReasonKept:          {"{api} is installed, {keeper} looks after it", ""},
-	ReasonKeeperUnknown: {"{api} is installed; who looks after it is not known{detail}", ""},
+	ReasonDisabled:        {"{api} is disabled and was not checked", ""},
+	ReasonServed:          {"{api} is installed", ""},
+	ReasonOperatorRunning: {"{api} is installed, and its operator runs: {operator}", ""},
+	ReasonOperatorUnknown: {"{api} is installed; the state of its operator is unknown{detail}", ""},
 
-	ReasonNoGroup:   {"{api} is not installed: the API server serves no group {group}", "install what brings it, or its CustomResourceDefinition"},
-	ReasonNoVersion: {"{api} is not installed: the API server serves the kind at {served} only", "ask for one of these versions, or bring what installs it up to date"},
-	ReasonNoKind:    {"{api} is not installed: the API server serves the group {group} ({served}), without this kind", "install what brings the kind, or correct its name"},
+	ReasonNoGroup:   {"{api} is not installed: the API server does not serve the group {group}", "install the operator of the API, or its CustomResourceDefinition"},
+	ReasonNoVersion: {"{api} is not installed: the API server serves the kind only at {served}", "use one of these versions, or update the operator of the API"},
+	ReasonNoKind:    {"{api} is not installed: the API server serves the group {group} ({served}) without this kind", "install the operator of the kind, or correct the name of the kind"},
 
-	ReasonMayNotList:     {"{api} is installed, and you may not list {name}{detail}", "have an administrator apply the rights that are missing"},
-	ReasonMayNotDiscover: {"whether {api} is installed is not known: you may not ask the discovery API{detail}", "have an administrator bind the ClusterRole system:discovery to you"},
+	ReasonMayNotList:     {"{api} is installed, but you may not list {name}{detail}", "ask an administrator to apply the missing RBAC rules"},
+	ReasonMayNotDiscover: {"cannot check whether {api} is installed: you may not use the discovery API{detail}", "ask an administrator to bind the ClusterRole system:discovery to you"},
 
-	ReasonUnauthorized:  {"whether {api} can be used is not known: the API server does not accept your credentials{detail}", "log in anew, or look at the user of the kubeconfig's context"},
-	ReasonUntrusted:     {"whether {api} can be used is not known: TLS with the API server fails{detail}", "look at the certificate authority and the server's name in the kubeconfig, and at the clock"},
-	ReasonUnconnected:   {"whether {api} can be used is not known: there is no connection to the API server{detail}", "look at the server of the kubeconfig's context, at the network and at proxies"},
-	ReasonTimedOut:      {"whether {api} can be used is not known: no answer came in time{detail}", "look at the load of the API server, and at the network between"},
-	ReasonThrottled:     {"whether {api} can be used is not known: the API server answers that there are too many requests (429){detail}", "ask again later; the API server's priority and fairness say who takes how much"},
-	ReasonServerError:   {"whether {api} can be used is not known: the API server fails{detail}", "look at the log of the API server, and at the conversion webhook of the kind if it has one"},
-	ReasonBackendDown:   {"{api} cannot be used: the server behind the APIService {service} is not available{detail}", "look at the Service that the APIService names, and at its pods; or delete the APIService if the API is not wanted any more"},
-	ReasonContradiction: {"whether {api} can be used is not known: the discovery API lists it, and the API server does not find it{detail}", "ask again in a moment; it is so while a CustomResourceDefinition is being installed or removed"},
+	ReasonUnauthorized:  {"cannot check {api}: the API server rejects your credentials{detail}", "log in again, or check the user in the context of the kubeconfig"},
+	ReasonUntrusted:     {"cannot check {api}: TLS with the API server fails{detail}", "check the certificate authority and the server name in the kubeconfig, and the clock"},
+	ReasonUnconnected:   {"cannot check {api}: there is no connection to the API server{detail}", "check the server in the context of the kubeconfig, the network, and proxies"},
+	ReasonTimedOut:      {"cannot check {api}: the API server did not answer in time{detail}", "check the load of the API server, and the network"},
+	ReasonThrottled:     {"cannot check {api}: the API server receives too many requests (429){detail}", "try again later, or check API Priority and Fairness of the API server"},
+	ReasonServerError:   {"cannot check {api}: the API server fails{detail}", "check the log of the API server, and the conversion webhook of the kind if it has one"},
+	ReasonBackendDown:   {"{api} cannot be used: the server of APIService {service} is not available{detail}", "check the Service of the APIService and its pods; delete the APIService if you no longer need the API"},
+	ReasonContradiction: {"cannot check {api}: the discovery API lists it, but the API server does not find it{detail}", "try again; this happens while a CustomResourceDefinition is installed or removed"},
 
-	ReasonNobody:     {"{api} is installed, and nobody looks after it{detail}", "install the operator, or remove the CustomResourceDefinition that it left"},
-	ReasonKeeperDown: {"{api} is installed, and {keeper} that looks after it does not run{detail}", "look at its pods and events"},
-	ReasonLeaseStale: {"{api} is installed, and {holder} that looks after it gives no sign of life{detail}", "look at the pods that hold the Lease"},
+	ReasonNoOperator:   {"{api} is installed, but no operator reconciles it{detail}", "install the operator, or delete the CustomResourceDefinition that it left"},
+	ReasonOperatorDown: {"{api} is installed, but its operator does not run: {operator}{detail}", "check its pods and events"},
+	ReasonLeaseStale:   {"{api} is installed, but the leader of its operator does not renew {lease}{detail}", "check the pods that hold the Lease"},
 }
 
 // What describes the outcome, in a clause.
@@ -55,15 +55,11 @@ func (r *Result) Message() string {
 
 func (r *Result) fill(text string) string {
 	detail := r.Detail
-	if r.Keeper.Detail != "" {
-		detail = r.Keeper.Detail
+	if r.Operator.Detail != "" {
+		detail = r.Operator.Detail
 	}
 	if detail != "" {
 		detail = ": " + detail
-	}
-	keeper := r.Keeper.Name
-	if r.Keeper.Version != "" {
-		keeper += " " + r.Keeper.Version
 	}
 	group := r.Target.Group
 	if group == "" {
@@ -75,7 +71,7 @@ func (r *Result) fill(text string) string {
 	}
 	return strings.NewReplacer(
 		"{api}", r.Target.String(), "{name}", r.Target.plural(), "{group}", group, "{served}", served,
-		"{service}", r.Target.apiService(), "{keeper}", keeper, "{holder}", r.Keeper.Name, "{detail}", detail,
+		"{service}", r.Target.apiService(), "{operator}", r.Operator.String(), "{lease}", r.Operator.Name, "{detail}", detail,
 	).Replace(text)
 }
 

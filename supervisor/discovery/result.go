@@ -1,6 +1,9 @@
 package discovery
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // A Result is the result of the check of a target.
 type Result struct {
@@ -11,8 +14,8 @@ type Result struct {
 	// Served are the versions that serve the kind, or else the versions of its group, if the requested version is not
 	// served.
 	Served []string
-	// Keeper is who reconciles the kind, if that was asked and determined.
-	Keeper Upkeeper
+	// Operator is the operator that reconciles the kind, if the check found it.
+	Operator Operator
 	// Cause is the failure behind the outcome; nil if there is none.
 	Cause error
 	// Detail is further text from the answers.
@@ -23,8 +26,8 @@ type Result struct {
 	At time.Time
 }
 
-// An Upkeeper is the object that shows who reconciles a kind.
-type Upkeeper struct {
+// An Operator is the object that shows the operator of a kind.
+type Operator struct {
 	// Name is the kind and the name of the object: Deployment ops/prometheus-operator.
 	Name string
 	// Version is the version of the operator, if it is known.
@@ -32,6 +35,9 @@ type Upkeeper struct {
 	// Detail is what is wrong with the operator, or what could not be determined.
 	Detail string
 }
+
+// String returns the name and the version of the operator.
+func (o Operator) String() string { return strings.TrimSpace(o.Name + " " + o.Version) }
 
 // Usable reports whether the API can be used.
 func (r *Result) Usable() bool { return r.Outcome == Installed }

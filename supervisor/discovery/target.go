@@ -16,8 +16,8 @@ type Target struct {
 	Resource string
 	// Namespace is the namespace to read objects in; empty for all.
 	Namespace string
-	// Keeper describes how to find who reconciles the kind; zero to skip that.
-	Keeper Keeper
+	// Operator describes how to find the operator that reconciles the kind; zero to skip that.
+	Operator OperatorRef
 }
 
 // String returns the name of the API as kubectl writes it: servicemonitors.v1.monitoring.coreos.com.
@@ -52,9 +52,9 @@ func (t Target) validate() error {
 // incomplete reports whether the name or the version of the resource must be looked up.
 func (t Target) incomplete() bool { return t.Resource == "" || t.Version == "" || t.Kind == "" }
 
-// A Keeper describes how to find who reconciles a kind. Each named object is read, and one that is not healthy
-// suffices to call the kind degraded. It is comparable.
-type Keeper struct {
+// An OperatorRef describes how to find the operator of a kind. Each named object is read. If one is not healthy,
+// the kind is degraded. It is comparable.
+type OperatorRef struct {
 	// Owned looks for the ClusterServiceVersion that owns the CustomResourceDefinition.
 	Owned bool
 	// Deployment is the name of the operator's Deployment.

@@ -27,13 +27,13 @@ const (
 // APIs returns all of them, in the order of messages.
 func APIs() []API {
 	return []API{
-		{OpenShift, "the addresses of Proxy cluster go into the containers of operators", discovery.Target{
+		{OpenShift, "containers of operators get the proxies of Proxy cluster", discovery.Target{
 			GroupVersionKind: schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"}, Resource: "proxies",
 		}},
-		{Monitoring, "bundles may bring ServiceMonitors and PrometheusRules", discovery.Target{
+		{Monitoring, "bundles may contain ServiceMonitors and PrometheusRules", discovery.Target{
 			GroupVersionKind: schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}, Resource: "servicemonitors",
 		}},
-		{Autoscaling, "bundles may bring VerticalPodAutoscalers", discovery.Target{
+		{Autoscaling, "bundles may contain VerticalPodAutoscalers", discovery.Target{
 			GroupVersionKind: schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"},
 			Resource:         "verticalpodautoscalers",
 		}},

@@ -21,9 +21,9 @@ const (
 	// interval is the time between two checks of an API. Permissions, servers behind APIServices and the objects that
 	// listeners read may change without a change of a definition.
 	interval = 10 * time.Second
-	// refresh is the time between two checks of an API that is not installed. Only a definition of its group can
+	// absentInterval is the time between two checks of an API that is not installed. Only a definition of its group can
 	// change that, and definitions are watched.
-	refresh = 5 * time.Minute
+	absentInterval = 5 * time.Minute
 	// settling is how long after a change of a definition an API is checked at each interval. The API server starts
 	// or stops serving it some time after the change.
 	settling = 30 * time.Second
@@ -38,19 +38,19 @@ type Listener func(context.Context, discovery.Result)
 // Watcher checks the APIs repeatedly. It reports changes in the log and in the metric chandlery_optional_api,
 // and passes every result to listeners.
 type Watcher struct {
-	finder   *discovery.Finder
-	settings Settings
-	gauge    *prometheus.GaugeVec
-	known    map[string]discovery.Verdict
-	looked   map[string]time.Time
-	changed  time.Time // when a definition of one of the groups changed
-	clock    clock.PassiveClock
-	kick     chan struct{}
-	listen   map[string]Listener
+	finder    *discovery.Finder
+	settings  Settings
+	gauge     *prometheus.GaugeVec
+	known     map[string]discovery.Verdict
+	checkedAt map[string]time.Time
+	changed   time.Time // when a definition of one of the groups changed
+	clock     clock.PassiveClock
+	trigger   chan struct{}
+	listeners map[string]Listener
 }
 
 // NewWatcher returns a Watcher, and registers its metric.
-func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]Listener, registry prometheus.Registerer) (*Watcher, error) {
+func NewWatcher(finder *discovery.Finder, settings Settings, listeners map[string]Listener, registry prometheus.Registerer) (*Watcher, error) {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_optional_api",
 		Help: "Always 1. The label result has the state of the optional API at the last check; other states have no series.",
@@ -65,61 +65,61 @@ func NewWatcher(finder *discovery.Finder, settings Settings, listen map[string]L
 		gauge = earlier
 	}
 	return &Watcher{
-		finder: finder, settings: settings, gauge: gauge, listen: listen,
-		known: map[string]discovery.Verdict{}, looked: map[string]time.Time{}, clock: clock.RealClock{}, kick: make(chan struct{}, 1),
+		finder: finder, settings: settings, gauge: gauge, listeners: listeners,
+		known: map[string]discovery.Verdict{}, checkedAt: map[string]time.Time{}, clock: clock.RealClock{}, trigger: make(chan struct{}, 1),
 	}, nil
 }
 
-// Look checks each API once. The error joins those of the required APIs that cannot be used.
-func (w *Watcher) Look(ctx context.Context) error {
+// Check checks each API once. The error joins those of the required APIs that cannot be used.
+func (w *Watcher) Check(ctx context.Context) error {
 	var missing []error
 	for _, api := range APIs() {
-		missing = append(missing, w.look(ctx, api))
+		missing = append(missing, w.check(ctx, api))
 	}
 	return errors.Join(missing...)
 }
 
-// lookAgain checks the APIs that are due.
-func (w *Watcher) lookAgain(ctx context.Context) error {
+// checkDue checks the APIs that are due.
+func (w *Watcher) checkDue(ctx context.Context) error {
 	var missing []error
 	for _, api := range APIs() {
 		absent := w.known[api.Name].Outcome == discovery.NotInstalled && w.clock.Since(w.changed) >= settling
-		if absent && w.clock.Since(w.looked[api.Name]) < refresh {
+		if absent && w.clock.Since(w.checkedAt[api.Name]) < absentInterval {
 			continue
 		}
-		missing = append(missing, w.look(ctx, api))
+		missing = append(missing, w.check(ctx, api))
 	}
 	return errors.Join(missing...)
 }
 
-func (w *Watcher) look(ctx context.Context, api API) error {
+func (w *Watcher) check(ctx context.Context, api API) error {
 	setting := w.settings[api.Name]
 	result, err := w.finder.Find(ctx, setting, api.Target)
 	if ctx.Err() != nil {
-		return fmt.Errorf("looking for optional APIs: %w", context.Cause(ctx))
+		return fmt.Errorf("checking optional APIs: %w", context.Cause(ctx))
 	}
 	if err != nil {
 		err = fmt.Errorf("--%s is %s: %w", api.Name, setting, err)
 	}
-	w.looked[api.Name] = w.clock.Now()
-	w.tell(ctx, api, &result)
-	if listener := w.listen[api.Name]; listener != nil {
+	w.checkedAt[api.Name] = w.clock.Now()
+	w.report(ctx, api, &result)
+	if listener := w.listeners[api.Name]; listener != nil {
 		listener(ctx, result)
 	}
 	return err
 }
 
-// tell reports a changed result in the metric and in the log.
-func (w *Watcher) tell(ctx context.Context, api API, result *discovery.Result) {
-	before, told := w.known[api.Name]
-	if told && before == result.Verdict {
+// report reports a changed result in the metric and in the log.
+func (w *Watcher) report(ctx context.Context, api API, result *discovery.Result) {
+	before, known := w.known[api.Name]
+	if known && before == result.Verdict {
 		return
 	}
 	w.known[api.Name] = result.Verdict
 	// An earlier manager of the same process may have left another result.
 	w.gauge.DeletePartialMatch(prometheus.Labels{"api": api.Name})
 	w.gauge.WithLabelValues(api.Name, string(result.Outcome)).Set(1)
-	ctrl.LoggerFrom(ctx).Info("Looked for an optional API", "api", api.Name, "setting", w.settings[api.Name].String(),
+	ctrl.LoggerFrom(ctx).Info("Checked an optional API", "api", api.Name, "setting", w.settings[api.Name].String(),
 		"result", result.Outcome, "reason", result.Reason, "message", result.Message())
 }
 
@@ -132,10 +132,10 @@ func (w *Watcher) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-		case <-w.kick:
+		case <-w.trigger:
 			w.changed = w.clock.Now()
 		}
-		if err := w.lookAgain(ctx); err != nil && ctx.Err() == nil {
+		if err := w.checkDue(ctx); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A required API cannot be used")
 		}
 	}
@@ -151,7 +151,7 @@ func (w *Watcher) Handler() cache.ResourceEventHandler {
 	again := func() {
 		w.finder.Invalidate()
 		select {
-		case w.kick <- struct{}{}:
+		case w.trigger <- struct{}{}:
 		default: // A check is already requested.
 		}
 	}

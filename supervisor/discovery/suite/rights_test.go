@@ -115,7 +115,7 @@ func TestGrant(t *testing.T) {
 			for range tc.asks {
 				before := w.find(tc.who, tc.target)
 				if before.Outcome != discovery.Forbidden || before.Grant == "" {
-					t.Fatalf("%v: %s\n%s\nwant Forbidden with the rights that are missing", before.Verdict, before.Message(), before.Grant)
+					t.Fatalf("%v: %s\n%s\nwant Forbidden with the missing RBAC rules", before.Verdict, before.Message(), before.Grant)
 				}
 				w.apply(before.Grant)
 				// Permissions take effect when the API server's caches have them.

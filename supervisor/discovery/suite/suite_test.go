@@ -223,7 +223,7 @@ func (w *world) apply(manifest string) {
 		cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), cp.Kubectl(), "--kubeconfig", cp.Kubeconfig(), "delete", "-f", "-")
 		cmd.Stdin = strings.NewReader(manifest)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			w.t.Errorf("taking the rights back: %v: %s", err, out)
+			w.t.Errorf("deleting the roles: %v: %s", err, out)
 		}
 	})
 }

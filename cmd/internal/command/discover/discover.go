@@ -105,7 +105,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says where it looked
 	}
-	finder, err := discovery.New(cfg, discovery.Options{Patience: cfg.Timeout})
+	finder, err := discovery.New(cfg, discovery.Options{RequestTimeout: cfg.Timeout})
 	if err != nil {
 		return err //nolint:wrapcheck // says what it prepared
 	}
@@ -113,7 +113,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	err = o.assign(cmd.Context(), targets)
 	var found []finding
 	if err == nil {
-		found, err = look(cmd.Context(), finder, targets)
+		found, err = check(cmd.Context(), finder, targets)
 	}
 	done()
 	if err != nil {
@@ -128,16 +128,16 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// targets returns the APIs to look for.
+// targets returns the APIs to check.
 func (o *options) targets(args []string) ([]wanted, error) {
 	all := known(o.namespace)
-	keeper, err := o.keeper()
+	ref, err := o.operatorRef()
 	if err != nil {
 		return nil, err
 	}
 	if len(args) == 0 {
-		if keeper != (discovery.Keeper{}) {
-			return nil, errors.New("--deployment, --selector, --lease and --owned are of APIs that are named; name them")
+		if ref != (discovery.OperatorRef{}) {
+			return nil, errors.New("--deployment, --selector, --lease and --owned need an API as argument")
 		}
 		return all, nil
 	}
@@ -147,8 +147,8 @@ func (o *options) targets(args []string) ([]wanted, error) {
 		if err != nil {
 			return nil, err
 		}
-		if keeper != (discovery.Keeper{}) {
-			one.Keeper, one.managed = keeper, false
+		if ref != (discovery.OperatorRef{}) {
+			one.Operator, one.managed = ref, false
 		}
 		if one.Namespace == "" && (one.Kind == "" || one.Resource == "") {
 			one.Namespace = o.namespace
@@ -158,7 +158,7 @@ func (o *options) targets(args []string) ([]wanted, error) {
 	return targets, nil
 }
 
-// assign sets the field Keeper of the APIs that a lifecycle manager reconciles.
+// assign sets the operator of the APIs that a lifecycle manager reconciles.
 func (o *options) assign(ctx context.Context, targets []wanted) error {
 	if !slices.ContainsFunc(targets, func(w wanted) bool { return w.managed }) {
 		return nil
@@ -167,28 +167,28 @@ func (o *options) assign(ctx context.Context, targets []wanted) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says what it prepared
 	}
-	keeper := manager(ctx, c, o.supervisorNamespace)
+	ref := manager(ctx, c, o.supervisorNamespace)
 	for i := range targets {
 		if targets[i].managed {
-			targets[i].Keeper = keeper
+			targets[i].Operator = ref
 		}
 	}
 	return nil
 }
 
-func (o *options) keeper() (discovery.Keeper, error) {
+func (o *options) operatorRef() (discovery.OperatorRef, error) {
 	deployment, err := namespaced("deployment", o.deployment)
 	if err != nil {
-		return discovery.Keeper{}, err
+		return discovery.OperatorRef{}, err
 	}
 	lease, err := namespaced("lease", o.lease)
 	if err != nil {
-		return discovery.Keeper{}, err
+		return discovery.OperatorRef{}, err
 	}
 	if deployment.Name != "" && o.selector != "" {
-		return discovery.Keeper{}, errors.New("--deployment and --selector exclude each other; give one of them")
+		return discovery.OperatorRef{}, errors.New("--deployment and --selector exclude each other; set one of them")
 	}
-	return discovery.Keeper{Owned: o.owned, Deployment: deployment, Selector: o.selector, Lease: lease}, nil
+	return discovery.OperatorRef{Owned: o.owned, Deployment: deployment, Selector: o.selector, Lease: lease}, nil
 }
 
 // finding is the result for one API.
@@ -198,8 +198,8 @@ type finding struct {
 	result discovery.Result
 }
 
-// look looks for all APIs.
-func look(ctx context.Context, finder *discovery.Finder, targets []wanted) ([]finding, error) {
+// check checks all APIs.
+func check(ctx context.Context, finder *discovery.Finder, targets []wanted) ([]finding, error) {
 	found := make([]finding, len(targets))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -211,7 +211,7 @@ func look(ctx context.Context, finder *discovery.Finder, targets []wanted) ([]fi
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("looking for APIs: %w", err)
+		return nil, fmt.Errorf("checking APIs: %w", err)
 	}
 	return found, nil
 }

@@ -71,14 +71,14 @@ func TestTogether(t *testing.T) {
 		return finding{wanted{Target: target}, discovery.Result{Target: target, Verdict: discovery.Verdict{Outcome: discovery.Degraded, Reason: reason}, Detail: detail}}
 	}
 	all := []finding{
-		of("Lamp", discovery.ReasonNobody, "no Lease"), of("Wick", discovery.ReasonNobody, "no Lease"),
-		of("Glass", discovery.ReasonNobody, "another reason"), of("Oil", discovery.ReasonNobody, "no Lease"),
+		of("Lamp", discovery.ReasonNoOperator, "no Lease"), of("Wick", discovery.ReasonNoOperator, "no Lease"),
+		of("Glass", discovery.ReasonNoOperator, "another reason"), of("Oil", discovery.ReasonNoOperator, "no Lease"),
 	}
 	for i, want := range []string{
-		"Each is installed, and nobody looks after it: no Lease | Lamp.example.com Wick.example.com Oil.example.com",
-		"Each is installed, and nobody looks after it: no Lease | Wick.example.com Oil.example.com",
-		"Glass.v1.example.com is installed, and nobody looks after it: another reason | Glass.example.com",
-		"Oil.v1.example.com is installed, and nobody looks after it: no Lease | Oil.example.com",
+		"Each is installed, but no operator reconciles it: no Lease | Lamp.example.com Wick.example.com Oil.example.com",
+		"Each is installed, but no operator reconciles it: no Lease | Wick.example.com Oil.example.com",
+		"Glass.v1.example.com is installed, but no operator reconciles it: another reason | Glass.example.com",
+		"Oil.v1.example.com is installed, but no operator reconciles it: no Lease | Oil.example.com",
 	} {
 		what, alike := together(all[i:])
 		if got := what + " | " + strings.Join(alike, " "); got != want {
@@ -87,7 +87,7 @@ func TestTogether(t *testing.T) {
 	}
 	var b strings.Builder
 	(&options{}).explain(&b, console.Paint{}, all)
-	if n := strings.Count(b.String(), "nobody looks after it"); n != 2 {
+	if n := strings.Count(b.String(), "no operator reconciles it"); n != 2 {
 		t.Errorf("what is the same for three is said %d times for two reasons:\n%s", n, &b)
 	}
 }

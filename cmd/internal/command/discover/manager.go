@@ -18,19 +18,19 @@ import (
 // The selector serves only to report that Deployments cannot be read.
 const likelyOLM = "app in (olm-operator, catalog-operator)"
 
-// manager returns the keeper of the kinds of operators.coreos.com: OLM if it works, otherwise the
+// manager returns the operator of the kinds of operators.coreos.com: OLM if it works, otherwise the
 // supervisor, by its Lease.
-func manager(ctx context.Context, c client.Client, supervisorNamespace string) discovery.Keeper {
-	keeper := discovery.Keeper{Lease: types.NamespacedName{Namespace: supervisorNamespace, Name: api.LeaseName}}
+func manager(ctx context.Context, c client.Client, supervisorNamespace string) discovery.OperatorRef {
+	ref := discovery.OperatorRef{Lease: types.NamespacedName{Namespace: supervisorNamespace, Name: api.LeaseName}}
 	olm, err := workingOLM(ctx, c)
 	switch {
 	case err != nil:
 		// The search for the kinds meets the same error and reports it.
-		keeper.Selector = likelyOLM
+		ref.Selector = likelyOLM
 	case olm != types.NamespacedName{}:
-		return discovery.Keeper{Deployment: olm}
+		return discovery.OperatorRef{Deployment: olm}
 	}
-	return keeper
+	return ref
 }
 
 // workingOLM returns a Deployment of a working OLM; zero if there is none. A Deployment whose

@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
 )
 
-// wanted is an API to look for.
+// wanted is an API to check.
 type wanted struct {
 	discovery.Target
 
@@ -27,7 +27,7 @@ type wanted struct {
 	managed bool
 }
 
-// known returns the kinds that the command looks for without arguments.
+// known returns the kinds that the command checks without arguments.
 func known(namespace string) []wanted {
 	var all []wanted
 	add := func(gv schema.GroupVersion, kind, resource string, clusterScoped bool) {

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -16,24 +17,24 @@ type report struct {
 
 // reportedAPI is the result for one API.
 type reportedAPI struct {
-	API          string   `json:"api"`
-	Group        string   `json:"group"`
-	Version      string   `json:"version,omitempty"`
-	Kind         string   `json:"kind,omitempty"`
-	Resource     string   `json:"resource,omitempty"`
-	Namespace    string   `json:"namespace,omitempty"`
-	Optional     bool     `json:"optional"`
-	Use          string   `json:"use,omitempty"`
-	Result       string   `json:"result"`
-	Reason       string   `json:"reason"`
-	Message      string   `json:"message"`
-	Remedy       string   `json:"remedy,omitempty"`
-	Served       []string `json:"servedVersions,omitempty"`
-	LookedAfter  *keeper  `json:"lookedAfterBy,omitempty"`
-	MissingRight string   `json:"missingRights,omitempty"`
+	API          string    `json:"api"`
+	Group        string    `json:"group"`
+	Version      string    `json:"version,omitempty"`
+	Kind         string    `json:"kind,omitempty"`
+	Resource     string    `json:"resource,omitempty"`
+	Namespace    string    `json:"namespace,omitempty"`
+	Optional     bool      `json:"optional"`
+	Use          string    `json:"use,omitempty"`
+	Result       string    `json:"result"`
+	Reason       string    `json:"reason"`
+	Message      string    `json:"message"`
+	Remedy       string    `json:"remedy,omitempty"`
+	Served       []string  `json:"servedVersions,omitempty"`
+	Operator     *operator `json:"operator,omitempty"`
+	MissingRight string    `json:"missingRights,omitempty"`
 }
 
-type keeper struct {
+type operator struct {
 	Name    string `json:"name,omitempty"`
 	Version string `json:"version,omitempty"`
 	Detail  string `json:"detail,omitempty"`
@@ -50,8 +51,8 @@ func reportOf(found []finding) report {
 			Result: string(f.result.Outcome), Reason: string(f.result.Reason), Message: f.result.What(), Remedy: f.result.Remedy(),
 			Served: f.result.Served, MissingRight: f.result.Grant,
 		}
-		if f.result.Keeper != (discovery.Upkeeper{}) {
-			one.LookedAfter = &keeper{f.result.Keeper.Name, f.result.Keeper.Version, f.result.Keeper.Detail}
+		if f.result.Operator != (discovery.Operator{}) {
+			one.Operator = &operator{f.result.Operator.Name, f.result.Operator.Version, f.result.Operator.Detail}
 		}
 		r.APIs = append(r.APIs, one)
 	}
@@ -64,7 +65,7 @@ func (o *options) print(out, errOut io.Writer, found []finding) error {
 	case o.role:
 		text = grants(found)
 		if text == "" {
-			_, _ = fmt.Fprintln(errOut, "No rights are missing: none of the APIs is Forbidden.")
+			_, _ = fmt.Fprintln(errOut, "No RBAC rules are missing: none of the APIs is Forbidden.")
 		}
 	case o.output.ForMachines():
 		return o.output.Document(out, reportOf(found)) //nolint:wrapcheck // says what it did
@@ -93,14 +94,14 @@ func grants(found []finding) string {
 func (o *options) text(paint console.Paint, found []finding) string {
 	var table console.Table
 	header := func(text string) console.Cell { return console.Cell{Text: text, Style: paint.Bold} }
-	table.AddCells(header("API"), header("RESULT"), header("VERSION"), header("WHO LOOKS AFTER IT"))
+	table.AddCells(header("API"), header("RESULT"), header("VERSION"), header("OPERATOR"))
 	for i := range found {
 		f := &found[i]
 		table.AddCells(
 			console.Cell{Text: nameOf(&f.result)},
 			console.Cell{Text: string(f.result.Outcome), Style: f.style(paint)},
 			console.Cell{Text: versionOf(&f.result)},
-			console.Cell{Text: whoOf(&f.result)},
+			console.Cell{Text: operatorOf(&f.result)},
 		)
 	}
 	var b strings.Builder
@@ -131,10 +132,10 @@ func (o *options) explain(b *strings.Builder, paint console.Paint, found []findi
 		}
 	}
 	if len(dispensable) > 0 {
-		b.WriteString("\n" + console.Wrap("Not installed, and not needed: ", "  ", strings.Join(dispensable, "; ")+"."))
+		b.WriteString("\n" + console.Wrap("Not installed, and optional: ", "  ", strings.Join(dispensable, "; ")+"."))
 	}
 	if forbidden && o.output.Form != console.Wide {
-		b.WriteString("\n" + console.Wrap("", "", "To give you the rights that are missing, an administrator applies what this command prints with --role; -o wide shows it."))
+		b.WriteString("\n" + console.Wrap("", "", "Ask an administrator to apply the missing RBAC rules: --role prints them, and -o wide shows them."))
 	}
 }
 
@@ -147,7 +148,7 @@ func (o *options) advise(b *strings.Builder, f *finding) {
 		b.WriteString(console.Wrap("  It is optional: ", "  ", f.use+"."))
 	}
 	if f.result.Grant != "" && o.output.Form == console.Wide {
-		b.WriteString("  The rights that are missing:\n" + indent(f.result.Grant))
+		b.WriteString("  The missing RBAC rules:\n" + indent(f.result.Grant))
 	}
 }
 
@@ -205,18 +206,15 @@ func versionOf(r *discovery.Result) string {
 	return r.Target.Version
 }
 
-// whoOf returns the reconciler of a kind, if the command looked for it.
-func whoOf(r *discovery.Result) string {
-	who := strings.TrimSpace(r.Keeper.Name + " " + r.Keeper.Version)
+// operatorOf returns the operator of a kind, if the command looked for it.
+func operatorOf(r *discovery.Result) string {
 	switch {
-	case r.Reason == discovery.ReasonKeeperUnknown:
-		return "not known: " + r.Keeper.Detail
-	case r.Reason == discovery.ReasonNobody:
-		return "nobody"
-	case who == "":
-		return "-"
+	case r.Reason == discovery.ReasonOperatorUnknown:
+		return "unknown: " + r.Operator.Detail
+	case r.Reason == discovery.ReasonNoOperator:
+		return "none"
 	}
-	return who
+	return cmp.Or(r.Operator.String(), "-")
 }
 
 // style returns the color of a result.
@@ -237,8 +235,8 @@ func (f *finding) style(paint console.Paint) func(string) string {
 
 // upper capitalizes the first word of a sentence unless it is the name of a kind.
 func upper(text string) string {
-	if rest, ok := strings.CutPrefix(text, "whether "); ok {
-		return "Whether " + rest
+	if rest, ok := strings.CutPrefix(text, "cannot "); ok {
+		return "Cannot " + rest
 	}
 	return text
 }

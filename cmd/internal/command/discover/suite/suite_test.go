@@ -122,7 +122,7 @@ func unreachable(t *testing.T) string {
 	return path
 }
 
-func TestOLMLooksAfterItsKinds(t *testing.T) {
+func TestOLMReconcilesItsKinds(t *testing.T) {
 	cp := controlplane.Get(t)
 	c, err := client.New(cp.Config(), client.Options{})
 	if err != nil {
@@ -140,7 +140,7 @@ func TestOLMLooksAfterItsKinds(t *testing.T) {
 		})
 	}
 	out, _, code := run(t, "subscriptions", "--kubeconfig", cp.Kubeconfig())
-	if code != console.Degraded || !strings.Contains(out, "default/catalog-operator that looks after it does not run") {
+	if code != console.Degraded || !strings.Contains(out, "its operator does not run: Deployment default/catalog-operator") {
 		t.Errorf("an OLM without pods: exit code %d, want %d, and that it is named:\n%s", code, console.Degraded, out)
 	}
 }
@@ -158,8 +158,8 @@ func TestDiscover(t *testing.T) {
 			[]string{},
 			console.Fine,
 			[]string{
-				"CatalogSource.operators.coreos.com", "the holder supervisor-0 of Lease harbour/chandlery-supervisor",
-				"Not installed, and not needed: Proxy.v1.config.openshift.io",
+				"CatalogSource.operators.coreos.com", "Lease harbour/chandlery-supervisor (holder supervisor-0)",
+				"Not installed, and optional: Proxy.v1.config.openshift.io",
 			},
 		},
 		"WideAll": {
@@ -167,27 +167,27 @@ func TestDiscover(t *testing.T) {
 			[]string{"-o", "wide"},
 			console.Fine,
 			[]string{
-				"Proxy.v1.config.openshift.io is not installed: the API server serves no group",
-				"It is optional: bundles may bring ServiceMonitors",
+				"Proxy.v1.config.openshift.io is not installed: the API server does not serve",
+				"It is optional: bundles may contain ServiceMonitors",
 			},
 		},
 		"Elsewhere": {
 			"a supervisor is looked for where one says; what is the same for all is said once",
 			[]string{"--supervisor-namespace", "default"},
 			console.Degraded,
-			[]string{"Each is installed, and nobody looks after it: Lease\n  default/chandlery-supervisor does not exist"},
+			[]string{"Each is installed, but no operator reconciles it: Lease\n  default/chandlery-supervisor does not exist"},
 		},
 		"Core":       {"core kinds have no group", []string{"pods"}, console.Fine, []string{"Pod.v1", "Installed"}},
-		"Named":      {"what is named is missed", []string{"ServiceMonitor"}, console.Negative, []string{"NotInstalled", "What to do: install what brings it"}},
+		"Named":      {"what is named is missed", []string{"ServiceMonitor"}, console.Negative, []string{"NotInstalled", "What to do: install the operator"}},
 		"Lookup":     {"the version is looked up", []string{"deployments.apps"}, console.Fine, []string{"Deployment.apps", "v1"}},
-		"OtherOne":   {"other versions are named", []string{"subscriptions.v1.operators.coreos.com"}, console.Negative, []string{"subscriptions.v1.operators.coreos.com  NotInstalled", "the kind at v1alpha1 only"}},
+		"OtherOne":   {"other versions are named", []string{"subscriptions.v1.operators.coreos.com"}, console.Negative, []string{"subscriptions.v1.operators.coreos.com  NotInstalled", "the kind only at\n  v1alpha1"}},
 		"Forbidden":  {"the rights are told of", []string{"subscriptions", "-n", "shop", "--as", "alice"}, console.Forbidden, []string{"you may not list", "--role"}},
 		"Wide":       {"and shown", []string{"subscriptions", "--as", "alice", "-o", "wide"}, console.Forbidden, []string{"    kind: ClusterRole\n", "      name: alice\n"}},
-		"Stale":      {"a Lease is looked at", []string{"configmaps", "--lease", "default/stale"}, console.Degraded, []string{"Degraded", "no sign of life", "look at the pods"}},
-		"Nobody":     {"and Deployments", []string{"configmaps", "--selector", "app=none"}, console.Degraded, []string{"nobody", "there are no Deployments"}},
+		"Stale":      {"a Lease is looked at", []string{"configmaps", "--lease", "default/stale"}, console.Degraded, []string{"Degraded", "does not renew", "check the pods"}},
+		"Nobody":     {"and Deployments", []string{"configmaps", "--selector", "app=none"}, console.Degraded, []string{"no operator reconciles it", "there are no Deployments"}},
 		"Worst":      {"the worst counts", []string{"pods", "widgets.example.com", "secrets", "--as", "alice"}, console.Forbidden, []string{"NotInstalled", "Forbidden"}},
 		"Syntax":     {"a path is no API", []string{"a/b"}, console.Failed, nil},
-		"Loose":      {"a keeper of nothing", []string{"--owned"}, console.Failed, nil},
+		"Loose":      {"the operator of no API", []string{"--owned"}, console.Failed, nil},
 		"HalfName":   {"a Lease has a namespace", []string{"pods", "--lease", "x"}, console.Failed, nil},
 		"NoSuchForm": {"forms are listed", []string{"-o", "xml"}, console.Failed, nil},
 	} {
@@ -221,14 +221,14 @@ func TestDocument(t *testing.T) {
 	var document struct {
 		APIs []struct {
 			API, Result, Reason, Version string
-			LookedAfterBy                *struct{ Name string }
+			Operator                     *struct{ Name string }
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &document); err != nil || code != console.Negative || len(document.APIs) != 2 {
 		t.Fatalf("exit code %d, %v:\n%s", code, err, out)
 	}
 	first, second := document.APIs[0], document.APIs[1]
-	if first.Result != "Installed" || first.Version != "v1alpha1" || first.LookedAfterBy == nil || second.Reason != "NoSuchGroup" {
+	if first.Result != "Installed" || first.Version != "v1alpha1" || first.Operator == nil || second.Reason != "NoSuchGroup" {
 		t.Errorf("the document is\n%s", out)
 	}
 }

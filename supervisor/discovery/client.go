@@ -18,29 +18,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// asker sends questions to an API server.
-type asker struct {
-	client rest.Interface
-	now    func() time.Time
-	// patience is the timeout of one request.
-	patience time.Duration
+// client sends probes to an API server.
+type client struct {
+	rest    rest.Interface
+	now     func() time.Time
+	timeout time.Duration // of one request
 }
 
-// newAsker returns an asker for the API server of a configuration.
-func newAsker(cfg *rest.Config, patience time.Duration, now func() time.Time) (*asker, error) {
+// newClient returns a client for the API server of a configuration.
+func newClient(cfg *rest.Config, timeout time.Duration, now func() time.Time) (*client, error) {
 	own := rest.CopyConfig(cfg)
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	own.APIPath, own.GroupVersion = "/", nil
-	client, err := rest.UnversionedRESTClientFor(own)
+	c, err := rest.UnversionedRESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask the API server at %s which APIs it serves: %w", cfg.Host, err)
 	}
-	return &asker{client: client, now: now, patience: patience}, nil
+	return &client{rest: c, now: now, timeout: timeout}, nil
 }
 
-// inquiry is the state of a check of one target.
-type inquiry struct {
-	*asker
+// check is the state of a check of one target.
+type check struct {
+	*client
 
 	facts  Facts
 	result Result
@@ -49,55 +48,54 @@ type inquiry struct {
 	resourceErr, discoveryErr error
 }
 
-// find asks until there is a verdict. The error means that no question could be asked; errors in the answers
-// are part of the result.
-func (a *asker) find(ctx context.Context, setting Setting, target Target) (Result, error) {
-	q := &inquiry{asker: a, facts: Facts{Incomplete: target.incomplete(), WithKeeper: target.Keeper != Keeper{}}}
-	q.result.Target = target
+// check sends probes until there is a verdict. Errors in the answers are part of the result.
+func (c *client) check(ctx context.Context, setting Setting, target Target) (Result, error) {
+	k := &check{client: c, facts: Facts{Incomplete: target.incomplete(), WithOperator: target.Operator != OperatorRef{}}}
+	k.result.Target = target
 	for {
-		step := Next(setting, q.facts)
-		if step.Ask == AskNothing {
-			return q.conclude(step.Verdict)
+		step := Next(setting, k.facts)
+		if step.Probe == ProbeNone {
+			return k.conclude(step.Verdict)
 		}
-		q.put(ctx, step.Ask)
+		k.send(ctx, step.Probe)
 	}
 }
 
-// put asks a question, and records the answer.
-func (q *inquiry) put(ctx context.Context, question Question) {
-	switch question {
-	case AskResource:
-		q.resourceErr = q.get(ctx, resourcePath(q.result.Target), map[string]string{"limit": "1"}, nil)
-		q.facts.Resource = answerTo(q.resourceErr)
-	case AskDiscovery:
-		q.discover(ctx)
-	case AskBackend:
-		q.askBackend(ctx)
-	case AskKeeper:
-		said := judge(q.askKeepers(ctx))
-		q.facts.Upkeep, q.result.Keeper = said.state, said.keeper
-	case AskUser:
-		q.facts.UserAsked = true
-		q.user = q.whoami(ctx)
-	case AskNothing:
+// send sends a probe, and records the answer.
+func (k *check) send(ctx context.Context, probe Probe) {
+	switch probe {
+	case ProbeResource:
+		k.resourceErr = k.get(ctx, resourcePath(k.result.Target), map[string]string{"limit": "1"}, nil)
+		k.facts.Resource = answerTo(k.resourceErr)
+	case ProbeDiscovery:
+		k.probeDiscovery(ctx)
+	case ProbeBackend:
+		k.probeBackend(ctx)
+	case ProbeOperator:
+		e := combine(k.probeOperator(ctx))
+		k.facts.Operator, k.result.Operator = e.state, e.operator
+	case ProbeUser:
+		k.facts.UserProbed = true
+		k.user = k.userName(ctx)
+	case ProbeNone:
 	}
 }
 
 // conclude completes the result.
-func (q *inquiry) conclude(verdict Verdict) (Result, error) {
-	r := q.result
-	r.Verdict, r.At = verdict, q.now()
+func (k *check) conclude(verdict Verdict) (Result, error) {
+	r := k.result
+	r.Verdict, r.At = verdict, k.now()
 	if verdict.Outcome != Installed && verdict.Outcome != Degraded {
-		r.Cause = errors.Join(q.resourceErr, q.discoveryErr)
+		r.Cause = errors.Join(k.resourceErr, k.discoveryErr)
 		if r.Detail == "" && verdict.Outcome != NotInstalled {
-			r.Detail = firstMessage(q.resourceErr, q.discoveryErr)
+			r.Detail = firstMessage(k.resourceErr, k.discoveryErr)
 		}
 	}
 	if verdict.Outcome != Forbidden {
 		return r, nil
 	}
 	var err error
-	r.Grant, err = grant(r.Target, verdict.Reason, q.user)
+	r.Grant, err = missingPermissions(r.Target, verdict.Reason, k.user)
 	return r, err
 }
 
@@ -111,11 +109,11 @@ func firstMessage(errs ...error) string {
 	return ""
 }
 
-// get reads the document at a path. A document that cannot be decoded is an error like any other.
-func (a *asker) get(ctx context.Context, path string, params map[string]string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, a.patience)
+// get reads the document at a path into a value, unless it is nil.
+func (c *client) get(ctx context.Context, path string, params map[string]string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	request := a.client.Get().AbsPath(path).MaxRetries(0).SetHeader("Accept", "application/json")
+	request := c.rest.Get().AbsPath(path).MaxRetries(0).SetHeader("Accept", "application/json")
 	for name, value := range params {
 		request.Param(name, value)
 	}
@@ -125,7 +123,7 @@ func (a *asker) get(ctx context.Context, path string, params map[string]string, 
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	if err != nil || into == nil {
-		return err //nolint:wrapcheck // the client names the request
+		return err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("reading the answer for %s: %w", path, err)
@@ -136,9 +134,9 @@ func (a *asker) get(ctx context.Context, path string, params map[string]string, 
 // contentOf returns the content of an answer. Its error has the message of the API server.
 func contentOf(answer rest.Result) ([]byte, error) {
 	if err := answer.Error(); err != nil {
-		return nil, err //nolint:wrapcheck // the client names the request
+		return nil, err
 	}
-	return answer.Raw() //nolint:wrapcheck // the same
+	return answer.Raw()
 }
 
 // apiPath returns the path of a group, or of a version of it, in the discovery API.
@@ -161,58 +159,58 @@ func resourcePath(t Target) string {
 	return path + "/" + t.Resource
 }
 
-// discover asks the discovery API for the version of the target if it has one, or else for the served versions.
-func (q *inquiry) discover(ctx context.Context) {
-	gv := q.result.Target.GroupVersion()
+// probeDiscovery asks the discovery API for the version of the target if it has one, or else for the served versions.
+func (k *check) probeDiscovery(ctx context.Context) {
+	gv := k.result.Target.GroupVersion()
 	if gv.Version != "" {
-		resource, answer, err := q.kindAt(ctx, gv)
-		q.facts.Discovery, q.discoveryErr = answer, err
+		resource, answer, err := k.kindAt(ctx, gv)
+		k.facts.Discovery, k.discoveryErr = answer, err
 		if answer == OK {
-			q.complete(gv.Version, resource)
+			k.complete(gv.Version, resource)
 		}
 		if answer == OK || (answer != NotFound && answer != NoKind) {
 			return
 		}
 	}
-	q.discoverVersions(ctx, gv)
+	k.probeVersions(ctx, gv)
 }
 
-// discoverVersions asks which versions of the group serve the kind.
-func (q *inquiry) discoverVersions(ctx context.Context, gv schema.GroupVersion) {
-	versions, err := q.versions(ctx, gv.Group)
+// probeVersions asks which versions of the group serve the kind.
+func (k *check) probeVersions(ctx context.Context, gv schema.GroupVersion) {
+	versions, err := k.versions(ctx, gv.Group)
 	if err != nil {
-		q.discoveryErr = err
-		q.facts.Discovery = answerTo(err)
-		if q.facts.Discovery == NotFound {
-			q.facts.Discovery = NoGroup
+		k.discoveryErr = err
+		k.facts.Discovery = answerTo(err)
+		if k.facts.Discovery == NotFound {
+			k.facts.Discovery = NoGroup
 		}
 		return
 	}
 	var with []string
 	for _, version := range versions {
-		resource, answer, err := q.kindAt(ctx, schema.GroupVersion{Group: gv.Group, Version: version})
+		resource, answer, err := k.kindAt(ctx, schema.GroupVersion{Group: gv.Group, Version: version})
 		switch {
 		case answer == OK && gv.Version == "":
-			q.facts.Discovery, q.discoveryErr = OK, nil
-			q.complete(version, resource)
+			k.facts.Discovery, k.discoveryErr = OK, nil
+			k.complete(version, resource)
 			return
 		case answer == OK:
 			with = append(with, version)
 		case answer != NoKind && answer != NotFound:
-			q.facts.Discovery, q.discoveryErr = answer, err
-			q.result.Target.Version = version
+			k.facts.Discovery, k.discoveryErr = answer, err
+			k.result.Target.Version = version
 			return
 		}
 	}
-	q.facts.Discovery, q.result.Served = NoKind, versions
+	k.facts.Discovery, k.result.Served = NoKind, versions
 	if len(with) > 0 {
-		q.facts.Discovery, q.result.Served = NoVersion, with
+		k.facts.Discovery, k.result.Served = NoVersion, with
 	}
 }
 
 // complete fills in the resource that was found. For a cluster-scoped resource, it removes the namespace.
-func (q *inquiry) complete(version string, resource metav1.APIResource) {
-	t := &q.result.Target
+func (k *check) complete(version string, resource metav1.APIResource) {
+	t := &k.result.Target
 	t.Version, t.Resource, t.Kind = version, resource.Name, resource.Kind
 	if !resource.Namespaced {
 		t.Namespace = ""
@@ -220,12 +218,12 @@ func (q *inquiry) complete(version string, resource metav1.APIResource) {
 }
 
 // kindAt looks for the kind at one version of its group.
-func (q *inquiry) kindAt(ctx context.Context, gv schema.GroupVersion) (metav1.APIResource, Answer, error) {
+func (k *check) kindAt(ctx context.Context, gv schema.GroupVersion) (metav1.APIResource, Answer, error) {
 	var served metav1.APIResourceList
-	if err := q.get(ctx, apiPath(gv), nil, &served); err != nil {
+	if err := k.get(ctx, apiPath(gv), nil, &served); err != nil {
 		return metav1.APIResource{}, answerTo(err), err
 	}
-	t := q.result.Target
+	t := k.result.Target
 	i := slices.IndexFunc(served.APIResources, func(r metav1.APIResource) bool {
 		return !strings.Contains(r.Name, "/") && (t.Kind == "" || r.Kind == t.Kind) && (t.Resource == "" || r.Name == t.Resource)
 	})
@@ -236,14 +234,14 @@ func (q *inquiry) kindAt(ctx context.Context, gv schema.GroupVersion) (metav1.AP
 }
 
 // versions returns the versions of a group, the preferred one first.
-func (q *inquiry) versions(ctx context.Context, group string) ([]string, error) {
+func (k *check) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		var core metav1.APIVersions
-		err := q.get(ctx, "/api", nil, &core)
+		err := k.get(ctx, "/api", nil, &core)
 		return core.Versions, err
 	}
 	var served metav1.APIGroup
-	if err := q.get(ctx, "/apis/"+group, nil, &served); err != nil {
+	if err := k.get(ctx, "/apis/"+group, nil, &served); err != nil {
 		return nil, err
 	}
 	versions := []string{served.PreferredVersion.Version}
@@ -265,36 +263,36 @@ type apiService struct {
 	}
 }
 
-// askBackend reads the state of the server behind the target from its APIService.
-func (q *inquiry) askBackend(ctx context.Context) {
+// probeBackend reads the state of the server behind the target from its APIService.
+func (k *check) probeBackend(ctx context.Context) {
 	var service apiService
-	err := q.get(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+q.result.Target.apiService(), nil, &service)
+	err := k.get(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+k.result.Target.apiService(), nil, &service)
 	switch {
 	case err != nil:
-		q.facts.Backend = BackendUnknown
+		k.facts.Backend = BackendUnknown
 	case service.Spec.Service == nil:
-		q.facts.Backend = BackendUp
+		k.facts.Backend = BackendUp
 	default:
-		q.facts.Backend = BackendUp
+		k.facts.Backend = BackendUp
 		for _, condition := range service.Status.Conditions {
 			if condition.Type == "Available" && condition.Status != metav1.ConditionTrue {
-				q.facts.Backend = BackendDown
-				q.result.Detail = fmt.Sprintf("Service %s/%s: %s", service.Spec.Service.Namespace, service.Spec.Service.Name, condition.Message)
+				k.facts.Backend = BackendDown
+				k.result.Detail = fmt.Sprintf("Service %s/%s: %s", service.Spec.Service.Namespace, service.Spec.Service.Name, condition.Message)
 			}
 		}
 	}
 }
 
-// whoami returns the user name that the API server reports; empty if it reports none.
-func (q *inquiry) whoami(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, q.patience)
+// userName returns the user name that the API server reports; empty if it reports none.
+func (k *check) userName(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	raw, err := contentOf(q.client.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").MaxRetries(0).
+	raw, err := contentOf(k.rest.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").MaxRetries(0).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
 		Body([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`)).Do(ctx))
 	var review authenticationv1.SelfSubjectReview
 	if err != nil || json.Unmarshal(raw, &review) != nil {
-		return refused(err)
+		return refusedUser(err)
 	}
 	return review.Status.UserInfo.Username
 }
@@ -302,8 +300,8 @@ func (q *inquiry) whoami(ctx context.Context) string {
 // refusal matches the user in an API server's refusal.
 var refusal = regexp.MustCompile(`User ("(?:[^"\\]|\\.)*") cannot`)
 
-// refused returns the user that an error refuses; empty if it names none.
-func refused(err error) string {
+// refusedUser returns the user that an error refuses; empty if it names none.
+func refusedUser(err error) string {
 	if err == nil {
 		return ""
 	}

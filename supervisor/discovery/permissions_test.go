@@ -33,7 +33,7 @@ func TestGrantNames(t *testing.T) {
 		"UnnamedAlone": {"a role needs the name of the resource", unnamed, ReasonMayNotDiscover, "alice", []string{"name: system:discovery\n"}, "kind: ClusterRole\nmetadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := grant(tc.target, tc.why, tc.user)
+			got, err := missingPermissions(tc.target, tc.why, tc.user)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,15 +49,15 @@ func TestGrantNames(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusedUser(t *testing.T) {
 	for text, want := range map[string]string{
 		`widgets.example.com is forbidden: User "alice" cannot list resource "widgets"`: "alice",
 		`forbidden: User "al\"ice" cannot get path "/apis/example.com"`:                 `al"ice`,
 		`forbidden: User "" cannot`: "",
 		`forbidden`:                 "",
 	} {
-		if got := refused(errors.New(text)); got != want {
-			t.Errorf("refused(%q) = %q, want %q", text, got, want)
+		if got := refusedUser(errors.New(text)); got != want {
+			t.Errorf("refusedUser(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

@@ -23,10 +23,10 @@ import (
 )
 
 var (
-	kept      = discovery.Verdict{Outcome: discovery.Installed, Reason: discovery.ReasonKept}
-	unknown   = discovery.Verdict{Outcome: discovery.Installed, Reason: discovery.ReasonKeeperUnknown}
-	unkept    = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonNobody}
-	down      = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonKeeperDown}
+	running   = discovery.Verdict{Outcome: discovery.Installed, Reason: discovery.ReasonOperatorRunning}
+	unknown   = discovery.Verdict{Outcome: discovery.Installed, Reason: discovery.ReasonOperatorUnknown}
+	missing   = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonNoOperator}
+	down      = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonOperatorDown}
 	stale     = discovery.Verdict{Outcome: discovery.Degraded, Reason: discovery.ReasonLeaseStale}
 	everybody = person{}
 )
@@ -61,14 +61,14 @@ func (w *world) lease(name string, ago time.Duration) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.namespace, Name: name}
 }
 
-func (w *world) keptBy(k discovery.Keeper) discovery.Target {
+func (w *world) with(ref discovery.OperatorRef) discovery.Target {
 	target := w.widgets("v1")
-	target.Keeper = k
+	target.Operator = ref
 	return target
 }
 
-// TestKeepers uses operators in all states.
-func TestKeepers(t *testing.T) {
+// TestOperators uses operators in all states.
+func TestOperators(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v1"))
 	named := func(d *appsv1.Deployment) types.NamespacedName { return client.ObjectKeyFromObject(d) }
@@ -76,28 +76,28 @@ func TestKeepers(t *testing.T) {
 	fresh, old := w.lease("fresh", 0), w.lease("old", time.Hour)
 	absent := types.NamespacedName{Namespace: w.namespace, Name: "absent"}
 
-	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: good}), kept, "Deployment "+good.String()+" 1.2.3 looks after it")
-	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: good, Lease: fresh}), kept, "Deployment "+good.String())
-	w.expect(everybody, w.keptBy(discovery.Keeper{Selector: "app.kubernetes.io/name=good"}), kept, "Deployment "+good.String())
-	w.expect(everybody, w.keptBy(discovery.Keeper{Lease: fresh}), kept, "the holder fresh-7 of Lease "+fresh.String())
-	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: stopped}), down, "0 of 0 pods are available")
-	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: absent}), unkept, "Deployment "+absent.String()+" does not exist")
-	w.expect(everybody, w.keptBy(discovery.Keeper{Selector: "app.kubernetes.io/name=absent"}), unkept, "there are no Deployments with the labels")
-	w.expect(everybody, w.keptBy(discovery.Keeper{Deployment: good, Lease: old}), stale, "the holder old-7 of Lease "+old.String()+" that looks after it gives no sign of life: it was renewed 1h0m")
-	w.expect(everybody, w.keptBy(discovery.Keeper{Owned: true}), unkept, "")
+	w.expect(everybody, w.with(discovery.OperatorRef{Deployment: good}), running, "operator runs: Deployment "+good.String()+" 1.2.3")
+	w.expect(everybody, w.with(discovery.OperatorRef{Deployment: good, Lease: fresh}), running, "Deployment "+good.String())
+	w.expect(everybody, w.with(discovery.OperatorRef{Selector: "app.kubernetes.io/name=good"}), running, "Deployment "+good.String())
+	w.expect(everybody, w.with(discovery.OperatorRef{Lease: fresh}), running, "Lease "+fresh.String()+" (holder fresh-7)")
+	w.expect(everybody, w.with(discovery.OperatorRef{Deployment: stopped}), down, "0 of 0 pods are available")
+	w.expect(everybody, w.with(discovery.OperatorRef{Deployment: absent}), missing, "Deployment "+absent.String()+" does not exist")
+	w.expect(everybody, w.with(discovery.OperatorRef{Selector: "app.kubernetes.io/name=absent"}), missing, "there are no Deployments with the labels")
+	w.expect(everybody, w.with(discovery.OperatorRef{Deployment: good, Lease: old}), stale, "does not renew Lease "+old.String()+" (holder old-7): it was renewed 1h0m")
+	w.expect(everybody, w.with(discovery.OperatorRef{Owned: true}), missing, "")
 }
 
-// TestKeeperOutOfSight uses a user who may read the kind and nothing else.
-func TestKeeperOutOfSight(t *testing.T) {
+// TestOperatorIsNotReadable uses a user who may read the kind and nothing else.
+func TestOperatorIsNotReadable(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v1"))
 	w.operator("good", 1)
-	target := w.keptBy(discovery.Keeper{Selector: "app.kubernetes.io/name=good"})
+	target := w.with(discovery.OperatorRef{Selector: "app.kubernetes.io/name=good"})
 	w.apply(w.find(w.nobody(), target).Grant)
 	w.eventually("the rights are in force", func(ctx context.Context) bool {
 		return w.findWithin(ctx, w.nobody(), target).Outcome == discovery.Installed
 	})
-	w.expect(w.nobody(), target, unknown, "who looks after it is not known: you may not read Deployments with the labels")
+	w.expect(w.nobody(), target, unknown, "the state of its operator is unknown: you may not read Deployments with the labels")
 }
 
 // TestOwner uses ClusterServiceVersions that own the definition.
@@ -105,8 +105,8 @@ func TestOwner(t *testing.T) {
 	w := newWorld(t)
 	w.withVersions()
 	w.serve(w.definition("v1"))
-	target := w.keptBy(discovery.Keeper{Owned: true})
-	w.expect(everybody, target, unkept, "no ClusterServiceVersion owns widgets."+w.group)
+	target := w.with(discovery.OperatorRef{Owned: true})
+	w.expect(everybody, target, missing, "no ClusterServiceVersion owns widgets."+w.group)
 
 	csv := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": w.namespace, "name": "widgets.v1.4.0"},
@@ -120,14 +120,14 @@ func TestOwner(t *testing.T) {
 	}}
 	csv.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
 	w.create(csv)
-	w.expect(everybody, target, down, "ClusterServiceVersion "+w.namespace+"/widgets.v1.4.0 1.4.0 that looks after it does not run: it has no phase")
+	w.expect(everybody, target, down, "its operator does not run: ClusterServiceVersion "+w.namespace+"/widgets.v1.4.0 1.4.0: it has no phase")
 	for _, step := range []struct {
 		phase string
 		want  discovery.Verdict
 		say   string
 	}{
 		{"Failed", down, "its phase is Failed: the pod crashes"},
-		{"Succeeded", kept, "ClusterServiceVersion " + w.namespace + "/widgets.v1.4.0 1.4.0 looks after it"},
+		{"Succeeded", running, "its operator runs: ClusterServiceVersion " + w.namespace + "/widgets.v1.4.0 1.4.0"},
 	} {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status": {"phase": "`+step.phase+`", "message": "the pod crashes"}}`))
 		if err := w.Status().Patch(t.Context(), csv, patch); err != nil {
@@ -162,7 +162,7 @@ func TestBackendDown(t *testing.T) {
 func TestChangesAreNoticed(t *testing.T) {
 	w := newWorld(t)
 	cfg := controlplane.Get(t).Config()
-	finder, err := discovery.New(cfg, discovery.Options{Keep: time.Hour, KeepOther: time.Hour})
+	finder, err := discovery.New(cfg, discovery.Options{InstalledTTL: time.Hour, OtherTTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

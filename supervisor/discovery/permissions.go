@@ -19,19 +19,19 @@ const (
 	discoveryRole = "system:discovery"
 )
 
-// grant returns the permissions that the user lacks to read the target, as YAML for kubectl apply. They are a
+// missingPermissions returns the permissions that the user lacks to read the target, as YAML for kubectl apply. They are a
 // Role if the target has a namespace, else a ClusterRole. If the user may not use the discovery API, they
 // include that permission.
-func grant(t Target, reason Reason, user string) (string, error) {
+func missingPermissions(t Target, reason Reason, user string) (string, error) {
 	var objects []any
 	if t.Resource != "" {
-		role, binding := rightsToRead(t, user)
+		role, binding := readRole(t, user)
 		objects = append(objects, role, binding)
 	}
 	if reason == ReasonMayNotDiscover {
 		objects = append(objects, &rbacv1.ClusterRoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: "discover-" + mark(user)},
+			ObjectMeta: metav1.ObjectMeta{Name: "discover-" + hashOf(user)},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: discoveryRole},
 			Subjects:   []rbacv1.Subject{subjectOf(user)},
 		})
@@ -40,15 +40,15 @@ func grant(t Target, reason Reason, user string) (string, error) {
 	for _, object := range objects {
 		document, err := yaml.Marshal(object)
 		if err != nil {
-			return "", fmt.Errorf("writing the rights that are missing: %w", err)
+			return "", fmt.Errorf("encoding the missing RBAC rules: %w", err)
 		}
 		documents = append(documents, string(document))
 	}
 	return strings.Join(documents, "---\n"), nil
 }
 
-// rightsToRead returns a role that may read the target, and its binding to the user.
-func rightsToRead(t Target, user string) (role, binding any) {
+// readRole returns a role that permits reading the target, and its binding to the user.
+func readRole(t Target, user string) (role, binding any) {
 	name := "read-" + t.Resource
 	if t.Group != "" {
 		name += "." + t.Group
@@ -57,7 +57,7 @@ func rightsToRead(t Target, user string) (role, binding any) {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{t.Group}, Resources: []string{t.Resource}, Verbs: []string{"get", "list", "watch"}}}
 	roleMeta := metav1.ObjectMeta{Namespace: t.Namespace, Name: name}
 	// Each user has a separate binding.
-	bindingMeta := metav1.ObjectMeta{Namespace: t.Namespace, Name: name + "-" + mark(user)}
+	bindingMeta := metav1.ObjectMeta{Namespace: t.Namespace, Name: name + "-" + hashOf(user)}
 	subjects := []rbacv1.Subject{subjectOf(user)}
 	if t.Namespace != "" {
 		return &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Role"}, ObjectMeta: roleMeta, Rules: rules},
@@ -86,9 +86,9 @@ func subjectOf(user string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}
 }
 
-// mark returns a hash that distinguishes the bindings of users. Names of users may contain characters that
+// hashOf returns a hash that distinguishes the bindings of users. Names of users may contain characters that
 // names of objects may not.
-func mark(user string) string {
+func hashOf(user string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(user))
 	return fmt.Sprintf("%08x", sum.Sum32())
