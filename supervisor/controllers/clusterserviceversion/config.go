@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/extras"
+	"github.com/chandlery/chandlery/supervisor/configoverrides"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // settings are the changes that a Subscription makes to the Deployments of its version. The zero
 // settings change nothing.
 type settings struct {
-	config operatorsv1alpha1.SubscriptionConfig
-	extras extras.Extras
+	config    operatorsv1alpha1.SubscriptionConfig
+	overrides configoverrides.Overrides
 	// source names their place in the Subscription; empty without settings.
 	source string
 }
@@ -34,7 +34,7 @@ func settingsOf(sub *operatorsv1alpha1.Subscription) (settings, error) {
 		s.config = *sub.Spec.Config
 	}
 	var err error
-	if s.extras, err = extras.Of(sub); err != nil {
+	if s.overrides, err = configoverrides.Parse(sub); err != nil {
 		return settings{}, err //nolint:wrapcheck // it names the Subscription and its annotation
 	}
 	return s, nil
@@ -89,22 +89,22 @@ func firstByName(subs []operatorsv1alpha1.Subscription, fits func(*operatorsv1al
 
 // apply applies the settings to the spec of a Deployment.
 func (s settings) apply(spec *appsv1.DeploymentSpec) {
-	if s.extras.Replicas != nil {
-		spec.Replicas = s.extras.Replicas
+	if s.overrides.Replicas != nil {
+		spec.Replicas = s.overrides.Replicas
 	}
 	pod := &spec.Template.Spec
 	configurePod(pod, &s.config)
 	for i := range pod.Containers {
 		configureContainer(&pod.Containers[i], &s.config)
-		pod.Containers[i].Args = append(pod.Containers[i].Args, s.extras.Args[pod.Containers[i].Name]...)
+		pod.Containers[i].Args = append(pod.Containers[i].Args, s.overrides.Args[pod.Containers[i].Name]...)
 	}
-	for _, secret := range s.extras.ImagePullSecrets {
+	for _, secret := range s.overrides.ImagePullSecrets {
 		addMissing(&pod.ImagePullSecrets, corev1.LocalObjectReference(secret))
 	}
-	if s.extras.PriorityClassName != "" {
-		pod.PriorityClassName = s.extras.PriorityClassName
+	if s.overrides.PriorityClassName != "" {
+		pod.PriorityClassName = s.overrides.PriorityClassName
 	}
-	if s.extras.TopologySpreadConstraints != nil {
-		pod.TopologySpreadConstraints = s.extras.TopologySpreadConstraints
+	if s.overrides.TopologySpreadConstraints != nil {
+		pod.TopologySpreadConstraints = s.overrides.TopologySpreadConstraints
 	}
 }

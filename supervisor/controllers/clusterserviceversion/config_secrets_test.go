@@ -35,7 +35,7 @@ func TestPullSecrets(t *testing.T) {
 				t.Fatalf("%s\nsettingsOf(...): %v, want %q", tc.reason, err, tc.err)
 			}
 			var got []corev1.LocalObjectReference
-			for _, secret := range s.extras.ImagePullSecrets {
+			for _, secret := range s.overrides.ImagePullSecrets {
 				got = append(got, corev1.LocalObjectReference(secret))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

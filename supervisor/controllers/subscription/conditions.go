@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/extras"
+	"github.com/chandlery/chandlery/supervisor/configoverrides"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
@@ -62,7 +62,7 @@ func ownConditions(
 	if unhealthyVersion(d, p) {
 		list = append(list, versionCondition(o.groups, d, p))
 	}
-	if _, err := extras.Of(d.subscription); err != nil {
+	if _, err := configoverrides.Parse(d.subscription); err != nil {
 		list = append(list, isTrue(api.ConditionConfigInvalid, api.ReasonInvalidAnnotation, err.Error()))
 	}
 	switch {

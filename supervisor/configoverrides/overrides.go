@@ -1,6 +1,6 @@
-// Package extras reads the settings for an operator's Deployments that spec.config of a Subscription has no
-// field for.
-package extras
+// Package configoverrides parses the overrides for an operator's Deployments that spec.config of a Subscription has
+// no field for. They are in the annotation chandlery.dev/config.
+package configoverrides
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Extras are changes to Deployments that users need and the API of Subscriptions does not offer.
-type Extras struct {
+// Overrides are changes to the Deployments of an operator.
+type Overrides struct {
 	// Replicas is the number of pods of each Deployment.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Args are arguments appended to those of a container, by the container's name.
@@ -27,23 +27,23 @@ type Extras struct {
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 }
 
-// Of returns the settings of a Subscription; the zero Extras if it has no annotation. The error names the
+// Parse returns the overrides of a Subscription; the zero Overrides if it has no annotation. The error names the
 // Subscription and the remedy.
-func Of(subscription metav1.Object) (Extras, error) {
+func Parse(subscription metav1.Object) (Overrides, error) {
 	text, ok := subscription.GetAnnotations()[api.AnnotationConfig]
 	if !ok {
-		return Extras{}, nil
+		return Overrides{}, nil
 	}
-	var e Extras
+	var o Overrides
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&e); err != nil {
-		return Extras{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
+	if err := decoder.Decode(&o); err != nil {
+		return Overrides{}, fmt.Errorf("annotation %s of Subscription %s/%s: %w; correct or remove it",
 			api.AnnotationConfig, subscription.GetNamespace(), subscription.GetName(), err)
 	}
-	if e.Replicas != nil && *e.Replicas < 0 {
-		return Extras{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative; correct or remove it",
-			api.AnnotationConfig, subscription.GetNamespace(), subscription.GetName(), *e.Replicas)
+	if o.Replicas != nil && *o.Replicas < 0 {
+		return Overrides{}, fmt.Errorf("annotation %s of Subscription %s/%s: replicas is %d and must not be negative; correct or remove it",
+			api.AnnotationConfig, subscription.GetNamespace(), subscription.GetName(), *o.Replicas)
 	}
-	return e, nil
+	return o, nil
 }
