@@ -7,6 +7,8 @@
 //
 // A field that one manifest sets and the next one lacks is removed, and fields that others set remain. Package
 // merge describes the rules. It is safe to repeat a write that a crash interrupted.
+//
+// The package also has the back-off of the controllers.
 package apply
 
 import (

@@ -1,5 +1,6 @@
-// Package impersonate acts with the permissions of ServiceAccounts. OperatorGroups name these accounts, so that
-// an operator gets no more permissions than its account has.
+// Package impersonate acts with the permissions of ServiceAccounts, and reports which bindings give them
+// permissions. OperatorGroups name these accounts, so that an operator gets no more permissions than its account
+// has.
 package impersonate
 
 import (
@@ -31,22 +32,22 @@ func New(config *rest.Config, newClient client.NewClientFunc, options client.Opt
 }
 
 // As returns the client of an account.
-func (i *Accounts) As(name types.NamespacedName) (client.Client, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if c := i.clients[name]; c != nil {
+func (a *Accounts) As(name types.NamespacedName) (client.Client, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.clients[name]; c != nil {
 		return c, nil
 	}
-	cfg := rest.CopyConfig(i.config)
+	cfg := rest.CopyConfig(a.config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + name.Namespace + ":" + name.Name}
-	c, err := i.make(cfg, i.options)
+	c, err := a.make(cfg, a.options)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for ServiceAccount %s: %w", name, err)
 	}
-	if len(i.clients) >= maxClients {
+	if len(a.clients) >= maxClients {
 		// The clients are created again when they are needed.
-		clear(i.clients)
+		clear(a.clients)
 	}
-	i.clients[name] = c
+	a.clients[name] = c
 	return c, nil
 }

@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // workers is the number of CatalogSources that are reconciled concurrently.
@@ -86,7 +86,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind[client.Object](objects, configMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.servedFrom))).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), nodeChanged())).
 		WithOptions(controller.Options{
-			EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: retry.Limiter(), ReconciliationTimeout: reconcileTimeout,
+			EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: apply.Backoff(), ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 	if err != nil {

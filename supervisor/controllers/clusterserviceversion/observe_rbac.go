@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
 const (
@@ -29,9 +29,9 @@ func namespaceKeys(o client.Object) []string {
 	if owner := o.GetLabels()[api.LabelOwnerNamespace]; owner != "" {
 		keys = append(keys, owner)
 	}
-	subjects, _ := rights.Subjects(o)
+	subjects, _ := impersonate.Subjects(o)
 	for _, s := range subjects {
-		switch namespace, all := rights.Namespace(s); {
+		switch namespace, all := impersonate.SubjectNamespace(s); {
 		case all:
 			keys = append(keys, everyNamespace)
 		case namespace != "":

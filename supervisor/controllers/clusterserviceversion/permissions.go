@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"github.com/chandlery/chandlery/supervisor/rights"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
 // rbac holds the roles and bindings of a namespace, and those of the cluster.
@@ -28,14 +28,14 @@ type rbac struct {
 func (r rbac) granted(namespace, account string) (local, global []rbacv1.PolicyRule) {
 	for i := range r.ClusterRoleBindings {
 		b := &r.ClusterRoleBindings[i]
-		if rights.Bound(b.Subjects, namespace, account) {
+		if impersonate.Bound(b.Subjects, namespace, account) {
 			global = append(global, r.rules(b.RoleRef)...)
 		}
 	}
 	local = slices.Clone(global)
 	for i := range r.RoleBindings {
 		b := &r.RoleBindings[i]
-		if rights.Bound(b.Subjects, namespace, account) {
+		if impersonate.Bound(b.Subjects, namespace, account) {
 			local = append(local, r.rules(b.RoleRef)...)
 		}
 	}

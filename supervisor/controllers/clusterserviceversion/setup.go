@@ -25,12 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/openshift"
-	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout bounds one reconcile, so that a hanging API call cannot block a worker.
@@ -107,7 +107,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   reconcileTimeout,
-			RateLimiter:             retry.Limiter(),
+			RateLimiter:             apply.Backoff(),
 		}).
 		Complete(r)
 	if err != nil {

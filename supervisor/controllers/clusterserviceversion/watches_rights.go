@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/rights"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
 // granting maps a role or binding to the ClusterServiceVersion that its labels name. It also maps
@@ -22,7 +22,7 @@ func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Req
 		// The supervisor creates and deletes it for itself only.
 		return out
 	}
-	subjects, bound := rights.Subjects(obj)
+	subjects, bound := impersonate.Subjects(obj)
 	waiting := m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return refusedToInstall(csv) || awaitsRights(csv, subjects, bound)
 	}, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexState: stateLacking})
@@ -38,6 +38,6 @@ func awaitsRights(csv *operatorsv1alpha1.ClusterServiceVersion, subjects []rbacv
 	}
 	return slices.ContainsFunc(csv.Status.RequirementStatus, func(s operatorsv1alpha1.RequirementStatus) bool {
 		lacks := s.Kind == rbacv1.ServiceAccountKind && s.Status == operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-		return lacks && (!known || rights.Bound(subjects, csv.Namespace, s.Name))
+		return lacks && (!known || impersonate.Bound(subjects, csv.Namespace, s.Name))
 	})
 }

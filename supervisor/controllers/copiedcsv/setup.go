@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout limits one pass. It leaves time for the rate limit of all steps while other
@@ -134,7 +134,7 @@ func options(workers int) controller.Options {
 		MaxConcurrentReconciles: workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
-		RateLimiter:             retry.Limiter(),
+		RateLimiter:             apply.Backoff(),
 	}
 }
 

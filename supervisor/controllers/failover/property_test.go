@@ -61,8 +61,8 @@ func observations(t *rapid.T) Observation {
 	return o
 }
 
-// apply applies a decision to an observation.
-func apply(o Observation, d Decision) Observation {
+// decided returns an observation after a decision.
+func decided(o Observation, d Decision) Observation {
 	done := map[types.UID]Verb{}
 	for _, a := range d.Actions {
 		done[a.Replica.UID] = a.Verb
@@ -110,7 +110,7 @@ func TestDecideProperties(t *testing.T) {
 		if limit := 2*o.Limits.Burst + 1; len(d.Actions) > limit {
 			t.Fatalf("%d actions at once, the limit is %d", len(d.Actions), limit)
 		}
-		after := apply(o, d)
+		after := decided(o, d)
 		for i, c := range o.Catalogs {
 			marks := 0
 			for _, a := range d.Actions {
@@ -154,7 +154,7 @@ func TestDecideComesToAnEnd(t *testing.T) {
 		for range 200 {
 			d := Decide(o)
 			total += len(d.Actions)
-			o = apply(o, d)
+			o = decided(o, d)
 			if d.Wake == 0 && len(d.Actions) == 0 {
 				break
 			}

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // Options configures the controller.
@@ -74,7 +74,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Channel(o.Store.Listen(), all)).
 		WatchesRawSource(source.Channel(elected, all)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1, NeedLeaderElection: new(false), RateLimiter: retry.Limiter(), ReconciliationTimeout: reconcileTimeout,
+			MaxConcurrentReconciles: 1, NeedLeaderElection: new(false), RateLimiter: apply.Backoff(), ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 	if err != nil {

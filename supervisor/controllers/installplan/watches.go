@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/rights"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
 // indexUnfinished is the field index of plans that may continue; its value is true.
@@ -83,10 +83,10 @@ func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []rec
 		// The supervisor creates and deletes it for itself only.
 		return nil
 	}
-	subjects, bound := rights.Subjects(o)
+	subjects, bound := impersonate.Subjects(o)
 	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
-		return ref != nil && (!bound || rights.Bound(subjects, ref.Namespace, ref.Name))
+		return ref != nil && (!bound || impersonate.Bound(subjects, ref.Namespace, ref.Name))
 	})
 }
 

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout limits one reconciliation, so that a hanging API call cannot block a worker.
@@ -118,7 +118,7 @@ func options(o Options) controller.Options {
 		MaxConcurrentReconciles: o.Workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
-		RateLimiter:             retry.Limiter(),
+		RateLimiter:             apply.Backoff(),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/retry"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // reconcileTimeout limits one reconciliation, so that a hanging API call cannot block a worker.
@@ -62,7 +62,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   reconcileTimeout,
-			RateLimiter:             retry.Limiter(),
+			RateLimiter:             apply.Backoff(),
 		}).
 		Complete(r)
 	if err != nil {

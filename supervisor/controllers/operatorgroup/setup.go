@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
-	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // reconcileTimeout limits one reconciliation, so that a hanging API call cannot block a worker.
@@ -132,7 +132,7 @@ func options(o Options) controller.Options {
 		MaxConcurrentReconciles: o.Workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
-		RateLimiter:             retry.Limiter(),
+		RateLimiter:             apply.Backoff(),
 	}
 }
 

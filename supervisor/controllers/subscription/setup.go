@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/retry"
 )
 
 // Options are what the controller needs besides the manager.
@@ -72,7 +72,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Func(r.backfill.enqueue)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout, UsePriorityQueue: new(true),
-			RateLimiter: retry.Limiter(),
+			RateLimiter: apply.Backoff(),
 		}).
 		Complete(r)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package rights reads the subjects of bindings.
-package rights
+package impersonate
 
 import (
 	"slices"
@@ -45,10 +44,10 @@ func Bound(subjects []rbacv1.Subject, namespace, account string) bool {
 	})
 }
 
-// Namespace returns the namespace whose ServiceAccounts a subject may be, as Bound reports it. If all is true,
+// SubjectNamespace returns the namespace whose ServiceAccounts a subject may be, as Bound reports it. If all is true,
 // they may be those of every namespace. It returns an empty name and false for a subject that is not a
 // ServiceAccount.
-func Namespace(s rbacv1.Subject) (namespace string, all bool) {
+func SubjectNamespace(s rbacv1.Subject) (namespace string, all bool) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		return s.Namespace, false

@@ -1,4 +1,4 @@
-package rights_test
+package impersonate_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/rights"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
 func TestBound(t *testing.T) {
@@ -22,25 +22,25 @@ func TestBound(t *testing.T) {
 		"all accounts":            {rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts"}, true},
 		"all of its namespace":    {rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:ops"}, true},
 		"all of another":          {rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:dev"}, false},
-		"everybody who logged in": {rbacv1.Subject{Kind: "Group", Name: "system:authenticated"}, true},
-		"a kind that is not":      {rbacv1.Subject{Kind: "Robot", Name: "system:authenticated"}, false},
+		"all authenticated users": {rbacv1.Subject{Kind: "Group", Name: "system:authenticated"}, true},
+		"an unknown kind":      {rbacv1.Subject{Kind: "Robot", Name: "system:authenticated"}, false},
 	} {
 		binding := &rbacv1.RoleBinding{Subjects: []rbacv1.Subject{tt.subject}}
-		subjects, bound := rights.Subjects(binding)
+		subjects, bound := impersonate.Subjects(binding)
 		if !bound {
-			t.Fatal("a binding binds nobody")
+			t.Fatal("a binding has no subjects")
 		}
-		if got := rights.Bound(subjects, "ops", "installer"); got != tt.want {
+		if got := impersonate.Bound(subjects, "ops", "installer"); got != tt.want {
 			t.Errorf("%s: bound is %t, want %t", name, got, tt.want)
 		}
 		// An index by namespace finds each subject that binds an account.
-		if namespace, all := rights.Namespace(tt.subject); tt.want && !all && namespace != "ops" {
+		if namespace, all := impersonate.SubjectNamespace(tt.subject); tt.want && !all && namespace != "ops" {
 			t.Errorf("%s: namespace %q, want ops or all", name, namespace)
 		}
 	}
 	for _, role := range []client.Object{&rbacv1.Role{}, &rbacv1.ClusterRole{}} {
-		if _, bound := rights.Subjects(role); bound {
-			t.Errorf("%T binds somebody", role)
+		if _, bound := impersonate.Subjects(role); bound {
+			t.Errorf("%T has subjects", role)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package retry_test
+package apply_test
 
 import (
 	"testing"
@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/retry"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-func TestPausesAreBounded(t *testing.T) {
-	l := retry.Limiter()
+func TestBackoffIsBounded(t *testing.T) {
+	l := apply.Backoff()
 	failing := reconcile.Request{NamespacedName: types.NamespacedName{Name: "failing"}}
 	var last time.Duration
 	for range 100 {
