@@ -129,7 +129,7 @@ func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 			return time.Since(full) >= cachesSettled, nil
 		}
 		full = time.Time{}
-		if stuckFor(begun, informer.LastPage(), time.Now(), s.monitor.Undisturbed()) >= cachesPatience {
+		if stuckFor(begun, informer.LastPage(), time.Now(), s.monitor.SinceFailure()) >= cachesPatience {
 			return false, fmt.Errorf("%w, and nothing was read for %s though the API server answers; the log names what may not be watched", errCachesCold, cachesPatience)
 		}
 		return false, nil
@@ -140,13 +140,13 @@ func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// stuckFor returns how long caches that started to fill have read nothing. undisturbed is how long the API
+// stuckFor returns how long caches that started to fill have read nothing. sinceFailure is how long the API
 // server has answered.
-func stuckFor(begun, lastPage, now time.Time, undisturbed time.Duration) time.Duration {
+func stuckFor(begun, lastPage, now time.Time, sinceFailure time.Duration) time.Duration {
 	if lastPage.After(begun) {
 		begun = lastPage
 	}
-	return min(now.Sub(begun), undisturbed)
+	return min(now.Sub(begun), sinceFailure)
 }
 
 // cachesSynced returns a function that checks whether caches are full.
@@ -205,7 +205,7 @@ func (s *startup) awaitKinds(ctx context.Context) error {
 			logged = true
 		}
 		// After an outage, an API server serves definitions only after a moment.
-		if min(time.Since(begun), s.monitor.Undisturbed()) < kindsPatience {
+		if min(time.Since(begun), s.monitor.SinceFailure()) < kindsPatience {
 			return false, nil
 		}
 		return false, fmt.Errorf("the cluster lacks the kinds %s of operators.coreos.com; run: supervisor install-crds", strings.Join(missing, ", "))

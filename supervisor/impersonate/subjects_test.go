@@ -23,7 +23,7 @@ func TestBound(t *testing.T) {
 		"all of its namespace":    {rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:ops"}, true},
 		"all of another":          {rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:dev"}, false},
 		"all authenticated users": {rbacv1.Subject{Kind: "Group", Name: "system:authenticated"}, true},
-		"an unknown kind":      {rbacv1.Subject{Kind: "Robot", Name: "system:authenticated"}, false},
+		"an unknown kind":         {rbacv1.Subject{Kind: "Robot", Name: "system:authenticated"}, false},
 	} {
 		binding := &rbacv1.RoleBinding{Subjects: []rbacv1.Subject{tt.subject}}
 		subjects, bound := impersonate.Subjects(binding)

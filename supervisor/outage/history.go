@@ -34,7 +34,7 @@ func (h *history) fail(cause string, now time.Time) bool {
 	if now.Sub(h.last) > longestRepeat {
 		clear(h.logged)
 	}
-	if h.begun.IsZero() || now.Sub(h.last) >= current {
+	if h.begun.IsZero() || now.Sub(h.last) >= outageTimeout {
 		h.begun = now
 	}
 	h.last, h.latest = now, cause
@@ -63,7 +63,7 @@ func (h *history) answer(now time.Time) (time.Duration, bool) {
 
 // cause returns the cause of the current outage; empty without an outage.
 func (h *history) cause(now time.Time) string {
-	if h.begun.IsZero() || now.Sub(h.last) >= current {
+	if h.begun.IsZero() || now.Sub(h.last) >= outageTimeout {
 		return ""
 	}
 	return h.latest

@@ -19,9 +19,9 @@ const (
 	firstPause = 100 * time.Millisecond
 	// MaxPause is the longest pause between two attempts during the start.
 	MaxPause = 2 * time.Second
-	// current is how long an outage lasts after the last failed request, unless a request succeeds. Clients wait up
-	// to a minute between attempts.
-	current = 2 * time.Minute
+	// outageTimeout is how long an outage lasts after the last failed request, unless a request succeeds. Clients wait
+	// up to a minute between attempts.
+	outageTimeout = 2 * time.Minute
 )
 
 // Config holds the dependencies of a Monitor.
@@ -55,14 +55,14 @@ func (m *Monitor) Do(ctx context.Context, what string, maxPause time.Duration, f
 		cause := CauseOf(err)
 		if cause == "" {
 			if isAnswer(err) {
-				m.answered()
+				m.recordAnswer()
 			}
 			return err
 		}
 		if ctx.Err() != nil {
 			return err
 		}
-		m.note(what, cause, err)
+		m.recordFailure(what, cause, err)
 		pause = min(pause, maxPause)
 		select {
 		case <-m.Clock.After(pause):
@@ -78,9 +78,9 @@ func isAnswer(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// note records a request that failed because of an outage. It logs a new cause at once, and the same one again
+// recordFailure records a request that failed because of an outage. It logs a new cause at once, and the same one again
 // at growing intervals.
-func (m *Monitor) note(what, cause string, err error) {
+func (m *Monitor) recordFailure(what, cause string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.Clock.Now()
@@ -90,8 +90,8 @@ func (m *Monitor) note(what, cause string, err error) {
 	}
 }
 
-// answered records a request that the API server answered.
-func (m *Monitor) answered() {
+// recordAnswer records a request that the API server answered.
+func (m *Monitor) recordAnswer() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if waited, logged := m.history.answer(m.Clock.Now()); logged {
@@ -109,8 +109,8 @@ func (m *Monitor) Err() error {
 	return nil
 }
 
-// Undisturbed returns the time since the last request that failed because of an outage, or since the start.
-func (m *Monitor) Undisturbed() time.Duration {
+// SinceFailure returns the time since the last request that failed because of an outage, or since the start.
+func (m *Monitor) SinceFailure() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.Clock.Since(m.history.last)
@@ -134,11 +134,11 @@ func (m *Monitor) Observe(ctx context.Context, what string) func(http.RoundTripp
 				}
 			}
 			if cause != "" {
-				m.note(what, cause, fmt.Errorf("%s %s: %s", req.Method, req.URL.Path, cause))
+				m.recordFailure(what, cause, fmt.Errorf("%s %s: %s", req.Method, req.URL.Path, cause))
 			} else if err == nil {
-				m.answered()
+				m.recordAnswer()
 			}
-			return response, err //nolint:wrapcheck // it stands for the other
+			return response, err
 		})
 	}
 }

@@ -111,8 +111,8 @@ func TestErr(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := monitor()
 		<-time.After(time.Minute)
-		if err, calm := m.Err(), m.Undisturbed(); err != nil || calm != time.Minute {
-			t.Errorf("before: error %v, undisturbed for %s", err, calm)
+		if err, calm := m.Err(), m.SinceFailure(); err != nil || calm != time.Minute {
+			t.Errorf("before: error %v, without a failure for %s", err, calm)
 		}
 		failed := false
 		err := m.Do(t.Context(), "starting", time.Second, func() error {
@@ -129,8 +129,8 @@ func TestErr(t *testing.T) {
 			t.Errorf("after: errors %v, %v", err, m.Err())
 		}
 		<-time.After(time.Second)
-		if calm := m.Undisturbed(); calm < time.Second || calm > 2*time.Second {
-			t.Errorf("undisturbed for %s", calm)
+		if calm := m.SinceFailure(); calm < time.Second || calm > 2*time.Second {
+			t.Errorf("without a failure for %s", calm)
 		}
 	})
 }
@@ -190,9 +190,9 @@ func TestObserve(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 			end()
-			before := m.Undisturbed()
+			before := m.SinceFailure()
 			ask()
-			if m.Undisturbed() < before {
+			if m.SinceFailure() < before {
 				t.Error("recorded after the end")
 			}
 		})
