@@ -94,13 +94,13 @@ func Of(o *explain.Observation) Status {
 	}
 	others := rival.Evaluate(rival.Observation{Workloads: rival.WorkloadsAmong(o.Deployments), Classify: o.ManagerAccess.ClassifyByAppearance})
 	s.Others = others.Workloads
-	s.Findings = append(s.Findings, s.rivalry(others.Active())...)
+	s.Findings = append(s.Findings, s.competingManagers(others.Active())...)
 	s.Findings = append(s.Findings, suspects(&others)...)
 	for _, finding := range explain.Examine(o) {
 		switch {
 		case finding.Code == explain.CodePlanNeedsApproval:
 		case finding.Code == explain.CodeSupervisorNotRunning && len(others.Active()) > 0:
-			s.Findings = append(s.Findings, leftToOthers(finding, others.Active()))
+			s.Findings = append(s.Findings, reconciledByOLM(finding, others.Active()))
 		default:
 			s.Findings = append(s.Findings, finding)
 		}
@@ -117,11 +117,11 @@ func Of(o *explain.Observation) Status {
 	return s
 }
 
-// CodeRival is the code of the finding that another lifecycle manager works beside a supervisor.
-const CodeRival = "AnotherManagerRuns"
+// CodeCompetingManager is the code of the finding that another lifecycle manager works beside a supervisor.
+const CodeCompetingManager = "AnotherManagerRuns"
 
-// rivalry returns findings if another manager and a supervisor write the same objects.
-func (s *Status) rivalry(active []rival.Workload) []explain.Finding {
+// competingManagers returns findings if another manager and a supervisor write the same objects.
+func (s *Status) competingManagers(active []rival.Workload) []explain.Finding {
 	if !slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads }) {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (s *Status) rivalry(active []rival.Workload) []explain.Finding {
 	for i := range active {
 		w := &active[i]
 		found = append(found, explain.Finding{
-			Code: CodeRival, Severity: explain.Wrong, Object: explain.Ref{Kind: explain.KindDeployment, Namespace: w.Namespace, Name: w.Name},
+			Code: CodeCompetingManager, Severity: explain.Wrong, Object: explain.Ref{Kind: explain.KindDeployment, Namespace: w.Namespace, Name: w.Name},
 			Cause:  w.Describe() + " works beside the supervisor, and both write the same objects",
 			Remedy: "Take over from it (the command takeover says first what that changes), or stop the supervisor.",
 		})
@@ -156,9 +156,9 @@ func suspects(f *rival.Finding) []explain.Finding {
 	return found
 }
 
-// leftToOthers changes the finding of a cluster without a supervisor to a note if another lifecycle
+// reconciledByOLM changes the finding of a cluster without a supervisor to a note if another lifecycle
 // manager reconciles the operators.
-func leftToOthers(f explain.Finding, active []rival.Workload) explain.Finding {
+func reconciledByOLM(f explain.Finding, active []rival.Workload) explain.Finding {
 	names := make([]string, 0, len(active))
 	for i := range active {
 		names = append(names, active[i].Namespace+"/"+active[i].Name)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -87,4 +88,42 @@ func imageOf(pod *corev1.Pod) string {
 	}
 	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "supervisor" })
 	return containers[max(i, 0)].Image
+}
+
+// describeSupervisor returns a text about the leader and the standbys.
+func describeSupervisor(s *Supervisor, now time.Time, wide bool) string {
+	var text string
+	switch {
+	case s.Leads && s.Since != nil:
+		text = fmt.Sprintf("%s leads for %s", s.Leader, ago(now, *s.Since))
+	case s.Leads:
+		text = s.Leader + " leads"
+	case s.Leader != "" && s.Renewed != nil:
+		text = fmt.Sprintf("nobody leads: %s gave its last sign of life %s ago", s.Leader, ago(now, *s.Renewed))
+	default:
+		text = "nobody leads: the Lease is free"
+	}
+	return text + ", in namespace " + s.Namespace + describeStandbys(s, wide)
+}
+
+// describeStandbys returns a text about the standbys and the images, as far as the pods could be read.
+func describeStandbys(s *Supervisor, wide bool) string {
+	if len(s.Standbys) == 0 && s.Image == "" {
+		return ""
+	}
+	ready := 0
+	var others strings.Builder
+	for _, standby := range s.Standbys {
+		if standby.Ready {
+			ready++
+		}
+		if wide || standby.Image != s.Image && s.Image != "" {
+			fmt.Fprintf(&others, "; %s runs %s", standby.Pod, standby.Image)
+		}
+	}
+	text := fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
+	if s.Image != "" {
+		text += "; image " + s.Image
+	}
+	return text + others.String()
 }

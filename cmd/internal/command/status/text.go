@@ -81,7 +81,7 @@ func (v View) supervisors(s *Status) string {
 	var b, others strings.Builder
 	for i := range s.Supervisors {
 		one := &s.Supervisors[i]
-		text := console.Wrap(title+"  ", "            ", v.supervisor(one, s.Taken))
+		text := console.Wrap(title+"  ", "            ", describeSupervisor(one, s.Taken, v.Wide))
 		b.WriteString(v.Paint.Bold(title) + strings.TrimPrefix(text, title))
 	}
 	for i := range s.Others {
@@ -99,45 +99,8 @@ func (v View) supervisors(s *Status) string {
 	return v.Paint.Bold(title) + "  " + text + "\n" + others.String()
 }
 
-// supervisor returns a text about the leader and the standbys.
-func (v View) supervisor(s *Supervisor, now time.Time) string {
-	var text string
-	switch {
-	case s.Leads && s.Since != nil:
-		text = fmt.Sprintf("%s leads for %s", s.Leader, ago(now, *s.Since))
-	case s.Leads:
-		text = s.Leader + " leads"
-	case s.Leader != "" && s.Renewed != nil:
-		text = fmt.Sprintf("nobody leads: %s gave its last sign of life %s ago", s.Leader, ago(now, *s.Renewed))
-	default:
-		text = "nobody leads: the Lease is free"
-	}
-	return text + ", in namespace " + s.Namespace + v.company(s)
-}
-
-// company returns a text about the standbys and the images, as far as the pods could be read.
-func (v View) company(s *Supervisor) string {
-	if len(s.Standbys) == 0 && s.Image == "" {
-		return ""
-	}
-	ready := 0
-	var others strings.Builder
-	for _, standby := range s.Standbys {
-		if standby.Ready {
-			ready++
-		}
-		if v.Wide || standby.Image != s.Image && s.Image != "" {
-			fmt.Fprintf(&others, "; %s runs %s", standby.Pod, standby.Image)
-		}
-	}
-	text := fmt.Sprintf("; %d of %d others stand by", ready, len(s.Standbys))
-	if s.Image != "" {
-		text += "; image " + s.Image
-	}
-	return text + others.String()
-}
-
 func (v View) catalogs(s *Status) string {
+	paint := styles{v.Paint}
 	var table console.Table
 	titles := []string{"CATALOG", "READY", "STATE", "CONTENT", "SINCE", "NODES"}
 	if v.Wide {
@@ -154,9 +117,9 @@ func (v View) catalogs(s *Status) string {
 			content = short(c.Digest, v.Wide)
 		}
 		cells := []console.Cell{
-			{Text: v.name(s, c.Namespace, c.Name)},
-			{Text: replicas, Style: v.count(c.Ready, c.Wanted)},
-			{Text: state, Style: v.connection(state)},
+			{Text: s.shortName(c.Namespace, c.Name)},
+			{Text: replicas, Style: paint.replicas(c.Ready, c.Wanted)},
+			{Text: state, Style: paint.connection(state)},
 			{Text: content},
 			{Text: since(s.Taken, c.Since)},
 			{Text: cmp.Or(strings.Join(c.nodes(), ","), none)},
@@ -187,6 +150,7 @@ func (v View) subscriptions(s *Status) string {
 	if len(s.Subscriptions) == 0 {
 		return v.nothing(s, "subscriptions", "SUBSCRIPTION")
 	}
+	paint := styles{v.Paint}
 	var table console.Table
 	titles := []string{"SUBSCRIPTION", "PACKAGE", "CHANNEL", "VERSION", "STATE"}
 	if v.Wide {
@@ -200,8 +164,8 @@ func (v View) subscriptions(s *Status) string {
 			state = cmp.Or(sub.Reason, sub.State, none)
 		}
 		cells := append(
-			plain(v.name(s, sub.Namespace, sub.Name), cmp.Or(sub.Package, none), cmp.Or(sub.Channel, none), sub.versions()),
-			console.Cell{Text: state, Style: v.state(s, sub)},
+			plain(s.shortName(sub.Namespace, sub.Name), cmp.Or(sub.Package, none), cmp.Or(sub.Channel, none), sub.versions()),
+			console.Cell{Text: state, Style: paint.subscription(s, sub)},
 		)
 		if v.Wide {
 			cells = append(cells, plain(cmp.Or(sub.Reason, none), cmp.Or(sub.Phase, none), sub.Approval, sub.Catalog,
@@ -254,23 +218,23 @@ func (v View) findings(s *Status, title string, severity explain.Severity, style
 		} else if severity != explain.Note {
 			b.WriteByte('\n')
 		}
-		b.WriteString(v.finding(f))
+		b.WriteString(describeFinding(f, v.Wide))
 	}
 	return b.String()
 }
 
-// finding returns the cause, the affected Subscriptions and the remedy.
-func (v View) finding(f *explain.Finding) string {
+// describeFinding returns the cause, the affected Subscriptions and the remedy.
+func describeFinding(f *explain.Finding, wide bool) string {
 	var b strings.Builder
 	cause := f.Cause
-	if v.Wide {
+	if wide {
 		cause = f.Code + ": " + cause
 	}
 	b.WriteString(console.Wrap("  ", "    ", cause))
-	if len(f.Affects) > 0 && (v.Wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
-		b.WriteString(console.Wrap("    ", "    ", "Blocks: "+affected(f.Affects, v.Wide)))
+	if len(f.Affects) > 0 && (wide || len(f.Affects) > 1 || f.Affects[0] != f.Object) {
+		b.WriteString(console.Wrap("    ", "    ", "Blocks: "+affected(f.Affects, wide)))
 	}
-	if f.Severity == explain.Note && !v.Wide {
+	if f.Severity == explain.Note && !wide {
 		return b.String()
 	}
 	if f.Remedy != "" {
@@ -336,7 +300,7 @@ func (v View) unseen(s *Status) string {
 		case one.why == explain.WhyNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
 		default:
-			b.WriteString(console.Wrap("  ", "    ", what+": "+v.message(s, one.resource, one.why)))
+			b.WriteString(console.Wrap("  ", "    ", what+": "+s.readError(one.resource, one.why)))
 		}
 	}
 	return b.String()
@@ -350,8 +314,8 @@ func rank(minor bool) int {
 	return 0
 }
 
-// message returns the error of reading a resource.
-func (View) message(s *Status, resource, why string) string {
+// readError returns the error of reading a resource.
+func (s *Status) readError(resource, why string) string {
 	for _, u := range s.Unseen {
 		if u.Resource == resource && u.Why == why && u.Message != "" {
 			return u.Message
@@ -360,55 +324,12 @@ func (View) message(s *Status, resource, why string) string {
 	return why
 }
 
-// name omits the namespace if the status covers only this namespace.
-func (View) name(s *Status, namespace, name string) string {
+// shortName returns the name of an object, without the namespace if the status covers only that namespace.
+func (s *Status) shortName(namespace, name string) string {
 	if len(s.Namespaces) == 1 && s.Namespaces[0] == namespace {
 		return name
 	}
 	return namespace + "/" + name
-}
-
-func (v View) count(ready, wanted *int32) func(string) string {
-	switch {
-	case wanted == nil:
-		return nil
-	case *ready == 0 && *wanted > 0:
-		return v.Paint.Bad
-	case *ready < *wanted:
-		return v.Paint.Waiting
-	default:
-		return v.Paint.Good
-	}
-}
-
-func (v View) connection(state string) func(string) string {
-	switch state {
-	case "READY":
-		return v.Paint.Good
-	case "CONNECTING", "IDLE":
-		return v.Paint.Waiting
-	case "TRANSIENT_FAILURE":
-		return v.Paint.Bad
-	default:
-		return nil
-	}
-}
-
-// state returns the color of a Subscription, from the worst finding that affects it.
-func (v View) state(s *Status, sub *Subscription) func(string) string {
-	ref := explain.Ref{Kind: explain.KindSubscription, Namespace: sub.Namespace, Name: sub.Name}
-	for i := range s.Findings {
-		if f := &s.Findings[i]; f.Severity != explain.Note && (f.Object == ref || slices.Contains(f.Affects, ref)) {
-			if f.Severity == explain.Wrong {
-				return v.Paint.Bad
-			}
-			return v.Paint.Waiting
-		}
-	}
-	if sub.Reason != "" {
-		return v.Paint.Waiting
-	}
-	return v.Paint.Good
 }
 
 func plain(texts ...string) []console.Cell {
