@@ -16,7 +16,6 @@ func Allowances() map[string]Allowance {
 		"bundles.CSVMetadata":                                     {Size{0, 14}, "the fields of olm.csv.metadata"},
 		"bundles.EncodedCSVMetadata":                              {Size{2, 14}, "the fields of olm.csv.metadata"},
 		"bundles/index.Summary":                                   {Size{1, 13}, "the fields of a bundle as a list prints it"},
-		"cmd/internal/command/approve.approver":                   {Size{16, 6}, divide},
 		"cmd/internal/command/discover.reportedAPI":               {Size{0, 15}, "the columns of a table"},
 		"cmd/internal/command/history/timeline.Timeline":          {Size{13, 15}, "the fields of the JSON output"},
 		"cmd/internal/command/status.Catalog":                     {Size{2, 13}, "the fields of the JSON output"},

@@ -3,7 +3,6 @@ package approve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
@@ -95,79 +93,58 @@ const (
 	unchanged = "unchanged"
 )
 
-// approver approves plans.
-type approver struct {
-	*options
-
-	client    client.Client
-	namespace string
-	in        io.Reader
-	out, log  io.Writer
-}
-
 func (o *options) run(cmd *cobra.Command, names []string) error {
 	if err := o.output.Validate(); err != nil {
-		return err //nolint:wrapcheck // names the flag
+		return err
 	}
 	if o.dryRun && o.wait {
 		return errors.New("--dry-run and --wait exclude each other: what is not approved is not installed")
 	}
 	namespace, err := o.connection.Namespace()
 	if err != nil {
-		return err //nolint:wrapcheck // names the flag
+		return err
 	}
 	c, err := o.connection.CollectingClient()
 	if err != nil {
-		return err //nolint:wrapcheck // says where it looked
+		return err
 	}
-	a := &approver{options: o, client: c, namespace: namespace, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), log: cmd.ErrOrStderr()}
-	return a.approve(cmd.Context(), names)
+	return o.approve(cmd, c, namespace, names)
 }
 
-func (a *approver) approve(ctx context.Context, names []string) error {
-	w, err := a.read(ctx)
+func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string, names []string) error {
+	w, err := readWorld(cmd.Context(), c, namespace)
 	if err != nil {
 		return err
 	}
-	if len(names) == 0 && !a.all {
-		return fmt.Errorf("name InstallPlans or Subscriptions of namespace %s, or give --all; %s", a.namespace, w.has())
+	if len(names) == 0 && !o.all {
+		return fmt.Errorf("name InstallPlans or Subscriptions of namespace %s, or give --all; %s", namespace, w.has())
 	}
-	choices, notes, err := w.choose(names, a.all)
+	choices, notes, err := w.choose(names, o.all)
 	if err != nil {
 		return err
 	}
-	results := a.results(ctx, w, choices)
-	if err := a.show(results, notes); err != nil {
+	out := printer{output: o.output, out: cmd.OutOrStdout(), namespace: namespace, notes: notes}
+	a := approver{client: c, agent: o.connection.Agent, dryRun: o.dryRun}
+	results := a.results(cmd.Context(), w, choices)
+	if err := out.show(results); err != nil {
 		return err
 	}
-	if !a.confirmed(choices) {
+	if !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), choices) {
 		return errors.New("nothing was approved")
 	}
-	failure := a.approveAll(ctx, choices, results)
-	if err := a.tell(results, notes); err != nil {
+	results, failure := a.approveAll(cmd.Context(), choices, results)
+	if err := out.results(results); err != nil {
 		return err
 	}
-	if failure == nil && a.wait {
-		failure = a.follow(ctx, choices)
+	if failure == nil && o.wait {
+		f := follower{client: c, namespace: namespace, log: cmd.ErrOrStderr(), timeout: o.timeout, program: o.program}
+		failure = f.follow(cmd.Context(), choices)
 	}
 	return failure
 }
 
-// results returns what each InstallPlan would change.
-func (a *approver) results(ctx context.Context, w *world, choices []choice) []result {
-	results := make([]result, 0, len(choices))
-	for _, c := range choices {
-		one := result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why}
-		if a.dryRun && c.why == "" {
-			one.rehearsal = rehearse(ctx, a.client, c.plan)
-		}
-		results = append(results, one)
-	}
-	return results
-}
-
-// read reads the namespace. Subscriptions and ClusterServiceVersions may be forbidden; they only add details.
-func (a *approver) read(ctx context.Context) (*world, error) {
+// readWorld reads a namespace. Subscriptions and ClusterServiceVersions may be forbidden; they only add details.
+func readWorld(ctx context.Context, c client.Client, namespace string) (*world, error) {
 	var plans operatorsv1alpha1.InstallPlanList
 	var subscriptions operatorsv1alpha1.SubscriptionList
 	var versions operatorsv1alpha1.ClusterServiceVersionList
@@ -176,17 +153,17 @@ func (a *approver) read(ctx context.Context) (*world, error) {
 		resource string
 		needed   bool
 	}{{&plans, "installplans", true}, {&subscriptions, "subscriptions", false}, {&versions, "clusterserviceversions", false}} {
-		err := a.client.List(ctx, one.list, client.InNamespace(a.namespace))
+		err := c.List(ctx, one.list, client.InNamespace(namespace))
 		if err == nil || !one.needed && apierrors.IsForbidden(err) {
 			continue
 		}
-		err = fmt.Errorf("reading the %s of namespace %s: %w", one.resource, a.namespace, err)
+		err = fmt.Errorf("reading the %s of namespace %s: %w", one.resource, namespace, err)
 		if apierrors.IsForbidden(err) {
 			err = fmt.Errorf("%w; %s", err, missingRule(one.resource, "list"))
 		}
 		return nil, err
 	}
-	return &world{namespace: a.namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
+	return &world{namespace: namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
 }
 
 func missingRule(resource, verb string) string {
@@ -194,116 +171,24 @@ func missingRule(resource, verb string) string {
 }
 
 // confirmed asks the user, if there is a terminal and something to approve.
-func (a *approver) confirmed(choices []choice) bool {
+func (o *options) confirmed(in io.Reader, log io.Writer, choices []choice) bool {
 	count := 0
 	for _, c := range choices {
 		if c.why == "" {
 			count++
 		}
 	}
-	if count == 0 || a.yes || a.dryRun || !terminal.IsTerminal(a.log) || !isTerminal(a.in) {
+	if count == 0 || o.yes || o.dryRun || !terminal.IsTerminal(log) || !isTerminal(in) {
 		return true
 	}
 	what := "it"
 	if count > 1 {
 		what = fmt.Sprintf("all %d", count)
 	}
-	return console.Confirm(a.in, a.log, "Approve "+what+"?")
+	return console.Confirm(in, log, "Approve "+what+"?")
 }
 
 func isTerminal(in io.Reader) bool {
 	out, is := in.(io.Writer)
 	return is && terminal.IsTerminal(out)
-}
-
-// approveAll approves the waiting InstallPlans and records the results. One failure does not stop the others.
-func (a *approver) approveAll(ctx context.Context, choices []choice, results []result) error {
-	var failures []error
-	for i, c := range choices {
-		if c.why != "" {
-			continue
-		}
-		if err := a.approveOne(ctx, c.plan, &results[i]); err != nil {
-			failures = append(failures, err)
-			results[i].Why = err.Error()
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// maxTries bounds the attempts to approve an InstallPlan to which other clients write.
-const maxTries = 5
-
-// approveOne approves an InstallPlan as it was shown.
-func (a *approver) approveOne(ctx context.Context, p *operatorsv1alpha1.InstallPlan, shown *result) error {
-	version := p.ResourceVersion
-	for range maxTries {
-		err := a.patch(ctx, p, version)
-		if err == nil {
-			shown.Result, shown.Approved = approved, true
-			if a.dryRun {
-				shown.Result, shown.Approved = dryRun, false
-			}
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
-			return a.explain(p, err)
-		}
-		var now operatorsv1alpha1.InstallPlan
-		if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
-			return a.explain(p, err)
-		}
-		switch {
-		case now.UID != p.UID || contentOf(&now) != contentOf(p):
-			return fmt.Errorf("InstallPlan %s/%s has changed since it was shown, and was not approved; look at it again", p.Namespace, p.Name)
-		case settled(&now) != "":
-			shown.Why = settled(&now)
-			return nil
-		}
-		version = now.ResourceVersion
-	}
-	return fmt.Errorf("InstallPlan %s/%s is written to so often that it could not be approved in %d tries; try again", p.Namespace, p.Name, maxTries)
-}
-
-// contentOf returns what the user decides on: the versions and the planned objects.
-func contentOf(p *operatorsv1alpha1.InstallPlan) string {
-	steps := make([]operatorsv1alpha1.StepResource, 0, len(p.Status.Plan))
-	for _, step := range p.Status.Plan {
-		if step != nil {
-			steps = append(steps, step.Resource)
-		}
-	}
-	text, err := json.Marshal([]any{p.Spec.ClusterServiceVersionNames, steps})
-	if err != nil {
-		panic(err) //nolint:forbidigo // texts always marshal
-	}
-	return string(text)
-}
-
-// patch approves an InstallPlan if it still has a resource version.
-func (a *approver) patch(ctx context.Context, p *operatorsv1alpha1.InstallPlan, version string) error {
-	text, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": version, "uid": p.UID},
-		"spec":     map[string]any{"approved": true},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding the patch: %w", err)
-	}
-	options := []client.PatchOption{client.FieldOwner(a.connection.Agent)}
-	if a.dryRun {
-		options = append(options, client.DryRunAll)
-	}
-	return a.client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, text), options...) //nolint:wrapcheck // explain says what it is about
-}
-
-// explain returns the error for an InstallPlan that could not be approved, with a remedy.
-func (*approver) explain(p *operatorsv1alpha1.InstallPlan, err error) error {
-	switch {
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("approving InstallPlan %s/%s: %w; %s", p.Namespace, p.Name, err, missingRule("installplans", "patch"))
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("InstallPlan %s/%s was deleted before it could be approved", p.Namespace, p.Name)
-	default:
-		return fmt.Errorf("approving InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
-	}
 }

@@ -11,27 +11,36 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/proposal"
 )
 
+// printer prints what InstallPlans change, and which were approved.
+type printer struct {
+	output    console.Output
+	out       io.Writer
+	namespace string
+	// notes name the requested Subscriptions for which nothing waits.
+	notes []string
+}
+
 // show prints the requested InstallPlans and what they would change. The machine-readable forms
 // print everything at the end.
-func (a *approver) show(results []result, notes []string) error {
-	if a.output.ForMachines() {
+func (p printer) show(results []result) error {
+	if p.output.ForMachines() {
 		return nil
 	}
-	paint := a.output.Paint(a.out)
+	paint := p.output.Paint(p.out)
 	var b strings.Builder
-	for _, note := range notes {
+	for _, note := range p.notes {
 		b.WriteString(console.Wrap("", "  ", note))
 	}
-	if len(results) == 0 && len(notes) == 0 {
-		fmt.Fprintf(&b, "No InstallPlan of namespace %s waits for approval.\n", a.namespace)
+	if len(results) == 0 && len(p.notes) == 0 {
+		fmt.Fprintf(&b, "No InstallPlan of namespace %s waits for approval.\n", p.namespace)
 	}
 	for i := range results {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(describe(&results[i], paint, a.output.Form == console.Wide))
+		b.WriteString(describe(&results[i], paint, p.output.Form == console.Wide))
 	}
-	return a.write(b.String())
+	return p.write(b.String())
 }
 
 // maxRules is the number of rules shown in the normal form. The wide form shows all.
@@ -121,13 +130,13 @@ func change(v proposal.Version) string {
 	return fmt.Sprintf("updates %s to %s (%s → %s)", v.Replaces, v.Name, v.From, v.Version)
 }
 
-// tell prints the results.
-func (a *approver) tell(results []result, notes []string) error {
-	if a.output.ForMachines() {
-		document := map[string]any{"plans": append([]result{}, results...), "notes": append([]string{}, notes...)}
-		return a.output.Document(a.out, document) //nolint:wrapcheck // says what it was doing
+// results prints which InstallPlans were approved.
+func (p printer) results(results []result) error {
+	if p.output.ForMachines() {
+		document := map[string]any{"plans": append([]result{}, results...), "notes": append([]string{}, p.notes...)}
+		return p.output.Document(p.out, document)
 	}
-	paint := a.output.Paint(a.out)
+	paint := p.output.Paint(p.out)
 	var b strings.Builder
 	for i := range results {
 		name := results[i].Namespace + "/" + results[i].InstallPlan
@@ -138,11 +147,11 @@ func (a *approver) tell(results []result, notes []string) error {
 			b.WriteString("InstallPlan " + name + " would be approved (dry run)\n")
 		}
 	}
-	return a.write(b.String())
+	return p.write(b.String())
 }
 
-func (a *approver) write(text string) error {
-	if _, err := io.WriteString(a.out, text); err != nil {
+func (p printer) write(text string) error {
+	if _, err := io.WriteString(p.out, text); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +20,17 @@ import (
 // pollInterval is the time between two reads of the followed InstallPlans and ClusterServiceVersions.
 const pollInterval = time.Second
 
-// standing is the state of an InstallPlan or a ClusterServiceVersion.
-type standing struct {
+// follower waits until InstallPlans are installed.
+type follower struct {
+	client    client.Client
+	namespace string
+	log       io.Writer
+	timeout   time.Duration
+	program   string
+}
+
+// state is the state of an InstallPlan or a ClusterServiceVersion.
+type state struct {
 	// what names the object. is describes its state.
 	what, is string
 	// over is set when the object is in a final state, and failed when that state is a failure.
@@ -29,18 +39,18 @@ type standing struct {
 
 // follow logs changes of the InstallPlans, and then of their ClusterServiceVersions, until all are
 // installed or one has failed. The log is separate from the output, which may be a document.
-func (a *approver) follow(ctx context.Context, choices []choice) error {
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+func (f follower) follow(ctx context.Context, choices []choice) error {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	ticker := clock.RealClock{}.NewTicker(pollInterval)
 	defer ticker.Stop()
-	told := map[string]string{}
-	var last []standing
+	logged := map[string]string{}
+	var last []state
 	for {
-		now, err := a.look(ctx, choices)
+		now, err := f.read(ctx, choices)
 		if err == nil {
 			last = now
-			if done, failed := a.report(now, told); done || failed {
+			if done, failed := f.report(now, logged); done || failed {
 				return verdict(failed)
 			}
 		} else if answered(err) {
@@ -48,7 +58,7 @@ func (a *approver) follow(ctx context.Context, choices []choice) error {
 		}
 		select {
 		case <-ctx.Done():
-			return a.late(ctx, last)
+			return f.timeoutError(ctx, last)
 		case <-ticker.C():
 		}
 	}
@@ -68,8 +78,8 @@ func verdict(failed bool) error {
 	return nil
 }
 
-// late returns the error for what is not installed before the timeout. It returns nil after an interrupt.
-func (a *approver) late(ctx context.Context, last []standing) error {
+// timeoutError returns the error for what is not installed before the timeout. It returns nil after an interrupt.
+func (f follower) timeoutError(ctx context.Context, last []state) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil
 	}
@@ -80,16 +90,16 @@ func (a *approver) late(ctx context.Context, last []standing) error {
 		}
 	}
 	return &console.Coded{Code: console.Negative, Err: fmt.Errorf("not installed within %s (--timeout): %s; '%s status -n %s' says why",
-		a.timeout, strings.Join(open, ", "), a.program, a.namespace)}
+		f.timeout, strings.Join(open, ", "), f.program, f.namespace)}
 }
 
 // report logs the changes, and reports whether everything is done and whether something failed.
-func (a *approver) report(now []standing, told map[string]string) (done, failed bool) {
+func (f follower) report(now []state, logged map[string]string) (done, failed bool) {
 	done = true
 	for _, s := range now {
-		if told[s.what] != s.is {
-			told[s.what] = s.is
-			fmt.Fprintf(a.log, "%s %s\n", s.what, s.is)
+		if logged[s.what] != s.is {
+			logged[s.what] = s.is
+			fmt.Fprintf(f.log, "%s %s\n", s.what, s.is)
 		}
 		done = done && s.over
 		failed = failed || s.failed
@@ -97,14 +107,14 @@ func (a *approver) report(now []standing, told map[string]string) (done, failed 
 	return done, failed
 }
 
-// look reads the states of the InstallPlans and, after they are complete, of their ClusterServiceVersions.
-func (a *approver) look(ctx context.Context, choices []choice) ([]standing, error) {
-	var all []standing
+// read reads the states of the InstallPlans and, after they are complete, of their ClusterServiceVersions.
+func (f follower) read(ctx context.Context, choices []choice) ([]state, error) {
+	var all []state
 	for _, c := range choices {
 		var p operatorsv1alpha1.InstallPlan
-		err := a.client.Get(ctx, client.ObjectKeyFromObject(c.plan), &p)
+		err := f.client.Get(ctx, client.ObjectKeyFromObject(c.plan), &p)
 		if apierrors.IsNotFound(err) {
-			all = append(all, standing{what: "InstallPlan " + c.plan.Name, is: "was deleted", over: true, failed: true})
+			all = append(all, state{what: "InstallPlan " + c.plan.Name, is: "was deleted", over: true, failed: true})
 			continue
 		}
 		if err != nil {
@@ -115,7 +125,7 @@ func (a *approver) look(ctx context.Context, choices []choice) ([]standing, erro
 			continue
 		}
 		for _, name := range p.Spec.ClusterServiceVersionNames {
-			one, err := a.version(ctx, p.Namespace, name)
+			one, err := f.version(ctx, p.Namespace, name)
 			if err != nil {
 				return nil, err
 			}
@@ -125,8 +135,8 @@ func (a *approver) look(ctx context.Context, choices []choice) ([]standing, erro
 	return all, nil
 }
 
-func ofPlan(p *operatorsv1alpha1.InstallPlan) standing {
-	s := standing{what: "InstallPlan " + p.Name, is: "is in phase " + shown(p.Status.Phase)}
+func ofPlan(p *operatorsv1alpha1.InstallPlan) state {
+	s := state{what: "InstallPlan " + p.Name, is: "is in phase " + shown(p.Status.Phase)}
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseComplete:
 		s.over = true
@@ -143,10 +153,10 @@ func ofPlan(p *operatorsv1alpha1.InstallPlan) standing {
 }
 
 // version reads the state of a ClusterServiceVersion. A newer version has replaced one that does not exist.
-func (a *approver) version(ctx context.Context, namespace, name string) (standing, error) {
-	s := standing{what: "ClusterServiceVersion " + name}
+func (f follower) version(ctx context.Context, namespace, name string) (state, error) {
+	s := state{what: "ClusterServiceVersion " + name}
 	var v operatorsv1alpha1.ClusterServiceVersion
-	err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v)
+	err := f.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v)
 	switch {
 	case apierrors.IsNotFound(err):
 		s.is, s.over = "is gone: a newer one has replaced it", true
