@@ -67,8 +67,8 @@ func (w *world) with(ref discovery.OperatorRef) discovery.Target {
 	return target
 }
 
-// TestOperators uses operators in all states.
-func TestOperators(t *testing.T) {
+// TestOperatorStates uses operators in all states.
+func TestOperatorStates(t *testing.T) {
 	w := newWorld(t)
 	w.serve(w.definition("v1"))
 	named := func(d *appsv1.Deployment) types.NamespacedName { return client.ObjectKeyFromObject(d) }
