@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 // defaults returns the options for a command line without flags.
@@ -47,8 +48,10 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
 		BundleCacheDir: "there", BundleCacheSize: 2 << 30, BundleUnpackTimeout: 3 * time.Minute,
 		Hosting: catalogsource.Hosting{
-			RegistryImage: "r:1", Server: catalogsource.ServerRegistry, Replicas: 3, Content: catalogsource.ContentCopy,
-			MemoryLimit: "2Gi", PlainHTTP: true, SkipTLSVerify: true,
+			Settings: deployment.Settings{
+				RegistryImage: "r:1", Server: deployment.ServerRegistry, Replicas: 3, Content: deployment.ContentCopy, MemoryLimit: "2Gi",
+			},
+			PlainHTTP: true, SkipTLSVerify: true,
 		},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
@@ -80,7 +83,7 @@ func TestValidate(t *testing.T) {
 		{
 			reason: "hosting",
 			change: func(o *Options) {
-				o.Hosting = catalogsource.Hosting{RegistryImage: "A B", Server: "odd", Replicas: 33, Content: "none"}
+				o.Hosting = catalogsource.Hosting{Settings: deployment.Settings{RegistryImage: "A B", Server: "odd", Replicas: 33, Content: "none"}}
 			},
 			want: []string{
 				`--registry-image is "A B", which names no image`, `--catalog-server is "odd"; it has to be one of image, registry`,

@@ -22,43 +22,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // children reads and writes the objects of catalogs.
 type children struct {
-	// cached has the objects that bear our labels, and all Deployments.
+	// cached reads the labelled objects and all Deployments.
 	cached map[schema.GroupVersionKind]client.Reader
-	// live finds those that do not.
+	// live reads all objects.
 	live   client.Reader
 	client client.Client
 }
 
-// prototypes are empty objects of the kinds that a catalog consists of.
+// prototype returns an empty object of a kind.
 func prototype(kind schema.GroupVersionKind) client.Object {
 	switch kind {
-	case kindDeployment:
+	case deployment.KindDeployment:
 		return &appsv1.Deployment{}
-	case kindService:
+	case deployment.KindService:
 		return &corev1.Service{}
-	case kindServiceAccount:
+	case deployment.KindServiceAccount:
 		return &corev1.ServiceAccount{}
-	case kindBudget:
+	case deployment.KindBudget:
 		return &policyv1.PodDisruptionBudget{}
 	default:
 		return &networkingv1.NetworkPolicy{}
 	}
 }
 
-// get reads an object from the cache, or at the API server where the cache lacks a part of
-// it; nil when it is not there.
+// get reads an object from the cache, or from the API server if the cache lacks a part of it. It
+// returns nil if the object does not exist.
 func (c *children) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	object := prototype(kind)
 	err := informer.Reader{Cached: c.cached[kind], Live: c.live}.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // that it is not there is no error
+		return nil, nil //nolint:nilnil // a missing object is not an error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
@@ -66,8 +66,7 @@ func (c *children) get(ctx context.Context, kind schema.GroupVersionKind, key cl
 	return object, nil
 }
 
-// find reads an object that is wanted, whatever its labels are; nil when it is
-// not there.
+// find reads an object regardless of its labels. It returns nil if the object does not exist.
 func (c *children) find(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	object, err := c.get(ctx, kind, key)
 	if object != nil || err != nil {
@@ -76,21 +75,20 @@ func (c *children) find(ctx context.Context, kind schema.GroupVersionKind, key c
 	object = prototype(kind)
 	if err := c.live.Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // that it is not there is no error
+			return nil, nil //nolint:nilnil // a missing object is not an error
 		}
 		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
 	}
 	return object, nil
 }
 
-// owned says whether an object belongs to a CatalogSource, whoever made it. OLM
-// makes its Services, NetworkPolicies and older pods without a controller.
+// owned reports whether a CatalogSource owns an object. OLM creates its Services, NetworkPolicies and
+// older pods without a controller.
 func owned(object metav1.Object, source *operatorsv1alpha1.CatalogSource) bool {
 	return slices.ContainsFunc(owners(object), func(ref metav1.OwnerReference) bool { return ref.UID == source.UID })
 }
 
-// owners are the CatalogSources that an object belongs to; none when something
-// else controls it.
+// owners returns the CatalogSources that own an object; none if another object controls it.
 func owners(object metav1.Object) []metav1.OwnerReference {
 	refs := object.GetOwnerReferences()
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
@@ -101,26 +99,25 @@ func owners(object metav1.Object) []metav1.OwnerReference {
 	})
 }
 
-// ensured is what a catalog consists of after it was brought to what is wanted.
-type ensured struct {
+// applied holds the objects of a catalog after they were applied.
+type applied struct {
+	// deployment is nil if it could not be applied.
 	deployment *appsv1.Deployment
-	// service is nil when the Service is not as it should be.
+	// service is nil if it could not be applied.
 	service *corev1.Service
-	// outdated tells that the Deployment is another one than was observed, and was left
-	// alone.
+	// outdated is true if the Deployment has changed since it was observed, and was not written.
 	outdated bool
 }
 
-// ensure brings all objects of a catalog to what is wanted. What goes wrong with
-// one keeps no other from it.
-func (c *children) ensure(ctx context.Context, o *Observation, all []*unstructured.Unstructured) (ensured, error) {
+// ensure creates and updates all objects of a catalog. It continues after an error.
+func (c *children) ensure(ctx context.Context, in *deployment.Input, all []*unstructured.Unstructured) (applied, error) {
 	var (
-		made     ensured
+		made     applied
 		problems []error
 	)
 	for _, wanted := range all {
-		object, err := c.ensureOne(ctx, o, wanted)
-		if apierrors.IsConflict(err) && wanted.GroupVersionKind() == kindDeployment {
+		object, err := c.ensureOne(ctx, in, wanted)
+		if apierrors.IsConflict(err) && wanted.GroupVersionKind() == deployment.KindDeployment {
 			made.outdated = true
 			continue
 		}
@@ -138,18 +135,18 @@ func (c *children) ensure(ctx context.Context, o *Observation, all []*unstructur
 	return made, errors.Join(problems...)
 }
 
-func (c *children) ensureOne(ctx context.Context, o *Observation, wanted *unstructured.Unstructured) (client.Object, error) {
+func (c *children) ensureOne(ctx context.Context, in *deployment.Input, wanted *unstructured.Unstructured) (client.Object, error) {
 	kind, key := wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted)
 	live, err := c.find(ctx, kind, key)
 	if err != nil {
 		return nil, err
 	}
 	if live == nil {
-		log.FromContext(ctx).Info("Making object", "kind", kind.Kind, "object", key.String())
+		log.FromContext(ctx).Info("Creating object", "kind", kind.Kind, "object", key.String())
 		return c.apply(ctx, wanted, nil)
 	}
 	switch {
-	case !owned(live, o.Source):
+	case !owned(live, in.Source):
 		return nil, fmt.Errorf("%s %s is there and has another owner; delete it or give the CatalogSource another name", kind.Kind, key)
 	case live.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%s %s is being deleted; it is made again when it is gone", kind.Kind, key)
@@ -158,24 +155,24 @@ func (c *children) ensureOne(ctx context.Context, o *Observation, wanted *unstru
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s %s: %w", kind.Kind, key, err)
 	}
-	if !differs(wanted, &unstructured.Unstructured{Object: content}) {
+	if !deployment.Differs(wanted, &unstructured.Unstructured{Object: content}) {
 		return live, nil
 	}
-	if d, is := live.(*appsv1.Deployment); is && !maps.Equal(d.Spec.Selector.MatchLabels, replicaLabels(o.Source.Name)) {
+	if d, is := live.(*appsv1.Deployment); is && !maps.Equal(d.Spec.Selector.MatchLabels, deployment.ReplicaLabels(in.Source.Name)) {
 		return nil, c.release(ctx, d)
 	}
-	if err := o.isCurrent(live); err != nil {
+	if err := isCurrent(in.Deployment, live); err != nil {
 		return nil, err
 	}
 	return c.change(ctx, wanted, live)
 }
 
-// change brings an object that is there to what is wanted.
+// change updates an existing object.
 func (c *children) change(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
 	kind, key := wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted)
 	log.FromContext(ctx).Info("Changing object", "kind", kind.Kind, "object", key.String())
 	object, err := c.apply(ctx, wanted, live)
-	if kind == kindDeployment || !apierrors.IsInvalid(err) {
+	if kind == deployment.KindDeployment || !apierrors.IsInvalid(err) {
 		return object, err
 	}
 	if object, err = c.overwrite(ctx, wanted, live.GetUID()); refusal.Immutable(err) {
@@ -184,18 +181,18 @@ func (c *children) change(ctx context.Context, wanted *unstructured.Unstructured
 	return object, err
 }
 
-// isCurrent says whether what is wanted of a Deployment follows from the one that is
-// there: its number of replicas may be what an autoscaler gave it.
-func (o *Observation) isCurrent(live client.Object) error {
+// isCurrent returns a conflict if a Deployment has changed since it was observed. The number of
+// replicas depends on the observed one, which an autoscaler may have set.
+func isCurrent(observed *appsv1.Deployment, live client.Object) error {
 	d, is := live.(*appsv1.Deployment)
-	if !is || (o.Deployment != nil && o.Deployment.UID == d.UID && o.Deployment.ResourceVersion == d.ResourceVersion) {
+	if !is || (observed != nil && observed.UID == d.UID && observed.ResourceVersion == d.ResourceVersion) {
 		return nil
 	}
 	return apierrors.NewConflict(appsv1.Resource("deployments"), d.Name, errors.New("it has changed since it was observed"))
 }
 
-// apply writes an object. If one is there, it has to be that one; a Deployment has to
-// be as it was, too, or what somebody else wrote to it meanwhile would be undone.
+// apply writes an object. If live is set, the write fails unless the object is still the same one. A
+// Deployment must also be unchanged, so that no other write to it is undone.
 func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
 	u := wanted.DeepCopy()
 	if live != nil {
@@ -206,8 +203,8 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 	}
 	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(api.FieldManager), client.ForceOwnership)
 	if err != nil {
-		if u.GroupVersionKind() == kindDeployment {
-			err = inTerms(err)
+		if u.GroupVersionKind() == deployment.KindDeployment {
+			err = withSourceFields(err)
 		}
 		return nil, fmt.Errorf("applying %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
 	}
@@ -218,8 +215,8 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 	return object, nil
 }
 
-// overwrite writes whole lists where applying them leaves what somebody added,
-// which may not stand beside ours: a second port of the same name.
+// overwrite replaces lists as a whole. Applying keeps elements that others added, which may conflict
+// with the wanted ones, such as a second port of the same name.
 func (c *children) overwrite(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID) (client.Object, error) {
 	u := wanted.DeepCopy()
 	u.SetUID(uid)
@@ -236,9 +233,9 @@ func (c *children) overwrite(ctx context.Context, wanted *unstructured.Unstructu
 	return object, nil
 }
 
-// replace deletes an object that somebody gave a value which cannot be taken
-// back, and makes it again, if that is sure to be allowed. Only Deployments have
-// anything that lives on in them.
+// replace deletes and recreates an object with an immutable field that has another value. It first
+// checks with a dry run that the creation is allowed. It is not used for Deployments, which have
+// replicas.
 func (c *children) replace(ctx context.Context, live client.Object, wanted *unstructured.Unstructured, cause error) (client.Object, error) {
 	trial := wanted.DeepCopy()
 	trial.SetName("")
@@ -259,8 +256,7 @@ func (c *children) replace(ctx context.Context, live client.Object, wanted *unst
 // errReleased reports that a Deployment is to be recreated.
 var errReleased = errors.New("another controller created it; its replicas keep serving")
 
-// release deletes a Deployment whose selector, which cannot be changed, is of
-// another make, and leaves its replicas where they are.
+// release deletes a Deployment with another selector, which is immutable. Its replicas stay.
 func (c *children) release(ctx context.Context, d *appsv1.Deployment) error {
 	uid := d.UID
 	err := c.client.Delete(ctx, d, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
@@ -270,51 +266,24 @@ func (c *children) release(ctx context.Context, d *appsv1.Deployment) error {
 	return fmt.Errorf("making Deployment %s again: %w", client.ObjectKeyFromObject(d), errReleased)
 }
 
-// part names an object that a catalog may once have had.
-type part struct {
-	kind schema.GroupVersionKind
-	name string
-}
-
-// parts are all objects that a catalog may have had, in whatever version and
-// form.
-func parts(source *operatorsv1alpha1.CatalogSource) []part {
-	other := *source
-	other.Spec.SourceType = operatorsv1alpha1.SourceTypeGrpc
-	all := []part{
-		{kindDeployment, source.Name},
-		{kindBudget, source.Name},
-		{kindService, source.Name},
-		{kindService, catalogs.ServiceName(&other)},
-		{kindServiceAccount, source.Name + "-configmap-server"},
-		{kindNetworkPolicy, policyName(source)},
-		// It was for Jobs that do not run any more: bundles are read in process.
-		{kindNetworkPolicy, source.Name + "-unpack-bundles"},
-	}
-	if !sharesAccount(&other) {
-		all = append(all, part{kindServiceAccount, source.Name})
-	}
-	return all
-}
-
-// prune deletes what belongs to a CatalogSource and is not wanted.
+// prune deletes the objects of a CatalogSource that are not wanted.
 func (c *children) prune(ctx context.Context, source *operatorsv1alpha1.CatalogSource, all []*unstructured.Unstructured) error {
-	wanted := map[part]bool{}
+	wanted := map[deployment.Part]bool{}
 	for _, u := range all {
-		wanted[part{u.GroupVersionKind(), u.GetName()}] = true
+		wanted[deployment.Part{Kind: u.GroupVersionKind(), Name: u.GetName()}] = true
 	}
-	for _, p := range parts(source) {
+	for _, p := range deployment.Parts(source) {
 		if wanted[p] {
 			continue
 		}
-		object, err := c.get(ctx, p.kind, client.ObjectKey{Namespace: source.Namespace, Name: p.name})
+		object, err := c.get(ctx, p.Kind, client.ObjectKey{Namespace: source.Namespace, Name: p.Name})
 		if err != nil {
 			return err
 		}
 		if object == nil || !owned(object, source) || object.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if err := c.remove(ctx, p.kind.Kind, object); err != nil {
+		if err := c.remove(ctx, p.Kind.Kind, object); err != nil {
 			return err
 		}
 	}
@@ -331,61 +300,60 @@ func (c *children) remove(ctx context.Context, kind string, object client.Object
 	return nil
 }
 
-// fate is what becomes of a pod.
-type fate int
+// cleanup is what to delete for a pod.
+type cleanup int
 
 const (
-	stays fate = iota
-	goes
-	// goesWithSet is a pod whose ReplicaSet would replace it.
-	goesWithSet
+	keepPod cleanup = iota
+	deletePod
+	// deleteSet deletes the ReplicaSet of the pod, which would otherwise replace it.
+	deleteSet
 )
 
-// judge says what becomes of a pod of a catalog. replaced tells that our replicas
-// serve: what others left behind may go then, and not before.
-func judge(pod *corev1.Pod, source *operatorsv1alpha1.CatalogSource, replaced bool) fate {
+// cleanupOf returns what to delete for a pod of a catalog. replaced is true if the supervisor's
+// replicas serve. Only then are the pods of other managers deleted.
+func cleanupOf(pod *corev1.Pod, source *operatorsv1alpha1.CatalogSource, replaced bool) cleanup {
 	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return stays
-	case pod.Labels[labelManagedBy] == managedBy:
+		return keepPod
+	case deployment.IsReplica(pod):
 		if ended {
-			return goes
+			return deletePod
 		}
-		return stays
+		return keepPod
 	case owned(pod, source):
 		if ended || replaced || pod.Labels[api.LabelUpdate] != "" {
-			return goes
+			return deletePod
 		}
-		return stays
+		return keepPod
 	case owner != nil && owner.Kind == "ReplicaSet" && replaced:
-		return goesWithSet
+		return deleteSet
 	default:
-		return stays
+		return keepPod
 	}
 }
 
-// tidy removes pods that have had their day.
-func (c *children) tidy(ctx context.Context, source *operatorsv1alpha1.CatalogSource, pods []*corev1.Pod, replaced bool) error {
+// deleteObsolete deletes ended and replaced pods.
+func (c *children) deleteObsolete(ctx context.Context, source *operatorsv1alpha1.CatalogSource, pods []*corev1.Pod, replaced bool) error {
 	for _, pod := range pods {
-		switch judge(pod, source, replaced) {
-		case goes:
+		switch cleanupOf(pod, source, replaced) {
+		case deletePod:
 			if err := c.remove(ctx, "Pod", pod); err != nil {
 				return err
 			}
-		case goesWithSet:
+		case deleteSet:
 			if err := c.removeSet(ctx, pod); err != nil {
 				return err
 			}
-		case stays:
+		case keepPod:
 		}
 	}
 	return nil
 }
 
-// removeSet deletes the ReplicaSet of a pod, if it was left behind by a
-// Deployment that a catalog had before.
+// removeSet deletes the ReplicaSet of a pod if no Deployment controls it any more.
 func (c *children) removeSet(ctx context.Context, pod *corev1.Pod) error {
 	set := &appsv1.ReplicaSet{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: metav1.GetControllerOf(pod).Name}

@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/test/listpages"
 )
 
@@ -80,34 +80,15 @@ func TestFewAutoscalersAtOnce(t *testing.T) {
 	ours := autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "z"}}
 	ours.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
 	reader.all = append(reader.all, ours)
-	o := observed(annotated(api.AnnotationReplicas, "1"))
-	o.Deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	r := &Reconciler{children: &children{live: reader}}
-	reader.pages.Again = func(ctx context.Context) error { return r.lookForAutoscaler(ctx, o) }
-	if err := r.lookForAutoscaler(t.Context(), o); err != nil || o.Autoscaler != "z" {
-		t.Errorf("found %q, %v", o.Autoscaler, err)
+	o, d := &observer{live: reader}, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	reader.pages.Again = func(ctx context.Context) error {
+		_, _, err := o.autoscaler(ctx, d)
+		return err
+	}
+	if name, hidden, err := o.autoscaler(t.Context(), d); err != nil || hidden || name != "z" {
+		t.Errorf("found %q, %t, %v", name, hidden, err)
 	}
 	reader.pages.Check(t, listpages.WholeObject)
-}
-
-func TestScaledReplicas(t *testing.T) {
-	const asked = 3
-	for _, tt := range []struct {
-		reason, autoscaler string
-		live               *appsv1.Deployment
-		want               int
-	}{
-		{"an autoscaler has scaled it", "a", scaledTo(7), 7},
-		{"the autoscaler has gone", "", scaledTo(7), asked},
-		{"no Deployment yet", "a", nil, asked},
-		{"an autoscaler does nothing at 0", "a", scaledTo(0), asked},
-	} {
-		o := observed(annotated(api.AnnotationReplicas, "3"))
-		o.Deployment, o.Autoscaler = tt.live, tt.autoscaler
-		if got := o.replicas(&corev1.PodSpec{}, &Hosting{}); got != tt.want {
-			t.Errorf("%s: %d replicas, want %d", tt.reason, got, tt.want)
-		}
-	}
 }
 
 func scaledTo(replicas int32) *appsv1.Deployment {
@@ -117,7 +98,7 @@ func scaledTo(replicas int32) *appsv1.Deployment {
 	}
 }
 
-func TestTellAutoscaler(t *testing.T) {
+func TestWithAutoscaler(t *testing.T) {
 	const sets = "; HorizontalPodAutoscaler a sets the number of replicas"
 	for _, tt := range []struct {
 		reason, autoscaler, asked string
@@ -131,60 +112,16 @@ func TestTellAutoscaler(t *testing.T) {
 		{"an autoscaler does nothing at 0", "a", "", scaledTo(0), "", 0},
 		{"no Deployment yet", "a", "", nil, "", 0},
 	} {
-		o := observed()
+		in := deployment.Input{Source: shop(), Deployment: tt.live, Autoscaler: tt.autoscaler}
 		if tt.asked != "" {
-			annotated(api.AnnotationReplicas, tt.asked)(o)
+			annotated(api.AnnotationReplicas, tt.asked)(in.Source)
 		}
-		o.Deployment, o.Autoscaler = tt.live, tt.autoscaler
-		h := hosted{conditions: []metav1.Condition{{Type: api.ConditionAvailable, Message: "7 of 7"}, {Type: api.ConditionProgressing, Message: "done"}}}
-		h.tellAutoscaler(o)
+		before := hosted{conditions: []metav1.Condition{{Type: api.ConditionAvailable, Message: "7 of 7"}, {Type: api.ConditionProgressing, Message: "done"}}}
+		h := before.withAutoscaler(&in)
 		if got, want := h.conditions[0].Message, "7 of 7"+tt.want; got != want || h.conditions[1].Message != "done" || h.next != tt.next {
 			t.Errorf("%s: %q, %q, again after %v; want %q after %v", tt.reason, got, h.conditions[1].Message, h.next, want, tt.next)
 		}
 	}
-}
-
-func TestUndoesScaling(t *testing.T) {
-	for _, tt := range []struct {
-		reason string
-		change func(*appsv1.Deployment)
-		want   string
-	}{
-		{"as it was applied", func(*appsv1.Deployment) {}, ""},
-		{"scaled up", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, "from 5 to 3 replicas"},
-		{"scaled to nothing", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "from 0 to 3 replicas"},
-		{"another number was applied: it is we who change it", func(d *appsv1.Deployment) {
-			d.Spec.Replicas, d.Annotations = new(int32(2)), map[string]string{api.AnnotationAppliedHash: "other"}
-		}, ""},
-	} {
-		o := observed(annotated(api.AnnotationReplicas, "3"))
-		wanted := desiredDeployment(t, o)
-		o.Deployment = scaledTo(3)
-		o.Deployment.Annotations = wanted.GetAnnotations()
-		tt.change(o.Deployment)
-		if got := o.undoesScaling(wanted); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
-		}
-	}
-	if got := observed().undoesScaling(desiredDeployment(t, observed())); got != "" {
-		t.Errorf("no Deployment yet: %q", got)
-	}
-}
-
-// desiredDeployment returns the Deployment for an observation.
-func desiredDeployment(t *testing.T, o *Observation) *unstructured.Unstructured {
-	t.Helper()
-	all, err := Desired(o, hosting())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, u := range all {
-		if u.GroupVersionKind() == kindDeployment {
-			return u
-		}
-	}
-	t.Fatal("no Deployment is wanted")
-	return nil
 }
 
 func TestIsCurrent(t *testing.T) {
@@ -202,7 +139,7 @@ func TestIsCurrent(t *testing.T) {
 		{"not there when it was observed", nil, scaledTo(2), false},
 		{"of another kind: what is wanted does not follow from it", scaledTo(2), &corev1.Service{}, true},
 	} {
-		err := (&Observation{Deployment: tt.observed}).isCurrent(tt.live)
+		err := isCurrent(tt.observed, tt.live)
 		if (err == nil) != tt.want || (err != nil && !apierrors.IsConflict(err)) {
 			t.Errorf("%s: %v", tt.reason, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 // configMaps validates and copies the ConfigMaps that hold catalogs. The cache holds only the
@@ -27,14 +28,15 @@ type configMaps struct {
 	client client.Client
 	clock  clock.PassiveClock
 
-	mu     sync.Mutex
-	judged map[types.NamespacedName]verdict
-	// filters holds the selections that annotations of CatalogSources refer to.
-	filters map[types.NamespacedName]filterVerdict
+	mu sync.Mutex
+	// validated holds the last result for each CatalogSource.
+	validated map[types.NamespacedName]validatedConfigMap
+	// selections holds the selections that annotations of CatalogSources refer to.
+	selections map[types.NamespacedName]parsedSelection
 }
 
-// verdict is the result of validating one version of a ConfigMap.
-type verdict struct {
+// validatedConfigMap is the result of validating one version of a ConfigMap.
+type validatedConfigMap struct {
 	configMap types.UID
 	version   string
 	// snapshot is the name of the copy of a valid version.
@@ -48,8 +50,8 @@ func configMapMetadata() *metav1.PartialObjectMetadata {
 	return object
 }
 
-// held is the state of a catalog's ConfigMap.
-type held struct {
+// configMapState is the state of a catalog's ConfigMap.
+type configMapState struct {
 	// version is the version to serve; empty if there is none.
 	version string
 	// snapshot is the name of the ConfigMap with the content of version.
@@ -60,28 +62,28 @@ type held struct {
 
 // observe returns the version of the ConfigMap to serve: the newest if it is valid, otherwise the
 // running one, if any. The error describes the problem of the newest version.
-func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (held, error) {
-	var h held
+func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource, running *appsv1.Deployment) (configMapState, error) {
+	var state configMapState
 	if running != nil {
-		h.version, h.snapshot = running.Spec.Template.Labels[api.LabelConfigMapVersion], mountedConfigMap(running)
+		state.version, state.snapshot = running.Spec.Template.Labels[api.LabelConfigMapVersion], deployment.ConfigMapOf(running)
 	}
 	found, err := c.find(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.ConfigMap}, "spec.configMap")
 	if err != nil {
-		return h, servingOn(err, h.version)
+		return state, servingOn(err, state.version)
 	}
-	h.reference = c.reference(source, found)
-	last, err := c.judge(ctx, source, found)
+	state.reference = c.reference(source, found)
+	last, err := c.validate(ctx, source, found)
 	if err == nil {
 		err = last.err
 	}
 	if err != nil {
-		return h, servingOn(err, h.version)
+		return state, servingOn(err, state.version)
 	}
-	h.version, h.snapshot = last.version, last.snapshot
-	return h, nil
+	state.version, state.snapshot = last.version, last.snapshot
+	return state, nil
 }
 
-// servingOn adds to err that the last valid content stays in use.
+// servingOn adds to err that the last valid content is still served.
 func servingOn(err error, version string) error {
 	if version == "" {
 		return err
@@ -121,42 +123,42 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	return found, nil
 }
 
-// judge validates the content of a ConfigMap and creates a copy of valid content.
-func (c *configMaps) judge(ctx context.Context, source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (verdict, error) {
+// validate validates the content of a ConfigMap and creates a copy of valid content.
+func (c *configMaps) validate(ctx context.Context, source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (validatedConfigMap, error) {
 	c.mu.Lock()
-	last := c.judged[client.ObjectKeyFromObject(source)]
+	last := c.validated[client.ObjectKeyFromObject(source)]
 	c.mu.Unlock()
 	if last.configMap == found.UID && last.version == found.ResourceVersion {
 		if last.err != nil {
 			return last, nil
 		}
-		there, err := c.holds(ctx, source, last.snapshot)
-		if there || err != nil {
+		found, err := c.hasCopy(ctx, source, last.snapshot)
+		if found || err != nil {
 			return last, err
 		}
 	}
 	content, key := &corev1.ConfigMap{}, client.ObjectKeyFromObject(found)
 	if err := c.live.Get(ctx, key, content); err != nil {
-		return verdict{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		return validatedConfigMap{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	next := verdict{configMap: content.UID, version: content.ResourceVersion, err: check(content)}
+	next := validatedConfigMap{configMap: content.UID, version: content.ResourceVersion, err: check(content)}
 	if next.err == nil {
 		var err error
-		if next.snapshot, err = c.keep(ctx, source, content); err != nil {
-			return verdict{}, err
+		if next.snapshot, err = c.ensureCopy(ctx, source, content); err != nil {
+			return validatedConfigMap{}, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.judged[client.ObjectKeyFromObject(source)] = next
+	c.validated[client.ObjectKeyFromObject(source)] = next
 	return next, nil
 }
 
 func (c *configMaps) forget(source types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.judged, source)
-	delete(c.filters, source)
+	delete(c.validated, source)
+	delete(c.selections, source)
 }
 
 // check returns an error if the content of a ConfigMap cannot be served.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +17,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/bundles/selection"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 const (
@@ -26,12 +25,10 @@ const (
 	keySelection = "selection"
 	// maxSelection limits a selection, in bytes, because it is an argument of a container.
 	maxSelection = 64 << 10
-	// flagSelection is the registry's flag for a selection.
-	flagSelection = "--selection="
 )
 
-// filterVerdict is the result of evaluating the filter annotation of a CatalogSource.
-type filterVerdict struct {
+// parsedSelection is the result of evaluating the filter annotation of a CatalogSource.
+type parsedSelection struct {
 	value, image string
 	configMap    types.UID
 	version      string
@@ -47,28 +44,29 @@ func (e *filterError) Error() string {
 	return "annotation " + api.AnnotationCatalogFilter + " " + e.problem
 }
 
-// filter determines which part of the catalog is served. It returns false if that is unknown or
-// impossible. Running replicas then stay, and no replica starts with more content.
-func (r *Reconciler) filter(ctx context.Context, o *Observation, h *hosted) bool {
-	if _, given := o.Source.Annotations[api.AnnotationCatalogFilter]; !given {
-		return true
+// filter returns the part of the catalog to serve. With a problem, it is unknown. Running replicas then
+// stay, and no replica starts with more content.
+func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (text string, problem hosted) {
+	if _, given := source.Annotations[api.AnnotationCatalogFilter]; !given {
+		return "", hosted{}
 	}
-	text, err := "", error(&filterError{"cannot be followed, since the replicas run the image as it is; set spec.grpcPodConfig.extractContent, or remove the annotation"})
-	if runsRegistry(o.Source, r.hosting) {
-		text, err = r.configMaps.selection(ctx, o.Source)
+	err := error(&filterError{"cannot be followed, since the replicas run the image as it is; set spec.grpcPodConfig.extractContent, or remove the annotation"})
+	if deployment.RunsRegistry(source, &r.hosting.Settings) {
+		text, err = r.configMaps.selection(ctx, source)
 	}
-	if err == nil {
-		o.Selection = text
-		return true
+	switch {
+	case err == nil:
+		return text, hosted{}
+	case isFilterError(err):
+		return "", hosted{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: err.Error(), blocked: true}
+	default:
+		return "", hosted{reason: operatorsv1alpha1.CatalogSourceConfigMapError, problem: err.Error(), blocked: true, failed: true}
 	}
-	h.blocked = true
-	if _, invalid := errors.AsType[*filterError](err); invalid {
-		h.fail(operatorsv1alpha1.CatalogSourceSpecInvalidError, err)
-		return false
-	}
-	h.failed = true
-	h.fail(operatorsv1alpha1.CatalogSourceConfigMapError, err)
-	return false
+}
+
+func isFilterError(err error) bool {
+	_, is := errors.AsType[*filterError](err)
+	return is
 }
 
 // selection returns the selection of a CatalogSource's annotation as an argument of the registry;
@@ -94,7 +92,7 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 	if err := c.live.Get(ctx, key, content); err != nil {
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	next := filterVerdict{value: value, image: source.Spec.Image, configMap: content.UID, version: content.ResourceVersion}
+	next := parsedSelection{value: value, image: source.Spec.Image, configMap: content.UID, version: content.ResourceVersion}
 	text, err := selectionIn(content)
 	if err == nil {
 		next.selection, err = readSelection(text, source.Spec.Image)
@@ -104,15 +102,15 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.filters[client.ObjectKeyFromObject(source)] = next
+	c.selections[client.ObjectKeyFromObject(source)] = next
 	return next.selection, next.err
 }
 
 // knownSelection returns the earlier result for the same version of a ConfigMap.
-func (c *configMaps) knownSelection(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (filterVerdict, bool) {
+func (c *configMaps) knownSelection(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (parsedSelection, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last, known := c.filters[client.ObjectKeyFromObject(source)]
+	last, known := c.selections[client.ObjectKeyFromObject(source)]
 	return last, known && last.value == found.Name && last.image == source.Spec.Image && last.configMap == found.UID && last.version == found.ResourceVersion
 }
 
@@ -153,16 +151,6 @@ func readSelection(text, image string) (string, error) {
 		return "", errSelectionLarge
 	}
 	return out, nil
-}
-
-// selectsFrom reports whether the replicas of a Deployment serve a selection.
-func selectsFrom(d *appsv1.Deployment) bool {
-	if d == nil || len(d.Spec.Template.Spec.Containers) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].Args, func(argument string) bool {
-		return strings.HasPrefix(argument, flagSelection)
-	})
 }
 
 // filterMistake returns a message if the annotation has no effect because the catalog is not

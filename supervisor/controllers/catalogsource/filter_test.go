@@ -1,7 +1,6 @@
 package catalogsource
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -70,36 +69,9 @@ func TestSelectionIn(t *testing.T) {
 	}
 }
 
-// TestSelectedPod checks that the selection is an argument of every pod with Chandlery's registry.
-// The other arguments stay the same.
-func TestSelectedPod(t *testing.T) {
-	selected := func(o *Observation) { o.Selection = `{"heads":true}` }
-	extract := config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/catalog"}})
-	old := func(o *Observation) { o.Version.Minor = 30 }
-	inMap := func(o *Observation) {
-		o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps"}
-		o.ConfigMapVersion, o.ConfigMapSnapshot = "7", "shop-abc"
-	}
-	for name, change := range map[string][]func(*Observation){"Mounted": {extract}, "Copied": {extract, old}, "ConfigMap": {inMap}} {
-		t.Run(name, func(t *testing.T) {
-			whole, part := deploymentOf(t, observed(change...), hosting()), deploymentOf(t, observed(append(change, selected)...), hosting())
-			want := append(slices.Clone(whole.Spec.Template.Spec.Containers[0].Args), `--selection={"heads":true}`)
-			if got := part.Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, want) {
-				t.Errorf("arguments %q, want %q", got, want)
-			}
-			if !selectsFrom(part) || selectsFrom(whole) || selectsFrom(nil) {
-				t.Error("it is not known which serves a part")
-			}
-			if whole.Spec.Template.Labels[api.LabelPodSpecHash] == part.Spec.Template.Labels[api.LabelPodSpecHash] {
-				t.Error("no new replicas are made")
-			}
-		})
-	}
-}
-
 // TestFilterOfAddress checks the message for an annotation without effect.
 func TestFilterOfAddress(t *testing.T) {
-	source := observed(annotated(api.AnnotationCatalogFilter, "part")).Source
+	source := shop(annotated(api.AnnotationCatalogFilter, "part"))
 	source.Spec.Image, source.Spec.Address = "", "here:1"
 	got := derive(source, catalogs.State{}, false, &hosted{}, metav1.NewTime(noon))
 	const want = `annotation chandlery.dev/catalog-filter is "part" and has no effect on a catalog at spec.address; ` +

@@ -23,9 +23,7 @@ func TestDeriveHosted(t *testing.T) {
 	available := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe, Message: "2 of 2"}
 	shown := available
 	shown.LastTransitionTime = at(9)
-	failing := hosted{created: at(1)}
-	failing.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New("it is taken; delete it"))
-	failing.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, errors.New("a consequence"))
+	failing := hosted{created: at(1)}.and(serverFailure(errors.New("it is taken; delete it"))).and(serverProblem(errors.New("a consequence")))
 	const failure = "couldn't ensure registry server - it is taken; delete it"
 	for _, tt := range []struct {
 		reason string
@@ -35,18 +33,18 @@ func TestDeriveHosted(t *testing.T) {
 		state  catalogs.State
 		want   operatorsv1alpha1.CatalogSourceStatus
 	}{
-		{reason: "nothing yet", source: observed().Source},
+		{reason: "nothing yet", source: shop()},
 		{
-			reason: "all well", source: observed().Source, h: hosted{created: at(1), conditions: []metav1.Condition{available}}, state: ready,
+			reason: "all well", source: shop(), h: hosted{created: at(1), conditions: []metav1.Condition{available}}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, Conditions: []metav1.Condition{shown}},
 		},
 		{
-			reason: "the first thing that failed is told, before what the connection says", source: observed().Source, h: failing,
+			reason: "the first thing that failed is told, before what the connection says", source: shop(), h: failing,
 			state: catalogs.State{Address: address, Connectivity: "READY", LastConnect: at(3).Time, Err: errors.New("broken")},
 			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "RegistryServerError", Message: failure, RegistryServiceStatus: service, GRPCConnectionState: connected},
 		},
 		{
-			reason: "content that cannot be read", source: observed().Source, h: hosted{created: at(1)},
+			reason: "content that cannot be read", source: shop(), h: hosted{created: at(1)},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("broken")},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "RegistryServerError", Message: "the catalog's content could not be read: broken", RegistryServiceStatus: service,
@@ -54,7 +52,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "pods that are ready and cannot be reached", source: observed().Source, h: hosted{created: at(1), conditions: []metav1.Condition{available}},
+			reason: "pods that are ready and cannot be reached", source: shop(), h: hosted{created: at(1), conditions: []metav1.Condition{available}},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", Err: errors.New("i/o timeout")},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "RegistryServerError",
@@ -65,7 +63,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "nothing answers yet", source: observed().Source, h: hosted{created: at(1), starting: true},
+			reason: "nothing answers yet", source: shop(), h: hosted{created: at(1), starting: true},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused")},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service,
@@ -73,7 +71,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "nothing answers any more", source: observed().Source, h: hosted{created: at(1), starting: true},
+			reason: "nothing answers any more", source: shop(), h: hosted{created: at(1), starting: true},
 			state: catalogs.State{Address: address, Connectivity: "TRANSIENT_FAILURE", LastConnect: at(3).Time, Err: errors.New("refused"), Snapshot: &catalogs.Snapshot{}},
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "RegistryServerError", Message: "the catalog's content could not be read: refused; the last content that was read goes on being used",
@@ -104,7 +102,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "number", source: observed(annotated(api.AnnotationReplicas, "many")).Source, h: hosted{created: at(1)}, state: ready,
+			reason: "number", source: shop(annotated(api.AnnotationReplicas, "many")), h: hosted{created: at(1)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
 				Message:               `annotation chandlery.dev/replicas is "many", and the default is used instead; set it to a whole number from 1 to 32`,
@@ -112,7 +110,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "both", source: observed(func(o *Observation) { o.Source.Spec.Address = "here:1" }).Source, h: hosted{created: at(1)}, state: ready,
+			reason: "both", source: shop(func(s *operatorsv1alpha1.CatalogSource) { s.Spec.Address = "here:1" }), h: hosted{created: at(1)}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
 				Message:               "spec.image and spec.address are both set; the image is run and the address here:1 is not used: remove one of them",
@@ -121,9 +119,9 @@ func TestDeriveHosted(t *testing.T) {
 		},
 		{
 			reason: "ConfigMap and address", h: hosted{created: at(1)}, state: ready,
-			source: observed(func(o *Observation) {
-				o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps", Address: "here:1"}
-			}).Source,
+			source: shop(func(s *operatorsv1alpha1.CatalogSource) {
+				s.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps", Address: "here:1"}
+			}),
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "SpecInvalidError",
 				Message: "spec.configMap and spec.address are both set; the ConfigMap is served and the address here:1 is not used: " +
@@ -132,19 +130,19 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "a Secret that is not used", source: observed().Source, h: hosted{created: at(1), mistake: "spec.secrets names nothing"}, state: ready,
+			reason: "a Secret that is not used", source: shop(), h: hosted{created: at(1), mistake: "spec.secrets names nothing"}, state: ready,
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason: "SpecInvalidError", Message: "spec.secrets names nothing", RegistryServiceStatus: service, GRPCConnectionState: connected,
 			},
 		},
 		{
-			reason: "there never was anything to connect to", source: observed().Source, h: hosted{reason: "ConfigMapError", problem: "it does not exist"},
+			reason: "there never was anything to connect to", source: shop(), h: hosted{reason: "ConfigMapError", problem: "it does not exist"},
 			state: catalogs.State{Address: address, Connectivity: "CONNECTING"},
 			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "ConfigMapError", Message: "it does not exist"},
 		},
 		{
 			reason: "a directory outside", h: hosted{created: at(1)}, state: ready,
-			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "../../../etc"}})).Source,
+			source: shop(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "../../../etc"}})),
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
 				Message:               `spec.grpcPodConfig.extractContent.catalogDir is "../../../etc", and /etc is used instead; write an absolute path without ..`,
@@ -153,7 +151,7 @@ func TestDeriveHosted(t *testing.T) {
 		},
 		{
 			reason: "a relative directory", h: hosted{created: at(1)}, state: ready,
-			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "configs"}})).Source,
+			source: shop(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "configs"}})),
 			want: operatorsv1alpha1.CatalogSourceStatus{
 				Reason:                "SpecInvalidError",
 				Message:               `spec.grpcPodConfig.extractContent.catalogDir is "configs", and /configs is used instead; write an absolute path without ..`,
@@ -162,11 +160,11 @@ func TestDeriveHosted(t *testing.T) {
 		},
 		{
 			reason: "a usual directory", h: hosted{created: at(1)}, state: ready,
-			source: observed(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs/"}})).Source,
+			source: shop(config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs/"}})),
 			want:   operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected},
 		},
 		{
-			reason: "the spec became invalid", source: observed(func(o *Observation) { o.Source.Spec.SourceType, o.Source.Generation = "helm", 2 }).Source,
+			reason: "the spec became invalid", source: shop(func(s *operatorsv1alpha1.CatalogSource) { s.Spec.SourceType, s.Generation = "helm", 2 }),
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: service, GRPCConnectionState: connected,
 				Conditions: []metav1.Condition{shown, {Type: api.ConditionProgressing, Status: metav1.ConditionFalse, Reason: api.ReasonRolledOut, LastTransitionTime: at(2)}},
@@ -186,7 +184,7 @@ func TestDeriveHosted(t *testing.T) {
 			},
 		},
 		{
-			reason: "it was at an address before", source: observed().Source, h: hosted{created: at(1)}, state: catalogs.State{Address: "here:1"},
+			reason: "it was at an address before", source: shop(), h: hosted{created: at(1)}, state: catalogs.State{Address: "here:1"},
 			before: operatorsv1alpha1.CatalogSourceStatus{
 				RegistryServiceStatus: &operatorsv1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: at(0)},
 				GRPCConnectionState:   &operatorsv1alpha1.GRPCConnectionState{Address: "here:1", LastObservedState: "READY"},

@@ -1,7 +1,6 @@
 package catalogsource
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,78 +11,26 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
-
-// Values of Hosting.Server. They apply to catalog images without extractContent.
-const (
-	// ServerImage runs the catalog's image unchanged.
-	ServerImage = "image"
-	// ServerRegistry serves the content of the image with Chandlery's registry.
-	ServerRegistry = "registry"
-)
-
-// Values of Hosting.Content: how the content of an image gets into a replica that runs Chandlery's
-// registry.
-const (
-	// ContentAuto mounts the image if every node supports that, and copies the content otherwise.
-	ContentAuto = "auto"
-	// ContentVolume mounts the image.
-	ContentVolume = "image-volume"
-	// ContentCopy copies the content in init containers.
-	ContentCopy = "init-container"
-)
-
-// defaultMemoryLimit is several times the memory for the largest known catalog.
-const defaultMemoryLimit = "1Gi"
-
-// maxReplicas limits the number of replicas in an annotation or a flag.
-const maxReplicas = 32
 
 // Hosting configures how the supervisor runs catalogs.
 type Hosting struct {
-	// RegistryImage is the image of Chandlery's registry.
-	RegistryImage string
-	// Server is ServerImage or ServerRegistry.
-	Server string
-	// Replicas is the number of replicas of a catalog. 0 means two if two nodes can run them,
-	// otherwise one.
-	Replicas int
-	// Content is ContentAuto, ContentVolume or ContentCopy.
-	Content string
-	// SetWorkloadUserID sets a user ID for restricted pods. Disable it on platforms that assign
-	// user IDs.
-	SetWorkloadUserID bool
-	// MemoryLimit is the memory limit of each container with Chandlery's registry, such as 1Gi; "0"
-	// for none.
-	MemoryLimit string
+	deployment.Settings
+
 	// PlainHTTP and SkipTLSVerify relax the transport security of digest requests to registries.
 	PlainHTTP, SkipTLSVerify bool
 }
 
-// DefaultRegistryImage returns the image of Chandlery's registry for a version of the supervisor.
-func DefaultRegistryImage(version string) string {
-	if version == "" || version == "devel" {
-		version = "latest"
-	}
-	return "chandlery/registry:" + version
-}
-
-func (h *Hosting) setDefaults() {
-	h.RegistryImage = cmp.Or(h.RegistryImage, DefaultRegistryImage(""))
-	h.Server = cmp.Or(h.Server, ServerImage)
-	h.Content = cmp.Or(h.Content, ContentAuto)
-	h.MemoryLimit = cmp.Or(h.MemoryLimit, defaultMemoryLimit)
-}
-
 // AddFlags adds a flag with a default for each setting.
 func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
-	fs.StringVar(&h.RegistryImage, "registry-image", DefaultRegistryImage(version), "image of Chandlery's registry, for ConfigMaps and the content of images")
-	fs.StringVar(&h.Server, "catalog-server", ServerImage, "what serves the catalog of an image; image: the image itself; registry: --registry-image, with the content of the image; extractContent always means registry")
+	fs.StringVar(&h.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, for ConfigMaps and the content of images")
+	fs.StringVar(&h.Server, "catalog-server", deployment.ServerImage, "what serves the catalog of an image; image: the image itself; registry: --registry-image, with the content of the image; extractContent always means registry")
 	fs.IntVar(&h.Replicas, "catalog-replicas", 0,
 		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
-	fs.StringVar(&h.Content, "catalog-content", ContentAuto, "how --registry-image gets the content of an image; image-volume: mount it; init-container: copy it; auto: mount it if every node can, else copy it")
+	fs.StringVar(&h.Content, "catalog-content", deployment.ContentAuto, "how --registry-image gets the content of an image; image-volume: mount it; init-container: copy it; auto: mount it if every node can, else copy it")
 	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
-	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", defaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
+	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
 	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "allow plain HTTP to registries without TLS, for digests and bundle images")
 	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of registries, for digests and bundle images")
 }
@@ -96,10 +43,10 @@ func (h *Hosting) Validate() error {
 			problems = append(problems, fmt.Errorf("--%s is %q; it has to be one of %s", flag, value, strings.Join(allowed, ", ")))
 		}
 	}
-	oneOf("catalog-server", h.Server, ServerImage, ServerRegistry)
-	oneOf("catalog-content", h.Content, ContentAuto, ContentVolume, ContentCopy)
-	if h.Replicas < 0 || h.Replicas > maxReplicas {
-		problems = append(problems, fmt.Errorf("--catalog-replicas is %d; it has to be from 0 to %d", h.Replicas, maxReplicas))
+	oneOf("catalog-server", h.Server, deployment.ServerImage, deployment.ServerRegistry)
+	oneOf("catalog-content", h.Content, deployment.ContentAuto, deployment.ContentVolume, deployment.ContentCopy)
+	if h.Replicas < 0 || h.Replicas > deployment.MaxReplicas {
+		problems = append(problems, fmt.Errorf("--catalog-replicas is %d; it has to be from 0 to %d", h.Replicas, deployment.MaxReplicas))
 	}
 	if limit, err := resource.ParseQuantity(h.MemoryLimit); err != nil || limit.Sign() < 0 {
 		problems = append(problems, fmt.Errorf("--registry-memory-limit is %q, which is no quantity of bytes; write it as 1Gi, or 0 for none", h.MemoryLimit))

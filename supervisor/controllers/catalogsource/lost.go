@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 // lostReplica is an unreachable replica. The problem is not caused by its content.
@@ -21,7 +22,7 @@ type lostReplica struct {
 func (r *replicasOf) lost() []lostReplica {
 	var lost []lostReplica
 	for _, pod := range r.pods {
-		if pod.DeletionTimestamp == nil && pod.Labels[labelManagedBy] == managedBy && r.isLost(pod) {
+		if pod.DeletionTimestamp == nil && deployment.IsReplica(pod) && r.isLost(pod) {
 			lost = append(lost, lostReplica{pod: pod, notReady: r.onLostNode(pod)})
 		}
 	}
@@ -40,7 +41,7 @@ func (r *replicasOf) isLost(pod *corev1.Pod) bool {
 }
 
 func (r *replicasOf) onLostNode(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(r.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName && !isReady(node) })
+	return slices.ContainsFunc(r.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName && !deployment.IsReady(node) })
 }
 
 // what describes the state of the replica. It uses the time of the pod's condition, so that the

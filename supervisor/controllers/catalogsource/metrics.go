@@ -13,7 +13,7 @@ var ready = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Help: "State of a CatalogSource: 1 when its catalog serves and its content has been read, else 0.",
 }, []string{"namespace", "name"})
 
-func observe(key types.NamespacedName, isReady bool) {
+func recordReady(key types.NamespacedName, isReady bool) {
 	value := 0.0
 	if isReady {
 		value = 1
@@ -21,4 +21,4 @@ func observe(key types.NamespacedName, isReady bool) {
 	ready.WithLabelValues(key.Namespace, key.Name).Set(value)
 }
 
-func forget(key types.NamespacedName) { ready.DeleteLabelValues(key.Namespace, key.Name) }
+func forgetReady(key types.NamespacedName) { ready.DeleteLabelValues(key.Namespace, key.Name) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -39,20 +40,12 @@ type stateReader interface {
 // Reconciler reconciles one CatalogSource: it runs the catalog if it is hosted, and updates the
 // status.
 type Reconciler struct {
-	// reader reads CatalogSources and Namespaces. objects reads everything else.
-	reader     client.Reader
-	objects    client.Reader
-	client     client.Client
-	store      stateReader
-	recorder   events.EventRecorder
-	clock      clock.PassiveClock
-	hosting    *Hosting
-	children   *children
-	asker      *asker
-	configMaps *configMaps
-	version    *serverVersion
-	moves      *moves
-	secrets    *pullSecrets
+	// reader reads CatalogSources.
+	reader  client.Reader
+	client  client.Client
+	version *serverVersion
+	runner  *runner
+	status  *statusWriter
 	// failures computes the back-off of each CatalogSource.
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -76,32 +69,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if again, err := r.resolveTemplate(ctx, u, source); again || err != nil {
-		return r.tryAgain(err)
+		return retryConflict(err)
 	}
 	h, err := r.serve(ctx, source)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.report(ctx, u, source, &h); err != nil {
-		return r.tryAgain(err)
+	if err := r.status.update(ctx, u, source, &h); err != nil {
+		return retryConflict(err)
 	}
-	return ctrl.Result{RequeueAfter: r.next(req.NamespacedName, &h)}, nil
+	return ctrl.Result{RequeueAfter: r.next(req.NamespacedName, h)}, nil
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
-	forget(key)
-	r.asker.forget(key)
-	r.configMaps.forget(key)
-	r.moves.forget(key)
-	r.secrets.forget(key)
+	forgetReady(key)
+	r.runner.forget(key)
 	r.failures.Forget(key)
 }
 
 // next returns when to reconcile again. After failures, the pause grows.
-func (r *Reconciler) next(key types.NamespacedName, h *hosted) time.Duration {
+func (r *Reconciler) next(key types.NamespacedName, h hosted) time.Duration {
 	if h.failed {
 		pause := r.failures.When(key)
-		h.soonest(pause + rand.N(pause/10+1)) //nolint:gosec // nothing depends on it being hard to guess
+		h = h.within(pause + rand.N(pause/10+1)) //nolint:gosec // nothing depends on it being hard to guess
 	} else {
 		r.failures.Forget(key)
 	}
@@ -118,30 +108,12 @@ func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.Catalo
 		return hosted{}, nil
 	}
 	if catalogs.Hosted(source) {
-		return r.host(ctx, source)
+		return r.runner.run(ctx, source)
 	}
-	r.asker.forget(client.ObjectKeyFromObject(source))
-	h, err := hosted{}, r.end(ctx, source)
-	if err != nil {
-		h.failed = true
-		h.fail(operatorsv1alpha1.CatalogSourceRegistryServerError, fmt.Errorf("ending what ran before: %w", err))
+	if err := r.runner.end(ctx, source); err != nil {
+		return serverFailure(fmt.Errorf("ending what ran before: %w", err)), nil
 	}
-	return h, nil
-}
-
-// end deletes the objects of a catalog that is not hosted any more.
-func (r *Reconciler) end(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
-	if err := r.children.prune(ctx, source, nil); err != nil {
-		return err
-	}
-	pods, err := r.podsOf(ctx, source)
-	if err != nil {
-		return err
-	}
-	if err := r.children.tidy(ctx, source, pods, true); err != nil {
-		return err
-	}
-	return r.configMaps.prune(ctx, source)
+	return hosted{}, nil
 }
 
 // resolveTemplate writes the image that the template of a CatalogSource resolves to. again is true
@@ -169,31 +141,49 @@ func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstru
 	return true, nil
 }
 
-// report writes the status if it has changed.
-func (r *Reconciler) report(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
+// retryConflict converts a write conflict to a retry, because the cache will receive the newer object. It
+// ignores NotFound.
+func retryConflict(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// statusWriter writes the status of CatalogSources, and emits Events for its changes.
+type statusWriter struct {
+	client   client.Client
+	store    stateReader
+	version  *serverVersion
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+}
+
+// update writes the status if it has changed.
+func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
 	key := client.ObjectKeyFromObject(source)
-	state, followed := r.store.State(key)
-	observe(key, state.Ready() && state.Address == catalogs.Address(source))
-	now := metav1.NewTime(r.clock.Now()).Rfc3339Copy()
+	state, followed := w.store.State(key)
+	recordReady(key, state.Ready() && state.Address == catalogs.Address(source))
+	now := metav1.NewTime(w.clock.Now()).Rfc3339Copy()
 	status := derive(source, state, followed, h, now)
 	status.Message = bundles.Clip(status.Message, maxMessage)
-	if version, err := r.version.get(); err == nil {
+	if version, err := w.version.get(); err == nil {
 		setTemplateConditions(&status.Conditions, source, version, now)
 	}
 	if equality.Semantic.DeepEqual(source.Status, status) {
 		return nil
 	}
-	if err := r.write(ctx, u, status); err != nil {
+	if err := w.write(ctx, u, status); err != nil {
 		return err
 	}
-	r.announce(u, source.Status, status, h.stated)
+	w.announce(u, source.Status, status)
 	return nil
 }
 
 // write replaces the status. A merge patch from the old to the new status also removes fields. The
 // patch includes the resourceVersion, so that a former leader cannot overwrite the status of its
 // successor.
-func (r *Reconciler) write(ctx context.Context, u *unstructured.Unstructured, status operatorsv1alpha1.CatalogSourceStatus) error {
+func (w *statusWriter) write(ctx context.Context, u *unstructured.Unstructured, status operatorsv1alpha1.CatalogSourceStatus) error {
 	text, err := json.Marshal(status)
 	if err != nil {
 		return fmt.Errorf("encoding the status of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
@@ -204,36 +194,19 @@ func (r *Reconciler) write(ctx context.Context, u *unstructured.Unstructured, st
 	}
 	after := u.DeepCopy()
 	after.Object["status"] = content
-	if err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(u, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(u, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
 	return nil
 }
 
-// tryAgain returns the result after writing an object, or after a failed write.
-func (r *Reconciler) tryAgain(err error) (ctrl.Result, error) {
-	if err == nil {
-		return ctrl.Result{}, nil
-	}
-	return silently(err)
-}
-
-// silently converts a conflict to a retry, because the cache will receive the newer object. It
-// ignores NotFound.
-func silently(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
-}
-
-// announce emits Events for relevant changes of the status. stated is that of hosted.
-func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) {
+// announce emits Events for relevant changes of the status.
+func (w *statusWriter) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus) {
 	if after.Message != "" && after.Message != before.Message {
-		r.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", api.EventNote(after.Message))
+		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", api.EventNote(after.Message))
 	}
-	for _, c := range newsOf(before, after, stated) {
-		r.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
+	for _, c := range newsOf(before, after) {
+		w.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
 	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
 	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
@@ -243,13 +216,13 @@ func (r *Reconciler) announce(u *unstructured.Unstructured, before, after operat
 	if is.LastObservedState == connectivity.TransientFailure.String() {
 		kind = corev1.EventTypeWarning
 	}
-	r.recorder.Eventf(u, nil, kind, "ConnectionState", "Connect", "%s",
+	w.recorder.Eventf(u, nil, kind, "ConnectionState", "Connect", "%s",
 		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
 }
 
-// newsOf returns the changed conditions that deserve an Event. It omits the condition Progressing if
-// the status message states the same.
-func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) []*metav1.Condition {
+// newsOf returns the changed conditions that deserve an Event. It omits conditions whose message is
+// part of the status message.
+func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condition {
 	var news []*metav1.Condition
 	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing} {
 		was, is := apimeta.FindStatusCondition(before.Conditions, kind), apimeta.FindStatusCondition(after.Conditions, kind)
@@ -257,7 +230,7 @@ func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) []
 		case is == nil, was != nil && was.Reason == is.Reason:
 		case is.Reason == api.ReasonAskingRegistry, is.Reason == api.ReasonSpecInvalid:
 		case is.Reason == api.ReasonNoReplicaServes && was == nil:
-		case kind == api.ConditionProgressing && stated:
+		case strings.Contains(after.Message, is.Message):
 		default:
 			news = append(news, is)
 		}

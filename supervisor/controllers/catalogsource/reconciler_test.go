@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func TestSilently(t *testing.T) {
+func TestRetryConflict(t *testing.T) {
 	sources, errOther := schema.GroupResource{Resource: "catalogsources"}, errors.New("other")
 	for _, tt := range []struct {
 		reason string
@@ -28,7 +28,7 @@ func TestSilently(t *testing.T) {
 		{reason: "deleted meanwhile", err: apierrors.NewNotFound(sources, "shop")},
 		{reason: "anything else", err: errOther, fails: true},
 	} {
-		got, err := silently(fmt.Errorf("writing: %w", tt.err))
+		got, err := retryConflict(fmt.Errorf("writing: %w", tt.err))
 		if got != tt.want || (err != nil) != tt.fails {
 			t.Errorf("%s: %+v, %v", tt.reason, got, err)
 		}

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// inTerms says which field of the CatalogSource the API server refuses, where it
-// refuses one of the Deployment that comes from there.
-func inTerms(err error) error {
+// withSourceFields replaces refused fields of a Deployment in an error by the fields of the
+// CatalogSource that they derive from.
+func withSourceFields(err error) error {
 	status, is := errors.AsType[*apierrors.StatusError](err)
 	if !is || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
 		return err
@@ -30,8 +30,7 @@ func inTerms(err error) error {
 	return fmt.Errorf("the API server refuses %s; correct it", strings.Join(refused, "; "))
 }
 
-// fieldOf is the field of the CatalogSource that a cause is about; empty when it
-// is none.
+// fieldOf returns the field of the CatalogSource that a cause refers to; empty if there is none.
 func fieldOf(cause metav1.StatusCause) string {
 	field, found := strings.CutPrefix(cause.Field, "spec.template.spec.")
 	if !found {

@@ -7,12 +7,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
-func TestInTerms(t *testing.T) {
+func TestWithSourceFields(t *testing.T) {
 	template := field.NewPath("spec", "template", "spec")
 	invalid := func(all ...*field.Error) error {
-		return fmt.Errorf("applying: %w", apierrors.NewInvalid(kindDeployment.GroupKind(), "shop", all))
+		return fmt.Errorf("applying: %w", apierrors.NewInvalid(deployment.KindDeployment.GroupKind(), "shop", all))
 	}
 	selector := field.Invalid(template.Child("nodeSelector"), "a b", "no label")
 	toleration := field.NotSupported(template.Child("tolerations").Index(0).Child("effect"), "Odd", []string{"NoSchedule"})
@@ -32,7 +34,7 @@ func TestInTerms(t *testing.T) {
 		{reason: "what is ours", err: other, want: other.Error()},
 		{reason: "anything else", err: plain, want: "away"},
 	} {
-		if got := inTerms(tt.err).Error(); got != tt.want {
+		if got := withSourceFields(tt.err).Error(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.reason, got, tt.want)
 		}
 	}

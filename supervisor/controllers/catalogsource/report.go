@@ -14,30 +14,30 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// patience is how long a replica may run without serving before that is called a
-// trouble.
+// patience is how long a replica may run without serving before that is a problem.
 const patience = time.Minute
 
-// maxListed bounds how many replicas a message lists.
+// maxListed limits the number of replicas in a message.
 const maxListed = 8
 
-// trouble is what keeps replicas from serving.
+// trouble is the reason why replicas do not serve.
 type trouble struct{ reason, message string }
 
-// replicasOf is what the pods and the Deployment of a catalog come to.
+// replicasOf holds the Deployment and the pods of a catalog.
 type replicasOf struct {
 	source     *operatorsv1alpha1.CatalogSource
 	deployment *appsv1.Deployment
 	pods       []*corev1.Pod
 	nodes      []*corev1.Node
-	// waiting says why there is nothing to run yet.
+	// waiting is the message while there is no Deployment yet.
 	waiting string
 }
 
-// isComplete says whether all replicas are of the newest make and serve.
+// isComplete reports whether all replicas have the newest revision and are available.
 func isComplete(d *appsv1.Deployment) bool {
 	if d == nil || d.Spec.Replicas == nil {
 		return false
@@ -47,7 +47,7 @@ func isComplete(d *appsv1.Deployment) bool {
 		status.AvailableReplicas == want && status.Replicas == want
 }
 
-// serves says whether a pod takes calls.
+// serves reports whether a pod is ready.
 func serves(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && podCondition(pod, corev1.PodReady) == corev1.ConditionTrue
 }
@@ -68,7 +68,7 @@ func findPodCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.Pod
 	return nil
 }
 
-// available says how many replicas serve, and where.
+// available returns the condition with the ready replicas and their nodes.
 func (r *replicasOf) available() metav1.Condition {
 	c := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe}
 	serving := r.serving()
@@ -90,20 +90,20 @@ func (r *replicasOf) available() metav1.Condition {
 	for _, l := range r.lost() {
 		c.Message += "; " + l.what()
 	}
-	if selectsFrom(r.deployment) {
+	if deployment.HasSelection(r.deployment) {
 		c.Message += "; a part of the catalog, by annotation " + api.AnnotationCatalogFilter
 	}
-	if pin := runningPin(r.deployment); pin != nil {
-		c.Message += "; image " + pin.Reference()
-		if !pin.fixed() {
+	if image := deployment.ImageOf(r.deployment); image != nil {
+		c.Message += "; image " + image.Reference()
+		if !image.IsFixed() {
 			c.Message += " by its tag, since its digest is not known"
 		}
 	}
 	return c
 }
 
-// serving lists the replicas that take calls through the Service, sorted. Pods
-// that another controller started to look at an image do not.
+// serving returns the ready pods that the Service selects, sorted. Pods that another controller
+// starts to resolve a tag are not selected.
 func (r *replicasOf) serving() []string {
 	var serving []string
 	for _, pod := range r.pods {
@@ -116,7 +116,7 @@ func (r *replicasOf) serving() []string {
 	return serving
 }
 
-// tally says how many replicas are ready of those that are wanted.
+// tally describes how many of the wanted replicas are ready.
 func (r *replicasOf) tally(ready int) string {
 	want := 0
 	if r.deployment != nil && r.deployment.Spec.Replicas != nil {
@@ -128,8 +128,8 @@ func (r *replicasOf) tally(ready int) string {
 	return fmt.Sprintf("%d of %d replicas are ready", ready, want)
 }
 
-// progressing says how far a roll-out is, or what keeps it from going on; trouble
-// is the latter.
+// progressing returns the condition of the rollout, and the trouble that blocks it, if any. next is
+// when to check again.
 func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble, next time.Duration) {
 	c = metav1.Condition{Type: api.ConditionProgressing, Status: metav1.ConditionTrue, Reason: api.ReasonRollingOut}
 	d := r.deployment
@@ -165,8 +165,8 @@ func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble,
 	return c, nil, next
 }
 
-// trouble finds what keeps the newest replicas from serving; next is when to look
-// again.
+// trouble returns the reason why the newest replicas do not serve; nil if there is none. next is when
+// to check again.
 func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration) {
 	for i := range r.deployment.Status.Conditions {
 		c := &r.deployment.Status.Conditions[i]
@@ -180,7 +180,7 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 	}
 	for _, pod := range r.starting() {
 		if r.isLost(pod) {
-			continue // that says nothing of what it serves
+			continue // The content is not the cause.
 		}
 		t, wait := podTrouble(pod, r.content(), now)
 		if t != nil {
@@ -193,31 +193,31 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 	return nil, next
 }
 
-// content names what is to be served.
+// content describes the content to serve.
 func (r *replicasOf) content() string {
 	var content string
-	if pin := runningPin(r.deployment); pin != nil {
-		content = "image " + pin.Image
+	if image := deployment.ImageOf(r.deployment); image != nil {
+		content = "image " + image.Spec
 	} else {
 		content = "ConfigMap " + r.source.Spec.ConfigMap
 	}
-	if selectsFrom(r.deployment) {
+	if deployment.HasSelection(r.deployment) {
 		content += ", of which annotation " + api.AnnotationCatalogFilter + " selects a part,"
 	}
 	return content
 }
 
-// starting are the replicas of the newest make that do not serve, sorted.
+// starting returns the replicas of the newest revision that do not serve, sorted.
 func (r *replicasOf) starting() []*corev1.Pod {
 	newest := r.deployment.Spec.Template.Labels[api.LabelPodSpecHash]
 	pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *corev1.Pod) bool {
-		return pod.Labels[api.LabelPodSpecHash] != newest || pod.Labels[labelManagedBy] != managedBy || pod.DeletionTimestamp != nil || serves(pod)
+		return pod.Labels[api.LabelPodSpecHash] != newest || !deployment.IsReplica(pod) || pod.DeletionTimestamp != nil || serves(pod)
 	})
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return pods
 }
 
-// podTrouble finds what keeps a pod from serving some content.
+// podTrouble returns the reason why a pod does not serve its content; nil if there is none.
 func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, next time.Duration) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -245,8 +245,8 @@ func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, nex
 	return nil, 0
 }
 
-// silentSince is since when a pod might serve and does not: since its container
-// was started, or since it ceased to be ready.
+// silentSince returns since when a pod has not been ready: the start of its container, or the end of
+// its readiness.
 func silentSince(pod *corev1.Pod, running *corev1.ContainerStateRunning) time.Time {
 	if ready := findPodCondition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.After(running.StartedAt.Time) {
 		return ready.LastTransitionTime.Time

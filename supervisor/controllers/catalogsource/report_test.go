@@ -10,13 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
-
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // replica returns a replica of the newest revision.
 func replica(name string, change ...func(*corev1.Pod)) *corev1.Pod {
-	labels := replicaLabels("shop")
+	labels := deployment.ReplicaLabels("shop")
 	labels[api.LabelPodSpecHash] = "new"
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.PodSpec{NodeName: "node-" + name}}
 	for _, c := range change {
@@ -255,10 +254,10 @@ func TestProgressing(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
-	source := observed().Source
+func TestCleanupOf(t *testing.T) {
+	source := shop()
 	inherited := func(change ...func(*corev1.Pod)) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: serviceLabels("shop"), OwnerReferences: []metav1.OwnerReference{{
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: deployment.ServiceLabels("shop"), OwnerReferences: []metav1.OwnerReference{{
 			Kind: "CatalogSource", Name: "shop", UID: source.UID, Controller: new(true),
 		}}}}
 		for _, c := range change {
@@ -272,21 +271,21 @@ func TestJudge(t *testing.T) {
 		reason   string
 		pod      *corev1.Pod
 		replaced bool
-		want     fate
+		want     cleanup
 	}{
-		{reason: "ours", pod: replica("a"), replaced: true, want: stays},
-		{reason: "ours, evicted", pod: replica("a", failed), want: goes},
-		{reason: "ours, going", pod: replica("a", failed, going), want: stays},
-		{reason: "inherited, still needed", pod: inherited(), want: stays},
-		{reason: "inherited", pod: inherited(), replaced: true, want: goes},
-		{reason: "inherited, dead", pod: inherited(failed), want: goes},
-		{reason: "another controller's poll", pod: inherited(func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelUpdate: "shop"} }), want: goes},
-		{reason: "another make, still needed", pod: inherited(ofSet), want: stays},
-		{reason: "another make", pod: inherited(ofSet), replaced: true, want: goesWithSet},
-		{reason: "another CatalogSource of the same name", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "u-2" }), replaced: true, want: stays},
-		{reason: "nobody's", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences = nil }), replaced: true, want: stays},
+		{reason: "ours", pod: replica("a"), replaced: true, want: keepPod},
+		{reason: "ours, evicted", pod: replica("a", failed), want: deletePod},
+		{reason: "ours, going", pod: replica("a", failed, going), want: keepPod},
+		{reason: "inherited, still needed", pod: inherited(), want: keepPod},
+		{reason: "inherited", pod: inherited(), replaced: true, want: deletePod},
+		{reason: "inherited, dead", pod: inherited(failed), want: deletePod},
+		{reason: "another controller's poll", pod: inherited(func(p *corev1.Pod) { p.Labels = map[string]string{api.LabelUpdate: "shop"} }), want: deletePod},
+		{reason: "another make, still needed", pod: inherited(ofSet), want: keepPod},
+		{reason: "another make", pod: inherited(ofSet), replaced: true, want: deleteSet},
+		{reason: "another CatalogSource of the same name", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "u-2" }), replaced: true, want: keepPod},
+		{reason: "nobody's", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences = nil }), replaced: true, want: keepPod},
 	} {
-		if got := judge(tt.pod, source, tt.replaced); got != tt.want {
+		if got := cleanupOf(tt.pod, source, tt.replaced); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.reason, got, tt.want)
 		}
 	}

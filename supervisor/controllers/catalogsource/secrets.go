@@ -8,6 +8,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/pullsecrets"
@@ -15,77 +16,68 @@ import (
 
 // How long the results of checking pull secrets remain valid, with and without a problem.
 const (
-	amissTime = 30 * time.Second
-	soundTime = 10 * time.Minute
+	problemTime = 30 * time.Second
+	validTime   = 10 * time.Minute
 )
 
-// pullSecrets caches problems with the pull secrets of catalogs. Registries with anonymous access
-// do not report them.
-type pullSecrets struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]secretsVerdict
+// secretChecker finds unusable pull secrets of catalogs, and caches the results. Registries with
+// anonymous access do not report them.
+type secretChecker struct {
+	reader client.Reader
+	clock  clock.PassiveClock
+
+	mu      sync.Mutex
+	results map[types.NamespacedName]secretResult
 }
 
-type secretsVerdict struct {
+type secretResult struct {
 	generation int64
 	problem    string
 	until      time.Time
 }
 
-// find returns the cached result for a CatalogSource, if it is still valid.
-func (s *pullSecrets) find(source *operatorsv1alpha1.CatalogSource, now time.Time) (verdict secretsVerdict, found bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	verdict, found = s.known[client.ObjectKeyFromObject(source)]
-	return verdict, found && verdict.generation == source.Generation && now.Before(verdict.until)
-}
-
-func (s *pullSecrets) keep(source *operatorsv1alpha1.CatalogSource, verdict secretsVerdict) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known[client.ObjectKeyFromObject(source)] = verdict
-}
-
-func (s *pullSecrets) forget(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, key)
-}
-
-// checkSecrets reports a problem with spec.secrets as a mistake.
-func (r *Reconciler) checkSecrets(ctx context.Context, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
+// check returns the problem of the first unusable Secret in spec.secrets; empty if there is none. next
+// is when to check again.
+func (s *secretChecker) check(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (problem string, next time.Duration, err error) {
 	if len(source.Spec.Secrets) == 0 {
-		return nil
+		return "", 0, nil
 	}
-	now := r.clock.Now()
-	verdict, found := r.secrets.find(source, now)
-	if !found {
-		problem, err := r.asker.secretsProblem(ctx, source)
-		if err != nil {
-			return err
+	key, now := client.ObjectKeyFromObject(source), s.clock.Now()
+	s.mu.Lock()
+	last, found := s.results[key]
+	s.mu.Unlock()
+	if !found || last.generation != source.Generation || !now.Before(last.until) {
+		last = secretResult{generation: source.Generation, until: now.Add(validTime)}
+		if last.problem, err = s.read(ctx, source); err != nil {
+			return "", 0, err
 		}
-		verdict = secretsVerdict{generation: source.Generation, problem: problem, until: now.Add(soundTime)}
-		if problem != "" {
-			verdict.until = now.Add(amissTime)
+		if last.problem != "" {
+			last.until = now.Add(problemTime)
 		}
-		r.secrets.keep(source, verdict)
+		s.mu.Lock()
+		s.results[key] = last
+		s.mu.Unlock()
 	}
-	if verdict.problem != "" {
-		h.mistake = verdict.problem
-		h.soonest(verdict.until.Sub(now))
+	if last.problem == "" {
+		return "", 0, nil
 	}
-	return nil
+	return last.problem, last.until.Sub(now), nil
 }
 
-// secretsProblem returns the problem of the first unusable Secret in spec.secrets; empty if there
-// is none.
-func (a *asker) secretsProblem(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (string, error) {
+func (s *secretChecker) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.results, key)
+}
+
+// read reads the Secrets in spec.secrets and returns the problem of the first unusable one.
+func (s *secretChecker) read(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (string, error) {
 	for _, name := range source.Spec.Secrets {
 		if name == "" {
 			continue
 		}
 		key := client.ObjectKey{Namespace: source.Namespace, Name: name}
-		secret, err := pullsecrets.Read(ctx, a.reader, key)
+		secret, err := pullsecrets.Read(ctx, s.reader, key)
 		if err != nil {
 			return "", err //nolint:wrapcheck // names the object
 		}

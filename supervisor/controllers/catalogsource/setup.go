@@ -31,6 +31,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
 
 // workers is the number of CatalogSources that are reconciled concurrently.
@@ -61,30 +63,34 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.Hosting.setDefaults()
+	o.Hosting.Settings = o.Hosting.WithDefaults()
 	objects, err := newObjectCache(mgr)
 	if err != nil {
 		return err
 	}
-	r, err := newReconciler(mgr, o, objects)
+	images := digest.NewResolver(digest.Options{
+		Reader: mgr.GetAPIReader(), Clock: o.Clock, PlainHTTP: o.Hosting.PlainHTTP, SkipTLSVerify: o.Hosting.SkipTLSVerify,
+	})
+	r, err := newReconciler(mgr, o, objects, images)
 	if err != nil {
 		return err
 	}
+	m := &mapper{reader: mgr.GetCache()}
 	toOwner := handler.EnqueueRequestsFromMapFunc(owner)
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("catalogsource").
 		For(catalogs.NewObject()).
 		Watches(&appsv1.Deployment{}, toOwner).
-		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Channel(o.Store.Listen(), &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(r.asker.news, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(images.Events(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Service{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.ServiceAccount{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &networkingv1.NetworkPolicy{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &policyv1.PodDisruptionBudget{}, toOwner)).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(catalog))).
-		WatchesRawSource(source.Kind[client.Object](objects, configMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.servedFrom))).
-		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), nodeChanged())).
+		WatchesRawSource(source.Kind[client.Object](objects, configMapMetadata(), handler.EnqueueRequestsFromMapFunc(m.servedFrom))).
+		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Node{}, handler.EnqueueRequestsFromMapFunc(m.all), nodeChanged())).
 		WithOptions(controller.Options{
 			EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: apply.Backoff(), ReconciliationTimeout: reconcileTimeout,
 		}).
@@ -92,35 +98,40 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the CatalogSource controller: %w", err)
 	}
-	if err := mgr.Add(r.asker); err != nil {
-		return fmt.Errorf("adding what asks registries for digests: %w", err)
+	if err := mgr.Add(images); err != nil {
+		return fmt.Errorf("adding the resolver of digests: %w", err)
 	}
 	return nil
 }
 
-func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache) (*Reconciler, error) {
+func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *digest.Resolver) (*Reconciler, error) {
 	discover, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
 	}
+	cached, live, writer := mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient()
+	recorder := mgr.GetEventRecorder("chandlery-catalogsource")
+	version := &serverVersion{discover: discover, clock: o.Clock}
+	children := &children{
+		cached: map[schema.GroupVersionKind]client.Reader{
+			deployment.KindDeployment: cached, deployment.KindService: objects, deployment.KindServiceAccount: objects,
+			deployment.KindNetworkPolicy: objects, deployment.KindBudget: objects,
+		},
+		live: live, client: writer,
+	}
 	return &Reconciler{
-		reader: mgr.GetCache(), objects: objects, client: mgr.GetClient(), store: o.Store,
-		recorder: mgr.GetEventRecorder("chandlery-catalogsource"), clock: o.Clock, hosting: &o.Hosting,
-		children: &children{
-			cached: map[schema.GroupVersionKind]client.Reader{
-				kindDeployment: mgr.GetCache(), kindService: objects, kindServiceAccount: objects,
-				kindNetworkPolicy: objects, kindBudget: objects,
+		reader: cached, client: writer, version: version,
+		runner: &runner{
+			observer: &observer{reader: cached, objects: objects, live: live, children: children, version: version},
+			children: children, images: images, recorder: recorder, clock: o.Clock, hosting: &o.Hosting,
+			configMaps: &configMaps{
+				cached: objects, live: live, client: writer, clock: o.Clock,
+				validated: map[types.NamespacedName]validatedConfigMap{}, selections: map[types.NamespacedName]parsedSelection{},
 			},
-			live: mgr.GetAPIReader(), client: mgr.GetClient(),
+			balancer: &balancer{children: children, recorder: recorder, clock: o.Clock, made: map[types.NamespacedName]move{}},
+			secrets:  &secretChecker{reader: live, clock: o.Clock, results: map[types.NamespacedName]secretResult{}},
 		},
-		asker: newAsker(mgr.GetAPIReader(), &o.Hosting, o.Clock),
-		configMaps: &configMaps{
-			cached: objects, live: mgr.GetAPIReader(), client: mgr.GetClient(), clock: o.Clock,
-			judged: map[types.NamespacedName]verdict{}, filters: map[types.NamespacedName]filterVerdict{},
-		},
-		moves:    &moves{made: map[types.NamespacedName]move{}},
-		secrets:  &pullSecrets{known: map[types.NamespacedName]secretsVerdict{}},
-		version:  &serverVersion{discover: discover, clock: o.Clock},
+		status:   &statusWriter{client: writer, store: o.Store, version: version, recorder: recorder, clock: o.Clock},
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}, nil
 }
@@ -143,33 +154,36 @@ func catalog(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
+// mapper maps changed objects to requests for CatalogSources.
+type mapper struct{ reader client.Reader }
+
 // inNamespace returns requests for the CatalogSources in a Namespace.
-func (r *Reconciler) inNamespace(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true }, client.InNamespace(object.GetName()))
+func (m *mapper) inNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	return m.selected(ctx, func(*unstructured.Unstructured) bool { return true }, client.InNamespace(object.GetName()))
 }
 
 // servedFrom returns requests for the CatalogSources that use a ConfigMap: as their catalog, as
 // their selection, or as a copy.
-func (r *Reconciler) servedFrom(ctx context.Context, object client.Object) []reconcile.Request {
+func (m *mapper) servedFrom(ctx context.Context, object client.Object) []reconcile.Request {
 	if of := owner(ctx, object); len(of) > 0 {
 		return of
 	}
-	return r.selected(ctx, func(u *unstructured.Unstructured) bool {
+	return m.selected(ctx, func(u *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "configMap")
 		return name == object.GetName() || strings.TrimSpace(u.GetAnnotations()[api.AnnotationCatalogFilter]) == object.GetName()
 	}, client.InNamespace(object.GetNamespace()))
 }
 
 // all returns requests for all CatalogSources.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.selected(ctx, func(*unstructured.Unstructured) bool { return true })
+func (m *mapper) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return m.selected(ctx, func(*unstructured.Unstructured) bool { return true })
 }
 
 // selected returns requests for the CatalogSources that keep accepts. It returns none if the cache
 // cannot be read, which only happens while it stops.
-func (r *Reconciler) selected(ctx context.Context, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []reconcile.Request {
+func (m *mapper) selected(ctx context.Context, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []reconcile.Request {
 	list := catalogs.NewList()
-	if err := r.reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := m.reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 // snapshot returns an immutable copy of a ConfigMap's content. Its name includes a hash of the
@@ -28,13 +28,13 @@ func snapshot(source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap
 	const enough = 6
 	sum := sha256.Sum256(text)
 	return &corev1.ConfigMap{
-		ObjectMeta: meta(source, fmt.Sprintf("%s-%x", source.Name, sum[:enough])),
+		ObjectMeta: deployment.Meta(source, fmt.Sprintf("%s-%x", source.Name, sum[:enough])),
 		Data:       content.Data, BinaryData: content.BinaryData, Immutable: new(true),
 	}, nil
 }
 
-// keep creates the copy of valid content, unless it exists, and returns its name.
-func (c *configMaps) keep(ctx context.Context, source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (named string, err error) {
+// ensureCopy creates the copy of valid content, unless it exists, and returns its name.
+func (c *configMaps) ensureCopy(ctx context.Context, source *operatorsv1alpha1.CatalogSource, content *corev1.ConfigMap) (named string, err error) {
 	made, err := snapshot(source, content)
 	if err != nil {
 		return "", err
@@ -58,8 +58,8 @@ func (c *configMaps) keep(ctx context.Context, source *operatorsv1alpha1.Catalog
 	return key.Name, nil
 }
 
-// holds reports whether the cache contains a copy.
-func (c *configMaps) holds(ctx context.Context, source *operatorsv1alpha1.CatalogSource, named string) (bool, error) {
+// hasCopy reports whether the cache contains a copy.
+func (c *configMaps) hasCopy(ctx context.Context, source *operatorsv1alpha1.CatalogSource, named string) (bool, error) {
 	key, there := client.ObjectKey{Namespace: source.Namespace, Name: named}, configMapMetadata()
 	if err := c.cached.Get(ctx, key, there); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -74,7 +74,7 @@ func (c *configMaps) holds(ctx context.Context, source *operatorsv1alpha1.Catalo
 func (c *configMaps) prune(ctx context.Context, source *operatorsv1alpha1.CatalogSource, used ...string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-	err := c.cached.List(ctx, list, client.InNamespace(source.Namespace), client.MatchingLabels(serviceLabels(source.Name)))
+	err := c.cached.List(ctx, list, client.InNamespace(source.Namespace), client.MatchingLabels(deployment.ServiceLabels(source.Name)))
 	if err != nil {
 		return fmt.Errorf("listing the ConfigMaps of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
 	}
@@ -92,14 +92,4 @@ func (c *configMaps) prune(ctx context.Context, source *operatorsv1alpha1.Catalo
 		}
 	}
 	return nil
-}
-
-// mountedConfigMap returns the name of the ConfigMap that a Deployment mounts.
-func mountedConfigMap(d *appsv1.Deployment) string {
-	for i := range d.Spec.Template.Spec.Volumes {
-		if v := &d.Spec.Template.Spec.Volumes[i]; v.Name == volumeContent && v.ConfigMap != nil {
-			return v.ConfigMap.Name
-		}
-	}
-	return ""
 }

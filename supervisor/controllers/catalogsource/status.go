@@ -15,6 +15,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
 
 // protocol is the only protocol of catalogs.
@@ -71,7 +73,7 @@ func suspend(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1a
 func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) {
 	status.Reason, status.Message = h.reason, h.problem
 	status.ConfigMapResource = h.configMap
-	if interval, _ := pollInterval(source); interval == 0 {
+	if interval, _ := digest.PollInterval(source); interval == 0 {
 		status.LatestImageRegistryPoll = nil
 	} else if !h.polled.IsZero() && isOutdated(status.LatestImageRegistryPoll, h.polled, now) {
 		status.LatestImageRegistryPoll = new(metav1.NewTime(h.polled).Rfc3339Copy())
@@ -148,7 +150,7 @@ func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *
 
 // mistake returns the reason and message for a setting without effect, while the catalog works.
 func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alpha1.ConditionReason, string) {
-	if _, problem := pollInterval(source); problem != "" {
+	if _, problem := digest.PollInterval(source); problem != "" {
 		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
 	}
 	if !catalogs.Hosted(source) {
@@ -157,7 +159,7 @@ func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alp
 		}
 		return "", ""
 	}
-	if source.Spec.Address != "" && isConfigMap(source) {
+	if source.Spec.Address != "" && deployment.IsConfigMap(source) {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
 			fmt.Sprintf("spec.configMap and spec.address are both set; the ConfigMap is served and the address %s is not used: remove spec.address or, to use it, set spec.sourceType to grpc and remove spec.configMap", source.Spec.Address)
 	}
@@ -165,10 +167,10 @@ func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alp
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
 			fmt.Sprintf("spec.image and spec.address are both set; the image is run and the address %s is not used: remove one of them", source.Spec.Address)
 	}
-	if _, err := askedReplicas(source); err != nil {
+	if _, err := deployment.AskedReplicas(source); err != nil {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError, err.Error()
 	}
-	if extract := extracted(source); extract != nil && oddDir(extract.CatalogDir) {
+	if extract := deployment.ExtractContent(source); extract != nil && oddDir(extract.CatalogDir) {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError, fmt.Sprintf(
 			"spec.grpcPodConfig.extractContent.catalogDir is %q, and %s is used instead; write an absolute path without ..", extract.CatalogDir, path.Join("/", extract.CatalogDir))
 	}

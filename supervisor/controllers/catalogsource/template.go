@@ -13,13 +13,14 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)
 
 // resolveTemplate replaces the Kubernetes version variables of a template. unknown lists the
 // remaining variables.
-func resolveTemplate(template string, version Version) (resolved string, unknown []string) {
+func resolveTemplate(template string, version deployment.Version) (resolved string, unknown []string) {
 	resolved = strings.NewReplacer(
 		"{kube_major_version}", strconv.Itoa(version.Major),
 		"{kube_minor_version}", strconv.Itoa(version.Minor),
@@ -32,7 +33,7 @@ func resolveTemplate(template string, version Version) (resolved string, unknown
 
 // templateImage returns the image that the template of a CatalogSource resolves to. It is empty
 // without a template or with unknown variables.
-func templateImage(source *operatorsv1alpha1.CatalogSource, version Version) string {
+func templateImage(source *operatorsv1alpha1.CatalogSource, version deployment.Version) string {
 	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	resolved, unknown := resolveTemplate(template, version)
 	if len(unknown) > 0 {
@@ -42,7 +43,7 @@ func templateImage(source *operatorsv1alpha1.CatalogSource, version Version) str
 }
 
 // setTemplateConditions sets the conditions for the template.
-func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1alpha1.CatalogSource, version Version, now metav1.Time) {
+func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1alpha1.CatalogSource, version deployment.Version, now metav1.Time) {
 	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	if template == "" {
 		apimeta.RemoveStatusCondition(conditions, api.ConditionTemplatesResolved)

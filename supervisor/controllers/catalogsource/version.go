@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 // versionAge is how long the API server's version is cached. It changes when the cluster is
@@ -19,20 +21,20 @@ type serverVersion struct {
 	clock    clock.PassiveClock
 
 	mu   sync.Mutex
-	last Version
+	last deployment.Version
 	at   time.Time
 }
 
-func (s *serverVersion) get() (Version, error) {
+func (s *serverVersion) get() (deployment.Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.clock.Now(); s.last == (Version{}) || now.Sub(s.at) > versionAge {
+	if now := s.clock.Now(); s.last == (deployment.Version{}) || now.Sub(s.at) > versionAge {
 		info, err := s.discover.ServerVersion()
-		if err != nil && s.last == (Version{}) {
-			return Version{}, fmt.Errorf("asking the API server for its version: %w", err)
+		if err != nil && s.last == (deployment.Version{}) {
+			return deployment.Version{}, fmt.Errorf("asking the API server for its version: %w", err)
 		}
 		if err == nil {
-			s.last = ParseVersion(info.GitVersion)
+			s.last = deployment.ParseVersion(info.GitVersion)
 		}
 		s.at = now
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 func secrets(named ...string) func(*operatorsv1alpha1.CatalogSource) {
@@ -606,7 +607,7 @@ func TestRegistryOnContent(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", map[string]string{"operators.operatorframework.io.index.configs.v1": "/catalog"})
 	w.create(catalog("shop", registry.host+"/shop:1"))
-	w.supervise(func(h *catalogsource.Hosting) { h.Server = catalogsource.ServerRegistry })
+	w.supervise(func(h *catalogsource.Hosting) { h.Server = deployment.ServerRegistry })
 	d := w.rolledOut("shop", 2, runs("chandlery/registry:latest"))
 	init := d.Spec.Template.Spec.InitContainers
 	if len(init) != 2 || init[1].Image != registry.host+"/shop@"+digest || !slices.Contains(init[1].Args, "--catalog.from=/catalog") {

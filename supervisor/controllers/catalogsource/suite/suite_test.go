@@ -40,6 +40,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -167,7 +168,7 @@ func (w *world) supervise(change ...func(*catalogsource.Hosting)) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	hosting := catalogsource.Hosting{SetWorkloadUserID: true, PlainHTTP: true}
+	hosting := catalogsource.Hosting{Settings: deployment.Settings{SetWorkloadUserID: true}, PlainHTTP: true}
 	for _, c := range change {
 		c(&hosting)
 	}

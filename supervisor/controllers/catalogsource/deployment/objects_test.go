@@ -1,6 +1,7 @@
-package catalogsource
+package deployment
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
 
 const (
@@ -52,13 +54,13 @@ func reserved(n *corev1.Node) {
 
 func windows(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "windows" }
 
-// observed returns the observation of a catalog with an image and two nodes.
-func observed(change ...func(*Observation)) *Observation {
+// input returns the input of a catalog with an image and two nodes.
+func input(change ...func(*Input)) *Input {
 	source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "shops/shop:1"}}
 	source.Name, source.Namespace, source.UID = "shop", "olm", "u-1"
-	o := &Observation{
+	o := &Input{
 		Source: source, Nodes: []*corev1.Node{node("a"), node("b")}, Version: Version{1, 36, 3},
-		Pin: Pin{Image: "shops/shop:1", Digest: someDigest},
+		Content: Content{Image: digest.Image{Spec: "shops/shop:1", Digest: someDigest}},
 	}
 	for _, c := range change {
 		c(o)
@@ -66,25 +68,24 @@ func observed(change ...func(*Observation)) *Observation {
 	return o
 }
 
-func config(c operatorsv1alpha1.GrpcPodConfig) func(*Observation) {
-	return func(o *Observation) { o.Source.Spec.GrpcPodConfig = &c }
+func config(c operatorsv1alpha1.GrpcPodConfig) func(*Input) {
+	return func(o *Input) { o.Source.Spec.GrpcPodConfig = &c }
 }
 
-func annotated(key, value string) func(*Observation) {
-	return func(o *Observation) { o.Source.Annotations = map[string]string{key: value} }
+func annotated(key, value string) func(*Input) {
+	return func(o *Input) { o.Source.Annotations = map[string]string{key: value} }
 }
 
-func hosting(change ...func(*Hosting)) *Hosting {
-	h := Hosting{SetWorkloadUserID: true, RegistryImage: "chandlery/registry:1.0"}
-	h.setDefaults()
+func settings(change ...func(*Settings)) *Settings {
+	s := Settings{SetWorkloadUserID: true, RegistryImage: "chandlery/registry:1.0"}.WithDefaults()
 	for _, c := range change {
-		c(&h)
+		c(&s)
 	}
-	return &h
+	return &s
 }
 
 // deploymentOf returns the desired Deployment.
-func deploymentOf(t *testing.T, o *Observation, h *Hosting) *appsv1.Deployment {
+func deploymentOf(t *testing.T, o *Input, h *Settings) *appsv1.Deployment {
 	t.Helper()
 	all, err := Desired(o, h)
 	if err != nil {
@@ -104,34 +105,34 @@ func deploymentOf(t *testing.T, o *Observation, h *Hosting) *appsv1.Deployment {
 }
 
 func TestDesiredObjects(t *testing.T) {
-	configMap := func(o *Observation) {
+	configMap := func(o *Input) {
 		o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "configmap", ConfigMap: "lamps"}
 		o.ConfigMapVersion = "7"
 	}
 	for _, tt := range []struct {
 		reason string
-		change []func(*Observation)
+		change []func(*Input)
 		want   []string
 	}{
 		{reason: "image", want: []string{"ServiceAccount shop", "NetworkPolicy shop-grpc-server", "Service shop", "Deployment shop", "PodDisruptionBudget shop"}},
 		{
-			reason: "one replica needs no budget", change: []func(*Observation){annotated(api.AnnotationReplicas, "1")},
+			reason: "one replica needs no budget", change: []func(*Input){annotated(api.AnnotationReplicas, "1")},
 			want: []string{"ServiceAccount shop", "NetworkPolicy shop-grpc-server", "Service shop", "Deployment shop"},
 		},
 		{
-			reason: "dots", change: []func(*Observation){func(o *Observation) { o.Source.Name = "my.shop" }},
+			reason: "dots", change: []func(*Input){func(o *Input) { o.Source.Name = "my.shop" }},
 			want: []string{"ServiceAccount my.shop", "NetworkPolicy my.shop-grpc-server", "Service my-shop", "Deployment my.shop", "PodDisruptionBudget my.shop"},
 		},
 		{
-			reason: "the account of the namespace", change: []func(*Observation){func(o *Observation) { o.Source.Name = "default" }},
+			reason: "the account of the namespace", change: []func(*Input){func(o *Input) { o.Source.Name = "default" }},
 			want: []string{"NetworkPolicy default-grpc-server", "Service default", "Deployment default", "PodDisruptionBudget default"},
 		},
 		{
-			reason: "ConfigMap", change: []func(*Observation){configMap},
+			reason: "ConfigMap", change: []func(*Input){configMap},
 			want: []string{"ServiceAccount shop-configmap-server", "NetworkPolicy shop-grpc-server", "Service shop", "Deployment shop", "PodDisruptionBudget shop"},
 		},
 	} {
-		all, err := Desired(observed(tt.change...), hosting())
+		all, err := Desired(input(tt.change...), settings())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,12 +150,12 @@ func TestDesiredObjects(t *testing.T) {
 }
 
 func TestDesiredIsAFunction(t *testing.T) {
-	first, err := Desired(observed(), hosting())
+	first, err := Desired(input(), settings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		again, err := Desired(observed(), hosting())
+		again, err := Desired(input(), settings())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,44 +166,44 @@ func TestDesiredIsAFunction(t *testing.T) {
 }
 
 func TestReplicas(t *testing.T) {
-	had := func(n int32) func(*Observation) {
-		return func(o *Observation) { o.Deployment = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &n}} }
+	had := func(n int32) func(*Input) {
+		return func(o *Input) { o.Deployment = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &n}} }
 	}
-	nodes := func(all ...*corev1.Node) func(*Observation) { return func(o *Observation) { o.Nodes = all } }
+	nodes := func(all ...*corev1.Node) func(*Input) { return func(o *Input) { o.Nodes = all } }
 	for _, tt := range []struct {
 		reason string
-		change []func(*Observation)
+		change []func(*Input)
 		flag   int
 		want   int32
 	}{
 		{reason: "two nodes", want: 2},
-		{reason: "one node", change: []func(*Observation){nodes(node("a"))}, want: 1},
-		{reason: "no node", change: []func(*Observation){nodes()}, want: 1},
-		{reason: "many nodes", change: []func(*Observation){nodes(node("a"), node("b"), node("c"))}, want: 2},
-		{reason: "annotation", change: []func(*Observation){annotated(api.AnnotationReplicas, "5")}, flag: 3, want: 5},
-		{reason: "annotation that is no number", change: []func(*Observation){annotated(api.AnnotationReplicas, "x")}, flag: 3, want: 3},
-		{reason: "annotation out of bounds", change: []func(*Observation){annotated(api.AnnotationReplicas, "0")}, want: 2},
+		{reason: "one node", change: []func(*Input){nodes(node("a"))}, want: 1},
+		{reason: "no node", change: []func(*Input){nodes()}, want: 1},
+		{reason: "many nodes", change: []func(*Input){nodes(node("a"), node("b"), node("c"))}, want: 2},
+		{reason: "annotation", change: []func(*Input){annotated(api.AnnotationReplicas, "5")}, flag: 3, want: 5},
+		{reason: "annotation that is no number", change: []func(*Input){annotated(api.AnnotationReplicas, "x")}, flag: 3, want: 3},
+		{reason: "annotation out of bounds", change: []func(*Input){annotated(api.AnnotationReplicas, "0")}, want: 2},
 		{reason: "flag", flag: 3, want: 3},
-		{reason: "a second node that is lost", change: []func(*Observation){nodes(node("a"), node("b", lost))}, want: 1},
-		{reason: "a second node that is lost takes no replica away", change: []func(*Observation){nodes(node("a"), node("b", lost)), had(2)}, want: 2},
-		{reason: "a second node that is drained takes no replica away", change: []func(*Observation){nodes(node("a"), node("b", cordoned)), had(2)}, want: 2},
-		{reason: "a second node that is gone", change: []func(*Observation){nodes(node("a")), had(2)}, want: 1},
-		{reason: "somebody scaled it", change: []func(*Observation){had(9)}, want: 2},
-		{reason: "windows", change: []func(*Observation){nodes(node("a"), node("b", windows))}, want: 1},
-		{reason: "for others", change: []func(*Observation){nodes(node("a"), node("b", reserved))}, want: 1},
+		{reason: "a second node that is lost", change: []func(*Input){nodes(node("a"), node("b", lost))}, want: 1},
+		{reason: "a second node that is lost takes no replica away", change: []func(*Input){nodes(node("a"), node("b", lost)), had(2)}, want: 2},
+		{reason: "a second node that is drained takes no replica away", change: []func(*Input){nodes(node("a"), node("b", cordoned)), had(2)}, want: 2},
+		{reason: "a second node that is gone", change: []func(*Input){nodes(node("a")), had(2)}, want: 1},
+		{reason: "somebody scaled it", change: []func(*Input){had(9)}, want: 2},
+		{reason: "windows", change: []func(*Input){nodes(node("a"), node("b", windows))}, want: 1},
+		{reason: "for others", change: []func(*Input){nodes(node("a"), node("b", reserved))}, want: 1},
 		{
 			reason: "for us too", want: 2,
-			change: []func(*Observation){
+			change: []func(*Input){
 				nodes(node("a"), node("b", reserved)),
 				config(operatorsv1alpha1.GrpcPodConfig{Tolerations: []corev1.Toleration{{Key: "for", Operator: corev1.TolerationOpExists}}}),
 			},
 		},
 		{
 			reason: "chosen", want: 1,
-			change: []func(*Observation){config(operatorsv1alpha1.GrpcPodConfig{NodeSelector: map[string]string{corev1.LabelHostname: "a"}})},
+			change: []func(*Input){config(operatorsv1alpha1.GrpcPodConfig{NodeSelector: map[string]string{corev1.LabelHostname: "a"}})},
 		},
 	} {
-		d := deploymentOf(t, observed(tt.change...), hosting(func(h *Hosting) { h.Replicas = tt.flag }))
+		d := deploymentOf(t, input(tt.change...), settings(func(h *Settings) { h.Replicas = tt.flag }))
 		if got := *d.Spec.Replicas; got != tt.want {
 			t.Errorf("%s: %d replicas, want %d", tt.reason, got, tt.want)
 		}
@@ -210,7 +211,7 @@ func TestReplicas(t *testing.T) {
 }
 
 func TestRollOutsTakeNothingAway(t *testing.T) {
-	d := deploymentOf(t, observed(), hosting())
+	d := deploymentOf(t, input(), settings())
 	update, pod := d.Spec.Strategy.RollingUpdate, d.Spec.Template.Spec
 	if update.MaxUnavailable.IntValue() != 0 || update.MaxSurge.IntValue() != 1 {
 		t.Errorf("strategy %+v", update)
@@ -225,13 +226,13 @@ func TestRollOutsTakeNothingAway(t *testing.T) {
 	if budget := serving.StartupProbe.PeriodSeconds * serving.StartupProbe.FailureThreshold; budget >= *d.Spec.ProgressDeadlineSeconds {
 		t.Errorf("a start may take %d s, a roll-out %d s", budget, *d.Spec.ProgressDeadlineSeconds)
 	}
-	if old := deploymentOf(t, observed(func(o *Observation) { o.Version = Version{1, 29, 0} }), hosting()); old.Spec.Template.Spec.Containers[0].Lifecycle != nil {
+	if old := deploymentOf(t, input(func(o *Input) { o.Version = Version{1, 29, 0} }), settings()); old.Spec.Template.Spec.Containers[0].Lifecycle != nil {
 		t.Error("an API server that does not know sleep refuses it")
 	}
 }
 
 func TestPodOfAnImage(t *testing.T) {
-	d := deploymentOf(t, observed(annotated("team", "one")), hosting())
+	d := deploymentOf(t, input(annotated("team", "one")), settings())
 	pod := d.Spec.Template
 	if diff := cmp.Diff(map[string]string{"team": "one", annotationSafeToEvict: "true"}, pod.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -254,7 +255,7 @@ func TestPodOfAnImage(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{api.AnnotationImage: "shops/shop:1", api.AnnotationImageDigest: someDigest}, without(d.Annotations, api.AnnotationAppliedHash)); diff != "" {
 		t.Errorf("annotations of the Deployment (-want +got):\n%s", diff)
 	}
-	untold := deploymentOf(t, observed(func(o *Observation) { o.Pin = Pin{Image: "shops/shop:1"} }), hosting()).Spec.Template.Spec.Containers[0]
+	untold := deploymentOf(t, input(func(o *Input) { o.Image = digest.Image{Spec: "shops/shop:1"} }), settings()).Spec.Template.Spec.Containers[0]
 	if untold.Image != "shops/shop:1" || untold.ImagePullPolicy != corev1.PullAlways {
 		t.Errorf("without a digest: %s, %s", untold.Image, untold.ImagePullPolicy)
 	}
@@ -267,26 +268,26 @@ func without(m map[string]string, key string) map[string]string {
 
 // TestNoNewReplicas lists changes that must not cause a rollout.
 func TestNoNewReplicas(t *testing.T) {
-	template := func(change ...func(*Observation)) corev1.PodTemplateSpec {
-		return deploymentOf(t, observed(change...), hosting()).Spec.Template
+	template := func(change ...func(*Input)) corev1.PodTemplateSpec {
+		return deploymentOf(t, input(change...), settings()).Spec.Template
 	}
-	for reason, change := range map[string]func(*Observation){
+	for reason, change := range map[string]func(*Input){
 		"last-applied":    annotated(annotationLastApplied, "{}"),
 		"replicas":        annotated(api.AnnotationReplicas, "5"),
-		"another display": func(o *Observation) { o.Source.Spec.DisplayName = "Shop" },
-		"same digest":     func(o *Observation) { o.Pin.Image = "shops/shop:2" },
-		"a node more":     func(o *Observation) { o.Nodes = append(o.Nodes, node("c")) },
-		"a node lost":     func(o *Observation) { lost(o.Nodes[0]) },
-		"patch release":   func(o *Observation) { o.Version.Patch++ },
+		"another display": func(o *Input) { o.Source.Spec.DisplayName = "Shop" },
+		"same digest":     func(o *Input) { o.Image.Spec = "shops/shop:2" },
+		"a node more":     func(o *Input) { o.Nodes = append(o.Nodes, node("c")) },
+		"a node lost":     func(o *Input) { lost(o.Nodes[0]) },
+		"patch release":   func(o *Input) { o.Version.Patch++ },
 	} {
 		if diff := cmp.Diff(template(), template(change)); diff != "" {
 			t.Errorf("%s makes new replicas:\n%s", reason, diff)
 		}
 	}
-	if cmp.Equal(template(), template(func(o *Observation) { o.Pin.Digest = otherDigest })) {
+	if cmp.Equal(template(), template(func(o *Input) { o.Image.Digest = otherDigest })) {
 		t.Error("another digest makes no new replicas")
 	}
-	if cmp.Equal(template(), template(func(o *Observation) { o.Source.Spec.Secrets = []string{"pull"} })) {
+	if cmp.Equal(template(), template(func(o *Input) { o.Source.Spec.Secrets = []string{"pull"} })) {
 		t.Error("replicas that cannot be pulled keep the old secrets")
 	}
 }
@@ -296,9 +297,9 @@ func TestGrpcPodConfig(t *testing.T) {
 	class := "high"
 	forever := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
-	pod := deploymentOf(t, observed(config(operatorsv1alpha1.GrpcPodConfig{
+	pod := deploymentOf(t, input(config(operatorsv1alpha1.GrpcPodConfig{
 		NodeSelector: map[string]string{"pool": "one"}, Tolerations: forever, PriorityClassName: &class, MemoryTarget: &target, Affinity: affinity,
-	})), hosting()).Spec.Template.Spec
+	})), settings()).Spec.Template.Spec
 	if diff := cmp.Diff(map[string]string{"pool": "one"}, pod.NodeSelector); diff != "" {
 		t.Errorf("node selector (-want +got):\n%s", diff)
 	}
@@ -315,7 +316,7 @@ func TestGrpcPodConfig(t *testing.T) {
 	if diff := cmp.Diff([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "60MiB"}}, serving.Env); diff != "" || serving.Resources.Requests.Memory().String() != "60Mi" {
 		t.Errorf("memory %s, environment (-want +got):\n%s", serving.Resources.Requests.Memory(), diff)
 	}
-	plain := deploymentOf(t, observed(annotated(api.AnnotationPriorityClass, "other")), hosting()).Spec.Template.Spec
+	plain := deploymentOf(t, input(annotated(api.AnnotationPriorityClass, "other")), settings()).Spec.Template.Spec
 	if len(plain.Tolerations) != 2 || *plain.Tolerations[0].TolerationSeconds != lostNodeTolerance {
 		t.Errorf("tolerations %+v", plain.Tolerations)
 	}
@@ -327,28 +328,28 @@ func TestGrpcPodConfig(t *testing.T) {
 // TestRegistryLimits checks that only pods with Chandlery's registry have memory limits.
 func TestRegistryLimits(t *testing.T) {
 	target := resource.MustParse("2Gi")
-	registry := func(change func(*Hosting)) *Hosting {
-		h := hosting()
+	registry := func(change func(*Settings)) *Settings {
+		h := settings()
 		h.Server, h.Content = ServerRegistry, ContentCopy
 		change(h)
 		return h
 	}
 	large := config(operatorsv1alpha1.GrpcPodConfig{MemoryTarget: &target})
 	for name, tc := range map[string]struct {
-		reason  string
-		hosting *Hosting
-		change  []func(*Observation)
-		want    string
-		request string
+		reason   string
+		settings *Settings
+		change   []func(*Input)
+		want     string
+		request  string
 	}{
-		"Registry": {"the default", registry(func(*Hosting) {}), nil, "1Gi", "50Mi"},
-		"Set":      {"the flag", registry(func(h *Hosting) { h.MemoryLimit = "300Mi" }), nil, "300Mi", "50Mi"},
-		"None":     {"no limit is wanted", registry(func(h *Hosting) { h.MemoryLimit = "0" }), nil, "0", "50Mi"},
-		"Target":   {"the request of memoryTarget is larger", registry(func(*Hosting) {}), []func(*Observation){large}, "2Gi", "2Gi"},
-		"Other":    {"another server", hosting(), nil, "0", "50Mi"},
+		"Registry": {"the default", registry(func(*Settings) {}), nil, "1Gi", "50Mi"},
+		"Set":      {"the flag", registry(func(h *Settings) { h.MemoryLimit = "300Mi" }), nil, "300Mi", "50Mi"},
+		"None":     {"no limit is wanted", registry(func(h *Settings) { h.MemoryLimit = "0" }), nil, "0", "50Mi"},
+		"Target":   {"the request of memoryTarget is larger", registry(func(*Settings) {}), []func(*Input){large}, "2Gi", "2Gi"},
+		"Other":    {"another server", settings(), nil, "0", "50Mi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := deploymentOf(t, observed(tc.change...), tc.hosting).Spec.Template.Spec
+			spec := deploymentOf(t, input(tc.change...), tc.settings).Spec.Template.Spec
 			got := spec.Containers[0].Resources
 			if got.Limits.Memory().String() != tc.want || got.Requests.Memory().String() != tc.request || !got.Limits.Cpu().IsZero() {
 				t.Errorf("%s: got %+v, want limit %s and request %s", tc.reason, got, tc.want, tc.request)
@@ -365,30 +366,23 @@ func TestRegistryLimits(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"much", "-1", "1Q1"} {
-		h := hosting()
-		h.MemoryLimit = text
-		if err := h.Validate(); err == nil || !strings.Contains(err.Error(), "--registry-memory-limit") {
-			t.Errorf("limit %q: got %v", text, err)
-		}
-	}
 }
 
 func TestRestricted(t *testing.T) {
-	enforced := func(o *Observation) { o.NamespaceLabels = map[string]string{labelEnforcedSecurity: "restricted"} }
+	enforced := func(o *Input) { o.NamespaceLabels = map[string]string{labelEnforcedSecurity: "restricted"} }
 	for _, tt := range []struct {
 		reason     string
-		change     []func(*Observation)
+		change     []func(*Input)
 		noUser     bool
 		restricted bool
 	}{
 		{reason: "nothing said"},
-		{reason: "namespace", change: []func(*Observation){enforced}, restricted: true},
-		{reason: "legacy in spite of the namespace", change: []func(*Observation){enforced, config(operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: "legacy"})}},
-		{reason: "config", change: []func(*Observation){config(operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: "restricted"})}, restricted: true},
-		{reason: "no user", change: []func(*Observation){enforced}, noUser: true, restricted: true},
+		{reason: "namespace", change: []func(*Input){enforced}, restricted: true},
+		{reason: "legacy in spite of the namespace", change: []func(*Input){enforced, config(operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: "legacy"})}},
+		{reason: "config", change: []func(*Input){config(operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: "restricted"})}, restricted: true},
+		{reason: "no user", change: []func(*Input){enforced}, noUser: true, restricted: true},
 	} {
-		pod := deploymentOf(t, observed(tt.change...), hosting(func(h *Hosting) {
+		pod := deploymentOf(t, input(tt.change...), settings(func(h *Settings) {
 			h.SetWorkloadUserID, h.Server, h.Content = !tt.noUser, ServerRegistry, ContentCopy
 		})).Spec.Template.Spec
 		if (pod.SecurityContext != nil) != tt.restricted {
@@ -408,33 +402,33 @@ func TestRestricted(t *testing.T) {
 
 func TestContent(t *testing.T) {
 	extract := config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/catalog", CacheDir: "/cache"}})
-	oldNode := func(o *Observation) { o.Nodes[1].Status.NodeInfo.ContainerRuntimeVersion = "containerd://1.7.2" }
-	labelled := func(o *Observation) { o.Pin.CatalogDir = "/labelled" }
+	oldNode := func(o *Input) { o.Nodes[1].Status.NodeInfo.ContainerRuntimeVersion = "containerd://1.7.2" }
+	labelled := func(o *Input) { o.Image.CatalogDir = "/labelled" }
 	for _, tt := range []struct {
-		reason  string
-		change  []func(*Observation)
-		hosting func(*Hosting)
-		args    string
-		init    string
+		reason   string
+		change   []func(*Input)
+		settings func(*Settings)
+		args     string
+		init     string
 	}{
-		{reason: "image volume", change: []func(*Observation){extract}, args: "serve /extracted-catalog/catalog"},
-		{reason: "a node that cannot", change: []func(*Observation){extract, oldNode}, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
-		{reason: "an API server that cannot", change: []func(*Observation){extract, func(o *Observation) { o.Version.Minor = 34 }}, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
-		{reason: "asked to copy", change: []func(*Observation){extract}, hosting: func(h *Hosting) { h.Content = ContentCopy }, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
-		{reason: "asked to mount", change: []func(*Observation){extract, oldNode}, hosting: func(h *Hosting) { h.Content = ContentVolume }, args: "serve /extracted-catalog/catalog"},
-		{reason: "registry for all", hosting: func(h *Hosting) { h.Server = ServerRegistry }, args: "serve /extracted-catalog/configs"},
-		{reason: "label of the image", change: []func(*Observation){labelled}, hosting: func(h *Hosting) { h.Server = ServerRegistry }, args: "serve /extracted-catalog/labelled"},
-		{reason: "extractContent beats the label", change: []func(*Observation){labelled, extract, oldNode}, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
+		{reason: "image volume", change: []func(*Input){extract}, args: "serve /extracted-catalog/catalog"},
+		{reason: "a node that cannot", change: []func(*Input){extract, oldNode}, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
+		{reason: "an API server that cannot", change: []func(*Input){extract, func(o *Input) { o.Version.Minor = 34 }}, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
+		{reason: "asked to copy", change: []func(*Input){extract}, settings: func(h *Settings) { h.Content = ContentCopy }, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
+		{reason: "asked to mount", change: []func(*Input){extract, oldNode}, settings: func(h *Settings) { h.Content = ContentVolume }, args: "serve /extracted-catalog/catalog"},
+		{reason: "registry for all", settings: func(h *Settings) { h.Server = ServerRegistry }, args: "serve /extracted-catalog/configs"},
+		{reason: "label of the image", change: []func(*Input){labelled}, settings: func(h *Settings) { h.Server = ServerRegistry }, args: "serve /extracted-catalog/labelled"},
+		{reason: "extractContent beats the label", change: []func(*Input){labelled, extract, oldNode}, args: "serve /extracted-catalog/catalog", init: "--catalog.from=/catalog"},
 		{
 			reason: "a directory that leads elsewhere", args: "serve /extracted-catalog/etc",
-			change: []func(*Observation){config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "../../../etc"}})},
+			change: []func(*Input){config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "../../../etc"}})},
 		},
 	} {
-		change := tt.hosting
+		change := tt.settings
 		if change == nil {
-			change = func(*Hosting) {}
+			change = func(*Settings) {}
 		}
-		pod := deploymentOf(t, observed(tt.change...), hosting(change)).Spec.Template.Spec
+		pod := deploymentOf(t, input(tt.change...), settings(change)).Spec.Template.Spec
 		serving := pod.Containers[0]
 		if got := strings.Join(serving.Args, " "); got != tt.args || serving.Image != "chandlery/registry:1.0" || !*serving.SecurityContext.ReadOnlyRootFilesystem {
 			t.Errorf("%s: %s %s", tt.reason, serving.Image, got)
@@ -448,11 +442,11 @@ func TestContent(t *testing.T) {
 }
 
 func TestConfigMapPod(t *testing.T) {
-	d := deploymentOf(t, observed(func(o *Observation) {
+	d := deploymentOf(t, input(func(o *Input) {
 		o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps"}
 		o.ConfigMapVersion, o.ConfigMapSnapshot = "7", "shop-abc"
-	}), hosting())
-	if got := mountedConfigMap(d); got != "shop-abc" {
+	}), settings())
+	if got := ConfigMapOf(d); got != "shop-abc" {
 		t.Errorf("ConfigMap %q is mounted", got)
 	}
 	pod := d.Spec.Template
@@ -466,7 +460,7 @@ func TestConfigMapPod(t *testing.T) {
 }
 
 func TestDiffers(t *testing.T) {
-	all, err := Desired(observed(), hosting())
+	all, err := Desired(input(), settings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -517,7 +511,7 @@ func TestDiffers(t *testing.T) {
 		wanted := find(tt.kind)
 		live := wanted.DeepCopy()
 		tt.change(live.Object)
-		if got := differs(wanted, live); got != tt.want {
+		if got := Differs(wanted, live); got != tt.want {
 			t.Errorf("%s: differs %v, want %v", tt.reason, got, tt.want)
 		}
 	}
@@ -530,5 +524,42 @@ func TestParseVersion(t *testing.T) {
 		if got := ParseVersion(text); got != want {
 			t.Errorf("ParseVersion(%q) = %v, want %v", text, got, want)
 		}
+	}
+}
+
+func TestHash(t *testing.T) {
+	one, err := hash(map[string]string{"a": "b"})
+	if err != nil || one == "" || len(one) > 63 {
+		t.Errorf("hash %q, error %v", one, err)
+	}
+	if _, err := hash(make(chan int)); err == nil {
+		t.Error("hashed what cannot be encoded")
+	}
+}
+
+// TestSelectedPod checks that the selection is an argument of every pod with Chandlery's registry.
+// The other arguments stay the same.
+func TestSelectedPod(t *testing.T) {
+	selected := func(o *Input) { o.Selection = `{"heads":true}` }
+	extract := config(operatorsv1alpha1.GrpcPodConfig{ExtractContent: &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/catalog"}})
+	old := func(o *Input) { o.Version.Minor = 30 }
+	inMap := func(o *Input) {
+		o.Source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "internal", ConfigMap: "lamps"}
+		o.ConfigMapVersion, o.ConfigMapSnapshot = "7", "shop-abc"
+	}
+	for name, change := range map[string][]func(*Input){"Mounted": {extract}, "Copied": {extract, old}, "ConfigMap": {inMap}} {
+		t.Run(name, func(t *testing.T) {
+			whole, part := deploymentOf(t, input(change...), settings()), deploymentOf(t, input(append(change, selected)...), settings())
+			want := append(slices.Clone(whole.Spec.Template.Spec.Containers[0].Args), `--selection={"heads":true}`)
+			if got := part.Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, want) {
+				t.Errorf("arguments %q, want %q", got, want)
+			}
+			if !HasSelection(part) || HasSelection(whole) || HasSelection(nil) {
+				t.Error("it is not known which serves a part")
+			}
+			if whole.Spec.Template.Labels[api.LabelPodSpecHash] == part.Spec.Template.Labels[api.LabelPodSpecHash] {
+				t.Error("no new replicas are made")
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package catalogsource
+package digest
 
 import (
 	"io"
@@ -127,7 +127,7 @@ func TestEverySecretOfACatalogIsTried(t *testing.T) {
 					SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: images.host + "/team/shop:1", Secrets: tt.names,
 				},
 			}
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: accountName(source)}}
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: source.Name}}
 			for _, one := range tt.account {
 				account.ImagePullSecrets = append(account.ImagePullSecrets, corev1.LocalObjectReference{Name: one})
 			}
@@ -138,13 +138,13 @@ func TestEverySecretOfACatalogIsTried(t *testing.T) {
 					Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + images.host + path + `":{"username":"` + user + `","password":"word"}}}`)},
 				})
 			}
-			a := newAsker(fake.NewClientBuilder().WithObjects(objects...).Build(), &Hosting{PlainHTTP: true}, clock.RealClock{})
-			answer := a.resolve(t.Context(), source)
-			if (answer.Err != nil) != tt.fails || !tt.fails && answer.Pin.Digest != images.digest {
-				t.Errorf("%s: digest %q, error %v", tt.reason, answer.Pin.Digest, answer.Err)
+			r := NewResolver(Options{Reader: fake.NewClientBuilder().WithObjects(objects...).Build(), Clock: clock.RealClock{}, PlainHTTP: true})
+			got := r.resolve(t.Context(), &Request{Source: source, Account: source.Name})
+			if (got.err != nil) != tt.fails || !tt.fails && got.image.Digest != images.digest {
+				t.Errorf("%s: digest %q, error %v", tt.reason, got.image.Digest, got.err)
 			}
-			if got := images.users(); !slices.Equal(got, tt.want) {
-				t.Errorf("%s: tried %q, want %q", tt.reason, got, tt.want)
+			if users := images.users(); !slices.Equal(users, tt.want) {
+				t.Errorf("%s: tried %q, want %q", tt.reason, users, tt.want)
 			}
 		})
 	}

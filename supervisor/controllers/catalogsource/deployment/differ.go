@@ -1,4 +1,4 @@
-package catalogsource
+package deployment
 
 import (
 	"reflect"
@@ -13,9 +13,9 @@ import (
 // the object.
 var exact = []string{"selector", "podSelector", "matchLabels", "nodeSelector", "command", "args", "ingress", "egress", "tolerations"}
 
-// differs reports whether an object must be applied again: the applied configuration has changed,
+// Differs reports whether an object must be applied again: the applied configuration has changed,
 // or an applied field was modified. Fields that others have added are ignored.
-func differs(wanted, live *unstructured.Unstructured) bool {
+func Differs(wanted, live *unstructured.Unstructured) bool {
 	return wanted.GetAnnotations()[api.AnnotationAppliedHash] != live.GetAnnotations()[api.AnnotationAppliedHash] || !contains(live.Object, wanted.Object)
 }
 

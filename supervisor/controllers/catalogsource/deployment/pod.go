@@ -1,4 +1,4 @@
-package catalogsource
+package deployment
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
 
 const (
@@ -33,59 +34,59 @@ const (
 )
 
 // podTemplate returns the pod template of a catalog.
-func podTemplate(o *Observation, h *Hosting) (*corev1.PodTemplateSpec, error) {
-	spec := podSpec(o, h)
+func podTemplate(in *Input, s *Settings) (*corev1.PodTemplateSpec, error) {
+	spec := podSpec(in, s)
 	sum, err := hash(spec)
 	if err != nil {
 		return nil, err
 	}
-	labels := replicaLabels(o.Source.Name)
+	labels := ReplicaLabels(in.Source.Name)
 	labels[api.LabelPodSpecHash] = sum
-	if isConfigMap(o.Source) {
-		labels[api.LabelConfigMapVersion] = o.ConfigMapVersion
+	if IsConfigMap(in.Source) {
+		labels[api.LabelConfigMapVersion] = in.ConfigMapVersion
 	}
 	return &corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: copiedAnnotations(o.Source)},
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: copiedAnnotations(in.Source)},
 		Spec:       spec,
 	}, nil
 }
 
-func podSpec(o *Observation, h *Hosting) corev1.PodSpec {
+func podSpec(in *Input, s *Settings) corev1.PodSpec {
 	spec := corev1.PodSpec{
-		ServiceAccountName: accountName(o.Source),
+		ServiceAccountName: AccountName(in.Source),
 		// Replicas do not access the API server.
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
 		NodeSelector:                  map[string]string{corev1.LabelOSStable: linux},
 		TerminationGracePeriodSeconds: new(int64(graceSeconds)),
-		Containers:                    []corev1.Container{server(o)},
+		Containers:                    []corev1.Container{server(in)},
 	}
-	if runsRegistry(o.Source, h) {
-		serveContent(&spec, o, h)
+	if RunsRegistry(in.Source, s) {
+		serveContent(&spec, in, s)
 	} else {
-		spec.Containers[0].Image = o.Pin.Reference()
-		spec.Containers[0].ImagePullPolicy = catalogPullPolicy(o.Pin)
+		spec.Containers[0].Image = in.Image.Reference()
+		spec.Containers[0].ImagePullPolicy = catalogPullPolicy(in.Image)
 		spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)}
 	}
-	if sharesAccount(o.Source) {
-		spec.ImagePullSecrets = pullSecretsOf(o.Source)
+	if sharesAccount(in.Source) {
+		spec.ImagePullSecrets = pullSecretsOf(in.Source)
 	}
-	configure(&spec, o.Source)
-	if runsRegistry(o.Source, h) {
-		limitMemory(&spec, h.MemoryLimit)
+	configure(&spec, in.Source)
+	if RunsRegistry(in.Source, s) {
+		limitMemory(&spec, s.MemoryLimit)
 	}
-	spread(&spec, o.Source.Name)
-	if restricted(o) {
-		restrict(&spec, h.SetWorkloadUserID)
+	spread(&spec, in.Source.Name)
+	if restricted(in) {
+		restrict(&spec, s.SetWorkloadUserID)
 	}
 	return spec
 }
 
 // server returns the serving container with the settings that all catalogs share.
-func server(o *Observation) corev1.Container {
+func server(in *Input) corev1.Container {
 	c := corev1.Container{
 		Name:                     containerImage,
-		Ports:                    []corev1.ContainerPort{{Name: protocol, ContainerPort: catalogs.Port, Protocol: corev1.ProtocolTCP}},
+		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: catalogs.Port, Protocol: corev1.ProtocolTCP}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
@@ -96,10 +97,10 @@ func server(o *Observation) corev1.Container {
 		// An overloaded replica is slow, but alive.
 		LivenessProbe: probe(corev1.Probe{PeriodSeconds: 10, FailureThreshold: 6}),
 	}
-	if isConfigMap(o.Source) {
+	if IsConfigMap(in.Source) {
 		c.Name = containerConfigMap
 	}
-	if o.Version.atLeast(1, 30) {
+	if in.Version.atLeast(1, 30) {
 		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
 	}
 	return c
@@ -113,8 +114,8 @@ func probe(p corev1.Probe) *corev1.Probe {
 }
 
 // catalogPullPolicy returns Always for a reference by tag, because the tag may have moved.
-func catalogPullPolicy(pin Pin) corev1.PullPolicy {
-	if pin.fixed() {
+func catalogPullPolicy(i digest.Image) corev1.PullPolicy {
+	if i.IsFixed() {
 		return corev1.PullIfNotPresent
 	}
 	return corev1.PullAlways
@@ -123,7 +124,7 @@ func catalogPullPolicy(pin Pin) corev1.PullPolicy {
 // registryPullPolicy returns IfNotPresent for an image with a version tag or a digest. A node can
 // then start a replica while the image's registry is unreachable.
 func registryPullPolicy(reference string) corev1.PullPolicy {
-	untagged := !image.IsDigest(reference) && repository(reference) == reference
+	untagged := !image.IsDigest(reference) && digest.Repository(reference) == reference
 	if untagged || strings.HasSuffix(reference, ":latest") {
 		return corev1.PullAlways
 	}
@@ -133,7 +134,7 @@ func registryPullPolicy(reference string) corev1.PullPolicy {
 // configure applies the pod settings of the CatalogSource.
 func configure(spec *corev1.PodSpec, source *operatorsv1alpha1.CatalogSource) {
 	config := source.Spec.GrpcPodConfig
-	if config == nil || isConfigMap(source) {
+	if config == nil || IsConfigMap(source) {
 		config = &operatorsv1alpha1.GrpcPodConfig{}
 	}
 	if config.NodeSelector != nil {
@@ -191,7 +192,7 @@ func withShortTolerations(given []corev1.Toleration) []corev1.Toleration {
 // the same node is better than none, and a rollout must proceed with few nodes. Only replicas of
 // the same revision count, so that terminating replicas do not affect the placement.
 func spread(spec *corev1.PodSpec, name string) {
-	selector := &metav1.LabelSelector{MatchLabels: replicaLabels(name)}
+	selector := &metav1.LabelSelector{MatchLabels: ReplicaLabels(name)}
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
 		spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector,
@@ -215,15 +216,15 @@ func spread(spec *corev1.PodSpec, name string) {
 }
 
 // restricted reports whether pods must meet the restricted Pod Security Standard.
-func restricted(o *Observation) bool {
-	if isConfigMap(o.Source) {
+func restricted(in *Input) bool {
+	if IsConfigMap(in.Source) {
 		// Chandlery's registry needs no further privileges.
 		return true
 	}
-	if config := o.Source.Spec.GrpcPodConfig; config != nil && config.SecurityContextConfig != "" {
+	if config := in.Source.Spec.GrpcPodConfig; config != nil && config.SecurityContextConfig != "" {
 		return config.SecurityContextConfig == operatorsv1alpha1.Restricted
 	}
-	return o.NamespaceLabels[labelEnforcedSecurity] == "restricted"
+	return in.NamespaceLabels[labelEnforcedSecurity] == "restricted"
 }
 
 func restrict(spec *corev1.PodSpec, setUser bool) {

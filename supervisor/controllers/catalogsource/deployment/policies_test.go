@@ -1,4 +1,4 @@
-package catalogsource
+package deployment
 
 import (
 	"os"
@@ -48,7 +48,7 @@ func TestNetworkPoliciesAdmitMonitoringAlone(t *testing.T) {
 // shippedPolicies returns the NetworkPolicies in the manifests by name.
 func shippedPolicies(t *testing.T) map[string]*networkingv1.NetworkPolicy {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/supervisor/networkpolicies.yaml")
+	text, err := os.ReadFile("../../../../deploy/supervisor/networkpolicies.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

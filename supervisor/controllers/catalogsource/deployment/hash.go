@@ -1,4 +1,4 @@
-package catalogsource
+package deployment
 
 import (
 	"bytes"

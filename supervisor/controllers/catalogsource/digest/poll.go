@@ -1,4 +1,4 @@
-package catalogsource
+package digest
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"github.com/chandlery/chandlery/bundles/image"
 )
 
-// minInterval is the shortest interval between requests to the registry for one catalog.
+// minInterval is the shortest interval between queries of the registry for one catalog.
 const minInterval = 5 * time.Second
 
-// pollInterval returns how often to check the registry for a new image; 0 for never. problem
+// PollInterval returns how often to query the registry for a new digest; 0 for never. problem
 // describes an invalid setting in the CatalogSource.
-func pollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Duration, problem string) {
+func PollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Duration, problem string) {
 	if !source.Poll() {
 		return 0, ""
 	}
@@ -38,66 +38,66 @@ func pollInterval(source *operatorsv1alpha1.CatalogSource) (interval time.Durati
 // nextPoll returns when to query the registry again; zero for never. Jitter by UID spreads catalogs
 // that were created together. A recorded poll in the future comes from another clock and is
 // ignored.
-func nextPoll(source *operatorsv1alpha1.CatalogSource, answer *Answer, now time.Time) time.Time {
-	interval, _ := pollInterval(source)
+func nextPoll(source *operatorsv1alpha1.CatalogSource, last *result, now time.Time) time.Time {
+	interval, _ := PollInterval(source)
 	if interval == 0 || image.IsDigest(source.Spec.Image) {
 		return time.Time{}
 	}
-	last := source.CreationTimestamp.Time
-	if polled := source.Status.LatestImageRegistryPoll; polled != nil && polled.After(last) && !polled.After(now) {
-		last = polled.Time
+	previous := source.CreationTimestamp.Time
+	if polled := source.Status.LatestImageRegistryPoll; polled != nil && polled.After(previous) && !polled.After(now) {
+		previous = polled.Time
 	}
-	if answer != nil && answer.Time.After(last) {
-		last = answer.Time
+	if last != nil && last.time.After(previous) {
+		previous = last.time
 	}
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(source.UID))
 	const parts = 1000
 	jitter := interval / 10 * time.Duration(sum.Sum32()%parts) / parts
-	return last.Add(interval + jitter)
+	return previous.Add(interval + jitter)
 }
 
-// moments are the times that the decision to query the registry depends on.
-type moments struct {
+// times are the times that determine whether a query is due.
+type times struct {
 	now time.Time
-	// retry is when to repeat a failed request.
+	// retry is when to repeat a failed query.
 	retry time.Time
 	// unpulled is since when a node has been unable to pull the running image; zero if none is.
 	unpulled time.Time
 }
 
-// question reports whether to query the registry now. Otherwise, next is when to query it; zero for
+// isDue reports whether to query the registry now. Otherwise, next is when to query it; zero for
 // at the next change.
-func question(source *operatorsv1alpha1.CatalogSource, running *Pin, answer *Answer, t moments) (ask bool, next time.Time) {
-	if answer != nil && answer.Pin.Image != source.Spec.Image {
-		answer = nil
+func isDue(source *operatorsv1alpha1.CatalogSource, running *Image, last *result, t times) (due bool, next time.Time) {
+	if last != nil && last.image.Spec != source.Spec.Image {
+		last = nil
 	}
-	due := func(at time.Time) (bool, time.Time) {
+	from := func(at time.Time) (bool, time.Time) {
 		return !at.IsZero() && !t.now.Before(at), at
 	}
 	switch {
-	case answer != nil && answer.Err != nil && answer.Generation != source.Generation:
+	case last != nil && last.err != nil && last.generation != source.Generation:
 		// The change may have fixed the error.
 		return true, time.Time{}
-	case answer != nil && answer.Err != nil:
-		return due(t.retry)
-	case answer == nil && !isFixedAt(running, source.Spec.Image):
+	case last != nil && last.err != nil:
+		return from(t.retry)
+	case last == nil && !isFixedAt(running, source.Spec.Image):
 		return true, time.Time{}
 	default:
-		return due(earlier(nextPoll(source, answer, t.now), nextDoubt(source, answer, t.unpulled)))
+		return from(earlier(nextPoll(source, last, t.now), nextAfterPullFailure(source, last, t.unpulled)))
 	}
 }
 
-// nextDoubt returns when to query the registry because a node cannot pull the resolved digest. The
-// tag may have moved and the old content may have been deleted. The pauses double.
-func nextDoubt(source *operatorsv1alpha1.CatalogSource, answer *Answer, unpulled time.Time) time.Time {
+// nextAfterPullFailure returns when to query the registry because a node cannot pull the resolved
+// digest. The tag may have moved and the old content may have been deleted. The pauses double.
+func nextAfterPullFailure(source *operatorsv1alpha1.CatalogSource, last *result, unpulled time.Time) time.Time {
 	switch {
 	case unpulled.IsZero(), image.IsDigest(source.Spec.Image):
 		return time.Time{}
-	case answer == nil:
+	case last == nil:
 		return unpulled
 	default:
-		return answer.Time.Add(min(max(answer.Time.Sub(unpulled), firstPause), maxPause))
+		return last.time.Add(min(max(last.time.Sub(unpulled), firstPause), maxPause))
 	}
 }
 
@@ -110,6 +110,6 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // isFixedAt reports whether the wanted image runs by its digest.
-func isFixedAt(running *Pin, wanted string) bool {
-	return running != nil && running.Image == wanted && running.fixed()
+func isFixedAt(running *Image, wanted string) bool {
+	return running != nil && running.Spec == wanted && running.IsFixed()
 }

@@ -1,4 +1,4 @@
-package catalogsource
+package deployment
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
 
 // Paths and volume names in replicas that run Chandlery's registry.
@@ -18,10 +20,11 @@ const (
 	catalogCopy   = contentDir + "/catalog"
 	configMapDir  = "/configmap"
 	temporaryDir  = "/tmp"
-	defaultDir    = "/configs"
 	volumeProgram = "utilities"
 	volumeContent = "catalog-content"
 	volumeTmp     = "tmpdir"
+	// flagSelection is the registry's flag for a selection.
+	flagSelection = "--selection="
 )
 
 // Size limits of a replica's volumes, in bytes. A catalog has at most 4 GiB, and its index is
@@ -34,53 +37,53 @@ const (
 
 // serveContent configures Chandlery's registry to serve the content of the image or of the
 // ConfigMap.
-func serveContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
+func serveContent(spec *corev1.PodSpec, in *Input, s *Settings) {
 	serving := &spec.Containers[0]
-	serving.Image, serving.ImagePullPolicy = h.RegistryImage, registryPullPolicy(h.RegistryImage)
+	serving.Image, serving.ImagePullPolicy = s.RegistryImage, registryPullPolicy(s.RegistryImage)
 	serving.SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)}
 	serving.Ports = append(serving.Ports, corev1.ContainerPort{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP})
 	addVolume(spec, emptyVolume(volumeTmp, maxIndex))
 	mount(serving, corev1.VolumeMount{Name: volumeTmp, MountPath: temporaryDir})
 	switch {
-	case isConfigMap(o.Source):
+	case IsConfigMap(in.Source):
 		addVolume(spec, corev1.Volume{Name: volumeContent, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: o.ConfigMapSnapshot},
+			LocalObjectReference: corev1.LocalObjectReference{Name: in.ConfigMapSnapshot},
 		}}})
 		mount(serving, corev1.VolumeMount{Name: volumeContent, MountPath: configMapDir, ReadOnly: true})
 		serving.Args = []string{"serve", "configmap:" + configMapDir}
-	case h.Content == ContentVolume || (h.Content == ContentAuto && o.mountsImages()):
-		mountImage(spec, o)
+	case s.Content == ContentVolume || (s.Content == ContentAuto && in.mountsImages()):
+		mountImage(spec, in)
 	default:
-		copyContent(spec, o, h)
+		copyContent(spec, in, s)
 	}
-	if o.Selection != "" {
-		serving.Args = append(serving.Args, flagSelection+o.Selection)
+	if in.Selection != "" {
+		serving.Args = append(serving.Args, flagSelection+in.Selection)
 	}
 }
 
 // catalogDir returns the directory of the catalog in the image. The cache settings of
 // extractContent are ignored: the registry builds its own index in less time than copying one
 // takes.
-func catalogDir(o *Observation) string {
-	if extract := extracted(o.Source); extract != nil && extract.CatalogDir != "" {
+func catalogDir(in *Input) string {
+	if extract := ExtractContent(in.Source); extract != nil && extract.CatalogDir != "" {
 		return path.Join("/", extract.CatalogDir)
 	}
-	return path.Join("/", cmp.Or(o.Pin.CatalogDir, defaultDir))
+	return path.Join("/", cmp.Or(in.Image.CatalogDir, digest.DefaultCatalogDir))
 }
 
 // mountImage mounts the whole image, because mounting a subdirectory requires newer nodes.
-func mountImage(spec *corev1.PodSpec, o *Observation) {
+func mountImage(spec *corev1.PodSpec, in *Input) {
 	serving := &spec.Containers[0]
 	addVolume(spec, corev1.Volume{Name: volumeContent, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
-		Reference: o.Pin.Reference(), PullPolicy: catalogPullPolicy(o.Pin),
+		Reference: in.Image.Reference(), PullPolicy: catalogPullPolicy(in.Image),
 	}}})
 	mount(serving, corev1.VolumeMount{Name: volumeContent, MountPath: contentDir, ReadOnly: true})
-	serving.Args = []string{"serve", path.Join(contentDir, catalogDir(o))}
+	serving.Args = []string{"serve", path.Join(contentDir, catalogDir(in))}
 }
 
 // copyContent adds two init containers. The first copies the registry program out of its image. The
 // second runs it in the catalog's image to copy the catalog. This works for images without a shell.
-func copyContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
+func copyContent(spec *corev1.PodSpec, in *Input, s *Settings) {
 	addVolume(spec, emptyVolume(volumeProgram, maxProgram))
 	addVolume(spec, emptyVolume(volumeContent, maxContent))
 	step := func(name, image string, policy corev1.PullPolicy) corev1.Container {
@@ -93,12 +96,12 @@ func copyContent(spec *corev1.PodSpec, o *Observation, h *Hosting) {
 			}},
 		}
 	}
-	program := step("extract-utilities", h.RegistryImage, registryPullPolicy(h.RegistryImage))
+	program := step("extract-utilities", s.RegistryImage, registryPullPolicy(s.RegistryImage))
 	program.Args = []string{"copy-content", "--program.to=" + programPath}
 	mount(&program, corev1.VolumeMount{Name: volumeProgram, MountPath: programDir})
-	content := step("extract-content", o.Pin.Reference(), catalogPullPolicy(o.Pin))
+	content := step("extract-content", in.Image.Reference(), catalogPullPolicy(in.Image))
 	content.Command = []string{programPath}
-	content.Args = []string{"copy-content", "--catalog.from=" + catalogDir(o), "--catalog.to=" + catalogCopy}
+	content.Args = []string{"copy-content", "--catalog.from=" + catalogDir(in), "--catalog.to=" + catalogCopy}
 	mount(&content, corev1.VolumeMount{Name: volumeProgram, MountPath: programDir, ReadOnly: true})
 	mount(&content, corev1.VolumeMount{Name: volumeContent, MountPath: contentDir})
 	spec.InitContainers = []corev1.Container{program, content}

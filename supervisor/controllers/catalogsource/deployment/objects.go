@@ -1,4 +1,4 @@
-package catalogsource
+package deployment
 
 import (
 	"encoding/json"
@@ -22,36 +22,36 @@ import (
 
 // Kinds of the objects of a catalog.
 var (
-	kindDeployment     = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	kindService        = corev1.SchemeGroupVersion.WithKind("Service")
-	kindServiceAccount = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	kindBudget         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	kindNetworkPolicy  = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	KindDeployment     = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	KindService        = corev1.SchemeGroupVersion.WithKind("Service")
+	KindServiceAccount = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	KindBudget         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
+	KindNetworkPolicy  = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 )
 
 // Desired returns the objects of a catalog in the order of their creation. It is a pure function of
 // the observation and the settings.
-func Desired(o *Observation, h *Hosting) ([]*unstructured.Unstructured, error) {
-	template, err := podTemplate(o, h)
+func Desired(in *Input, s *Settings) ([]*unstructured.Unstructured, error) {
+	template, err := podTemplate(in, s)
 	if err != nil {
 		return nil, err
 	}
-	replicas := o.replicas(&template.Spec, h)
-	service, err := service(o.Source)
+	replicas := in.replicas(&template.Spec, s)
+	service, err := service(in.Source)
 	if err != nil {
 		return nil, err
 	}
 	var objects []desired
-	if !sharesAccount(o.Source) {
-		objects = append(objects, desired{kindServiceAccount, serviceAccount(o.Source)})
+	if !sharesAccount(in.Source) {
+		objects = append(objects, desired{KindServiceAccount, serviceAccount(in.Source)})
 	}
 	objects = append(objects,
-		desired{kindNetworkPolicy, networkPolicy(o.Source, runsRegistry(o.Source, h))},
-		desired{kindService, service},
-		desired{kindDeployment, deployment(o, template, replicas)},
+		desired{KindNetworkPolicy, networkPolicy(in.Source, RunsRegistry(in.Source, s))},
+		desired{KindService, service},
+		desired{KindDeployment, deployment(in, template, replicas)},
 	)
 	if replicas > 1 {
-		objects = append(objects, desired{kindBudget, budget(o.Source)})
+		objects = append(objects, desired{KindBudget, budget(in.Source)})
 	}
 	all := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, object := range objects {
@@ -84,7 +84,7 @@ func (d desired) encode() (*unstructured.Unstructured, error) {
 	unstructured.RemoveNestedField(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
-	d.insist(u.Object)
+	d.setDefaults(u.Object)
 	sum, err := hash(u.Object)
 	if err != nil {
 		return nil, err
@@ -98,23 +98,23 @@ func (d desired) encode() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// insist sets default values explicitly if a change of the field would stop or expose the catalog.
-func (d desired) insist(object map[string]any) {
+// setDefaults sets default values explicitly if a change of the field would stop or expose the catalog.
+func (d desired) setDefaults(object map[string]any) {
 	spec, found := object["spec"].(map[string]any)
 	switch {
 	case !found:
-	case d.kind == kindDeployment:
+	case d.kind == KindDeployment:
 		spec["paused"] = false
-		insistOnPods(spec)
-	case d.kind == kindService:
+		setPodDefaults(spec)
+	case d.kind == KindService:
 		spec["publishNotReadyAddresses"] = false
-	case d.kind == kindNetworkPolicy:
+	case d.kind == KindNetworkPolicy:
 		spec["egress"] = []any{}
 	}
 }
 
-// insistOnPods does the same for the pod template of a Deployment.
-func insistOnPods(spec map[string]any) {
+// setPodDefaults does the same for the pod template of a Deployment.
+func setPodDefaults(spec map[string]any) {
 	pod, _, _ := unstructured.NestedMap(spec, "template", "spec")
 	pod["hostNetwork"] = false
 	for _, kind := range []string{"initContainers", "containers"} {
@@ -136,11 +136,11 @@ func insistOnPods(spec map[string]any) {
 	_ = unstructured.SetNestedMap(spec, pod, "template", "spec")
 }
 
-// meta returns the common metadata of a catalog's objects. The CatalogSource owns them, so they are
+// Meta returns the common metadata of a catalog's objects. The CatalogSource owns them, so they are
 // garbage-collected with it.
-func meta(source *operatorsv1alpha1.CatalogSource, name string) metav1.ObjectMeta {
+func Meta(source *operatorsv1alpha1.CatalogSource, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: name, Namespace: source.Namespace, Labels: serviceLabels(source.Name),
+		Name: name, Namespace: source.Namespace, Labels: ServiceLabels(source.Name),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.CatalogSourceKind,
 			Name: source.Name, UID: source.UID, Controller: new(true), BlockOwnerDeletion: new(true),
@@ -148,9 +148,9 @@ func meta(source *operatorsv1alpha1.CatalogSource, name string) metav1.ObjectMet
 	}
 }
 
-// accountName returns the name of a catalog's ServiceAccount.
-func accountName(source *operatorsv1alpha1.CatalogSource) string {
-	if isConfigMap(source) {
+// AccountName returns the name of a catalog's ServiceAccount.
+func AccountName(source *operatorsv1alpha1.CatalogSource) string {
+	if IsConfigMap(source) {
 		return source.Name + "-configmap-server"
 	}
 	return source.Name
@@ -159,7 +159,7 @@ func accountName(source *operatorsv1alpha1.CatalogSource) string {
 // sharesAccount reports whether the catalog uses the namespace's default ServiceAccount, which the
 // controller does not change.
 func sharesAccount(source *operatorsv1alpha1.CatalogSource) bool {
-	return accountName(source) == "default"
+	return AccountName(source) == "default"
 }
 
 // pullSecretsOf returns the pull secrets in spec.secrets.
@@ -176,19 +176,19 @@ func pullSecretsOf(source *operatorsv1alpha1.CatalogSource) []corev1.LocalObject
 // serviceAccount returns the ServiceAccount of a catalog, with its pull secrets. The replicas mount
 // no token.
 func serviceAccount(source *operatorsv1alpha1.CatalogSource) *corev1.ServiceAccount {
-	account := &corev1.ServiceAccount{ObjectMeta: meta(source, accountName(source))}
+	account := &corev1.ServiceAccount{ObjectMeta: Meta(source, AccountName(source))}
 	account.ImagePullSecrets = pullSecretsOf(source)
 	return account
 }
 
 func service(source *operatorsv1alpha1.CatalogSource) (*corev1.Service, error) {
 	s := &corev1.Service{
-		ObjectMeta: meta(source, catalogs.ServiceName(source)),
+		ObjectMeta: Meta(source, catalogs.ServiceName(source)),
 		Spec: corev1.ServiceSpec{
 			Type:     corev1.ServiceTypeClusterIP,
-			Selector: serviceLabels(source.Name),
+			Selector: ServiceLabels(source.Name),
 			Ports: []corev1.ServicePort{{
-				Name: protocol, Protocol: corev1.ProtocolTCP, Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port),
+				Name: portName, Protocol: corev1.ProtocolTCP, Port: catalogs.Port, TargetPort: intstr.FromInt32(catalogs.Port),
 			}},
 		},
 	}
@@ -215,9 +215,9 @@ func networkPolicy(source *operatorsv1alpha1.CatalogSource, metrics bool) *netwo
 		})
 	}
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: meta(source, policyName(source)),
+		ObjectMeta: Meta(source, policyName(source)),
 		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: serviceLabels(source.Name)},
+			PodSelector: metav1.LabelSelector{MatchLabels: ServiceLabels(source.Name)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 			Ingress:     ingress,
 		},
@@ -240,13 +240,39 @@ func monitoring() []networkingv1.NetworkPolicyPeer {
 // never blocks the drain of a node.
 func budget(source *operatorsv1alpha1.CatalogSource) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: meta(source, source.Name),
+		ObjectMeta: Meta(source, source.Name),
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable:             new(intstr.FromInt32(1)),
-			Selector:                   &metav1.LabelSelector{MatchLabels: replicaLabels(source.Name)},
+			Selector:                   &metav1.LabelSelector{MatchLabels: ReplicaLabels(source.Name)},
 			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 		},
 	}
+}
+
+// Part identifies an object of a catalog.
+type Part struct {
+	Kind schema.GroupVersionKind
+	Name string
+}
+
+// Parts returns all objects that a catalog may have, also those of other versions and of OLM.
+func Parts(source *operatorsv1alpha1.CatalogSource) []Part {
+	other := *source
+	other.Spec.SourceType = operatorsv1alpha1.SourceTypeGrpc
+	all := []Part{
+		{KindDeployment, source.Name},
+		{KindBudget, source.Name},
+		{KindService, source.Name},
+		{KindService, catalogs.ServiceName(&other)},
+		{KindServiceAccount, source.Name + "-configmap-server"},
+		{KindNetworkPolicy, policyName(source)},
+		// OLM creates it for Jobs that unpack bundles.
+		{KindNetworkPolicy, source.Name + "-unpack-bundles"},
+	}
+	if !sharesAccount(&other) {
+		all = append(all, Part{KindServiceAccount, source.Name})
+	}
+	return all
 }
 
 // Rollout settings of a Deployment.
@@ -261,12 +287,12 @@ const (
 
 // deployment returns the Deployment of a catalog. A rollout creates a new replica before it removes
 // an old one.
-func deployment(o *Observation, template *corev1.PodTemplateSpec, replicas int) *appsv1.Deployment {
+func deployment(in *Input, template *corev1.PodTemplateSpec, replicas int) *appsv1.Deployment {
 	d := &appsv1.Deployment{
-		ObjectMeta: meta(o.Source, o.Source.Name),
+		ObjectMeta: Meta(in.Source, in.Source.Name),
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(replicas)), //nolint:gosec // bounded by maxReplicas
-			Selector: &metav1.LabelSelector{MatchLabels: replicaLabels(o.Source.Name)},
+			Replicas: new(int32(replicas)), //nolint:gosec // bounded by MaxReplicas
+			Selector: &metav1.LabelSelector{MatchLabels: ReplicaLabels(in.Source.Name)},
 			Template: *template,
 			Strategy: appsv1.DeploymentStrategy{
 				Type: appsv1.RollingUpdateDeploymentStrategyType,
@@ -280,15 +306,15 @@ func deployment(o *Observation, template *corev1.PodTemplateSpec, replicas int) 
 		},
 	}
 	d.Labels[labelManagedBy] = managedBy
-	if isConfigMap(o.Source) {
+	if IsConfigMap(in.Source) {
 		return d
 	}
-	d.Annotations = map[string]string{api.AnnotationImage: o.Pin.Image}
-	if o.Pin.Digest != "" {
-		d.Annotations[api.AnnotationImageDigest] = o.Pin.Digest
+	d.Annotations = map[string]string{api.AnnotationImage: in.Image.Spec}
+	if in.Image.Digest != "" {
+		d.Annotations[api.AnnotationImageDigest] = in.Image.Digest
 	}
-	if o.Pin.CatalogDir != "" {
-		d.Annotations[api.AnnotationCatalogDir] = o.Pin.CatalogDir
+	if in.Image.CatalogDir != "" {
+		d.Annotations[api.AnnotationCatalogDir] = in.Image.CatalogDir
 	}
 	return d
 }

@@ -1,0 +1,128 @@
+// Package digest resolves the tags of catalog images to digests, and polls registries for new digests.
+package digest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	refs "github.com/distribution/reference"
+
+	"github.com/chandlery/chandlery/bundles/image"
+)
+
+// Image is a catalog image with its resolved digest.
+type Image struct {
+	// Spec is the value of spec.image that was resolved.
+	Spec string
+	// Digest is the resolved digest; empty if the registry did not return one. The image then runs
+	// by its tag.
+	Digest string
+	// CatalogDir is the catalog directory in the label of the image.
+	CatalogDir string
+}
+
+// Reference returns the image reference by digest if it is known, otherwise by tag.
+func (i Image) Reference() string {
+	if i.Digest == "" || image.IsDigest(i.Spec) {
+		return i.Spec
+	}
+	return Repository(i.Spec) + "@" + i.Digest
+}
+
+// IsFixed reports whether the reference always refers to the same content.
+func (i Image) IsFixed() bool { return i.Digest != "" || image.IsDigest(i.Spec) }
+
+// Repository returns a reference without its tag.
+func Repository(reference string) string {
+	colon := strings.LastIndexByte(reference, ':')
+	if colon > strings.LastIndexByte(reference, '/') {
+		return reference[:colon]
+	}
+	return reference
+}
+
+// checkSpec returns an error if text is not a valid image reference.
+func checkSpec(text string, running *Image) error {
+	_, err := refs.ParseDockerRef(text)
+	switch {
+	case err == nil:
+		return nil
+	case running == nil:
+		return fmt.Errorf("spec.image %q names no image: %w; write it as repository:tag or repository@sha256:<64 hex digits>", text, err)
+	default:
+		return fmt.Errorf("spec.image %q names no image: %w; what runs, %s, runs on; write it as repository:tag or repository@sha256:<64 hex digits>",
+			text, err, running.Reference())
+	}
+}
+
+// result is the result of the last query of a registry.
+type result struct {
+	// image is the resolved image. It has no digest if err is set.
+	image Image
+	// err is the error of the query.
+	err error
+	// time is when the query started.
+	time time.Time
+	// generation is the generation of the CatalogSource at that time.
+	generation int64
+}
+
+// refused reports whether the registry has no such image, or denies access to it. For other errors,
+// nodes may still be able to pull the image.
+func (r *result) refused() bool {
+	switch image.ReasonOf(r.err) {
+	case image.ReasonNotFound, image.ReasonUnauthorized, image.ReasonReference:
+		return true
+	default:
+		return false
+	}
+}
+
+// consequence describes what runs after a failed query, and the remedy.
+func (r *result) consequence(chosen Image, running *Image) string {
+	remedy := "see that the registry has the image, and spec.secrets"
+	switch reason := image.ReasonOf(r.err); {
+	case reason == image.ReasonPlainHTTP:
+		remedy = "serve the registry with TLS, or start the supervisor with --image-plain-http"
+	case reason == image.ReasonUntrusted:
+		remedy = "have the registry show a certificate that the supervisor trusts, or start the supervisor with --image-skip-tls-verify"
+	case !r.refused():
+		remedy = "see that the supervisor reaches the registry, and spec.secrets"
+	}
+	switch {
+	case running != nil && chosen == *running && chosen.IsFixed():
+		return "what runs, " + chosen.Reference() + ", runs on; " + remedy
+	case r.refused():
+		return remedy
+	default:
+		return "the image is run by its tag; " + remedy
+	}
+}
+
+// choose returns the image to run. It depends on the running image and on the result of the query,
+// if there was one since the start of the process. ok is false if nothing can run before the
+// registry answers.
+func choose(wanted string, running *Image, last *result) (chosen Image, ok bool) {
+	if last != nil && last.image.Spec != wanted {
+		last = nil
+	}
+	if last != nil && last.err == nil {
+		return last.image, true
+	}
+	if running == nil {
+		return Image{Spec: wanted}, last != nil
+	}
+	switch {
+	case running.Spec == wanted && running.IsFixed():
+		return *running, true
+	case last == nil:
+		// The registry has not answered yet.
+		return *running, true
+	case last.refused():
+		// The running content is better than an image that is not available.
+		return *running, true
+	default:
+		return Image{Spec: wanted}, true
+	}
+}

@@ -1,0 +1,75 @@
+package catalogsource
+
+import (
+	"cmp"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// hosted is the result of running a catalog, or of one step of that.
+type hosted struct {
+	// problem describes the error, and reason is its reason for the status.
+	reason  operatorsv1alpha1.ConditionReason
+	problem string
+	// mistake describes a setting without effect. It does not affect anything else.
+	mistake string
+	// conditions describe the running replicas and the rollout.
+	conditions []metav1.Condition
+	// created is the creation time of the Service; zero if there is none.
+	created metav1.Time
+	// polled is when the registry was last queried; zero if it was not.
+	polled time.Time
+	// configMap refers to the ConfigMap that is served.
+	configMap *operatorsv1alpha1.ConfigMapResourceReference
+	// next is when to reconcile again; 0 for at the next change.
+	next time.Duration
+	// starting is true if no replica serves yet and no problem prevents it.
+	starting bool
+	// blocked is true if the wanted state cannot run. Running replicas stay unchanged.
+	blocked bool
+	// failed is true if a retry may solve the problem.
+	failed bool
+}
+
+// serverProblem returns a result with a problem of the replicas or of the registry.
+func serverProblem(err error) hosted {
+	return hosted{reason: operatorsv1alpha1.CatalogSourceRegistryServerError, problem: "couldn't ensure registry server - " + err.Error()}
+}
+
+// serverFailure returns a result with a problem that a retry may solve; an empty result without error.
+func serverFailure(err error) hosted {
+	if err == nil {
+		return hosted{}
+	}
+	h := serverProblem(err)
+	h.failed = true
+	return h
+}
+
+// and returns the combined result of h and of a later step. The first problem counts.
+func (h hosted) and(later hosted) hosted {
+	if h.problem == "" {
+		h.reason, h.problem = later.reason, later.problem
+	}
+	h.mistake = cmp.Or(h.mistake, later.mistake)
+	h.conditions = append(h.conditions, later.conditions...)
+	if h.created.IsZero() {
+		h.created = later.created
+	}
+	if h.polled.IsZero() {
+		h.polled = later.polled
+	}
+	h.configMap = cmp.Or(h.configMap, later.configMap)
+	h.starting, h.blocked, h.failed = h.starting || later.starting, h.blocked || later.blocked, h.failed || later.failed
+	return h.within(later.next)
+}
+
+// within returns h with next limited to a time; 0 for no limit.
+func (h hosted) within(limit time.Duration) hosted {
+	if limit > 0 && (h.next == 0 || limit < h.next) {
+		h.next = limit
+	}
+	return h
+}

@@ -1,0 +1,195 @@
+package catalogsource
+
+import (
+	"context"
+	"errors"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
+)
+
+// runner runs hosted catalogs.
+type runner struct {
+	observer   *observer
+	children   *children
+	images     *digest.Resolver
+	configMaps *configMaps
+	balancer   *balancer
+	secrets    *secretChecker
+	recorder   events.EventRecorder
+	clock      clock.PassiveClock
+	hosting    *Hosting
+}
+
+// run observes a catalog, decides on its content, creates and updates its objects, and returns the
+// result.
+func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (hosted, error) {
+	o, err := r.observer.observe(ctx, source)
+	if err != nil {
+		return hosted{}, err
+	}
+	view := &replicasOf{source: source, deployment: o.Deployment, pods: o.pods, nodes: o.Nodes}
+	if !deployment.IsConfigMap(source) {
+		view.waiting = "asking the registry what image " + source.Spec.Image + " is"
+	}
+	content, ready, h := r.content(ctx, view)
+	reachable := false
+	if ready {
+		in := o.Input
+		in.Content = content
+		made, result := r.apply(ctx, &in, o.autoscalersHidden)
+		if made.deployment != nil {
+			view.deployment = made.deployment
+		}
+		reachable, h = made.service != nil, h.and(result)
+	}
+	if view.pods, err = r.observer.podsOf(ctx, source); err != nil {
+		return h, err
+	}
+	h = h.and(r.maintain(ctx, view, content.ConfigMapSnapshot, reachable))
+	h = r.describe(h, view).withAutoscaler(&o.Input)
+	h.created, err = r.observer.serviceTime(ctx, source)
+	return h, err
+}
+
+// end deletes the objects of a catalog that is not hosted any more.
+func (r *runner) end(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
+	r.images.Forget(client.ObjectKeyFromObject(source))
+	if err := r.children.prune(ctx, source, nil); err != nil {
+		return err
+	}
+	pods, err := r.observer.podsOf(ctx, source)
+	if err != nil {
+		return err
+	}
+	if err := r.children.deleteObsolete(ctx, source, pods, true); err != nil {
+		return err
+	}
+	return r.configMaps.prune(ctx, source)
+}
+
+// forget drops everything that is cached for a CatalogSource.
+func (r *runner) forget(key types.NamespacedName) {
+	r.images.Forget(key)
+	r.configMaps.forget(key)
+	r.balancer.forget(key)
+	r.secrets.forget(key)
+}
+
+// content returns the content to serve. ready is false if there is none at the moment. Running
+// replicas then stay unchanged.
+func (r *runner) content(ctx context.Context, view *replicasOf) (content deployment.Content, ready bool, h hosted) {
+	content.Selection, h = r.filter(ctx, view.source)
+	if h.problem != "" {
+		return content, false, h
+	}
+	if deployment.IsConfigMap(view.source) {
+		found, err := r.configMaps.observe(ctx, view.source, view.deployment)
+		h.configMap = found.reference
+		if err != nil {
+			h.reason, h.problem, h.failed = operatorsv1alpha1.CatalogSourceConfigMapError, err.Error(), true
+		}
+		content.ConfigMapVersion, content.ConfigMapSnapshot = found.version, found.snapshot
+		return content, found.version != "", h
+	}
+	decision := r.images.Decide(ctx, &digest.Request{
+		Source: view.source, Account: deployment.AccountName(view.source), ReadLabel: deployment.ReadsLabel(view.source, &r.hosting.Settings),
+		Running: deployment.ImageOf(view.deployment), Unpulled: view.unpulled(),
+	})
+	content.Image = decision.Image
+	switch {
+	case decision.Invalid:
+		h = hosted{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: true}
+	case decision.Err != nil:
+		h = serverProblem(decision.Err)
+	}
+	h.polled, h.next = decision.Polled, decision.Next
+	return content, decision.Ready, h
+}
+
+// apply creates and updates the objects of a catalog, and deletes the other ones.
+func (r *runner) apply(ctx context.Context, in *deployment.Input, autoscalersHidden bool) (applied, hosted) {
+	all, err := deployment.Desired(in, &r.hosting.Settings)
+	if err != nil {
+		return applied{}, serverFailure(err)
+	}
+	made, err := r.children.ensure(ctx, in, all)
+	if made.deployment != nil && autoscalersHidden {
+		r.reportScaling(in, all)
+	}
+	if err == nil {
+		err = r.children.prune(ctx, in.Source, all)
+	}
+	h := serverFailure(err)
+	if made.outdated {
+		h.next = conflictDelay
+	}
+	return made, h
+}
+
+// reportScaling emits an Event if the controller has reset the number of replicas without permission
+// to list autoscalers.
+func (r *runner) reportScaling(in *deployment.Input, all []*unstructured.Unstructured) {
+	for _, wanted := range all {
+		if wanted.GroupVersionKind() != deployment.KindDeployment {
+			continue
+		}
+		if undone := in.UndoneScaling(wanted); undone != "" {
+			r.recorder.Eventf(reference(in.Source), nil, corev1.EventTypeWarning, "ScalingUndone", "Host", "%s",
+				api.EventNote("Deployment "+wanted.GetName()+" was set back "+undone+
+					"; if a HorizontalPodAutoscaler had scaled it, allow the supervisor to list horizontalpodautoscalers of API group autoscaling, which it may not"))
+		}
+	}
+}
+
+// maintain deletes obsolete objects, rebalances replicas and checks the pull secrets. reachable is
+// true if the Service selects the replicas.
+func (r *runner) maintain(ctx context.Context, view *replicasOf, configMap string, reachable bool) hosted {
+	complete := isComplete(view.deployment)
+	if err := r.children.deleteObsolete(ctx, view.source, view.pods, reachable && complete); err != nil {
+		return serverFailure(err)
+	}
+	if complete {
+		if err := r.configMaps.prune(ctx, view.source, deployment.ConfigMapOf(view.deployment), configMap); err != nil {
+			return serverFailure(err)
+		}
+	}
+	next, err := r.balancer.balance(ctx, view)
+	if err != nil {
+		return serverFailure(err)
+	}
+	problem, again, err := r.secrets.check(ctx, view.source)
+	h := serverFailure(err).within(next).within(again)
+	h.mistake = problem
+	return h
+}
+
+// describe returns a result with the conditions for the running replicas and the rollout.
+func (r *runner) describe(h hosted, view *replicasOf) hosted {
+	available := view.available()
+	progressing, t, next := view.progressing(r.clock.Now())
+	h = h.within(next)
+	if t != nil {
+		message := t.message
+		if available.Status == metav1.ConditionTrue {
+			message += "; what served before serves on"
+		}
+		h = h.and(serverProblem(errors.New(message)))
+	}
+	if h.blocked || (view.deployment == nil && h.problem != "") {
+		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, api.ReasonBlocked, h.problem
+	}
+	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.lost()) == 0
+	h.conditions = []metav1.Condition{available, progressing}
+	return h
+}
