@@ -169,7 +169,7 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "the kubelet says that its node is not ready, and the replica answers", nodes: with("b", node(corev1.ConditionFalse)),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", notReady))}, wake: settle - time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", notReady))}, wake: notReadyGrace - time.Second,
 		},
 		{
 			reason: "the kubelet goes on saying so", nodes: with("b", Node{Zone: "/", Ready: corev1.ConditionFalse, Since: ago(11)}),
@@ -222,7 +222,7 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "a marked replica answers again: the kubelet's turn", nodes: three,
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", marked(5)))}, wake: takeBack - 5*time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", marked(5)))}, wake: unmarkAfter - 5*time.Second,
 		},
 		{
 			reason: "the kubelet does not take it", nodes: three,
@@ -281,7 +281,7 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "we have only begun to ask", nodes: with("b", away()),
-			catalogs: []Catalog{shop("x", pod("x1", "b", func(r *Replica) { r.Health, r.Since = replicas.Unknown, ago(1) }))}, wake: asking - time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "b", func(r *Replica) { r.Health, r.Since = replicas.Unknown, ago(1) }))}, wake: firstProbes - time.Second,
 		},
 		{
 			reason: "the pod was deleted and has a finalizer", nodes: with("b", away()), attempts: deleted("x2", 60, 0),
@@ -356,14 +356,14 @@ func TestPauses(t *testing.T) {
 // TestClocksOfNodes checks the Lease of a node whose clock is wrong.
 func TestClocksOfNodes(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, -20 * time.Second, 0, time.Hour} {
-		seen := sightings{}
+		seen := leaseTimes{}
 		renewed := now.Add(skew)
 		for second := range 60 {
 			at := now.Add(time.Duration(second) * time.Second)
 			if second%10 == 0 && second <= 30 {
 				renewed = at.Add(skew) // the last renewal is after half a minute
 			}
-			n := Node{Renewed: seen.see("a", renewed, at)}
+			n := Node{Renewed: seen.record("a", renewed, at)}
 			if want := second > 45; n.stale(at) != want {
 				t.Errorf("the clock is off by %s, second %d: stale %v", skew, second, !want)
 			}

@@ -13,7 +13,7 @@ import (
 
 // announce reports a successful action in the log, a metric, and Events on the CatalogSource and
 // the pod.
-func (r *Reconciler) announce(ctx context.Context, action Action, seen *scope) {
+func (a *actor) announce(ctx context.Context, action Action, seen *observed) {
 	failovers.WithLabelValues(string(action.Verb), string(action.Reason)).Inc()
 	log.FromContext(ctx).Info("Acting on replica", "action", action.Verb, "reason", action.Reason,
 		"catalogSource", action.Catalog.String(), "pod", action.Replica.Name, "node", action.Replica.Node, "message", action.Message)
@@ -27,8 +27,8 @@ func (r *Reconciler) announce(ctx context.Context, action Action, seen *scope) {
 		ObjectMeta: metav1.ObjectMeta{Name: action.Replica.Node},
 	}
 	note := api.EventNote(fmt.Sprintf("%s pod %s: %s", action.Verb.done(), action.Replica.Name, action.Message))
-	r.recorder.Eventf(source, pod, kind, string(action.Reason), action.Verb.done(), "%s", note)
-	r.recorder.Eventf(pod, node, kind, string(action.Reason), action.Verb.done(), "%s", note)
+	a.recorder.Eventf(source, pod, kind, string(action.Reason), action.Verb.done(), "%s", note)
+	a.recorder.Eventf(pod, node, kind, string(action.Reason), action.Verb.done(), "%s", note)
 }
 
 // done returns the past form of the verb for messages.

@@ -17,9 +17,9 @@ var (
 	}, []string{"hold"})
 )
 
-// count initializes every counter with zero. Otherwise, the first failover would not be visible as
+// initMetrics initializes every counter with zero. Otherwise, the first failover would not be visible as
 // an increase.
-func count() {
+func initMetrics() {
 	failovers.WithLabelValues(string(MarkNotReady), string(Silent))
 	failovers.WithLabelValues(string(MarkReady), string(Back))
 	for _, reason := range []Reason{NodeNotReady, NodeGone, Disrupted, Failed} {

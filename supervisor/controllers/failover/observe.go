@@ -23,38 +23,56 @@ import (
 	"github.com/chandlery/chandlery/supervisor/replicas"
 )
 
-// scope is an observation with the objects that it was built from.
-type scope struct {
-	Observation
-
-	sources map[types.NamespacedName]*unstructured.Unstructured
-	pods    map[types.UID]*corev1.Pod
+// observer reads the state of the cluster.
+type observer struct {
+	reader   client.Reader // reads the cache
+	live     client.Reader // reads the API server
+	replicas replicaReader
+	// started is the start of this process.
+	started time.Time
+	leases  leaseTimes
 }
 
-// observe reads the state of the cluster.
-func (r *Reconciler) observe(ctx context.Context, standing Standing) (*scope, error) {
-	seen := &scope{
-		Observation: Observation{
-			Now: r.clock.Now(), Standing: standing, Nodes: map[string]Node{},
-			Marks: r.marks, Attempts: r.attempts, Budget: r.budget, Limits: r.limits,
-		},
-		sources: map[types.NamespacedName]*unstructured.Unstructured{},
-		pods:    map[types.UID]*corev1.Pod{},
-	}
-	if err := r.observePods(ctx, seen); err != nil {
+// observed is the state of the cluster, with the objects that it was built from.
+type observed struct {
+	catalogs []Catalog
+	nodes    map[string]Node
+	sources  map[types.NamespacedName]*unstructured.Unstructured
+	pods     map[types.UID]*corev1.Pod
+}
+
+// observe reads the pods of each CatalogSource, and the nodes.
+func (o *observer) observe(ctx context.Context) (*observed, error) {
+	byCatalog, err := o.observePods(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err := r.observeNodes(ctx, seen); err != nil {
-		return nil, err
+	seen := &observed{sources: map[types.NamespacedName]*unstructured.Unstructured{}, pods: map[types.UID]*corev1.Pod{}}
+	for key, pods := range byCatalog {
+		source := catalogs.NewObject()
+		err := o.reader.Get(ctx, key, source)
+		if apierrors.IsNotFound(err) {
+			continue // the pods are garbage-collected with it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading CatalogSource %s: %w", key, err)
+		}
+		seen.sources[key] = source
+		seen.catalogs = append(seen.catalogs, o.catalog(key, pods))
+		for _, pod := range pods {
+			seen.pods[pod.UID] = pod
+		}
 	}
-	return seen, nil
+	slices.SortFunc(seen.catalogs, func(a, b Catalog) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
+	seen.nodes, err = o.observeNodes(ctx, seen.pods)
+	return seen, err
 }
 
 // silence returns when the most recent unreachable replica stopped answering; zero if all answer.
 // The Leases of the nodes are only needed if it is not zero.
-func (s *scope) silence() time.Time {
+func (s *observed) silence() time.Time {
 	var last time.Time
-	for _, c := range s.Catalogs {
+	for _, c := range s.catalogs {
 		for _, r := range c.Replicas {
 			if r.silent() && r.Since.After(last) {
 				last = r.Since
@@ -64,52 +82,38 @@ func (s *scope) silence() time.Time {
 	return last
 }
 
-// observePods reads the pods of each CatalogSource.
-func (r *Reconciler) observePods(ctx context.Context, seen *scope) error {
+// observePods reads the pods of all catalogs.
+func (o *observer) observePods(ctx context.Context) (map[types.NamespacedName][]*corev1.Pod, error) {
 	var pods corev1.PodList
 	managed := client.MatchingLabels{api.LabelManaged: catalogs.LabelManagedValue}
-	if err := r.reader.List(ctx, &pods, managed, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the pods of catalogs: %w", err)
+	if err := o.reader.List(ctx, &pods, managed, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods of catalogs: %w", err)
 	}
-	of := map[types.NamespacedName][]*corev1.Pod{}
+	byCatalog := map[types.NamespacedName][]*corev1.Pod{}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; ours(pod) {
+		if pod := &pods.Items[i]; isReplica(pod) {
 			key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[api.LabelCatalogSource]}
-			of[key] = append(of[key], pod)
+			byCatalog[key] = append(byCatalog[key], pod)
 		}
 	}
-	for key, found := range of {
-		source := catalogs.NewObject()
-		err := r.reader.Get(ctx, key, source)
-		if apierrors.IsNotFound(err) {
-			continue // the pods are garbage-collected with it
-		}
-		if err != nil {
-			return fmt.Errorf("reading CatalogSource %s: %w", key, err)
-		}
-		seen.sources[key] = source
-		seen.Catalogs = append(seen.Catalogs, r.catalog(key, found, seen))
-	}
-	slices.SortFunc(seen.Catalogs, func(a, b Catalog) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
-	return nil
+	return byCatalog, nil
 }
 
-// ours reports whether a pod serves a catalog and is replaced after its deletion: a ReplicaSet
+// isReplica reports whether a pod serves a catalog and is replaced after its deletion: a ReplicaSet
 // controls it, or a CatalogSource does, for pods of another controller.
-func ours(pod *corev1.Pod) bool {
+func isReplica(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return pod.Labels[api.LabelCatalogSource] != "" && owner != nil &&
 		(owner.Kind == "ReplicaSet" || owner.Kind == operatorsv1alpha1.CatalogSourceKind)
 }
 
 // catalog combines the state of the pods in the API with the results of their probes.
-func (r *Reconciler) catalog(key types.NamespacedName, pods []*corev1.Pod, seen *scope) Catalog {
+func (o *observer) catalog(key types.NamespacedName, pods []*corev1.Pod) Catalog {
 	c := Catalog{Key: key}
-	states := r.replicas.Replicas(key)
+	states := o.replicas.Replicas(key)
 	for _, pod := range pods {
-		seen.pods[pod.UID] = pod
 		replica := replicaOf(pod)
-		replica.Since = r.started
+		replica.Since = o.started
 		for _, state := range states {
 			if state.UID == pod.UID {
 				replica.Health, replica.Since = state.Health, state.Since
@@ -143,33 +147,34 @@ func replicaOf(pod *corev1.Pod) Replica {
 	return replica
 }
 
-// observeNodes reads the nodes. It reads nodes with pods from the API server if the cache lacks
+// observeNodes reads the nodes. It reads the nodes of pods from the API server if the cache lacks
 // them, because the cache may lag behind.
-func (r *Reconciler) observeNodes(ctx context.Context, seen *scope) error {
-	var nodes corev1.NodeList
-	if err := r.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the nodes: %w", err)
+func (o *observer) observeNodes(ctx context.Context, pods map[types.UID]*corev1.Pod) (map[string]Node, error) {
+	var list corev1.NodeList
+	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the nodes: %w", err)
 	}
-	for i := range nodes.Items {
-		seen.Nodes[nodes.Items[i].Name] = nodeOf(&nodes.Items[i])
+	nodes := map[string]Node{}
+	for i := range list.Items {
+		nodes[list.Items[i].Name] = nodeOf(&list.Items[i])
 	}
-	for _, pod := range seen.pods {
+	for _, pod := range pods {
 		name := pod.Spec.NodeName
-		if _, known := seen.Nodes[name]; known || name == "" {
+		if _, known := nodes[name]; known || name == "" {
 			continue
 		}
 		node := &corev1.Node{}
-		err := r.live.Get(ctx, client.ObjectKey{Name: name}, node)
+		err := o.live.Get(ctx, client.ObjectKey{Name: name}, node)
 		switch {
 		case apierrors.IsNotFound(err):
-			seen.Nodes[name] = Node{Gone: true}
+			nodes[name] = Node{Gone: true}
 		case err != nil:
-			return fmt.Errorf("reading node %s: %w", name, err)
+			return nil, fmt.Errorf("reading node %s: %w", name, err)
 		default:
-			seen.Nodes[name] = nodeOf(node)
+			nodes[name] = nodeOf(node)
 		}
 	}
-	return nil
+	return nodes, nil
 }
 
 func nodeOf(node *corev1.Node) Node {
@@ -185,40 +190,42 @@ func nodeOf(node *corev1.Node) Node {
 	return n
 }
 
-// observeLeases reads when the kubelets last renewed their Leases. A failure is only logged,
-// because the Leases are additional evidence.
-func (r *Reconciler) observeLeases(ctx context.Context, seen *scope) {
+// withLeases returns the nodes with the times at which their kubelets renewed their Leases. A failure is
+// only logged, because the Leases are additional evidence.
+func (o *observer) withLeases(ctx context.Context, nodes map[string]Node, now time.Time) map[string]Node {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var leases coordinationv1.LeaseList
-	if err := r.live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
+	if err := o.live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
 		log.FromContext(ctx).Error(err, "Reading the Leases of the nodes failed", "namespace", corev1.NamespaceNodeLease)
-		return
+		return nodes
 	}
+	all := maps.Clone(nodes)
 	for _, lease := range leases.Items {
-		node, known := seen.Nodes[lease.Name]
+		node, known := all[lease.Name]
 		if known && lease.Spec.RenewTime != nil {
-			node.Renewed = r.leases.see(lease.Name, lease.Spec.RenewTime.Time, seen.Now)
-			seen.Nodes[lease.Name] = node
+			node.Renewed = o.leases.record(lease.Name, lease.Spec.RenewTime.Time, now)
+			all[lease.Name] = node
 		}
 	}
-	maps.DeleteFunc(r.leases, func(node string, _ sighting) bool { return seen.Nodes[node].Renewed.IsZero() })
+	maps.DeleteFunc(o.leases, func(node string, _ leaseTime) bool { return all[node].Renewed.IsZero() })
+	return all
 }
 
-// sightings holds the last observation of each node's Lease.
-type sightings map[string]sighting
+// leaseTimes holds the last renewal of each node's Lease.
+type leaseTimes map[string]leaseTime
 
-// sighting is the renewal time in a Lease, and since when this process has seen it by its own
+// leaseTime is the renewal time in a Lease, and since when this process has seen it by its own
 // clock.
-type sighting struct{ renewed, since time.Time }
+type leaseTime struct{ renewed, since time.Time }
 
-// see records the renewal time of a Lease and returns since when it has been unchanged.
-func (s sightings) see(node string, renewed, now time.Time) time.Time {
-	last, known := s[node]
+// record records the renewal time of a Lease and returns since when it has been unchanged.
+func (l leaseTimes) record(node string, renewed, now time.Time) time.Time {
+	last, known := l[node]
 	if !known || !last.renewed.Equal(renewed) {
-		last = sighting{renewed: renewed, since: now}
-		s[node] = last
+		last = leaseTime{renewed: renewed, since: now}
+		l[node] = last
 	}
 	return last.since
 }

@@ -7,10 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/replicas"
@@ -31,28 +29,22 @@ type replicaReader interface {
 // Reconciler decides on the replicas of all catalogs at once, because each decision depends on the
 // other replicas.
 type Reconciler struct {
-	reader   client.Reader // reads the cache
-	live     client.Reader // reads the API server
-	client   client.Client
-	replicas replicaReader
-	recorder events.EventRecorder
+	observer observer
+	actor    actor
 	clock    clock.PassiveClock
 	limits   Limits
 	standing func() Standing
 
 	// State of this process. Reconcile is never called concurrently.
-	budget   Budget
-	marks    map[types.UID]Mark
-	attempts map[Target]Attempt
-	leases   sightings
-	held     map[Hold]int
-	started  time.Time
+	budget Budget
+	held   map[Hold]int
 }
 
 // Reconcile observes, decides and acts within the standing of the process.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	standing := r.standing()
-	seen, err := r.observe(ctx, standing)
+	now := r.clock.Now()
+	seen, err := r.observer.observe(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -62,40 +54,44 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil // a replica that stops answering triggers an event
 	}
 	if standing == Waiting {
-		return ctrl.Result{RequeueAfter: watch(seen.Now, silence)}, nil
+		return ctrl.Result{RequeueAfter: watch(now, silence)}, nil
 	}
+	nodes := seen.nodes
 	if silent {
-		r.observeLeases(ctx, seen)
+		nodes = r.observer.withLeases(ctx, nodes, now)
 	}
-	decision := Decide(seen.Observation)
+	decision := Decide(Observation{
+		Now: now, Standing: standing, Catalogs: seen.catalogs, Nodes: nodes,
+		Marks: r.actor.marks, Attempts: r.actor.attempts, Budget: r.budget, Limits: r.limits,
+	})
 	r.budget = decision.Budget
-	r.tell(ctx, decision.Held)
+	r.reportHeld(ctx, decision.Held)
 	next := sweep
 	if decision.Wake > 0 {
 		next = min(next, decision.Wake)
 	}
 	if standing != Leading {
-		next = watch(seen.Now, silence)
+		next = watch(now, silence)
 	}
-	if complete := r.act(ctx, seen, decision.Actions); !complete {
+	if complete := r.actor.act(ctx, seen, decision.Actions, now); !complete {
 		next = min(next, firstPause)
 	}
 	return ctrl.Result{RequeueAfter: wait.Jitter(next, jitter)}, nil
 }
 
-// tell updates the metric of held actions and logs changes.
-func (r *Reconciler) tell(ctx context.Context, now map[Hold]int) {
+// reportHeld updates the metric of held actions and logs changes.
+func (r *Reconciler) reportHeld(ctx context.Context, actions map[Hold]int) {
 	for _, hold := range Holds() {
-		held.WithLabelValues(string(hold)).Set(float64(now[hold]))
+		held.WithLabelValues(string(hold)).Set(float64(actions[hold]))
 	}
-	if maps.Equal(now, r.held) {
+	if maps.Equal(actions, r.held) {
 		return
 	}
 	logger := log.FromContext(ctx)
 	for _, hold := range Holds() {
-		if n := now[hold]; n != r.held[hold] {
+		if n := actions[hold]; n != r.held[hold] {
 			logger.Info("Holding failover", "hold", hold, "actions", n)
 		}
 	}
-	r.held = now
+	r.held = actions
 }

@@ -51,22 +51,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(elected); err != nil {
 		return fmt.Errorf("setting up the failover controller: %w", err)
 	}
-	count()
+	initMetrics()
 	r := &Reconciler{
-		reader:   mgr.GetCache(),
-		live:     mgr.GetAPIReader(),
-		client:   mgr.GetClient(),
-		replicas: o.Store,
-		recorder: mgr.GetEventRecorder("chandlery-failover"),
-		clock:    o.Clock,
-		limits:   o.Limits,
-		standing: o.Standing,
-		marks:    map[types.UID]Mark{},
-		attempts: map[Target]Attempt{},
-		leases:   sightings{},
-		started:  o.Clock.Now(),
+		observer: observer{
+			reader: mgr.GetCache(), live: mgr.GetAPIReader(), replicas: o.Store, started: o.Clock.Now(), leases: leaseTimes{},
+		},
+		actor: actor{
+			client: mgr.GetClient(), recorder: mgr.GetEventRecorder("chandlery-failover"), clock: o.Clock,
+			marks: map[types.UID]Mark{}, attempts: map[Target]Attempt{},
+		},
+		clock: o.Clock, limits: o.Limits, standing: o.Standing,
 	}
-	all := handler.EnqueueRequestsFromMapFunc(everything)
+	all := handler.EnqueueRequestsFromMapFunc(oneRequest)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("failover").
 		Watches(&corev1.Pod{}, all).
@@ -83,8 +79,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// everything maps every event to one request, because all replicas are decided on together.
-func everything(context.Context, client.Object) []reconcile.Request {
+// oneRequest maps every event to one request, because all replicas are decided on together.
+func oneRequest(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "replicas"}}}
 }
 

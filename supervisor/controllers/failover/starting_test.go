@@ -70,9 +70,8 @@ func (b *startingBed) slice(ready bool) {
 
 // decides returns the actions for the current state of the catalog.
 func (b *startingBed) decides() []string {
-	r := &Reconciler{replicas: b}
-	seen := &scope{pods: map[types.UID]*corev1.Pod{}}
-	c := r.catalog(types.NamespacedName{Namespace: "olm", Name: "x"}, []*corev1.Pod{b.pods["good"], b.pods["late"]}, seen)
+	o := &observer{replicas: b}
+	c := o.catalog(types.NamespacedName{Namespace: "olm", Name: "x"}, []*corev1.Pod{b.pods["good"], b.pods["late"]})
 	return Decide(Observation{
 		Now: time.Now(), Standing: Leading, Catalogs: []Catalog{c},
 		Nodes: map[string]Node{"good": ready(), "late": ready()}, Limits: Limits{Rate: 1, Burst: 10},

@@ -1,0 +1,206 @@
+package failover
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+const (
+	// notReadyGrace is how long a node must be not ready before replicas on it that still answer
+	// are deleted. A restarted kubelet reports not ready for some seconds.
+	notReadyGrace = 10 * time.Second
+	// disruptionTime is how long an announced deletion of a pod may take before the controller
+	// deletes the pod itself.
+	disruptionTime = 10 * time.Second
+	// unhealthyZone is the fraction of nodes, and fewNodes the number of nodes, that may be not
+	// ready before a zone counts as disrupted. Both match the node lifecycle controller.
+	unhealthyZone = 0.55
+	fewNodes      = 2
+	// slowdown is the factor by which deletions are slower in a disrupted zone.
+	slowdown = 10
+	// firstProbes is how long the first probes of a replica take.
+	firstProbes = 5 * time.Second
+	// replacementTime is how long the replacement of a deleted pod may take to appear.
+	replacementTime = 10 * time.Second
+)
+
+// deletions decides on the deletion of pods that will not serve again.
+type deletions struct {
+	*decider
+
+	// condemned holds the UIDs of the pods that are, or should be, deleted.
+	condemned map[types.UID]bool
+}
+
+// candidate is a deletion that can be decided on.
+type candidate struct {
+	Action
+
+	refusals, left int
+}
+
+// candidates returns the deletions of pods that will not serve again.
+func (d *deletions) candidates() []candidate {
+	var found []candidate
+	for _, c := range d.Catalogs {
+		found = append(found, d.candidatesOf(c)...)
+	}
+	return found
+}
+
+// choose decides on the candidates. Pods of catalogs with the fewest remaining replicas come first. Pods
+// whose deletion failed before come last.
+func (d *deletions) choose(candidates []candidate) {
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.refusals, b.refusals), cmp.Compare(a.left, b.left), cmp.Compare(a.Replica.UID, b.Replica.UID))
+	})
+	zones := zoneStates(d.Nodes)
+	for _, c := range candidates {
+		switch {
+		case c.Reason == NodeNotReady && zones[d.Nodes[c.Replica.Node].Zone]:
+			d.spend(c.Action, &d.decision.Budget.Slow, d.Limits.slowed(), ZoneDisrupted)
+		default:
+			d.spend(c.Action, &d.decision.Budget.Deletions, d.Limits, RateLimited)
+		}
+	}
+}
+
+// candidatesOf returns the deletions that a catalog needs and can tolerate.
+func (d *deletions) candidatesOf(c Catalog) []candidate {
+	left := 0
+	fatal := map[types.UID]Action{}
+	for _, r := range c.Replicas {
+		if r.answers() {
+			left++
+		}
+		if reason, message := d.fatal(r); reason != "" {
+			fatal[r.UID] = Action{Verb: Delete, Reason: reason, Catalog: c.Key, Replica: r, Message: message}
+		}
+	}
+	kept := d.kept(c, fatal)
+	somewhere := slices.ContainsFunc(slices.Collect(maps.Values(d.Nodes)), func(n Node) bool { return n.Ready == corev1.ConditionTrue })
+	var found []candidate
+	for _, r := range c.Replicas {
+		action, doomed := fatal[r.UID]
+		if !doomed {
+			continue
+		}
+		d.condemned[r.UID] = !kept[r.UID]
+		switch {
+		case !somewhere:
+			d.decision.Held[NoNodeReady]++
+		case d.pausing(action):
+		case kept[r.UID]:
+			d.decision.Held[LastAnswering]++
+		default:
+			found = append(found, candidate{Action: action, left: left, refusals: d.Attempts[action.target()].Refusals})
+		}
+	}
+	return found
+}
+
+// kept returns the replicas that would be deleted but must stay because they still answer. If no
+// healthy replica answers, one of them is deleted, so that another pod replaces it. The next one
+// follows when the replacement answers. The last one is deleted only if no other pod is starting
+// and it is not ready. Clients of the Service cannot reach it then.
+func (d *deletions) kept(c Catalog, fatal map[types.UID]Action) map[types.UID]bool {
+	var useful []Replica
+	coming := d.replaced(c.Key)
+	for _, r := range c.Replicas {
+		_, doomed := fatal[r.UID]
+		switch {
+		case !doomed && r.answers() && d.Nodes[r.Node].Ready == corev1.ConditionTrue:
+			return nil
+		case doomed && r.useful():
+			useful = append(useful, r)
+		case !r.Terminating:
+			coming = true
+		}
+	}
+	slices.SortStableFunc(useful, func(a, b Replica) int { return cmp.Compare(a.worth(), b.worth()) })
+	kept := map[types.UID]bool{}
+	for i, r := range useful {
+		first := i == 0 && (len(useful) > 1 || !r.Ready)
+		kept[r.UID] = coming || !first
+	}
+	return kept
+}
+
+// replaced reports whether a replica of a catalog was deleted so recently that its replacement may
+// not be visible yet.
+func (d *deletions) replaced(catalog types.NamespacedName) bool {
+	recent := false
+	for target, attempt := range d.Attempts {
+		if target.Verb == Delete && attempt.Catalog == catalog && attempt.Refusals == 0 && !d.overdue(attempt.Last, replacementTime) {
+			recent = true
+		}
+	}
+	return recent
+}
+
+// fatal returns why a pod will not serve again; empty if it may.
+func (d *deletions) fatal(r Replica) (Reason, string) {
+	if reason, message := d.stranded(r); reason != "" {
+		return reason, message
+	}
+	switch {
+	case r.Terminating:
+		// On a healthy node, a terminating pod has its grace period.
+		return "", ""
+	case r.Phase == corev1.PodFailed || r.Phase == corev1.PodUnknown:
+		return Failed, fmt.Sprintf("the pod's phase is %s", r.Phase)
+	case !r.Disrupted.IsZero() && d.overdue(r.Disrupted, disruptionTime):
+		return Disrupted, "the pod was to be deleted (its condition DisruptionTarget is True) and was not"
+	default:
+		return "", ""
+	}
+}
+
+// stranded returns the problem of a pod's node; empty if the node is healthy or may soon be.
+func (d *deletions) stranded(r Replica) (Reason, string) {
+	node, known := d.Nodes[r.Node]
+	switch {
+	case !known:
+		return "", ""
+	case node.Gone:
+		return NodeGone, fmt.Sprintf("node %s does not exist any more", r.Node)
+	case node.Ready == corev1.ConditionTrue:
+		return "", ""
+	case node.Ready == corev1.ConditionFalse && r.Health == replicas.Serving && !d.overdue(node.Since, notReadyGrace):
+		return "", ""
+	case r.Health == replicas.Unknown && r.Phase == corev1.PodRunning && !d.overdue(r.Since, firstProbes):
+		// The replica may answer. Probing has only just begun.
+		return "", ""
+	default:
+		return NodeNotReady, fmt.Sprintf("node %s is not ready (its condition Ready is %s)", r.Node, node.Ready)
+	}
+}
+
+// zoneStates reports for each zone whether so many of its nodes are not ready that the cause may
+// not be the nodes themselves. A zone without any ready node does not count, because caution has no
+// benefit there.
+func zoneStates(nodes map[string]Node) map[string]bool {
+	total, away := map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		if n.Gone {
+			continue
+		}
+		total[n.Zone]++
+		if n.Ready != corev1.ConditionTrue {
+			away[n.Zone]++
+		}
+	}
+	states := map[string]bool{}
+	for zone, n := range away {
+		states[zone] = n > fewNodes && n < total[zone] && float64(n)/float64(total[zone]) >= unhealthyZone
+	}
+	return states
+}
