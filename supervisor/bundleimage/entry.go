@@ -10,9 +10,9 @@ import (
 
 const (
 	// freshTime is how long the authorization by a registry is valid without another request. The registry is then
-	// asked again. Its last answer remains valid until graceTime.
-	freshTime = 5 * time.Minute
-	graceTime = 10 * time.Minute
+	// asked again. Its last answer remains valid until authorizedTime.
+	freshTime      = 5 * time.Minute
+	authorizedTime = 10 * time.Minute
 	// tagTime is the interval at which a tag is resolved again if its image is unusable.
 	tagTime = 5 * time.Minute
 	// forgetTime is how long an unused request is remembered.
@@ -31,8 +31,8 @@ const (
 type entry struct {
 	// namespaces are notified of changes.
 	namespaces map[string]bool
-	// asked is the time of the last request.
-	asked time.Time
+	// requested is the time of the last request.
+	requested time.Time
 
 	// running is closed when the current attempt ends; nil if there is none.
 	running chan struct{}
@@ -40,9 +40,9 @@ type entry struct {
 	// pull is the pull that the current attempt waits for.
 	pull *pull
 
-	// digest is the digest that the registry authorized at grantedAt.
-	digest    string
-	grantedAt time.Time
+	// digest is the digest that the registry authorized at authorizedAt.
+	digest       string
+	authorizedAt time.Time
 
 	// attempts is the number of consecutive failures, and err the error of the last one.
 	attempts          int
@@ -50,47 +50,30 @@ type entry struct {
 	failedAt, retryAt time.Time
 }
 
-// entry finds or creates the entry of a request.
-func (u *Unpacker) entry(r *Request, now time.Time) *entry {
-	key := r.key()
-	e := u.entries[key]
-	if e == nil {
-		for old, other := range u.entries {
-			if other.running == nil && now.Sub(other.asked) > forgetTime {
-				delete(u.entries, old)
-			}
-		}
-		e = &entry{namespaces: map[string]bool{}}
-		u.entries[key] = e
-	}
-	e.asked = now
-	return e
+// isAuthorized reports whether the digest may be returned.
+func (e *entry) isAuthorized(now time.Time) bool {
+	return e.digest != "" && now.Sub(e.authorizedAt) < authorizedTime
 }
 
-// granted reports whether the digest may be returned.
-func (e *entry) granted(now time.Time) bool {
-	return e.digest != "" && now.Sub(e.grantedAt) < graceTime
-}
-
-// due reports whether an attempt is to start.
-func (e *entry) due(now time.Time) bool {
+// isDue reports whether an attempt is to start.
+func (e *entry) isDue(now time.Time) bool {
 	switch {
 	case e.running != nil:
 		return false
 	case e.err != nil:
 		return !e.retryAt.IsZero() && !now.Before(e.retryAt)
 	default:
-		return e.digest == "" || now.Sub(e.grantedAt) >= freshTime
+		return e.digest == "" || now.Sub(e.authorizedAt) >= freshTime
 	}
 }
 
-// rests reports whether it is too early for another attempt, even for callers that wait.
-func (e *entry) rests(now time.Time) bool {
+// isPausing reports whether it is too early for another attempt, even for callers that wait.
+func (e *entry) isPausing(now time.Time) bool {
 	return e.err != nil && (e.retryAt.IsZero() || now.Sub(e.failedAt) < restTime)
 }
 
 func (e *entry) state(now time.Time) State {
-	if e.granted(now) {
+	if e.isAuthorized(now) {
 		return State{Ready: true, Digest: e.digest}
 	}
 	s := State{Attempts: e.attempts, Err: e.err, FailedAt: e.failedAt, RetryAt: e.retryAt}
@@ -98,14 +81,14 @@ func (e *entry) state(now time.Time) State {
 		s.Began = e.began
 	}
 	if e.pull != nil {
-		s.Done, s.Total = e.pull.done, e.pull.total
+		s.Done, s.Total = e.pull.transferred()
 	}
 	return s
 }
 
 // succeed records that the request is authorized for a digest.
 func (e *entry) succeed(digest string, now time.Time) {
-	e.digest, e.grantedAt = digest, now
+	e.digest, e.authorizedAt = digest, now
 	e.attempts, e.err, e.failedAt, e.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 
@@ -115,7 +98,7 @@ func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 	known, isImage := errors.AsType[*image.Error](err)
 	// The previous authorization stays valid until the registry revokes it.
 	if isImage && known.Reason != image.ReasonUnreachable && known.Reason != image.ReasonLocal {
-		e.digest, e.grantedAt = "", time.Time{}
+		e.digest, e.authorizedAt = "", time.Time{}
 	}
 	if !isImage || known.MayPass() {
 		e.attempts++

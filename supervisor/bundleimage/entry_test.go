@@ -33,36 +33,36 @@ func TestEntry(t *testing.T) {
 	}
 	const tag, pinned = "registry.example/a:v1", "registry.example/a@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	for what, tc := range map[string]struct {
-		reason   string
-		happened func(*entry)
-		after    time.Duration
-		granted  bool
-		due      bool
-		rests    bool
+		reason     string
+		happened   func(*entry)
+		after      time.Duration
+		authorized bool
+		due        bool
+		pausing    bool
 	}{
 		"New":         {reason: "nothing is known", happened: func(*entry) {}, due: true},
-		"Fresh":       {reason: "it was let in", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime - 1, granted: true},
-		"Stale":       {reason: "it is asked again in time", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime, granted: true, due: true},
-		"Expired":     {reason: "what was allowed does not count for ever", happened: func(e *entry) { e.succeed("d", now) }, after: graceTime, due: true},
+		"Fresh":       {reason: "it was let in", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime - 1, authorized: true},
+		"Stale":       {reason: "it is asked again in time", happened: func(e *entry) { e.succeed("d", now) }, after: freshTime, authorized: true, due: true},
+		"Expired":     {reason: "what was allowed does not count for ever", happened: func(e *entry) { e.succeed("d", now) }, after: authorizedTime, due: true},
 		"Running":     {reason: "one attempt at a time", happened: func(e *entry) { e.running = make(chan struct{}) }},
-		"Failed":      {reason: "a failure rests", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: time.Second, rests: true},
+		"Failed":      {reason: "a failure rests", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: time.Second, pausing: true},
 		"FailedLater": {reason: "and for those who wait not for long", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: restTime},
 		"FailedDue":   {reason: "and then it is tried again", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: 2 * firstPause, due: true},
 		"Interval":    {reason: "not before it is allowed", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), time.Hour, now) }, after: time.Hour - 1},
-		"Content":     {reason: "content does not get better", happened: func(e *entry) { e.fail(trouble(image.ReasonInvalid, pinned), 0, now) }, after: 100 * time.Hour, rests: true},
+		"Content":     {reason: "content does not get better", happened: func(e *entry) { e.fail(trouble(image.ReasonInvalid, pinned), 0, now) }, after: 100 * time.Hour, pausing: true},
 		"ContentTag":  {reason: "a tag may", happened: func(e *entry) { e.fail(trouble(image.ReasonInvalid, tag), 0, now) }, after: 2 * tagTime, due: true},
-		"Reference":   {reason: "what is no reference does not", happened: func(e *entry) { e.fail(trouble(image.ReasonReference, "A B"), 0, now) }, after: 100 * time.Hour, rests: true},
+		"Reference":   {reason: "what is no reference does not", happened: func(e *entry) { e.fail(trouble(image.ReasonReference, "A B"), 0, now) }, after: 100 * time.Hour, pausing: true},
 		"Other":       {reason: "other errors may pass", happened: func(e *entry) { e.fail(errAway, 0, now) }, after: 2 * firstPause, due: true},
 		"KeptAway": {
-			reason: "a registry that is away takes nothing back", after: time.Second, granted: true, rests: true,
+			reason: "a registry that is away takes nothing back", after: time.Second, authorized: true, pausing: true,
 			happened: func(e *entry) { e.succeed("d", now); e.fail(trouble(image.ReasonUnreachable, tag), 0, now) },
 		},
 		"TakenBack": {
-			reason: "one that refuses does", after: time.Second, rests: true,
+			reason: "one that refuses does", after: time.Second, pausing: true,
 			happened: func(e *entry) { e.succeed("d", now); e.fail(trouble(image.ReasonUnauthorized, tag), 0, now) },
 		},
 		"Recovered": {
-			reason: "success ends all failures", granted: true,
+			reason: "success ends all failures", authorized: true,
 			happened: func(e *entry) { e.fail(errAway, 0, now); e.succeed("d", now) },
 		},
 	} {
@@ -70,10 +70,10 @@ func TestEntry(t *testing.T) {
 			e := &entry{}
 			tc.happened(e)
 			at := now.Add(tc.after)
-			if e.granted(at) != tc.granted || e.due(at) != tc.due || e.rests(at) != tc.rests {
-				t.Errorf("%s: granted %v, due %v, rests %v, want %v, %v, %v", tc.reason, e.granted(at), e.due(at), e.rests(at), tc.granted, tc.due, tc.rests)
+			if e.isAuthorized(at) != tc.authorized || e.isDue(at) != tc.due || e.isPausing(at) != tc.pausing {
+				t.Errorf("%s: authorized %v, due %v, pausing %v, want %v, %v, %v", tc.reason, e.isAuthorized(at), e.isDue(at), e.isPausing(at), tc.authorized, tc.due, tc.pausing)
 			}
-			if s := e.state(at); s.Ready != tc.granted || s.Ready && s.Err != nil {
+			if s := e.state(at); s.Ready != tc.authorized || s.Ready && s.Err != nil {
 				t.Errorf("%s: %+v", tc.reason, s)
 			}
 		})
@@ -163,8 +163,8 @@ func TestTimeout(t *testing.T) {
 		{flag: time.Minute, request: 0, want: math.MaxInt64},
 		{flag: 0, request: -1, want: math.MaxInt64},
 	} {
-		u := &Unpacker{o: Options{Timeout: tc.flag}}
-		if got := u.timeout(&Request{Timeout: tc.request}); got != tc.want {
+		o := &Options{Timeout: tc.flag}
+		if got := o.timeout(&Request{Timeout: tc.request}); got != tc.want {
 			t.Errorf("%s and %s: %s, want %s", tc.flag, tc.request, got, tc.want)
 		}
 	}

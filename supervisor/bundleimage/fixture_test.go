@@ -35,7 +35,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bed is a registry with an Unpacker that pulls from it.
+// bed is a registry with a Cache that pulls from it.
 type bed struct {
 	*testing.T
 
@@ -97,28 +97,28 @@ func (b *bed) forget() {
 	b.requests = nil
 }
 
-// unpacker returns an Unpacker that is not started yet.
-func (b *bed) unpacker(change func(*Options)) *Unpacker {
+// cache returns a Cache that is not started yet.
+func (b *bed) cache(change func(*Options)) *Cache {
 	b.Helper()
 	o := Options{Reader: b.reader, Dir: b.dir, PlainHTTP: true}
 	if change != nil {
 		change(&o)
 	}
-	u, err := New(o)
+	c, err := New(o)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return u
+	return c
 }
 
-// run runs an Unpacker until the test ends or the returned function is called.
-func (b *bed) run(u *Unpacker) (stop func()) {
+// run runs a Cache until the test ends or the returned function is called.
+func (b *bed) run(c *Cache) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := u.Start(ctx); err != nil {
+		if err := c.Start(ctx); err != nil {
 			b.Error(err)
 		}
 	}()
@@ -130,12 +130,12 @@ func (b *bed) run(u *Unpacker) (stop func()) {
 	return stop
 }
 
-// started creates an Unpacker and runs it until the test ends.
-func (b *bed) started(change func(*Options)) *Unpacker {
+// started creates a Cache and runs it until the test ends.
+func (b *bed) started(change func(*Options)) *Cache {
 	b.Helper()
-	u := b.unpacker(change)
-	b.run(u)
-	return u
+	c := b.cache(change)
+	b.run(c)
+	return c
 }
 
 // private returns a handler that refuses requests without the user's password.
@@ -303,11 +303,11 @@ func request(reference, namespace string, secrets ...string) Request {
 }
 
 // await polls the state of a request until it is as wanted.
-func (b *bed) await(u *Unpacker, r Request, what string, wanted func(State) bool) State {
+func (b *bed) await(c *Cache, r Request, what string, wanted func(State) bool) State {
 	b.Helper()
 	deadline := time.After(30 * time.Second)
 	for {
-		s := u.State(b.Context(), r)
+		s := c.State(b.Context(), r)
 		if wanted(s) {
 			return s
 		}

@@ -1,13 +1,11 @@
 package bundleimage
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/bundles/image"
@@ -37,8 +35,8 @@ var (
 	})
 )
 
-// observe records a pull in the metrics.
-func observe(err error, took time.Duration) {
+// recordPull records a pull in the metrics.
+func recordPull(err error, took time.Duration) {
 	result := "success"
 	if err != nil {
 		result = strings.ToLower(string(image.ReasonOf(err)))
@@ -48,14 +46,4 @@ func observe(err error, took time.Duration) {
 	}
 	pullsTotal.WithLabelValues(result).Inc()
 	pullSeconds.Observe(took.Seconds())
-}
-
-// shrink removes content until the cache does not exceed a size.
-func (u *Unpacker) shrink(ctx context.Context, size int64) {
-	usage, err := u.store.Bound(size)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot remove old bundles from the cache", "directory", u.o.Dir)
-	}
-	cacheBytes.Set(float64(usage.Bytes))
-	cacheImages.Set(float64(usage.Images))
 }

@@ -14,8 +14,8 @@ const (
 
 // Limits of concurrent requests that resolve a reference, likewise.
 const (
-	maxQuestions        = 64
-	maxQuestionsPerHost = 8
+	maxQueries        = 64
+	maxQueriesPerHost = 8
 )
 
 // slots limit the number of concurrent operations.

@@ -38,6 +38,5 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/installplan.record":               {Size{9, 18}, "the columns of a record"},
 		"supervisor/resolver.model":                               {Size{46, 12}, divide},
 		"supervisor/resolver.resolution":                          {Size{48, 14}, divide},
-		"supervisor/bundleimage.Unpacker":                         {Size{25, 16}, divide},
 	}
 }

@@ -32,7 +32,7 @@ type Options struct {
 	// Catalogs provides the content of catalogs.
 	Catalogs *catalogs.Store
 	// Unpacker pulls bundle images.
-	Unpacker *bundleimage.Unpacker
+	Unpacker *bundleimage.Cache
 	// Grants gives the supervisor temporary rights to read custom resources. Without one, an
 	// operator does not return to a version with smaller definitions if the supervisor may not list
 	// its objects.

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// news notifies listeners of namespaces with changes. A slow listener is notified of a namespace once, however
+// notifier notifies listeners of namespaces with changes. A slow listener is notified of a namespace once, however
 // many changes it missed.
-type news struct {
+type notifier struct {
 	mu        sync.Mutex
 	listeners []*listener
 }
@@ -24,9 +24,7 @@ type listener struct {
 	more chan struct{}
 }
 
-func newNews() *news { return &news{} }
-
-func (n *news) listen() <-chan event.GenericEvent {
+func (n *notifier) listen() <-chan event.GenericEvent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	one := &listener{events: make(chan event.GenericEvent), pending: map[string]bool{}, more: make(chan struct{}, 1)}
@@ -35,7 +33,7 @@ func (n *news) listen() <-chan event.GenericEvent {
 }
 
 // add queues namespaces for notification.
-func (n *news) add(namespaces map[string]bool) {
+func (n *notifier) add(namespaces map[string]bool) {
 	if len(namespaces) == 0 {
 		return
 	}
@@ -50,20 +48,20 @@ func (n *news) add(namespaces map[string]bool) {
 	}
 }
 
-// tell sends notifications to the listeners that exist at the call, until ctx ends.
-func (n *news) tell(ctx context.Context) {
+// run sends notifications to the listeners that exist at the call, until ctx ends.
+func (n *notifier) run(ctx context.Context) {
 	n.mu.Lock()
 	listeners := slices.Clone(n.listeners)
 	n.mu.Unlock()
 	var group sync.WaitGroup
 	for _, one := range listeners {
-		group.Go(func() { n.tellOne(ctx, one) })
+		group.Go(func() { n.send(ctx, one) })
 	}
 	<-ctx.Done()
 	group.Wait()
 }
 
-func (n *news) tellOne(ctx context.Context, to *listener) {
+func (n *notifier) send(ctx context.Context, to *listener) {
 	for {
 		select {
 		case <-to.more:

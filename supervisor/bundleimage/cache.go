@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/chandlery/chandlery/bundles/image"
@@ -28,7 +29,7 @@ const (
 	DefaultTimeout = 10 * time.Minute
 )
 
-// Options configure an [Unpacker].
+// Options configure a [Cache].
 type Options struct {
 	// Reader reads ServiceAccounts and Secrets.
 	Reader client.Reader
@@ -102,17 +103,13 @@ type Content struct {
 	Objects []string
 }
 
-// Unpacker pulls bundle images and returns their content. It is safe for concurrent use.
-type Unpacker struct {
-	o     Options
-	store image.Store
-	// local reads the cache; it sends no requests to registries.
-	local *image.Client
-	news  *news
-	// transfers and questions limit the concurrent requests to registries.
-	transfers, questions *slots
-	// reading limits how many bundles are decoded at a time.
-	reading chan struct{}
+// Cache pulls bundle images and returns their content. It is safe for concurrent use.
+type Cache struct {
+	o          Options
+	contents   *contents
+	authorizer *authorizer
+	puller     *puller
+	notifier   notifier
 
 	// ctx is the lifetime of background work.
 	ctx  context.Context
@@ -122,14 +119,11 @@ type Unpacker struct {
 	mu      sync.Mutex
 	closed  bool
 	entries map[string]*entry
-	pulls   map[string]*pull
-	broken  map[string]error
-	memory  *memory
 }
 
-// New returns an Unpacker that caches content in a directory, which it creates. Its background work ends with
-// the context of [Unpacker.Start].
-func New(o Options) (*Unpacker, error) {
+// New returns a Cache in a directory, which it creates. Its background work ends with the context of
+// [Cache.Start].
+func New(o Options) (*Cache, error) {
 	o.Dir = cmp.Or(o.Dir, DefaultDir())
 	o.Size = cmp.Or(o.Size, DefaultSize)
 	if o.Clock == nil {
@@ -144,13 +138,17 @@ func New(o Options) (*Unpacker, error) {
 	}
 	// Requests from before Start start their attempts at once.
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // Start ends it
-	u := &Unpacker{
-		o: o, store: image.Store{Dir: o.Dir, Apart: true}, local: local, ctx: ctx, stop: stop,
-		news: newNews(), reading: make(chan struct{}, 1),
-		transfers: newSlots(maxPulls, maxPullsPerHost), questions: newSlots(maxQuestions, maxQuestionsPerHost),
-		entries: map[string]*entry{}, pulls: map[string]*pull{}, broken: map[string]error{}, memory: newMemory(maxMemory),
+	c := &Cache{o: o, ctx: ctx, stop: stop, entries: map[string]*entry{}}
+	c.contents = &contents{
+		store: image.Store{Dir: o.Dir, Apart: true}, local: local, limits: o.Limits,
+		reading: make(chan struct{}, 1), memory: newMemory(maxMemory),
 	}
-	return u, nil
+	c.authorizer = &authorizer{o: &c.o, contents: c.contents, slots: newSlots(maxQueries, maxQueriesPerHost)}
+	c.puller = &puller{
+		o: &c.o, ctx: ctx, contents: c.contents, slots: newSlots(maxPulls, maxPullsPerHost), progress: c.recordProgress,
+		pulls: map[string]*pull{}, broken: map[string]error{},
+	}
+	return c, nil
 }
 
 var errDir = errors.New("is no directory of ours that nobody else can write to")
@@ -179,42 +177,43 @@ func prepare(dir string) error {
 	return nil
 }
 
-// Setup adds the Unpacker to a manager, leading or not.
-func (u *Unpacker) Setup(mgr manager.Manager) error {
-	if err := mgr.Add(u); err != nil {
-		return fmt.Errorf("adding the unpacker: %w", err)
+// Setup adds the Cache to a manager, leading or not.
+func (c *Cache) Setup(mgr manager.Manager) error {
+	if err := mgr.Add(c); err != nil {
+		return fmt.Errorf("adding the cache of bundle images: %w", err)
 	}
 	return nil
 }
 
 // NeedLeaderElection returns false: standbys pull images on request as well.
-func (u *Unpacker) NeedLeaderElection() bool { return false }
+func (c *Cache) NeedLeaderElection() bool { return false }
 
 // Start notifies listeners until ctx ends. Then it stops background work and waits for its end.
-func (u *Unpacker) Start(ctx context.Context) error {
-	u.shrink(ctx, u.o.Size)
-	u.news.tell(ctx)
-	u.mu.Lock()
-	u.closed = true
-	u.mu.Unlock()
-	u.stop()
-	u.work.Wait()
+func (c *Cache) Start(ctx context.Context) error {
+	c.contents.shrink(ctx, c.o.Size)
+	c.notifier.run(ctx)
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stop()
+	c.work.Wait()
+	c.puller.work.Wait()
 	return nil
 }
 
 // Listen returns a channel with an event for each namespace whose requests have changed their state. During a
 // transfer, there is at most one event a second. The object of an event has no name. Call Listen before
-// [Unpacker.Start], and read the channel until the context of Start ends.
-func (u *Unpacker) Listen() <-chan event.GenericEvent { return u.news.listen() }
+// [Cache.Start], and read the channel until the context of Start ends.
+func (c *Cache) Listen() <-chan event.GenericEvent { return c.notifier.listen() }
 
 // State returns the state of a request, and starts an attempt if it is due. It does not block.
-func (u *Unpacker) State(_ context.Context, r Request) State {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	now := u.o.Clock.Now()
-	e := u.entry(&r, now)
-	if e.due(now) {
-		u.begin(e, &r, now)
+func (c *Cache) State(_ context.Context, r Request) State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.o.Clock.Now()
+	e := c.entry(&r, now)
+	if e.isDue(now) {
+		c.begin(e, &r, now)
 	}
 	if e.running != nil {
 		e.namespaces[r.Namespace] = true
@@ -232,9 +231,9 @@ var (
 
 // Content returns the content of an image. It comes from memory or disk if the registry has authorized the
 // request, or else from the registry. Content blocks until the content is available.
-func (u *Unpacker) Content(ctx context.Context, r Request) (Content, error) {
+func (c *Cache) Content(ctx context.Context, r Request) (Content, error) {
 	for range attempts {
-		digest, running, err := u.ask(&r)
+		digest, running, err := c.authorized(&r)
 		if err != nil {
 			return Content{}, err
 		}
@@ -246,54 +245,54 @@ func (u *Unpacker) Content(ctx context.Context, r Request) (Content, error) {
 				return Content{}, fmt.Errorf("unpacking image %q: %w", r.Image, context.Cause(ctx))
 			}
 		}
-		pinned, err := pin(r.Image, digest)
+		resolved, err := withDigest(r.Image, digest)
 		if err != nil {
 			return Content{}, err
 		}
-		objects, err := u.held(pinned, digest)
+		objects, err := c.contents.get(resolved, digest)
 		if err != nil {
-			return Content{}, as(r.Image, err)
+			return Content{}, withReference(r.Image, err)
 		}
 		if objects != nil {
-			return Content{Image: pinned, Digest: digest, Objects: objects}, nil
+			return Content{Image: resolved, Digest: digest, Objects: objects}, nil
 		}
-		u.lost(&r)
+		c.revoke(&r)
 	}
 	return Content{}, &image.Error{Reference: r.Image, Reason: image.ReasonLocal, Err: errGone}
 }
 
-// ask returns the digest that a request is authorized for. If the digest is unknown, running is closed at the
-// end of the current attempt.
-func (u *Unpacker) ask(r *Request) (digest string, running <-chan struct{}, err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	now := u.o.Clock.Now()
-	e := u.entry(r, now)
+// authorized returns the digest that a request is authorized for. If the digest is unknown, running is closed at
+// the end of the current attempt.
+func (c *Cache) authorized(r *Request) (digest string, running <-chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.o.Clock.Now()
+	e := c.entry(r, now)
 	switch {
-	case e.granted(now):
+	case e.isAuthorized(now):
 		return e.digest, nil, nil
 	case e.running != nil:
-	case e.rests(now):
+	case e.isPausing(now):
 		return "", nil, e.err
 	default:
-		u.begin(e, r, now)
+		c.begin(e, r, now)
 	}
-	if u.closed {
+	if c.closed {
 		return "", nil, fmt.Errorf("unpacking image %q: %w", r.Image, errStopped)
 	}
 	return "", e.running, nil
 }
 
-// lost records that cached content is missing.
-func (u *Unpacker) lost(r *Request) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.entry(r, u.o.Clock.Now()).grantedAt = time.Time{}
+// revoke drops the authorization of a request, because the cached content is missing.
+func (c *Cache) revoke(r *Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entry(r, c.o.Clock.Now()).authorizedAt = time.Time{}
 }
 
 // begin starts an attempt.
-func (u *Unpacker) begin(e *entry, r *Request, now time.Time) {
-	if u.closed {
+func (c *Cache) begin(e *entry, r *Request, now time.Time) {
+	if c.closed {
 		return
 	}
 	running := make(chan struct{})
@@ -301,8 +300,93 @@ func (u *Unpacker) begin(e *entry, r *Request, now time.Time) {
 	// The caller may change its request during the attempt.
 	request := *r
 	request.Secrets = slices.Clone(r.Secrets)
-	u.work.Go(func() {
+	c.work.Go(func() {
 		defer close(running)
-		u.settle(e, &request, u.obtain(u.ctx, &request, e))
+		c.finish(e, &request, c.obtain(c.ctx, &request, e))
 	})
+}
+
+// outcome is the result of an attempt.
+type outcome struct {
+	digest string
+	err    error
+}
+
+// obtain asks the registry whether the request may have an image, and ensures that its content is cached.
+func (c *Cache) obtain(ctx context.Context, r *Request, e *entry) outcome {
+	a, err := c.authorizer.authorize(ctx, r)
+	switch {
+	case err != nil:
+		return outcome{err: err}
+	case a.cached:
+		return outcome{digest: a.digest}
+	}
+	err = c.puller.ensure(ctx, a, func(p *pull) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		e.pull = p
+	})
+	if err != nil {
+		return outcome{err: withReference(r.Image, withSecretProblem(err, a.secretProblem))}
+	}
+	c.authorizer.record(ctx, a)
+	return outcome{digest: a.digest}
+}
+
+// recordProgress notifies the namespaces that wait for a pull.
+func (c *Cache) recordProgress(p *pull) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		if e.running != nil && e.pull == p {
+			c.notifier.add(e.namespaces)
+		}
+	}
+}
+
+// finish ends an attempt, records its outcome, and notifies its namespaces.
+func (c *Cache) finish(e *entry, r *Request, result outcome) {
+	logger := log.FromContext(c.ctx).WithName("unpack").WithValues("image", r.Image, "catalog", r.Catalog.String())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.o.Clock.Now()
+	e.running, e.pull = nil, nil
+	same := e.digest == result.digest && result.err == nil
+	switch {
+	case c.ctx.Err() != nil:
+		return
+	case result.err != nil:
+		e.fail(result.err, r.RetryInterval, now)
+		logger.Info("Image cannot be unpacked", "error", result.err.Error(), "attempt", e.attempts, "retryAt", e.retryAt)
+	default:
+		e.succeed(result.digest, now)
+		if resolved, err := withDigest(r.Image, result.digest); err == nil && resolved != r.Image {
+			// A request that is authorized for a tag is authorized for its digest.
+			byDigest := *r
+			byDigest.Image = resolved
+			c.entry(&byDigest, now).succeed(result.digest, now)
+		}
+		if !same {
+			logger.Info("Image is unpacked", "digest", result.digest)
+		}
+	}
+	c.notifier.add(e.namespaces)
+	clear(e.namespaces)
+}
+
+// entry finds or creates the entry of a request.
+func (c *Cache) entry(r *Request, now time.Time) *entry {
+	key := r.key()
+	e := c.entries[key]
+	if e == nil {
+		for old, other := range c.entries {
+			if other.running == nil && now.Sub(other.requested) > forgetTime {
+				delete(c.entries, old)
+			}
+		}
+		e = &entry{namespaces: map[string]bool{}}
+		c.entries[key] = e
+	}
+	e.requested = now
+	return e
 }

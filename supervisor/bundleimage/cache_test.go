@@ -21,25 +21,25 @@ import (
 func TestUnpack(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
-	u := b.unpacker(nil)
-	events := u.Listen()
-	b.run(u)
+	c := b.cache(nil)
+	events := c.Listen()
+	b.run(c)
 	r := request(reference, "user")
-	if s := u.State(t.Context(), r); s.Ready || s.Began.IsZero() {
+	if s := c.State(t.Context(), r); s.Ready || s.Began.IsZero() {
 		t.Errorf("at first: %+v", s)
 	}
 	b.expectEvent(events)
-	if s := b.await(u, r, "pulled", ready); s.Digest != digest {
+	if s := b.await(c, r, "pulled", ready); s.Digest != digest {
 		t.Errorf("ready: %+v", s)
 	}
 	b.forget()
-	content, err := u.Content(t.Context(), r)
+	content, err := c.Content(t.Context(), r)
 	if err != nil || content.Digest != digest || content.Image != b.host()+"/lamp@"+digest || len(content.Objects) != 2 ||
 		!strings.Contains(content.Objects[0], "lamp.v1") {
 		t.Errorf("content: %+v, %v", content, err)
 	}
 	r.Image = content.Image
-	if s := u.State(t.Context(), r); !s.Ready || b.sent("") != 0 {
+	if s := c.State(t.Context(), r); !s.Ready || b.sent("") != 0 {
 		t.Errorf("by its digest: %+v after %d requests", s, b.sent(""))
 	}
 }
@@ -62,7 +62,7 @@ func TestOnce(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
 	b.forget()
-	u := b.started(nil)
+	c := b.started(nil)
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
@@ -70,7 +70,7 @@ func TestOnce(t *testing.T) {
 			if i%2 == 1 {
 				r = request(reference, "ns"+string(rune('a'+i)))
 			}
-			if content, err := u.Content(t.Context(), r); err != nil || content.Digest != digest {
+			if content, err := c.Content(t.Context(), r); err != nil || content.Digest != digest {
 				t.Errorf("%+v, %v", content, err)
 			}
 		})
@@ -94,9 +94,9 @@ func TestCredentials(t *testing.T) {
 	b.secret("bad", "pull", "wrong")
 	b.secret("account", "hidden", "word")
 	b.account("account", "wares", "hidden")
-	u := b.started(nil)
+	c := b.started(nil)
 	get := func(r Request) error {
-		_, err := u.Content(t.Context(), r)
+		_, err := c.Content(t.Context(), r)
 		return err
 	}
 	refused := func(why string, r Request, texts ...string) {
@@ -131,19 +131,19 @@ func TestWithoutRegistry(t *testing.T) {
 	b.answer(private("word"))
 	b.secret("good", "pull", "word")
 	b.secret("other", "pull", "word")
-	u := b.unpacker(nil)
-	stop := b.run(u)
-	if _, err := u.Content(t.Context(), request(reference, "good", "pull")); err != nil {
+	c := b.cache(nil)
+	stop := b.run(c)
+	if _, err := c.Content(t.Context(), request(reference, "good", "pull")); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	if _, err := u.Content(t.Context(), request(reference, "good")); !errors.Is(err, errStopped) {
+	if _, err := c.Content(t.Context(), request(reference, "good")); !errors.Is(err, errStopped) {
 		t.Errorf("after the end: %v", err)
 	}
 	b.answer(unavailable)
-	u = b.started(nil)
+	c = b.started(nil)
 	for _, one := range []string{reference, b.host() + "/lamp@" + digest} {
-		content, err := u.Content(t.Context(), request(one, "good", "pull"))
+		content, err := c.Content(t.Context(), request(one, "good", "pull"))
 		if err != nil || content.Digest != digest || len(content.Objects) != 2 {
 			t.Errorf("%s: %+v, %v", one, content, err)
 		}
@@ -151,7 +151,7 @@ func TestWithoutRegistry(t *testing.T) {
 	for why, r := range map[string]Request{
 		"somebody who was never let in": request(reference, "other", "pull"), "nobody": request(reference, "none"),
 	} {
-		if _, err := u.Content(t.Context(), r); image.ReasonOf(err) != image.ReasonUnreachable {
+		if _, err := c.Content(t.Context(), r); image.ReasonOf(err) != image.ReasonUnreachable {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
@@ -164,30 +164,30 @@ func TestLosesRights(t *testing.T) {
 	b.secret("good", "pull", "word")
 	b.answer(private("word"))
 	clock := testclock.NewFakeClock(time.Now())
-	u := b.started(func(o *Options) { o.Clock = clock })
+	c := b.started(func(o *Options) { o.Clock = clock })
 	r := request(reference, "good", "pull")
-	b.await(u, r, "let in", ready)
+	b.await(c, r, "let in", ready)
 	b.answer(private("another"))
-	if s := u.State(t.Context(), r); !s.Ready {
+	if s := c.State(t.Context(), r); !s.Ready {
 		t.Errorf("it counts for a while: %+v", s)
 	}
 	clock.Step(freshTime)
-	s := b.await(u, r, "asked again", failed)
+	s := b.await(c, r, "asked again", failed)
 	if s.Ready || s.Digest != "" || image.ReasonOf(s.Err) != image.ReasonUnauthorized {
 		t.Errorf("locked out: %+v", s)
 	}
 	b.answer(unavailable)
 	clock.Step(maxPause + maxPause)
-	b.await(u, r, "asked in vain", func(s State) bool { return image.ReasonOf(s.Err) == image.ReasonUnreachable })
+	b.await(c, r, "asked in vain", func(s State) bool { return image.ReasonOf(s.Err) == image.ReasonUnreachable })
 	b.answer(private("word"))
 	clock.Step(maxPause + maxPause)
-	if s := b.await(u, r, "let in again", ready); s.Digest != digest {
+	if s := b.await(c, r, "let in again", ready); s.Digest != digest {
 		t.Errorf("let in again: %+v", s)
 	}
 	b.answer(unavailable)
 	clock.Step(freshTime)
 	for range 3 {
-		if s := u.State(t.Context(), r); !s.Ready {
+		if s := c.State(t.Context(), r); !s.Ready {
 			t.Errorf("a registry that is away takes nothing back: %+v", s)
 		}
 	}
@@ -199,31 +199,31 @@ func TestRetries(t *testing.T) {
 	reference, digest := b.push("lamp:v1", b.bundle())
 	b.answer(unavailable)
 	clock := testclock.NewFakeClock(time.Now())
-	u := b.unpacker(func(o *Options) { o.Clock = clock })
-	events := u.Listen()
-	b.run(u)
+	c := b.cache(func(o *Options) { o.Clock = clock })
+	events := c.Listen()
+	b.run(c)
 	r := request(reference, "user")
-	s := b.await(u, r, "the first attempt", failed)
+	s := b.await(c, r, "the first attempt", failed)
 	b.expectEvent(events)
 	if s.Attempts != 1 || !s.FailedAt.Equal(clock.Now()) || s.RetryAt.Sub(s.FailedAt) < firstPause || s.RetryAt.Sub(s.FailedAt) > 2*firstPause {
 		t.Errorf("the first attempt: %+v", s)
 	}
 	sent := b.sent("")
-	if s := u.State(t.Context(), r); !s.Began.IsZero() || b.sent("") != sent {
+	if s := c.State(t.Context(), r); !s.Began.IsZero() || b.sent("") != sent {
 		t.Errorf("too early: %+v", s)
 	}
 	clock.SetTime(s.RetryAt)
-	s = b.await(u, r, "the second attempt", func(s State) bool { return s.Attempts == 2 })
+	s = b.await(c, r, "the second attempt", func(s State) bool { return s.Attempts == 2 })
 	if s.RetryAt.Sub(s.FailedAt) < 2*firstPause {
 		t.Errorf("the second attempt: %+v", s)
 	}
 	b.answer(nil)
 	clock.SetTime(s.RetryAt)
-	if s := b.await(u, r, "the third attempt", ready); s.Digest != digest || s.Err != nil || s.Attempts != 0 {
+	if s := b.await(c, r, "the third attempt", ready); s.Digest != digest || s.Err != nil || s.Attempts != 0 {
 		t.Errorf("ready: %+v", s)
 	}
 	r.Image, r.RetryInterval = b.host()+"/none:v1", time.Hour
-	if s := b.await(u, r, "not there", failed); s.RetryAt.Sub(s.FailedAt) < time.Hour || image.ReasonOf(s.Err) != image.ReasonNotFound {
+	if s := b.await(c, r, "not there", failed); s.RetryAt.Sub(s.FailedAt) < time.Hour || image.ReasonOf(s.Err) != image.ReasonNotFound {
 		t.Errorf("not there: %+v", s)
 	}
 }
@@ -232,7 +232,7 @@ func TestRetries(t *testing.T) {
 func TestContentErrors(t *testing.T) {
 	b := newBed(t)
 	clock := testclock.NewFakeClock(time.Now())
-	u := b.started(func(o *Options) { o.Clock = clock })
+	c := b.started(func(o *Options) { o.Clock = clock })
 	noCSV := b.image(labelled(), files{"manifests/a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"})
 	two := b.image(labelled(), files{"manifests/a.yaml": csvText("a"), "manifests/b.yaml": csvText("b")})
 	broken := b.image(labelled(), files{"manifests/csv.yaml": csvText("lamp"), "manifests/z.yaml": "a: b: c"})
@@ -252,7 +252,7 @@ func TestContentErrors(t *testing.T) {
 	} {
 		reference, digest := tc.img()
 		pinned := request(b.host()+"/"+repository+"@"+digest, "user")
-		s := b.await(u, pinned, repository, failed)
+		s := b.await(c, pinned, repository, failed)
 		for _, want := range tc.want {
 			if !strings.Contains(s.Err.Error(), want) {
 				t.Errorf("%s: %v, want %q", repository, s.Err, want)
@@ -262,21 +262,21 @@ func TestContentErrors(t *testing.T) {
 			t.Errorf("%s by its digest will not get better: %+v", repository, s)
 		}
 		b.forget()
-		tagged := b.await(u, request(reference, "user"), repository, failed)
+		tagged := b.await(c, request(reference, "user"), repository, failed)
 		if tagged.RetryAt.IsZero() || b.sent("GET /v2/"+repository) != 0 {
 			t.Errorf("%s by its tag may, but is known: %+v after %d requests", repository, tagged, b.sent("GET"))
 		}
-		if _, err := u.Content(t.Context(), pinned); !errors.As(err, new(*image.Error)) || b.sent("GET /v2/"+repository) != 0 {
+		if _, err := c.Content(t.Context(), pinned); !errors.As(err, new(*image.Error)) || b.sent("GET /v2/"+repository) != 0 {
 			t.Errorf("%s: its content is %v after %d requests", repository, err, b.sent("GET"))
 		}
 	}
 	reference, digest := b.push("two:v1", b.bundle())
-	before := u.State(t.Context(), request(reference, "user"))
+	before := c.State(t.Context(), request(reference, "user"))
 	clock.SetTime(before.RetryAt)
-	if s := b.await(u, request(reference, "user"), "fixed", ready); s.Digest != digest {
+	if s := b.await(c, request(reference, "user"), "fixed", ready); s.Digest != digest {
 		t.Errorf("fixed: %+v", s)
 	}
-	if s := b.await(u, request("A B", "user"), "no reference", failed); image.ReasonOf(s.Err) != image.ReasonReference || !s.RetryAt.IsZero() {
+	if s := b.await(c, request("A B", "user"), "no reference", failed); image.ReasonOf(s.Err) != image.ReasonReference || !s.RetryAt.IsZero() {
 		t.Errorf("no reference: %+v", s)
 	}
 }
@@ -285,7 +285,7 @@ func TestContentErrors(t *testing.T) {
 func TestTrouble(t *testing.T) {
 	b := newBed(t)
 	reference, _ := b.push("lamp:v1", b.bundle())
-	u := b.started(nil)
+	c := b.started(nil)
 	b.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
 			return false
@@ -294,7 +294,7 @@ func TestTrouble(t *testing.T) {
 		_, _ = w.Write([]byte("short"))
 		return true
 	})
-	s := b.await(u, request(reference, "user"), "cut off", failed)
+	s := b.await(c, request(reference, "user"), "cut off", failed)
 	if image.ReasonOf(s.Err) != image.ReasonUnreachable || !strings.Contains(s.Err.Error(), "blob sha256:") || s.RetryAt.IsZero() {
 		t.Errorf("cut off: %+v", s)
 	}
@@ -308,23 +308,23 @@ func TestTrouble(t *testing.T) {
 	defer close(release)
 	r := request(reference, "hanging")
 	r.Timeout = 200 * time.Millisecond
-	s = b.await(u, r, "hanging", failed)
+	s = b.await(c, r, "hanging", failed)
 	if image.ReasonOf(s.Err) != image.ReasonUnreachable || !strings.Contains(s.Err.Error(), "took longer than 200ms") {
 		t.Errorf("hanging: %+v", s)
 	}
 	// A request that joins another one's pull waits for as long as its own timeout.
 	patient := request(reference, "patient")
 	patient.Timeout = 0
-	if s := b.await(u, patient, "patient", func(s State) bool { return s.Err != nil || b.sent("GET /v2/lamp/manifests/") > 0 }); s.Err != nil {
+	if s := b.await(c, patient, "patient", func(s State) bool { return s.Err != nil || b.sent("GET /v2/lamp/manifests/") > 0 }); s.Err != nil {
 		t.Errorf("patient: %+v", s)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := u.Content(ctx, patient); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Content(ctx, patient); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("who waits may give up: %v", err)
 	}
 	r.Namespace, r.Catalog.Namespace = "impatient", "impatient"
-	s = b.await(u, r, "impatient", failed)
+	s = b.await(c, r, "impatient", failed)
 	if !strings.Contains(s.Err.Error(), "took longer than 200ms") {
 		t.Errorf("impatient: %+v", s)
 	}
@@ -335,8 +335,8 @@ func TestSecretsUnreadable(t *testing.T) {
 	b := newBed(t)
 	reference, _ := b.push("lamp:v1", b.bundle())
 	b.reader.fail(errAway)
-	u := b.started(nil)
-	s := b.await(u, request(reference, "user"), "without credentials", failed)
+	c := b.started(nil)
+	s := b.await(c, request(reference, "user"), "without credentials", failed)
 	if !errors.Is(s.Err, errAway) || !strings.Contains(s.Err.Error(), "ServiceAccount user/wares") || s.RetryAt.IsZero() {
 		t.Errorf("got %+v", s)
 	}
@@ -360,29 +360,29 @@ func TestProgress(t *testing.T) {
 		inner.ServeHTTP(&slow{ResponseWriter: w, left: 100 << 10, release: release}, r)
 		return true
 	})
-	u := b.unpacker(nil)
-	events := u.Listen()
-	b.run(u)
+	c := b.cache(nil)
+	events := c.Listen()
+	b.run(c)
 	r := request(reference, "user")
-	b.await(u, r, "half of it", func(s State) bool { return s.Done > 0 && s.Done < s.Total && !s.Began.IsZero() })
+	b.await(c, r, "half of it", func(s State) bool { return s.Done > 0 && s.Done < s.Total && !s.Began.IsZero() })
 	b.expectEvent(events)
 	goOn()
 	b.expectEvent(events)
-	b.await(u, r, "all of it", ready)
+	b.await(c, r, "all of it", ready)
 }
 
-// TestDamage changes cached content outside the Unpacker.
+// TestDamage changes cached content outside the Cache.
 func TestDamage(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
-	u := b.started(nil)
+	c := b.started(nil)
 	r := request(reference, "user")
 	get := func(what string) {
 		t.Helper()
-		u.mu.Lock()
-		u.memory = newMemory(maxMemory)
-		u.mu.Unlock()
-		content, err := u.Content(t.Context(), r)
+		c.contents.mu.Lock()
+		c.contents.memory = newMemory(maxMemory)
+		c.contents.mu.Unlock()
+		content, err := c.Content(t.Context(), r)
 		if err != nil || content.Digest != digest || len(content.Objects) != 2 || !strings.Contains(content.Objects[1], "settings") {
 			t.Errorf("%s: %+v, %v", what, content, err)
 		}
@@ -415,20 +415,20 @@ func TestSize(t *testing.T) {
 	}
 	lamp, _ := big("lamp")
 	bell, _ := big("bell")
-	u := b.started(func(o *Options) { o.Size = 150 << 10 })
+	c := b.started(func(o *Options) { o.Size = 150 << 10 })
 	for _, one := range []string{lamp, bell, lamp} {
-		if _, err := u.Content(t.Context(), request(one, "user")); err != nil {
+		if _, err := c.Content(t.Context(), request(one, "user")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if usage, err := u.store.Bound(1 << 30); err != nil || usage.Images != 1 || usage.Bytes > 150<<10 {
+	if usage, err := c.contents.store.Bound(1 << 30); err != nil || usage.Images != 1 || usage.Bytes > 150<<10 {
 		t.Errorf("it keeps %+v, %v", usage, err)
 	}
-	u.mu.Lock()
-	u.memory = newMemory(0)
-	u.mu.Unlock()
+	c.contents.mu.Lock()
+	c.contents.memory = newMemory(0)
+	c.contents.mu.Unlock()
 	b.forget()
-	if _, err := u.Content(t.Context(), request(lamp, "user")); err != nil || b.sent("GET") == 0 {
+	if _, err := c.Content(t.Context(), request(lamp, "user")); err != nil || b.sent("GET") == 0 {
 		t.Errorf("what was removed comes again: %v after %d requests", err, b.sent("GET"))
 	}
 }
@@ -462,8 +462,8 @@ func TestForeignDir(t *testing.T) {
 func TestOtherRegistry(t *testing.T) {
 	b := newBed(t)
 	reference, digest := b.push("lamp:v1", b.bundle())
-	u := b.started(nil)
-	if _, err := u.Content(t.Context(), request(reference, "user")); err != nil {
+	c := b.started(nil)
+	if _, err := c.Content(t.Context(), request(reference, "user")); err != nil {
 		t.Fatal(err)
 	}
 	liar := newBed(t)
@@ -478,7 +478,7 @@ func TestOtherRegistry(t *testing.T) {
 		w.Header().Set("Docker-Content-Digest", digest)
 		return true
 	})
-	_, err := u.Content(t.Context(), request(liar.host()+"/lamp:v1", "thief"))
+	_, err := c.Content(t.Context(), request(liar.host()+"/lamp:v1", "thief"))
 	if image.ReasonOf(err) != image.ReasonNotFound || asked.Load() == 0 {
 		t.Errorf("got %v after %d questions", err, asked.Load())
 	}

@@ -1,0 +1,118 @@
+package bundleimage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/pullsecrets"
+)
+
+// maxQuery is the maximum time for a registry to resolve a reference.
+const maxQuery = 20 * time.Second
+
+// authorizer asks registries whether requests may have images, and stores their answers for times when a
+// registry cannot be reached.
+type authorizer struct {
+	o        *Options
+	contents *contents
+	slots    *slots
+}
+
+// authorization is an image that a request may have.
+type authorization struct {
+	*Request
+
+	// resolved is the reference by digest.
+	resolved, digest string
+	keychain         authn.Keychain
+	// identity is the identity that the registry authorized.
+	identity string
+	// secretProblem describes the first unusable pull secret.
+	secretProblem string
+	// cached is true if the registry cannot be reached and the content is cached.
+	cached bool
+}
+
+// authorize asks the registry for the digest of an image, with the credentials of the request.
+func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization, error) {
+	ref, err := name.ParseReference(r.Image)
+	if err != nil {
+		return nil, &image.Error{Reference: r.Image, Reason: image.ReasonReference, Err: err}
+	}
+	secrets, err := pullsecrets.Find(ctx, a.o.Reader, r.Catalog.Namespace, r.Catalog.Name, r.Secrets)
+	if err != nil {
+		return nil, fmt.Errorf("finding the credentials for image %q: %w", r.Image, err)
+	}
+	client, err := a.o.client(r, secrets.Keychain(), nil)
+	if err != nil {
+		return nil, err
+	}
+	found := &authorization{Request: r, keychain: secrets.Keychain(), identity: secrets.Identity(ref.Context()), secretProblem: secrets.Problem}
+	found.digest, err = a.find(ctx, client, ref, r.Image)
+	if err != nil {
+		found.digest, found.cached = a.recall(ref, r.Image, found.identity, err)
+		if !found.cached {
+			return nil, withSecretProblem(err, secrets.Problem)
+		}
+	}
+	found.resolved = ref.Context().Digest(found.digest).Name()
+	return found, nil
+}
+
+// find asks the registry for the digest of an image.
+func (a *authorizer) find(ctx context.Context, client *image.Client, ref name.Reference, reference string) (string, error) {
+	release, err := a.slots.take(ctx, ref.Context().RegistryStr())
+	if err != nil {
+		return "", fmt.Errorf("waiting to ask for image %q: %w", reference, err)
+	}
+	defer release()
+	return client.Find(ctx, reference) //nolint:wrapcheck // it names the image
+}
+
+// recall returns the stored answer of a registry that cannot be reached, if the content is cached. It drops the
+// answer if the registry has revoked it.
+func (a *authorizer) recall(ref name.Reference, reference, identity string, err error) (digest string, ok bool) {
+	store := a.contents.store
+	if digest, ok = store.Recall(grantKey(reference, identity)); !ok {
+		return "", false
+	}
+	resolved := ref.Context().Digest(digest).Name()
+	switch image.ReasonOf(err) {
+	case image.ReasonUnauthorized, image.ReasonNotFound:
+		store.Forget(grantKey(reference, identity))
+		store.Forget(grantKey(resolved, identity))
+	case image.ReasonUnreachable:
+		objects, err := a.contents.get(resolved, digest)
+		return digest, err == nil && objects != nil
+	default:
+	}
+	return "", false
+}
+
+// record stores an authorization, for times when the registry cannot be reached.
+func (a *authorizer) record(ctx context.Context, found *authorization) {
+	for _, one := range []string{found.Image, found.resolved} {
+		if err := a.contents.store.Remember(grantKey(one, found.identity), found.digest); err != nil {
+			log.FromContext(ctx).Error(err, "Storing the authorization for an image failed", "image", one)
+		}
+	}
+}
+
+// grantKey returns the key under which an authorization is stored.
+func grantKey(reference, identity string) string { return reference + " " + identity }
+
+// withSecretProblem adds the unusable credentials to an error about authorization.
+func withSecretProblem(err error, problem string) error {
+	known, ok := errors.AsType[*image.Error](err)
+	if !ok || problem == "" || known.Reason != image.ReasonUnauthorized && known.Reason != image.ReasonNotFound {
+		return err
+	}
+	return &image.Error{Reference: known.Reference, Reason: known.Reason, Err: fmt.Errorf("%w; Secret %s", known.Err, problem)}
+}
