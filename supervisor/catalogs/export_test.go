@@ -3,23 +3,23 @@ package catalogs
 import "time"
 
 // SetProbeTimeout sets the timeout of a probe. Call it before the store follows a catalog.
-func (s *Store) SetProbeTimeout(timeout time.Duration) { s.probe = timeout }
+func (s *Store) SetProbeTimeout(timeout time.Duration) { s.settings.probe = timeout }
 
 // SetSilentInterval sets how often the store reads catalogs that announce no digest. Call it before
 // the store follows a catalog.
-func (s *Store) SetSilentInterval(interval time.Duration) { s.silent = interval }
+func (s *Store) SetSilentInterval(interval time.Duration) { s.settings.silent = interval }
 
 // SetSettleTime sets how long the store refuses to return to the previous content. Call it before
 // the store follows a catalog.
-func (s *Store) SetSettleTime(settle time.Duration) { s.settle = settle }
+func (s *Store) SetSettleTime(settle time.Duration) { s.settings.settle = settle }
 
 // SetAnswerTimeout sets how long a catalog can stay without an answer before the store reports an
 // error. Call it before the store follows a catalog.
-func (s *Store) SetAnswerTimeout(timeout time.Duration) { s.patience = timeout }
+func (s *Store) SetAnswerTimeout(timeout time.Duration) { s.settings.answer = timeout }
 
 // SetLimit sets the maximum size of a snapshot, in bytes. Call it before the store follows a
 // catalog.
-func (s *Store) SetLimit(limit int64) { s.limit = limit }
+func (s *Store) SetLimit(limit int64) { s.settings.limit = limit }
 
 // Held returns the number of contents in memory.
 func (s *Store) Held() int {

@@ -31,8 +31,8 @@ var (
 	})
 )
 
-// gauge sets the number of replicas of a catalog in each state.
-func gauge(key types.NamespacedName, states []replicas.State) {
+// recordReplicas sets the number of replicas of a catalog in each state.
+func recordReplicas(key types.NamespacedName, states []replicas.State) {
 	counts := map[replicas.Health]int{}
 	for _, s := range states {
 		counts[s.Health]++
@@ -42,8 +42,8 @@ func gauge(key types.NamespacedName, states []replicas.State) {
 	}
 }
 
-// ungauge deletes the metrics of a catalog.
-func ungauge(key types.NamespacedName) {
+// deleteMetrics deletes the metrics of a catalog.
+func deleteMetrics(key types.NamespacedName) {
 	replicaCount.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
 	snapshotBytes.DeleteLabelValues(key.Namespace, key.Name)
 }

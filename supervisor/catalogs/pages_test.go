@@ -150,20 +150,20 @@ func TestStaleContent(t *testing.T) {
 		reason string
 		at     server
 		what   identity
-		said   saying
-		left   time.Duration
+		last   announcement
+		ago    time.Duration
 		want   bool
 	}{
-		{reason: "another replica is late", at: pod("old", -60), what: a, said: saying{pod("new", -5), b}, want: true},
-		{reason: "the same replica said so all the time", at: pod("old", -60), what: a, said: saying{pod("old", -60), a}, want: true},
-		{reason: "it went back itself", at: pod("old", -60), what: a, said: saying{pod("old", -60), b}},
-		{reason: "it may be another process by now", at: again, what: a, said: saying{pod("old", -60), b}, want: true},
-		{reason: "it is younger", at: pod("newest", 0), what: a, said: saying{pod("new", -5), b}},
-		{reason: "it is long ago", at: pod("old", -60), what: a, said: saying{pod("new", -5), b}, left: time.Minute},
-		{reason: "it is another content", at: pod("old", -60), what: identity{announced: "c"}, said: saying{pod("new", -5), b}},
+		{reason: "another replica is late", at: pod("old", -60), what: a, last: announcement{pod("new", -5), b}, want: true},
+		{reason: "the same replica said so all the time", at: pod("old", -60), what: a, last: announcement{pod("old", -60), a}, want: true},
+		{reason: "it went back itself", at: pod("old", -60), what: a, last: announcement{pod("old", -60), b}},
+		{reason: "it may be another process by now", at: again, what: a, last: announcement{pod("old", -60), b}, want: true},
+		{reason: "it is younger", at: pod("newest", 0), what: a, last: announcement{pod("new", -5), b}},
+		{reason: "it is long ago", at: pod("old", -60), what: a, last: announcement{pod("new", -5), b}, ago: time.Minute},
+		{reason: "it is another content", at: pod("old", -60), what: identity{announced: "c"}, last: announcement{pod("new", -5), b}},
 	} {
-		m := memory{said: tt.said, origin: pod("new", -5), left: a, leftAt: now.Add(-tt.left)}
-		if got := m.isStale(tt.at, tt.what, now, time.Minute); got != tt.want {
+		h := history{last: tt.last, origin: pod("new", -5), previous: a, replacedAt: now.Add(-tt.ago)}
+		if got := h.isStale(tt.at, tt.what, now, time.Minute); got != tt.want {
 			t.Errorf("%s: %v", tt.reason, got)
 		}
 	}

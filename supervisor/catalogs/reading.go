@@ -22,11 +22,11 @@ type reading struct {
 	// cancel ends the current visit; nil if there is none.
 	cancel context.CancelFunc
 	timer  *time.Timer
-	// joined and revision are the values of the Summary at the start of the visit. nudged is the
+	// joined and revision are the values of the Summary at the start of the visit. checked is the
 	// last Joined that the visit was notified of.
-	joined, nudged int
-	revision       string
-	overdue        bool
+	joined, checked int
+	revision        string
+	overdue         bool
 	// pause is the pause after the last failed visit. It is zero after a success, and after a
 	// replica begins or ceases to serve.
 	pause time.Duration
@@ -39,12 +39,13 @@ type outcome struct {
 	again time.Duration
 }
 
-func (r *reading) due(now replicas.Summary) bool {
-	return r.cancel == nil && (r.timer == nil || r.overdue || r.joined != now.Joined || r.moved(now))
+// isDue reports whether a visit is to start.
+func (r *reading) isDue(now replicas.Summary) bool {
+	return r.cancel == nil && (r.timer == nil || r.overdue || r.joined != now.Joined || r.hasMoved(now))
 }
 
-// moved reports whether calls now go to another rollout.
-func (r *reading) moved(now replicas.Summary) bool {
+// hasMoved reports whether calls now go to another rollout.
+func (r *reading) hasMoved(now replicas.Summary) bool {
 	return now.Revision != "" && r.revision != now.Revision
 }
 
@@ -53,22 +54,22 @@ func (r *reading) begin(ctx context.Context, now replicas.Summary) context.Conte
 	if r.joined != now.Joined {
 		r.pause = 0
 	}
-	r.joined, r.nudged, r.revision, r.overdue = now.Joined, now.Joined, now.Revision, false
+	r.joined, r.checked, r.revision, r.overdue = now.Joined, now.Joined, now.Revision, false
 	ctx, r.cancel = context.WithCancel(ctx)
 	return ctx
 }
 
 // follow passes changes of the replicas to the current visit. It cancels the visit if calls go to
 // another rollout, and triggers a check if a replica begins or ceases to serve.
-func (r *reading) follow(now replicas.Summary, nudges chan<- struct{}) {
+func (r *reading) follow(now replicas.Summary, checks chan<- struct{}) {
 	switch {
 	case r.cancel == nil:
-	case r.moved(now):
+	case r.hasMoved(now):
 		r.cancel()
-	case r.nudged != now.Joined:
-		r.nudged = now.Joined
+	case r.checked != now.Joined:
+		r.checked = now.Joined
 		select {
-		case nudges <- struct{}{}:
+		case checks <- struct{}{}:
 		default:
 		}
 	}

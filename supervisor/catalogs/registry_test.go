@@ -123,7 +123,7 @@ func TestSnapshotOfRealCatalogs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rememberAll(t, conn, snapshot, name == realcatalogs.Objects)
+				setAllManifests(t, conn, snapshot, name == realcatalogs.Objects)
 				held := heap() - before
 				t.Logf("%s: %d packages in %.1f MB of heap, estimated %.1f MB", way, len(snapshot.Content.Packages()), float64(held)/1e6, float64(snapshot.Bytes())/1e6)
 				if held > most {
@@ -136,8 +136,8 @@ func TestSnapshotOfRealCatalogs(t *testing.T) {
 	}
 }
 
-// rememberAll records the digests of inline manifests, as if every bundle were installed.
-func rememberAll(t *testing.T, conn grpc.ClientConnInterface, s *Snapshot, inline bool) {
+// setAllManifests records the digests of inline manifests, as if every bundle were installed.
+func setAllManifests(t *testing.T, conn grpc.ClientConnInterface, s *Snapshot, inline bool) {
 	t.Helper()
 	if !inline || len(s.shared.listed) > 0 {
 		return
@@ -153,7 +153,7 @@ func rememberAll(t *testing.T, conn grpc.ClientConnInterface, s *Snapshot, inlin
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.remember(p.Name, e.Bundle.Name, plan.Digest(bundle.Objects))
+				s.setManifests(p.Name, e.Bundle.Name, plan.Digest(bundle.Objects))
 				known++
 			}
 		}

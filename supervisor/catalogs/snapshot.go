@@ -21,8 +21,8 @@ type Snapshot struct {
 	// announced is the content digest that the server announces; empty for none.
 	announced string
 
-	mu         sync.Mutex
-	remembered map[bundleKey]sum
+	mu        sync.Mutex
+	manifests map[bundleKey]sum
 }
 
 type bundleKey struct{ pkg, name string }
@@ -42,15 +42,15 @@ func (s *Snapshot) Manifests(pkg, bundle string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if digest, ok := s.remembered[key]; ok {
+	if digest, ok := s.manifests[key]; ok {
 		return hex.EncodeToString(digest[:])
 	}
 	return ""
 }
 
-// remember records the digest of manifests that have been read. It reports whether it replaced a
+// setManifests records the digest of manifests that have been read. It reports whether it replaced a
 // different digest.
-func (s *Snapshot) remember(pkg, bundle, digest string) (changed bool) {
+func (s *Snapshot) setManifests(pkg, bundle, digest string) (changed bool) {
 	key := bundleKey{pkg: pkg, name: bundle}
 	var next sum
 	if n, err := hex.Decode(next[:], []byte(digest)); err != nil || n != len(next) || s.shared == nil || !s.shared.inline(key) {
@@ -61,11 +61,11 @@ func (s *Snapshot) remember(pkg, bundle, digest string) (changed bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, known := s.remembered[key]
-	if s.remembered == nil {
-		s.remembered = map[bundleKey]sum{}
+	before, known := s.manifests[key]
+	if s.manifests == nil {
+		s.manifests = map[bundleKey]sum{}
 	}
-	s.remembered[key] = next
+	s.manifests[key] = next
 	return known && before != next
 }
 
@@ -76,7 +76,7 @@ func (s *Snapshot) Bytes() int64 {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.shared.bytes() + int64(len(s.remembered))*manifestBytes
+	return s.shared.bytes() + int64(len(s.manifests))*manifestBytes
 }
 
 // manifestBytes estimates the memory of one manifest digest.

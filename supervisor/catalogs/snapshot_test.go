@@ -98,11 +98,11 @@ func TestManifestsAreRemembered(t *testing.T) {
 		{"rug", "rug.v1", first, false, first},
 		{"rug", "rug.v1", second, true, second},
 	} {
-		if changed := s.remember(tt.pkg, tt.bundle, tt.digest); changed != tt.changed || s.Manifests(tt.pkg, tt.bundle) != tt.want {
+		if changed := s.setManifests(tt.pkg, tt.bundle, tt.digest); changed != tt.changed || s.Manifests(tt.pkg, tt.bundle) != tt.want {
 			t.Errorf("%d: changed %v, Manifests(%s, %s) = %s", i, changed, tt.pkg, tt.bundle, s.Manifests(tt.pkg, tt.bundle))
 		}
 	}
-	if empty := (&Snapshot{}); empty.Manifests("lamp", "lamp.v1") != "" || empty.remember("lamp", "lamp.v1", first) || empty.Bytes() != 0 {
+	if empty := (&Snapshot{}); empty.Manifests("lamp", "lamp.v1") != "" || empty.setManifests("lamp", "lamp.v1", first) || empty.Bytes() != 0 {
 		t.Error("an empty snapshot knows something")
 	}
 }

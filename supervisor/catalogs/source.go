@@ -2,9 +2,6 @@ package catalogs
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
@@ -16,6 +13,10 @@ import (
 
 var connectivityReady = connectivity.Ready.String()
 
+// readPause is the minimum time between two readings of a catalog. It limits the cost of a catalog whose
+// content changes, or seems to change, all the time.
+const readPause = time.Second
+
 // source is one catalog that the store follows.
 type source struct {
 	key     types.NamespacedName
@@ -25,18 +26,11 @@ type source struct {
 	ctx     context.Context //nolint:containedctx // the lifetime of the source
 	cancel  context.CancelFunc
 	store   *Store
-	// nudges triggers a check in the current visit.
-	nudges chan struct{}
-
-	mu     sync.Mutex
-	state  State
-	memory memory
-}
-
-func (s *source) current() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
+	tracker *tracker
+	// checks triggers a check in the current visit.
+	checks chan struct{}
+	// lastRead is the start of the last reading. Readings do not overlap.
+	lastRead time.Time
 }
 
 // follow watches the replicas and starts visits while a replica serves. It continues to watch
@@ -48,28 +42,28 @@ func (s *source) follow(ctx context.Context) {
 	defer s.end()
 	read := reading{ended: make(chan outcome, 1)}
 	defer read.stop()
-	news := s.hosted
-	overdue := time.NewTimer(s.store.patience)
+	publish := s.hosted
+	overdue := time.NewTimer(s.store.settings.answer)
 	defer overdue.Stop()
 	for {
 		summary := s.set.Summary()
-		s.observe(ctx, summary, news)
-		read.follow(summary, s.nudges)
-		if summary.Connectivity == connectivity.Ready && read.due(summary) {
+		s.observe(ctx, summary, publish)
+		read.follow(summary, s.checks)
+		if summary.Connectivity == connectivity.Ready && read.isDue(summary) {
 			visiting := read.begin(ctx, summary)
 			go func() { read.ended <- s.visit(visiting, summary.Joined) }()
 		}
-		news = false
+		publish = false
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.set.Changes():
-			news = s.hosted
+			publish = s.hosted
 		case o := <-read.ended:
-			read.done(o, s.store.refresh)
+			read.done(o, s.store.settings.refresh)
 		case <-overdue.C:
-			if s.unanswered(ctx) {
-				overdue.Reset(s.store.patience)
+			if s.timeOut(ctx) {
+				overdue.Reset(s.store.settings.answer)
 			}
 		case <-read.again():
 			read.overdue = true
@@ -81,9 +75,9 @@ func (s *source) follow(ctx context.Context) {
 func (s *source) end() {
 	s.set.Close()
 	if s.store.find(s.key) == nil {
-		ungauge(s.key)
+		deleteMetrics(s.key)
 	}
-	s.store.count()
+	s.store.recordSnapshots()
 }
 
 // visit reads the content from a replica. With the extension API, it also watches the replica.
@@ -98,7 +92,7 @@ func (s *source) visit(ctx context.Context, joined int) outcome {
 	case ctx.Err() != nil:
 		return outcome{good: true}
 	case err == nil:
-		return outcome{good: true, again: s.store.refresh}
+		return outcome{good: true, again: s.store.settings.refresh}
 	case last != nil && last.broke:
 		// A watch that ended is started again. A failure of the next one is reported.
 		return outcome{good: s.store.clock.Since(begin) >= steady}
@@ -108,14 +102,14 @@ func (s *source) visit(ctx context.Context, joined int) outcome {
 	}
 }
 
-// observe records the state of the replicas and publishes changes. It always publishes if news is
+// observe records the state of the replicas and publishes changes. It always publishes if always is
 // set.
-func (s *source) observe(ctx context.Context, summary replicas.Summary, news bool) {
+func (s *source) observe(ctx context.Context, summary replicas.Summary, always bool) {
 	if ctx.Err() != nil {
 		return
 	}
-	changed, failure := s.take(summary)
-	gauge(s.key, s.set.States())
+	changed, failure := s.tracker.connected(summary)
+	recordReplicas(s.key, s.set.States())
 	if changed || failure != nil {
 		logger := log.FromContext(ctx).WithValues("state", summary.Connectivity.String())
 		if failure != nil {
@@ -123,51 +117,79 @@ func (s *source) observe(ctx context.Context, summary replicas.Summary, news boo
 		}
 		logger.Info("Connection changed state")
 	}
-	if changed || failure != nil || news {
-		s.store.publish(ctx, s.key)
+	if changed || failure != nil || always {
+		s.store.publisher.publish(ctx, s.key)
 	}
 }
 
-// unanswered sets an error if no replica has answered and no other error is known. Otherwise a
-// catalog whose pods never get an address would stay without a report. It returns true while the
-// content is being read, which has its own timeouts.
-func (s *source) unanswered(ctx context.Context) (reading bool) {
-	s.mu.Lock()
-	waiting := s.state.Snapshot == nil && s.state.Err == nil
-	reading = waiting && s.state.Connectivity == connectivityReady
-	silent := waiting && !reading
-	if silent {
-		s.state.Err = fmt.Errorf("%w: no replica of it answers yet at %s", ErrNotConnected, s.address)
-	}
-	s.mu.Unlock()
-	if silent {
+// timeOut reports that no replica has answered yet. It returns true while the content is being read.
+func (s *source) timeOut(ctx context.Context) (reading bool) {
+	failed, reading := s.tracker.timeOut()
+	if failed {
 		log.FromContext(ctx).Info("No replica answers yet")
-		s.store.publish(ctx, s.key)
+		s.store.publisher.publish(ctx, s.key)
 	}
 	return reading
 }
 
-// take records the connectivity and, if it changed, the reason why no replica serves. The reason
-// stays until a replica serves again.
-func (s *source) take(summary replicas.Summary) (changed bool, failure error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	observed := summary.Connectivity.String()
-	changed = s.state.Connectivity != observed
-	s.state.Connectivity = observed
-	if observed == connectivityReady && (changed || s.state.LastConnect.IsZero()) {
-		s.state.LastConnect = s.store.clock.Now()
+// fetch reads content, unless another catalog of the namespace has read it already.
+func (s *source) fetch(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) (*Snapshot, error) {
+	s.throttle(ctx)
+	leave := s.store.readers.enter(ctx)
+	defer leave()
+	if held := s.store.pool.find(s.key.Namespace, announced); held != nil {
+		return held, nil
 	}
-	if summary.Err == nil {
-		if observed == connectivityReady && errors.Is(s.state.Err, ErrNotConnected) {
-			s.state.Err, changed = nil, true
-		}
-		return changed, nil
+	begin := s.store.clock.Now()
+	next, err := read(ctx)
+	if err != nil {
+		return nil, err
 	}
-	failure = fmt.Errorf("%w: nothing answers at %s: %w", ErrNotConnected, s.address, summary.Err)
-	if sameFailure(failure, s.state.Err) {
-		return changed, nil
+	next = s.store.pool.add(s.key.Namespace, next)
+	log.FromContext(ctx).V(1).Info("Read all of the catalog", "digest", next.Digest, "duration", s.store.clock.Since(begin).String())
+	return next, nil
+}
+
+// throttle waits until readPause has passed since the last reading.
+func (s *source) throttle(ctx context.Context) {
+	timer := time.NewTimer(readPause - s.store.clock.Since(s.lastRead))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
-	s.state.Err = failure
-	return changed, failure
+	s.lastRead = s.store.clock.Now()
+}
+
+// record records the content of a server: a snapshot, an error, or neither if the content is
+// ignored.
+func (s *source) record(ctx context.Context, from server, announced string, next *Snapshot, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	changed, failed := s.tracker.record(from, announced, next, err)
+	logger := log.FromContext(ctx)
+	switch {
+	case err != nil && failed:
+		logger.Error(err, "Reading catalog content failed", "serving", "last good snapshot", "hasSnapshot", s.tracker.current().Snapshot != nil)
+	case next != nil && changed:
+		logger.Info("Catalog content", "digest", next.Digest, "packages", len(next.Content.Packages()), "bytes", next.Bytes())
+	}
+	if changed {
+		s.store.recordSnapshots()
+		s.store.publisher.publish(ctx, s.key)
+	}
+}
+
+// fail records the error of a visit that reached no replica.
+func (s *source) fail(ctx context.Context, err error) {
+	changed, transient := s.tracker.failed(err)
+	switch {
+	case ctx.Err() != nil:
+	case transient:
+		log.FromContext(ctx).Info("No replica could be asked for the content, asking again", "reason", err.Error())
+	case changed:
+		log.FromContext(ctx).Error(err, "Reading catalog content failed", "serving", "last good snapshot", "hasSnapshot", s.tracker.current().Snapshot != nil)
+		s.store.publisher.publish(ctx, s.key)
+	}
 }

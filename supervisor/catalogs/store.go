@@ -54,31 +54,43 @@ type Store struct {
 	// the first one.
 	Proxies dialproxy.Environment
 
-	ctx      context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
-	refresh  time.Duration
-	probe    time.Duration
-	silent   time.Duration
-	settle   time.Duration
-	patience time.Duration
-	limit    int64
-	clock    clock.PassiveClock
-	pool     *pool
-	// readers limits concurrent readings.
-	readers chan struct{}
+	ctx       context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
+	settings  settings
+	clock     clock.PassiveClock
+	pool      *pool
+	readers   readers
+	publisher publisher
 
-	mu        sync.Mutex
-	network   *replicas.Network // created for the first hosted catalog
-	sources   map[types.NamespacedName]*source
-	listeners []chan event.GenericEvent
-	running   sync.WaitGroup
+	mu      sync.Mutex
+	network *replicas.Network // created for the first hosted catalog
+	sources map[types.NamespacedName]*source
+	running sync.WaitGroup
+}
+
+// settings are the intervals and the limit of a Store. Tests change them.
+type settings struct {
+	// refresh is how often to check for changes.
+	refresh time.Duration
+	// probe is the timeout of a probe.
+	probe time.Duration
+	// silent is how often to read catalogs that announce no digest.
+	silent time.Duration
+	// settle is how long the previous content is ignored.
+	settle time.Duration
+	// answer is how long a catalog may stay without an answer.
+	answer time.Duration
+	// limit is the maximum size of a snapshot, in bytes.
+	limit int64
 }
 
 // NewStore returns a Store that runs until ctx ends. The store reads content when it changes. It
 // checks for changes at every refresh interval and after each connect.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
 	return &Store{
-		ctx: ctx, refresh: refresh, probe: probeTimeout, silent: silentInterval, settle: settleTime, patience: answerTimeout, limit: maxBytes, clock: clk,
-		pool: newPool(), readers: make(chan struct{}, maxReaders), sources: map[types.NamespacedName]*source{},
+		ctx: ctx, clock: clk, pool: newPool(), readers: make(readers, maxReaders), sources: map[types.NamespacedName]*source{},
+		settings: settings{
+			refresh: refresh, probe: probeTimeout, silent: silentInterval, settle: settleTime, answer: answerTimeout, limit: maxBytes,
+		},
 	}
 }
 
@@ -92,16 +104,25 @@ const (
 	// answerTimeout is how long a catalog can stay without an answer before that is an error. Until
 	// then, resolution waits or uses the last known content.
 	answerTimeout = 10 * time.Second
+	// silentInterval is how often a catalog is read whose server announces no digest. Only reading
+	// can detect a change. OLM uses the same interval.
+	silentInterval = 30 * time.Minute
+	// settleTime is how long the store does not return to the previous content because another
+	// replica still serves it.
+	settleTime = time.Minute
 )
+
+// readers limits concurrent readings.
+type readers chan struct{}
 
 // enter waits until a catalog may be read. The reader calls leave at the end. After queueTimeout,
 // enter returns without a slot.
-func (s *Store) enter(ctx context.Context) (leave func()) {
+func (r readers) enter(ctx context.Context) (leave func()) {
 	timer := time.NewTimer(queueTimeout)
 	defer timer.Stop()
 	select {
-	case s.readers <- struct{}{}:
-		return func() { <-s.readers }
+	case r <- struct{}{}:
+		return func() { <-r }
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -137,14 +158,7 @@ func (s *Store) NeedLeaderElection() bool { return false }
 
 // Listen returns a channel that receives an event for every change of a catalog's state. The
 // receiver must read it until the store's context ends.
-func (s *Store) Listen() <-chan event.GenericEvent {
-	const burst = 64
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	listener := make(chan event.GenericEvent, burst)
-	s.listeners = append(s.listeners, listener)
-	return listener
-}
+func (s *Store) Listen() <-chan event.GenericEvent { return s.publisher.listen() }
 
 // Follow maintains a connection to a catalog at an address outside the supervisor's control. A new
 // address closes the old connection; the snapshot stays until a new one is read. State reports
@@ -169,7 +183,7 @@ func (s *Store) replace(key types.NamespacedName, address string, hosted bool, e
 		return fmt.Errorf("following catalog %s: %w", key, err)
 	}
 	if replaced {
-		s.publish(s.ctx, key)
+		s.publisher.publish(s.ctx, key)
 	}
 	return nil
 }
@@ -190,7 +204,7 @@ func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpo
 	}
 	s.sources[key] = now
 	now.set.Update(endpoints)
-	_, _ = now.take(now.set.Summary()) // the caller publishes it
+	_, _ = now.tracker.connected(now.set.Summary()) // the caller publishes it
 	s.running.Go(func() { now.follow(now.ctx) })
 	return old != nil, nil
 }
@@ -211,15 +225,17 @@ func (s *Store) start(old *source, key types.NamespacedName, address string, hos
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	next := &source{
-		key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s,
-		nudges: make(chan struct{}, 1), state: State{Address: address},
+		key: key, address: address, hosted: hosted, ctx: ctx, cancel: cancel, store: s, checks: make(chan struct{}, 1),
+		set: replicas.NewSet(ctx, options),
 	}
-	next.set = replicas.NewSet(ctx, options)
+	state := State{Address: address}
 	if old != nil {
 		old.cancel()
-		before := old.current()
-		next.state.Snapshot, next.state.ReadAt = before.Snapshot, before.ReadAt
-		next.state.inherited = next.state.Snapshot != nil
+		before := old.tracker.current()
+		state.Snapshot, state.ReadAt, state.inherited = before.Snapshot, before.ReadAt, before.Snapshot != nil
+	}
+	next.tracker = &tracker{
+		namespace: key.Namespace, address: address, settings: &s.settings, clock: s.clock, pool: s.pool, state: state,
 	}
 	return next, nil
 }
@@ -247,7 +263,7 @@ func (s *Store) State(key types.NamespacedName) (state State, ok bool) {
 	if found == nil {
 		return State{}, false
 	}
-	return found.current(), true
+	return found.tracker.current(), true
 }
 
 // Replicas returns the state of each replica of a catalog: the pods of a hosted one, or the single
@@ -267,7 +283,7 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 	if found == nil {
 		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s", name, pkg, ErrNotConnected, catalog)
 	}
-	snapshot := found.current().Snapshot
+	snapshot := found.tracker.current().Snapshot
 	var bundle plan.Bundle
 	err := found.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
 		var err error
@@ -277,21 +293,21 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 	if errors.Is(err, replicas.ErrNone) {
 		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, err)
 	}
-	if err == nil && len(bundle.Objects) > 0 && snapshot != nil && snapshot == found.current().Snapshot {
-		if snapshot.remember(pkg, name, plan.Digest(bundle.Objects)) {
-			s.publish(ctx, catalog)
+	if err == nil && len(bundle.Objects) > 0 && snapshot != nil && snapshot == found.tracker.current().Snapshot {
+		if snapshot.setManifests(pkg, name, plan.Digest(bundle.Objects)) {
+			s.publisher.publish(ctx, catalog)
 		}
 	}
 	return bundle, err
 }
 
-// count updates the snapshot metrics.
-func (s *Store) count() {
+// recordSnapshots updates the snapshot metrics.
+func (s *Store) recordSnapshots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	distinct, bytes := map[*served]bool{}, int64(0)
 	for key, followed := range s.sources {
-		snapshot := followed.current().Snapshot
+		snapshot := followed.tracker.current().Snapshot
 		if snapshot == nil || snapshot.shared == nil {
 			continue
 		}
@@ -303,21 +319,4 @@ func (s *Store) count() {
 	}
 	snapshotCount.Set(float64(len(distinct)))
 	snapshotTotal.Set(float64(bytes))
-}
-
-// publish sends an event for a catalog to every listener.
-func (s *Store) publish(ctx context.Context, key types.NamespacedName) {
-	object := NewObject()
-	object.SetNamespace(key.Namespace)
-	object.SetName(key.Name)
-	s.mu.Lock()
-	listeners := s.listeners
-	s.mu.Unlock()
-	for _, listener := range listeners {
-		select {
-		case listener <- event.GenericEvent{Object: object}:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

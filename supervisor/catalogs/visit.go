@@ -23,9 +23,9 @@ type visit struct {
 	conn   replicas.Conn
 	// joined distinguishes connections to the same replica.
 	joined int
-	// heard is true once the replica has announced its content. broke is true if the watch failed
+	// announcing is true once the replica has announced its content. broke is true if the watch failed
 	// afterwards.
-	heard, broke bool
+	announcing, broke bool
 	// empty is true while the replica has no content.
 	empty bool
 }
@@ -46,18 +46,18 @@ func (v *visit) server() server {
 
 // run visits the replica. A nil error means that a request succeeded; a watch always ends with an
 // error.
-func (v *visit) run(ctx context.Context) error { return presentable(v.listenOrAsk(ctx)) }
+func (v *visit) run(ctx context.Context) error { return presentable(v.watchOrQuery(ctx)) }
 
-func (v *visit) listenOrAsk(ctx context.Context) error {
-	if !v.source.plain(v.server()) {
+func (v *visit) watchOrQuery(ctx context.Context) error {
+	if !v.source.tracker.isPlain(v.server()) {
 		err := v.watch(ctx)
 		if status.Code(err) != codes.Unimplemented {
 			return err
 		}
-		v.source.setPlain(v.server())
-		v.heard, v.broke = false, false
+		v.source.tracker.setPlain(v.server())
+		v.announcing, v.broke = false, false
 	}
-	return v.ask(ctx)
+	return v.query(ctx)
 }
 
 // watch watches a replica with the extension API. It also probes the replica periodically, because
@@ -66,7 +66,7 @@ func (v *visit) watch(ctx context.Context) error {
 	client := registryv1.NewRegistryServiceClient(v.conn)
 	messages, stop := listen(ctx, client)
 	defer stop()
-	timer := time.NewTimer(v.source.store.probe)
+	timer := time.NewTimer(v.source.store.settings.probe)
 	defer timer.Stop()
 	for {
 		var err error
@@ -75,12 +75,12 @@ func (v *visit) watch(ctx context.Context) error {
 			return fmt.Errorf("failed to list bundles: watching the content: %w", ctx.Err())
 		case m := <-messages:
 			if m.err != nil {
-				v.broke = v.heard
+				v.broke = v.announcing
 				return fmt.Errorf("failed to list bundles: watching the content: %w", m.err)
 			}
-			v.heard = true
-			err = v.told(ctx, m.answer)
-		case <-v.source.nudges:
+			v.announcing = true
+			err = v.announced(ctx, m.answer)
+		case <-v.source.checks:
 			err = v.check(ctx, client)
 		case <-timer.C:
 			err = v.check(ctx, client)
@@ -88,7 +88,7 @@ func (v *visit) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		timer.Reset(v.source.store.refresh)
+		timer.Reset(v.source.store.settings.refresh)
 	}
 }
 
@@ -128,11 +128,11 @@ func listen(ctx context.Context, client registryv1.RegistryServiceClient) (messa
 	}
 }
 
-// told handles an announcement of the watch stream.
-func (v *visit) told(ctx context.Context, answer *registryv1.WatchResponse) error {
+// announced handles an announcement of the watch stream.
+func (v *visit) announced(ctx context.Context, answer *registryv1.WatchResponse) error {
 	v.empty = answer.GetContent().GetDigest() == ""
 	if v.empty {
-		v.source.learn(ctx, v.server(), "", nil, presentable(emptyError(answer.GetFailure())))
+		v.source.record(ctx, v.server(), "", nil, presentable(emptyError(answer.GetFailure())))
 		return nil
 	}
 	return v.serves(ctx, answer.GetContent().GetDigest())
@@ -184,10 +184,10 @@ func presentable(err error) error {
 
 // check requests the current digest from a replica under watch.
 func (v *visit) check(ctx context.Context, client registryv1.RegistryServiceClient) error {
-	if !v.heard {
+	if !v.announcing {
 		return status.Error(codes.DeadlineExceeded, "failed to list bundles: the server does not say which content it serves")
 	}
-	asking, cancel := context.WithTimeout(ctx, v.source.store.probe)
+	asking, cancel := context.WithTimeout(ctx, v.source.store.settings.probe)
 	defer cancel()
 	info, err := client.GetInfo(asking, &registryv1.GetInfoRequest{})
 	switch {
@@ -204,37 +204,37 @@ func (v *visit) check(ctx context.Context, client registryv1.RegistryServiceClie
 func (v *visit) serves(ctx context.Context, announced string) error {
 	client := registryv1.NewRegistryServiceClient(v.conn)
 	return v.take(ctx, announced, func(ctx context.Context) (*Snapshot, error) {
-		return fetchPages(ctx, client, v.source.store.limit)
+		return fetchPages(ctx, client, v.source.store.settings.limit)
 	})
 }
 
-// ask reads the digest from a replica without the extension API. The request also serves as a
+// query reads the digest from a replica without the extension API. The request also serves as a
 // probe.
-func (v *visit) ask(ctx context.Context) error {
+func (v *visit) query(ctx context.Context) error {
 	s, client := v.source, api.NewRegistryClient(v.conn)
-	announced, err := announcedDigest(ctx, client, s.store.probe)
-	if err != nil && (s.current().Snapshot != nil || status.Code(err) == codes.DeadlineExceeded) {
+	announced, err := announcedDigest(ctx, client, s.store.settings.probe)
+	if err != nil && (s.tracker.current().Snapshot != nil || status.Code(err) == codes.DeadlineExceeded) {
 		return err
 	}
-	return v.take(ctx, announced, func(ctx context.Context) (*Snapshot, error) { return fetchList(ctx, client, s.store.limit) })
+	return v.take(ctx, announced, func(ctx context.Context) (*Snapshot, error) { return fetchList(ctx, client, s.store.settings.limit) })
 }
 
 // take makes the replica's content the content of the catalog. It reads the content if it is, or
 // may be, new.
 func (v *visit) take(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) error {
 	s := v.source
-	next, verdict := s.weigh(v.server(), announced)
+	next, action := s.tracker.decide(v.server(), announced)
 	var err error
-	switch verdict {
-	case toRead:
+	switch action {
+	case readContent:
 		next, err = s.fetch(ctx, announced, read)
-	case toRefuse:
+	case reject:
 		return nil
-	case toTake, toLeave:
+	case useHeld, ignore:
 	}
 	if err != nil && !errors.Is(err, errUnusable) {
 		return err
 	}
-	s.learn(ctx, v.server(), announced, next, presentable(err))
+	s.record(ctx, v.server(), announced, next, presentable(err))
 	return nil
 }

@@ -28,8 +28,6 @@ func Allowances() map[string]Allowance {
 		"server/source.Dir":                                       {Size{19, 6}, divide},
 		"server/source.Image":                                     {Size{15, 16}, divide},
 		"supervisor.Options":                                      {Size{2, 24}, "one field for each flag"},
-		"supervisor/catalogs.Store":                               {Size{16, 16}, divide},
-		"supervisor/catalogs.source":                              {Size{20, 11}, divide},
 		"supervisor/controllers/clusterserviceversion.Serving":    {Size{1, 18}, "what is observed of webhooks"},
 		"supervisor/controllers/clusterserviceversion.reconciler": {Size{100, 20}, divide},
 		"supervisor/explain.Observation":                          {Size{1, 19}, "one field for each kind that is read"},

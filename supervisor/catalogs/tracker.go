@@ -1,0 +1,222 @@
+package catalogs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/supervisor/replicas"
+)
+
+// tracker holds the state of a catalog, and decides from the answers of its servers what to read. Its
+// methods are safe for concurrent use.
+type tracker struct {
+	namespace, address string
+	settings           *settings
+	clock              clock.PassiveClock
+	pool               *pool
+
+	mu      sync.Mutex
+	state   State
+	history history
+}
+
+func (t *tracker) current() State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state
+}
+
+// connected records the connectivity and, if it changed, the reason why no replica serves. The reason
+// stays until a replica serves again.
+func (t *tracker) connected(summary replicas.Summary) (changed bool, failure error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	observed := summary.Connectivity.String()
+	changed = t.state.Connectivity != observed
+	t.state.Connectivity = observed
+	if observed == connectivityReady && (changed || t.state.LastConnect.IsZero()) {
+		t.state.LastConnect = t.clock.Now()
+	}
+	if summary.Err == nil {
+		if observed == connectivityReady && errors.Is(t.state.Err, ErrNotConnected) {
+			t.state.Err, changed = nil, true
+		}
+		return changed, nil
+	}
+	failure = fmt.Errorf("%w: nothing answers at %s: %w", ErrNotConnected, t.address, summary.Err)
+	if sameFailure(failure, t.state.Err) {
+		return changed, nil
+	}
+	t.state.Err = failure
+	return changed, failure
+}
+
+// timeOut sets an error if no replica has answered and no other error is known. Otherwise a catalog whose
+// pods never get an address would stay without a report. reading is true while the content is being read,
+// which has its own timeouts.
+func (t *tracker) timeOut() (failed, reading bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state.Snapshot != nil || t.state.Err != nil {
+		return false, false
+	}
+	if t.state.Connectivity == connectivityReady {
+		return false, true
+	}
+	t.state.Err = fmt.Errorf("%w: no replica of it answers yet at %s", ErrNotConnected, t.address)
+	return true, false
+}
+
+// isPlain reports whether a server is known to lack the extension API.
+func (t *tracker) isPlain(at server) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.history.plainJoined == at.joined && t.history.plain[at.replica]
+}
+
+// setPlain records that a server lacks the extension API. Another server at the same address may
+// have it.
+func (t *tracker) setPlain(at server) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := &t.history
+	if h.plain == nil || h.plainJoined != at.joined {
+		h.plain, h.plainJoined = map[replicas.Endpoint]bool{}, at.joined
+	}
+	h.plain[at.replica] = true
+}
+
+// action is the action that follows from a server's announcement.
+type action int
+
+const (
+	// readContent means that the content is not in memory and must be read.
+	readContent action = iota
+	// useHeld means that the content is in memory and becomes current.
+	useHeld
+	// ignore means that the server still serves the previous content. It is ignored.
+	ignore
+	// reject means that the content is known to be unusable.
+	reject
+)
+
+// decide returns what to do with a server's announcement, and the snapshot to use for useHeld.
+func (t *tracker) decide(at server, announced string) (*Snapshot, action) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if announced == "" {
+		return t.decideSilent(at)
+	}
+	h, held, content := &t.history, t.state.Snapshot, identity{announced: announced}
+	switch {
+	case h.unusable.content == content && h.unusable.by == at:
+		return nil, reject
+	case held != nil && held.announced == announced:
+		return held, useHeld
+	case h.isStale(at, content, t.clock.Now(), t.settings.settle):
+		return nil, ignore
+	}
+	if shared := t.pool.find(t.namespace, announced); shared != nil {
+		return shared, useHeld
+	}
+	return nil, readContent
+}
+
+// decideSilent is decide for a server that announces no digest. The caller holds the lock.
+func (t *tracker) decideSilent(at server) (*Snapshot, action) {
+	h, held, now := &t.history, t.state.Snapshot, t.clock.Now()
+	own := held != nil && !t.state.inherited && held.announced == ""
+	switch {
+	case h.recent(at, now.Sub(h.unusableAt) < t.settings.silent, h.unusable.by):
+		return nil, reject
+	case own && h.recent(at, now.Sub(h.readAt) < t.settings.silent, h.origin):
+		return held, useHeld
+	default:
+		return nil, readContent
+	}
+}
+
+// failed records the error of a visit that reached no replica. changed reports whether the error of the
+// state differs afterwards. transient reports whether the error is ignored for now.
+func (t *tracker) failed(err error) (changed, transient bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isTransient(err) {
+		return false, true
+	}
+	return t.setError(err), false
+}
+
+// isTransient reports whether an error can be ignored for now because content is available and replicas
+// may be replaced soon. The caller holds the lock.
+func (t *tracker) isTransient(err error) bool {
+	h, now := &t.history, t.clock.Now()
+	if h.failingSince.IsZero() {
+		h.failingSince = now
+	}
+	return t.state.Snapshot != nil && t.state.Err == nil && replicas.Elsewhere(err) && now.Sub(h.failingSince) < t.settings.answer
+}
+
+// record updates the state with a server's content. changed reports whether the state differs
+// afterwards. failed reports whether its error differs.
+func (t *tracker) record(from server, announced string, next *Snapshot, err error) (changed, failed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, old, now := &t.history, t.state.Snapshot, t.clock.Now()
+	content := identity{announced: announced}
+	if next != nil {
+		content = identityOf(next)
+	}
+	if errors.Is(err, errUnusable) {
+		h.unusable, h.unusableAt = announcement{by: from, content: content}, now
+		err = fmt.Errorf("%w; it is read again %s", err, t.whenAgain(announced))
+	}
+	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.settle)
+	h.last, h.failingSince = announcement{by: from, content: content}, time.Time{}
+	failed = t.setError(err)
+	if err != nil || next == nil || stale {
+		return failed, failed
+	}
+	if next != old {
+		h.origin, h.readAt = from, now
+	}
+	t.state.ReadAt = now
+	return t.setSnapshot(next, now) || failed, failed
+}
+
+// whenAgain returns a phrase for when unusable content is read again.
+func (t *tracker) whenAgain(announced string) string {
+	if announced == "" {
+		return fmt.Sprintf("when its server is restarted, and every %s", t.settings.silent)
+	}
+	return "when it changes"
+}
+
+// setSnapshot sets the current snapshot. It returns false if nothing changed. The caller holds the
+// lock.
+func (t *tracker) setSnapshot(next *Snapshot, now time.Time) bool {
+	old, inherited := t.state.Snapshot, t.state.inherited
+	t.state.inherited = false
+	if old != nil && old.Digest == next.Digest && old.announced == next.announced {
+		return inherited
+	}
+	if old != nil && !inherited {
+		t.history.previous, t.history.replacedAt = identityOf(old), now
+	}
+	t.state.Snapshot = next
+	return true
+}
+
+// setError sets or clears the error of the state and reports whether it changed. While no replica
+// serves, it does not clear the error, whatever a single call returns. The caller holds the lock.
+func (t *tracker) setError(err error) bool {
+	if sameFailure(err, t.state.Err) || (err == nil && t.state.Connectivity != connectivityReady) {
+		return false
+	}
+	t.state.Err = err
+	return true
+}
