@@ -79,7 +79,7 @@ func (n *Network) connect(ctx context.Context, address string) (*line, error) {
 		return nil, context.Cause(ctx)
 	}
 	l := &line{network: n}
-	at, options := []resolver.Address{{Addr: address}}, balancer.NewSubConnOptions{StateListener: l.listen}
+	at, options := []resolver.Address{{Addr: address}}, balancer.NewSubConnOptions{StateListener: l.recordState}
 	sub, err := n.cc.NewSubConn(at, options) //nolint:staticcheck // what is deprecated is to give more than one address
 	if err != nil {
 		return nil, fmt.Errorf("preparing a connection to %s: %w", address, err)
@@ -89,9 +89,9 @@ func (n *Network) connect(ctx context.Context, address string) (*line, error) {
 	return l, nil
 }
 
-// listen records the state of the connection. It reconnects an idle connection, because probes need
+// recordState records the state of the connection. It reconnects an idle connection, because probes need
 // one.
-func (l *line) listen(s balancer.SubConnState) {
+func (l *line) recordState(s balancer.SubConnState) {
 	l.mu.Lock()
 	if l.state != connectivity.Shutdown {
 		l.state = s.ConnectivityState
@@ -103,11 +103,11 @@ func (l *line) listen(s balancer.SubConnState) {
 	if s.ConnectivityState == connectivity.Idle {
 		l.sub.Connect()
 	}
-	l.network.choose()
+	l.network.updatePicker()
 }
 
-// choose makes gRPC evaluate waiting calls again.
-func (n *Network) choose() {
+// updatePicker makes gRPC evaluate waiting calls again.
+func (n *Network) updatePicker() {
 	n.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: &picker{}})
 }
 
@@ -123,7 +123,7 @@ func (l *line) close() {
 	l.state, l.err = connectivity.Shutdown, errClosed
 	l.mu.Unlock()
 	l.sub.Shutdown()
-	l.network.choose()
+	l.network.updatePicker()
 }
 
 type (

@@ -99,12 +99,12 @@ func (r *replica) readied() {
 	}
 }
 
-// ask probes the replica's health until its context ends.
-func (r *replica) ask() {
+// probe probes the replica's health until its context ends.
+func (r *replica) probe() {
 	defer func() { r.current().close(errGone) }()
-	probe := r.set.options.Probe
+	options := r.set.options.Probe
 	for {
-		timer := time.NewTimer(r.pause(r.question(probe), probe))
+		timer := time.NewTimer(r.pause(r.probeOnce(options), options))
 		select {
 		case <-r.ctx.Done():
 			timer.Stop()
@@ -141,12 +141,12 @@ func (r *replica) pause(s State, probe Probe) time.Duration {
 	return time.Duration(float64(probe.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spreading load needs no secrecy
 }
 
-// question probes once and records the result.
-func (r *replica) question(probe Probe) State {
+// probeOnce probes once and records the result.
+func (r *replica) probeOnce(probe Probe) State {
 	at := r.current()
 	ctx, cancel := context.WithTimeout(r.ctx, probe.Timeout)
 	defer cancel()
-	health, err := verdict(healthpb.NewHealthClient(at).Check(ctx, &healthpb.HealthCheckRequest{}))
+	health, err := healthOf(healthpb.NewHealthClient(at).Check(ctx, &healthpb.HealthCheckRequest{}))
 	if r.ctx.Err() != nil {
 		return State{}
 	}

@@ -85,7 +85,7 @@ func (s *Set) Update(endpoints []Endpoint) {
 		gone := !slices.ContainsFunc(endpoints, r.state.same)
 		if gone {
 			changed = true
-			s.count(r.state.Health, Unreachable)
+			s.countJoin(r.state.Health, Unreachable)
 			r.end()
 		}
 		return gone
@@ -106,7 +106,7 @@ func (s *Set) Update(endpoints []Endpoint) {
 		}
 	}
 	if changed {
-		s.tell()
+		s.notify()
 	}
 }
 
@@ -137,16 +137,16 @@ func (s *Set) Summary() Summary {
 	return summary
 }
 
-// tell signals a change. A pending signal covers later changes.
-func (s *Set) tell() {
+// notify signals a change. A pending signal covers later changes.
+func (s *Set) notify() {
 	select {
 	case s.changes <- struct{}{}:
 	default:
 	}
 }
 
-// count increments joined when a replica begins or ceases to serve.
-func (s *Set) count(before, after Health) {
+// countJoin increments joined when a replica begins or ceases to serve.
+func (s *Set) countJoin(before, after Health) {
 	if (before == Serving) != (after == Serving) {
 		s.joined++
 	}
@@ -159,9 +159,9 @@ func (s *Set) record(r *replica, change func(State) State) State {
 	defer s.mu.Unlock()
 	before := r.state
 	r.state = change(before)
-	s.count(before.Health, r.state.Health)
+	s.countJoin(before.Health, r.state.Health)
 	if before.Health != r.state.Health || before.connection != r.state.connection || (before.Err == nil) != (r.state.Err == nil) {
-		s.tell()
+		s.notify()
 	}
 	return r.state
 }
@@ -183,7 +183,7 @@ func (s *Set) start(e Endpoint) *replica {
 		r.state.connection = r.link.client.GetState()
 		s.running.Go(r.watch)
 	} else {
-		s.running.Go(r.ask)
+		s.running.Go(r.probe)
 	}
 	return r
 }

@@ -124,9 +124,9 @@ func summarize(states []State) Summary {
 	}
 }
 
-// verdict returns the health according to a probe's reply. A server that replies with an error is
+// healthOf returns the health according to a probe's reply. A server that replies with an error is
 // alive: it may lack the health service or deny access to it.
-func verdict(reply *healthpb.HealthCheckResponse, err error) (Health, error) {
+func healthOf(reply *healthpb.HealthCheckResponse, err error) (Health, error) {
 	switch status.Code(err) {
 	case codes.OK:
 		if reply.GetStatus() == healthpb.HealthCheckResponse_SERVING {
