@@ -23,13 +23,9 @@ type content struct {
 	interval time.Duration
 	logger   *slog.Logger
 	metrics  *metrics
-	current  atomic.Pointer[index.Index]
+	servedIndex
 	// announcer publishes the state of the content to clients.
 	announcer extension.Announcer
-	// doubted is the damage found in the served index; nil for none.
-	doubted atomic.Pointer[doubt]
-	// suspect receives a value when doubted changes.
-	suspect chan struct{}
 	// renewAfter is the time between two attempts to recreate the index if there is no interval;
 	// defaultRenewPause by default.
 	renewAfter time.Duration
@@ -41,23 +37,65 @@ type content struct {
 	beforeLoad func()
 	// afterLoad is called after each load that succeeds; nil for nothing.
 	afterLoad func()
-	// reported is the text of the last logged failure.
-	reported string
+}
+
+// servedIndex is the index that the server serves, with the damage that was found in it.
+type servedIndex struct {
+	current atomic.Pointer[index.Index]
+	// found is the damage; nil for none.
+	found atomic.Pointer[damage]
+	// reports receives a value when found changes.
+	reports chan struct{}
+}
+
+// damage is the reason not to trust an index.
+type damage struct {
+	index *index.Index
+	err   error
+}
+
+// damaged records that an index is damaged. Any number of calls may report it; the first report of
+// an index counts.
+func (s *servedIndex) damaged(x *index.Index, err error) {
+	before := s.found.Load()
+	known := before != nil && before.index == x
+	if known || s.current.Load() != x || !s.found.CompareAndSwap(before, &damage{x, err}) {
+		return
+	}
+	select {
+	case s.reports <- struct{}{}:
+	default: // a check is pending
+	}
+}
+
+// set replaces the served index by one without damage.
+func (s *servedIndex) set(x *index.Index) {
+	s.current.Store(x)
+	s.found.Store(nil)
+}
+
+// damage returns the error of the served index; nil if it has no damage.
+func (s *servedIndex) damage() error {
+	found := s.found.Load()
+	if found == nil || found.index != s.current.Load() {
+		return nil
+	}
+	return found.err
 }
 
 const (
-	// maxRestless is how many loads in a row may find that the source has changed before the failure is reported.
-	maxRestless = 20
-	// restlessPause is the time between two attempts at the first load.
-	restlessPause = 100 * time.Millisecond
+	// maxUnstable is how many loads in a row may find that the source has changed before the failure is reported.
+	maxUnstable = 20
+	// unstablePause is the time between two attempts at the first load.
+	unstablePause = 100 * time.Millisecond
 	// maxBackoff is the largest number of intervals between two attempts after a failure.
 	maxBackoff = 64
 	// defaultRenewPause is the time between two attempts to recreate an index whose source is not followed.
 	defaultRenewPause = 5 * time.Second
 )
 
-// errRestless is returned by a load during which the source changed. What was read may mix old and new content.
-var errRestless = errors.New("the content changed while it was read")
+// errUnstable is returned by a load during which the source changed. What was read may mix old and new content.
+var errUnstable = errors.New("the content changed while it was read")
 
 // run loads the content and then follows the source until ctx ends. The first load must succeed.
 func (c *content) run(ctx context.Context) error {
@@ -133,30 +171,10 @@ func (c *content) verify(ctx context.Context) {
 // errOtherContent is the error of an index that does not match its source.
 var errOtherContent = errors.New("the index is not what was made of the content")
 
-// doubt is the reason not to trust an index.
-type doubt struct {
-	index *index.Index
-	err   error
-}
-
-// damaged records that an index is damaged. Any number of calls may report it; the first report of
-// an index counts.
-func (c *content) damaged(x *index.Index, err error) {
-	before := c.doubted.Load()
-	known := before != nil && before.index == x
-	if known || c.current.Load() != x || !c.doubted.CompareAndSwap(before, &doubt{x, err}) {
-		return
-	}
-	select {
-	case c.suspect <- struct{}{}:
-	default: // a check is pending
-	}
-}
-
 // first loads the first content and returns its fingerprint. It tries again while the source changes.
 func (c *content) first(ctx context.Context) (string, error) {
-	source, looked := c.source.(warmer)
-	if looked {
+	source, isWarmer := c.source.(warmer)
+	if isWarmer {
 		start := time.Now()
 		if x, seen := source.Warm(ctx); x != nil {
 			c.serve(ctx, x, start)
@@ -166,14 +184,14 @@ func (c *content) first(ctx context.Context) (string, error) {
 	for attempt := 1; ; attempt++ {
 		seen := c.fingerprint(ctx)
 		// Warm has already tried the cache.
-		err := c.load(ctx, seen, looked)
-		if !errors.Is(err, errRestless) || attempt == maxRestless {
+		err := c.load(ctx, seen, isWarmer)
+		if !errors.Is(err, errUnstable) || attempt == maxUnstable {
 			return seen, err
 		}
 		select {
 		case <-ctx.Done():
 			return "", fmt.Errorf("loading catalog: %w", context.Cause(ctx))
-		case <-time.After(restlessPause):
+		case <-time.After(unstablePause):
 		}
 	}
 }
@@ -192,10 +210,10 @@ func (c *content) follow(ctx context.Context, loaded string) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.suspect:
-			f.suspicion(ctx)
+		case <-c.reports:
+			f.rebuild(ctx)
 		case <-ticks.C:
-			f.look(ctx)
+			f.check(ctx)
 		}
 	}
 }
@@ -206,45 +224,47 @@ type following struct {
 
 	// loaded is the fingerprint of the last loaded content. last is the fingerprint at the previous check.
 	loaded, last string
-	// restless is how many loads in a row found that the source had changed.
-	restless int
+	// unstable is how many loads in a row found that the source had changed.
+	unstable int
 	// distrusted is set while the cache must not be used: until a load without the cache succeeds.
 	distrusted bool
 	// again is set if the last load failed and another attempt may succeed.
 	again bool
 	// pause is the pause before the next load of an unchanged source.
 	pause backoff
+	// reported is the text of the last logged failure.
+	reported string
 }
 
-// suspicion rebuilds an index that cannot be trusted, at once or after the current pause. If the
-// source cannot rebuild the index, suspicion reports the damage.
-func (f *following) suspicion(ctx context.Context) {
-	found := f.doubted.Load()
-	if found == nil || found.index != f.current.Load() {
+// rebuild rebuilds an index that cannot be trusted, at once or after the current pause. If the
+// source cannot rebuild the index, it reports the damage.
+func (f *following) rebuild(ctx context.Context) {
+	err := f.damage()
+	if err == nil {
 		return // the index is no longer served
 	}
 	if source, ok := f.source.(readyMade); ok {
-		f.reportDamage(ctx, source.Damaged(found.err))
+		f.reportDamage(ctx, source.Damaged(err))
 		return
 	}
-	f.logger.ErrorContext(ctx, "The index cannot be trusted, rebuilding it", "error", found.err)
+	f.logger.ErrorContext(ctx, "The index cannot be trusted, rebuilding it", "error", err)
 	f.distrusted = true
 	if now := f.fingerprint(ctx); now == f.last && f.pause.left == 0 {
 		f.attempt(ctx, now)
 	}
 }
 
-// look loads the content if there is a reason to. Without an interval it checks the source only
+// check loads the content if there is a reason to. Without an interval it checks the source only
 // while the served index cannot be trusted.
-func (f *following) look(ctx context.Context) {
+func (f *following) check(ctx context.Context) {
 	over := f.pause.over()
 	if f.interval == 0 && !f.distrusted {
 		return
 	}
 	now := f.fingerprint(ctx)
-	atRest := now == f.last
+	stable := now == f.last
 	f.last = now
-	if atRest && (now != f.loaded || over && (f.again || f.distrusted)) {
+	if stable && (now != f.loaded || over && (f.again || f.distrusted)) {
 		f.attempt(ctx, now)
 	}
 }
@@ -260,15 +280,15 @@ func (f *following) attempt(ctx context.Context, now string) {
 		return
 	}
 	f.distrusted = fresh && err != nil
-	f.again = mayPass(err)
-	if errors.Is(err, errRestless) {
-		f.restless++
-		if f.restless%maxRestless != 0 {
+	f.again = isTransient(err)
+	if errors.Is(err, errUnstable) {
+		f.unstable++
+		if f.unstable%maxUnstable != 0 {
 			f.pause.left = 1
 			return
 		}
 	}
-	f.loaded, f.restless = now, 0
+	f.loaded, f.unstable = now, 0
 	if fresh || f.again {
 		f.pause.lengthen()
 	} else {
@@ -277,9 +297,9 @@ func (f *following) attempt(ctx context.Context, now string) {
 	f.report(ctx, err, f.again || f.distrusted)
 }
 
-// mayPass reports whether another attempt may succeed although the source has not changed.
-func mayPass(err error) bool {
-	return errors.Is(err, errRestless) ||
+// isTransient reports whether another attempt may succeed although the source has not changed.
+func isTransient(err error) bool {
+	return errors.Is(err, errUnstable) ||
 		slices.ContainsFunc(bundles.AsProblems(err), func(p bundles.Problem) bool { return p.Unreadable })
 }
 
@@ -323,7 +343,7 @@ func (c *content) load(ctx context.Context, before string, fresh bool) error {
 	loaded, err := read(ctx)
 	if ctx.Err() == nil && c.fingerprint(ctx) != before {
 		c.logger.InfoContext(ctx, "The content changed while it was read, reading it again")
-		return fmt.Errorf("loading catalog: %w", errRestless)
+		return fmt.Errorf("loading catalog: %w", errUnstable)
 	}
 	if err != nil {
 		c.metrics.failed(len(bundles.AsProblems(err)))
@@ -338,8 +358,7 @@ func (c *content) load(ctx context.Context, before string, fresh bool) error {
 
 // serve makes loaded the served index. start is the time at which its load began.
 func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Time) {
-	c.current.Store(loaded)
-	c.doubted.Store(nil)
+	c.set(loaded)
 	took, stats := time.Since(start), loaded.Stats()
 	c.metrics.loaded(stats, took, time.Now())
 	c.announcer.Loaded(loaded.Info(), time.Now())
@@ -351,30 +370,30 @@ func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Tim
 }
 
 // reportDamage reports an index that stays damaged. The server still serves its intact parts.
-func (c *content) reportDamage(ctx context.Context, err error) {
-	c.metrics.problems.Set(float64(len(bundles.AsProblems(err))))
-	c.announcer.Failed(err, time.Now())
-	c.logProblems(ctx, err)
+func (f *following) reportDamage(ctx context.Context, err error) {
+	f.metrics.problems.Set(float64(len(bundles.AsProblems(err))))
+	f.announcer.Failed(err, time.Now())
+	f.logProblems(ctx, err)
 }
 
 // report logs one line for each problem of content that is not served. It does not repeat the last
 // logged failure.
-func (c *content) report(ctx context.Context, err error, again bool) {
+func (f *following) report(ctx context.Context, err error, again bool) {
 	if err == nil {
-		c.reported = ""
+		f.reported = ""
 		return
 	}
-	if text := err.Error(); text == c.reported {
+	if text := err.Error(); text == f.reported {
 		return
 	}
-	c.reported = err.Error()
-	c.logProblems(ctx, err)
+	f.reported = err.Error()
+	f.logProblems(ctx, err)
 	problems := len(bundles.AsProblems(err))
 	if again {
-		c.logger.ErrorContext(ctx, "Keeping the old content, trying again later", "problems", problems)
+		f.logger.ErrorContext(ctx, "Keeping the old content, trying again later", "problems", problems)
 		return
 	}
-	c.logger.ErrorContext(ctx, "Keeping the old content until the files change again", "problems", problems)
+	f.logger.ErrorContext(ctx, "Keeping the old content until the files change again", "problems", problems)
 }
 
 func (c *content) logProblems(ctx context.Context, err error) {

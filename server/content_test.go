@@ -111,7 +111,7 @@ func TestContentNeverAtRest(t *testing.T) {
 		s.fingerprints = append(s.fingerprints, "a", "b")
 	}
 	c := &content{source: s, logger: slog.New(slog.DiscardHandler), metrics: newMetrics("", ""), onLoaded: func() {}}
-	if err := c.run(t.Context()); !errors.Is(err, errRestless) || s.loads != maxRestless {
+	if err := c.run(t.Context()); !errors.Is(err, errUnstable) || s.loads != maxUnstable {
 		t.Errorf("got %v after %d loads", err, s.loads)
 	}
 }
@@ -236,7 +236,7 @@ func serving(t *testing.T, s Source, change func(*content)) (c *content, logs *l
 	loaded, done := make(chan struct{}, 1), make(chan error, 1)
 	c = &content{
 		source: s, interval: time.Millisecond, logger: slog.New(slog.NewTextHandler(logs, nil)), metrics: newMetrics("", ""),
-		onLoaded: func() { loaded <- struct{}{} }, suspect: make(chan struct{}, 1), verifyAfter: time.Millisecond,
+		onLoaded: func() { loaded <- struct{}{} }, servedIndex: servedIndex{reports: make(chan struct{}, 1)}, verifyAfter: time.Millisecond,
 	}
 	if change != nil {
 		change(c)

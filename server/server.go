@@ -49,7 +49,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{config: config, metrics: newMetrics(config.Version, config.Commit), health: newHealthService()}
 	s.content = &content{
 		source: config.Source, interval: config.ReloadInterval, logger: config.Logger, metrics: s.metrics,
-		onLoaded: s.health.serving, beforeLoad: config.OnLoading, suspect: make(chan struct{}, 1), verifyAfter: verifyPause,
+		onLoaded: s.health.serving, beforeLoad: config.OnLoading, servedIndex: servedIndex{reports: make(chan struct{}, 1)}, verifyAfter: verifyPause,
 	}
 	s.files = newFileWatch(s.content.current.Load, s.content.damaged, config.Logger)
 	s.content.afterLoad = func() {
