@@ -85,13 +85,13 @@ func resolved(path string) string {
 	return filepath.Join(resolved(filepath.Dir(absolute)), filepath.Base(absolute))
 }
 
-// cached returns the index in the cache if it matches the directory, and nil otherwise.
-func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *index.Index {
-	if d.Cache.Dir == "" {
+// load returns the index in the cache if it matches the files, and nil otherwise.
+func (c Cache) load(ctx context.Context, root fs.FS, files []index.SourceFile) *index.Index {
+	if c.Dir == "" {
 		return nil
 	}
-	logger := d.Cache.logger().With("file", d.Cache.file())
-	x, err := index.Open(d.Cache.file())
+	logger := c.logger().With("file", c.file())
+	x, err := index.Open(c.file())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		logger.DebugContext(ctx, "There is no cached index yet")
@@ -105,7 +105,7 @@ func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *
 		logger.WarnContext(ctx, "The cached index does not state its source, rebuilding it")
 		return nil
 	}
-	if slices.Equal(withoutSums(then), files) && !d.Cache.Suspicious {
+	if slices.Equal(withoutSums(then), files) && !c.Suspicious {
 		return x
 	}
 	if !slices.EqualFunc(then, files, sameSize) {
@@ -117,7 +117,7 @@ func (d Dir) cached(ctx context.Context, root fs.FS, files []index.SourceFile) *
 		logger.InfoContext(ctx, "The cached index is of other content, rebuilding it", "error", err)
 		return nil
 	}
-	if err := x.Check(); d.Cache.Suspicious && err != nil {
+	if err := x.Check(); c.Suspicious && err != nil {
 		logger.WarnContext(ctx, "The cached index cannot be used, rebuilding it", "error", err)
 		return nil
 	}

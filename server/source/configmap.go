@@ -110,7 +110,7 @@ func (c ConfigMap) read() (map[string][]byte, error) {
 	if now, err := filepath.EvalSymlinks(filepath.Join(c.Path, currentVersion)); err == nil {
 		dir = now
 	}
-	if err := (Dir{Path: dir}).check(); err != nil {
+	if err := checkDir(dir); err != nil {
 		return nil, err
 	}
 	data := map[string][]byte{}

@@ -36,10 +36,10 @@ func (d Dir) Create(ctx context.Context, name string) (index.Info, error) {
 }
 
 func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
-	if err := d.check(); err != nil {
+	if err := checkDir(d.Path); err != nil {
 		return index.Info{}, err
 	}
-	root, err := d.root()
+	root, err := openRoot(d.Path)
 	if err != nil {
 		return index.Info{}, err
 	}
@@ -59,7 +59,7 @@ func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 	}
 	x, err := d.createFrom(ctx, name, reader, o)
 	if problems := bundles.Problems(nil); errors.As(err, &problems) {
-		d.locate(problems)
+		locate(problems, d.Path)
 	}
 	if err != nil {
 		return index.Info{}, making(err)

@@ -44,11 +44,11 @@ func (d Dir) Load(ctx context.Context) (*index.Index, error) { return d.load(ctx
 func (d Dir) LoadFresh(ctx context.Context) (*index.Index, error) { return d.load(ctx, false) }
 
 func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
-	if err := d.check(); err != nil {
+	if err := checkDir(d.Path); err != nil {
 		return nil, err
 	}
 	d.Cache = d.cache(ctx)
-	root, err := d.root()
+	root, err := openRoot(d.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +58,13 @@ func (d Dir) load(ctx context.Context, trusting bool) (*index.Index, error) {
 		files = nil
 	}
 	if err == nil && trusting {
-		if x := d.cached(ctx, root, files); x != nil {
+		if x := d.Cache.load(ctx, root, files); x != nil {
 			return x, d.checkEmpty(x.Stats().Packages)
 		}
 	}
 	x, err := d.build(ctx, root, files)
 	if problems, ok := errors.AsType[bundles.Problems](err); ok {
-		d.locate(problems)
+		locate(problems, d.Path)
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (d Dir) Verify(ctx context.Context, x *index.Index) (bool, error) {
 	if err := x.Check(); err != nil {
 		return false, nil //nolint:nilerr // that is the answer
 	}
-	root, err := d.root()
+	root, err := openRoot(d.Path)
 	if err != nil {
 		return false, err
 	}
@@ -117,10 +117,10 @@ func (d Dir) checkEmpty(packages int) error {
 
 // Catalog reads and validates the catalog.
 func (d Dir) Catalog(ctx context.Context) (*bundles.Catalog, error) {
-	if err := d.check(); err != nil {
+	if err := checkDir(d.Path); err != nil {
 		return nil, err
 	}
-	root, err := d.root()
+	root, err := openRoot(d.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (d Dir) Catalog(ctx context.Context) (*bundles.Catalog, error) {
 	if err != nil && !errors.As(err, &problems) {
 		return nil, fmt.Errorf("reading catalog: %w", err)
 	}
-	d.locate(problems)
+	locate(problems, d.Path)
 	problems = append(problems, bundles.AsProblems(catalog.Validate())...)
 	if err := problems.OrNil(); err != nil {
 		return nil, fmt.Errorf("checking catalog: %w", err)
@@ -140,42 +140,42 @@ func (d Dir) Catalog(ctx context.Context) (*bundles.Catalog, error) {
 	return catalog, nil
 }
 
-// root returns the current directory. If the path is a symbolic link that is switched to another
-// directory, reads through root stay in the first directory.
-func (d Dir) root() (fs.FS, error) {
-	resolved, err := filepath.EvalSymlinks(d.Path)
+// openRoot returns the current directory at a path. If the path is a symbolic link that is switched to
+// another directory, reads stay in the first directory.
+func openRoot(path string) (fs.FS, error) {
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, fmt.Errorf("resolving directory %q: %w", d.Path, err)
+		return nil, fmt.Errorf("resolving directory %q: %w", path, err)
 	}
 	return os.DirFS(resolved), nil
 }
 
-// check returns an error for a path that is not a directory.
-func (d Dir) check() error {
-	info, err := os.Stat(d.Path)
+// checkDir returns an error for a path that is not a directory.
+func checkDir(path string) error {
+	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return bundles.Problems{{
-			File: d.Path, Message: "there is no such directory", Remedy: "check the path and what is mounted there",
+			File: path, Message: "there is no such directory", Remedy: "check the path and what is mounted there",
 		}}
 	case err != nil:
 		return bundles.Problems{{
-			File: d.Path, Message: fmt.Sprintf("cannot be read: %v", errors.Unwrap(err)),
+			File: path, Message: fmt.Sprintf("cannot be read: %v", errors.Unwrap(err)),
 			Remedy: "give the user that serves the catalog permission to read it", Unreadable: true,
 		}}
 	case !info.IsDir():
 		return bundles.Problems{{
-			File: d.Path, Message: "is not a directory", Remedy: "name the directory that the catalog's files lie in",
+			File: path, Message: "is not a directory", Remedy: "name the directory that the catalog's files lie in",
 		}}
 	}
 	return nil
 }
 
 // locate sets the path of problems with the root itself.
-func (d Dir) locate(problems bundles.Problems) {
+func locate(problems bundles.Problems, path string) {
 	for i := range problems {
 		if problems[i].File == "." {
-			problems[i].File = d.Path
+			problems[i].File = path
 		}
 	}
 }
@@ -184,11 +184,11 @@ func (d Dir) locate(problems bundles.Problems) {
 // or replaced, and when the path points to another directory. It reads names and file metadata, not
 // contents, so frequent calls are cheap.
 func (d Dir) Fingerprint() (string, error) {
-	root, err := d.root()
+	root, err := openRoot(d.Path)
 	if err != nil {
 		return "", err
 	}
-	seen, err := look(root)
+	seen, err := scan(root)
 	if err != nil {
 		return "", fmt.Errorf("looking at directory %q: %w", d.Path, err)
 	}
@@ -199,25 +199,25 @@ func (d Dir) Fingerprint() (string, error) {
 // after one scan; nil for none.
 func (d Dir) Warm(ctx context.Context) (x *index.Index, fingerprint string) {
 	d.Cache = d.cache(ctx)
-	if d.Cache.Dir == "" || d.check() != nil {
+	if d.Cache.Dir == "" || checkDir(d.Path) != nil {
 		return nil, ""
 	}
-	root, err := d.root()
+	root, err := openRoot(d.Path)
 	if err != nil {
 		return nil, ""
 	}
-	seen, err := look(root)
+	seen, err := scan(root)
 	if err != nil || !seen.complete {
 		return nil, ""
 	}
-	if x = d.cached(ctx, root, seen.files); x == nil || d.checkEmpty(x.Stats().Packages) != nil {
+	if x = d.Cache.load(ctx, root, seen.files); x == nil || d.checkEmpty(x.Stats().Packages) != nil {
 		return nil, ""
 	}
 	return x, seen.fingerprint
 }
 
-// sight is the metadata of a directory.
-type sight struct {
+// listing is the metadata of a directory.
+type listing struct {
 	fingerprint string
 	// files are sorted by name.
 	files []index.SourceFile
@@ -225,14 +225,14 @@ type sight struct {
 	complete bool
 }
 
-// look scans all files below a root.
-func look(root fs.FS) (*sight, error) {
-	digest, seen := sha256.New(), &sight{complete: true}
+// scan lists all files below a root.
+func scan(root fs.FS) (*listing, error) {
+	digest, seen := sha256.New(), &listing{complete: true}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && name != "." {
 			return nil
 		}
-		info := lookAt(root, name, err)
+		info := infoOf(root, name, err)
 		record(digest, name, info)
 		switch {
 		case err != nil:
@@ -250,9 +250,9 @@ func look(root fs.FS) (*sight, error) {
 	return seen, nil
 }
 
-// lookAt returns the metadata of a file, or nil if it cannot be read. The fingerprint covers such
+// infoOf returns the metadata of a file, or nil if it cannot be read. The fingerprint covers such
 // files and changes when they become readable.
-func lookAt(root fs.FS, name string, err error) fs.FileInfo {
+func infoOf(root fs.FS, name string, err error) fs.FileInfo {
 	if err != nil {
 		return nil
 	}
@@ -278,7 +278,7 @@ func sourceFile(name string, info fs.FileInfo) index.SourceFile {
 
 // list returns the files below a root, or an error if a directory cannot be read.
 func list(root fs.FS) ([]index.SourceFile, error) {
-	seen, err := look(root)
+	seen, err := scan(root)
 	if err == nil && !seen.complete {
 		err = errUnlisted
 	}

@@ -231,7 +231,7 @@ func TestCatalogPinned(t *testing.T) {
 	if err := os.Symlink("a", link); err != nil {
 		t.Fatal(err)
 	}
-	root, err := Dir{Path: link}.root()
+	root, err := openRoot(link)
 	if err != nil {
 		t.Fatal(err)
 	}

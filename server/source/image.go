@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/chandlery/chandlery/bundles"
@@ -43,20 +42,8 @@ type Image struct {
 	// Logger receives the logs; nil for none.
 	Logger *slog.Logger
 
-	// pollTimeout and now are for tests.
-	pollTimeout time.Duration
-	now         func() time.Time
-
-	mu sync.Mutex
-	// digest is the digest that the reference last resolved to, at the time asked.
-	digest string
-	asked  time.Time
-	// trouble is the error of the last resolution; empty if it succeeded.
-	trouble string
+	resolution resolution
 }
-
-// defaultPollTimeout bounds how long the resolution of a tag blocks.
-const defaultPollTimeout = 5 * time.Second
 
 // Load returns the index of the image that the reference last resolved to. The error holds [bundles.Problems].
 func (i *Image) Load(ctx context.Context) (*index.Index, error) { return i.load(ctx, Dir.Load) }
@@ -135,10 +122,7 @@ func (i *Image) with(ctx context.Context, use func(Dir) error) error {
 // current returns the digest to load. It resolves the reference if that has not happened yet. If
 // the registry is unreachable, it returns the digest of the last start.
 func (i *Image) current(ctx context.Context) (string, error) {
-	i.mu.Lock()
-	digest := i.digest
-	i.mu.Unlock()
-	if digest != "" {
+	if digest, _ := i.resolution.last(0); digest != "" {
 		return digest, nil
 	}
 	digest, err := i.Client.Resolve(ctx, i.Reference)
@@ -155,9 +139,7 @@ func (i *Image) current(ctx context.Context) (string, error) {
 	}
 	i.logger().WarnContext(ctx, "Cannot ask the registry, taking the image of the last time",
 		"image", i.Reference, "digest", remembered, "error", err)
-	i.mu.Lock()
-	i.digest, i.asked = remembered, i.clock()
-	i.mu.Unlock()
+	i.resolution.recalled(remembered)
 	return remembered, nil
 }
 
@@ -215,25 +197,21 @@ func (i *Image) Fingerprint() (string, error) {
 	if image.IsDigest(i.Reference) {
 		return i.Reference, nil
 	}
-	i.mu.Lock()
-	digest, due := i.digest, i.digest == "" || i.Poll > 0 && i.clock().Sub(i.asked) >= i.Poll
-	i.mu.Unlock()
+	digest, due := i.resolution.last(i.Poll)
 	if !due {
 		return digest, nil
 	}
-	timeout := i.pollTimeout
-	if timeout == 0 {
-		timeout = defaultPollTimeout
-	}
-	//nolint:forbidigo // whoever asks has no context; the time is bounded here
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	//nolint:forbidigo // callers have no context; the time is limited here
+	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
 	defer cancel()
 	now, err := i.Client.Resolve(ctx, i.Reference)
 	if err == nil {
 		i.found(ctx, now)
 		return now, nil
 	}
-	i.failed(ctx, err)
+	if i.resolution.failed() {
+		i.logger().WarnContext(ctx, "Cannot look at the image, keeping the content", "image", i.Reference, "error", err)
+	}
 	if digest == "" {
 		return "", fmt.Errorf("looking at the image: %w", err)
 	}
@@ -242,36 +220,13 @@ func (i *Image) Fingerprint() (string, error) {
 
 // found records the digest that the reference resolved to.
 func (i *Image) found(ctx context.Context, digest string) {
-	i.mu.Lock()
-	before := i.digest
-	recovered := i.trouble != ""
-	i.digest, i.asked, i.trouble = digest, i.clock(), ""
-	i.mu.Unlock()
+	before, recovered := i.resolution.succeeded(digest)
 	switch {
 	case before != digest:
 		i.logger().InfoContext(ctx, "Found image", "image", i.Reference, "digest", digest, "before", before)
 	case recovered:
 		i.logger().InfoContext(ctx, "The registry answers again", "image", i.Reference)
 	}
-}
-
-// failed records a failed resolution. It logs only the first of consecutive failures.
-func (i *Image) failed(ctx context.Context, err error) {
-	i.mu.Lock()
-	i.asked = i.clock()
-	known := i.trouble != ""
-	i.trouble = err.Error()
-	i.mu.Unlock()
-	if !known {
-		i.logger().WarnContext(ctx, "Cannot look at the image, keeping the content", "image", i.Reference, "error", err)
-	}
-}
-
-func (i *Image) clock() time.Time {
-	if i.now != nil {
-		return i.now()
-	}
-	return time.Now()
 }
 
 func (i *Image) logger() *slog.Logger {

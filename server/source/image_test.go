@@ -75,7 +75,7 @@ func (r *imageRegistry) source() *Image {
 		r.t.Fatal(err)
 	}
 	return &Image{
-		Reference: r.reference, Client: c, Poll: time.Minute, now: func() time.Time { return r.time },
+		Reference: r.reference, Client: c, Poll: time.Minute, resolution: resolution{now: func() time.Time { return r.time }},
 		Logger: slog.New(slog.NewTextHandler(&r.logs, nil)),
 	}
 }

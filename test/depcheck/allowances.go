@@ -24,8 +24,6 @@ func Allowances() map[string]Allowance {
 		"cmd/registry.serveOptions":                               {Size{7, 13}, "one field for each group of flags"},
 		"server.Config":                                           {Size{1, 15}, "one field for each setting"},
 		"server.metrics":                                          {Size{4, 19}, "one field for each metric"},
-		"server/source.Dir":                                       {Size{19, 6}, divide},
-		"server/source.Image":                                     {Size{15, 16}, divide},
 		"supervisor.Options":                                      {Size{2, 24}, "one field for each flag"},
 		"supervisor/controllers/clusterserviceversion.Serving":    {Size{1, 18}, "what is observed of webhooks"},
 		"supervisor/controllers/clusterserviceversion.reconciler": {Size{100, 20}, divide},
