@@ -149,7 +149,8 @@ func (o *queryOptions) run(cmd *cobra.Command, chosen verb, args []string) error
 		defer cancel()
 	}
 	q := &query{
-		conn: conn, out: cmd.OutOrStdout(), terminal: cmd.ErrOrStderr(), quiet: o.quiet, form: o.output, latest: o.latest,
+		printer: printer{out: cmd.OutOrStdout(), form: o.output}, conn: conn,
+		terminal: cmd.ErrOrStderr(), quiet: o.quiet, latest: o.latest,
 	}
 	if err := chosen.ask(q, ctx, args[2:]); err != nil {
 		return o.explain(args[0], chosen.name, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -15,24 +16,30 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// message prints a message of the extension in a machine-readable format.
-func (q *query) message(m proto.Message) error {
-	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("encoding as %s: %w", q.form, err)
-	}
-	return inspect.PrintValue(q.out, q.form, rawJSON(string(text)))
+// printer prints answers in a format.
+type printer struct {
+	out  io.Writer
+	form string
 }
 
-// forPrograms reports whether the format is machine-readable.
-func (q *query) forPrograms() bool { return q.form == "json" || q.form == "yaml" }
+// message prints a message of the extension in a machine-readable format.
+func (p printer) message(m proto.Message) error {
+	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encoding as %s: %w", p.form, err)
+	}
+	return inspect.PrintValue(p.out, p.form, rawJSON(string(text)))
+}
+
+// isStructured reports whether the format is machine-readable.
+func (p printer) isStructured() bool { return p.form == "json" || p.form == "yaml" }
 
 func (q *query) info(ctx context.Context, _ []string) error {
 	reply, err := registryv1.NewRegistryServiceClient(q.conn).GetInfo(ctx, &registryv1.GetInfoRequest{})
 	if err != nil {
 		return err
 	}
-	if q.forPrograms() {
+	if q.isStructured() {
 		return q.message(reply)
 	}
 	content, build := reply.GetContent(), reply.GetBuild()
@@ -63,7 +70,7 @@ func (q *query) search(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if q.forPrograms() {
+	if q.isStructured() {
 		return q.message(reply)
 	}
 	t := &table{columns: []string{"PACKAGE", "DISPLAY NAME", "PROVIDER", "VERSION", "DEPRECATED", "FOUND IN", "SCORE"}, wide: 5}
@@ -101,7 +108,7 @@ func (q *query) deprecations(ctx context.Context, args []string) error {
 		}
 		request.PageToken = page.GetNextPageToken()
 	}
-	if q.forPrograms() {
+	if q.isStructured() {
 		return q.message(all)
 	}
 	t := &table{columns: []string{"PACKAGE", "KIND", "NAME", "MESSAGE"}, wide: 4}

@@ -25,11 +25,12 @@ import (
 
 // query sends a query to one server and prints the answer.
 type query struct {
-	conn          *grpc.ClientConn
-	out, terminal io.Writer
-	quiet         bool
-	form          string
-	latest        bool
+	printer
+
+	conn     *grpc.ClientConn
+	terminal io.Writer
+	quiet    bool
+	latest   bool
 }
 
 // parallel is the number of concurrent calls for packages.
@@ -335,7 +336,7 @@ func (q *query) providers(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return q.entries(entries)
+	return entriesTable(entries).printAs(q.out, q.form)
 }
 
 func (q *query) replaces(ctx context.Context, args []string) error {
@@ -345,11 +346,11 @@ func (q *query) replaces(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return q.entries(entries)
+	return entriesTable(entries).printAs(q.out, q.form)
 }
 
-// entries prints sorted entries of channels.
-func (q *query) entries(in []*api.ChannelEntry) error {
+// entriesTable returns a table of sorted entries of channels.
+func entriesTable(in []*api.ChannelEntry) *table {
 	type entry struct {
 		Package  string `json:"package"`
 		Channel  string `json:"channel"`
@@ -368,7 +369,7 @@ func (q *query) entries(in []*api.ChannelEntry) error {
 		t.add(row.Package+"/"+row.Bundle, row.Package, row.Channel, row.Bundle, row.Replaces)
 	}
 	t.names = slices.Compact(t.names)
-	return t.printAs(q.out, q.form)
+	return t
 }
 
 func (q *query) health(ctx context.Context, args []string) error {
