@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,14 +81,13 @@ type balancer struct {
 	children *children
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
-
-	mu   sync.Mutex
-	made map[types.NamespacedName]move
+	moves    memo[move]
 }
 
+// move is the last deletion, and the number of deletions so far.
 type move struct {
 	count int
-	last  time.Time
+	at    time.Time
 }
 
 // balance deletes a replica that shares its node, so that the scheduler places a new one. next is when
@@ -100,41 +97,27 @@ func (b *balancer) balance(ctx context.Context, view *replicasOf) (next time.Dur
 	pod := crowded(view)
 	if pod == nil {
 		if view.isSpread() {
-			b.forget(key)
+			b.moves.forget(key)
 		}
 		return 0, nil
 	}
-	if left := b.stay(key, pod, now); left > 0 {
+	last, _ := b.moves.get(key)
+	if left := last.stay(pod, now); left > 0 {
 		return left, nil
 	}
-	b.record(key, now)
+	b.moves.set(key, move{count: last.count + 1, at: now})
 	b.recorder.Eventf(reference(view.source), nil, corev1.EventTypeNormal, "Rebalancing", "Host", "%s",
 		api.EventNote("replica "+pod.Name+" shares node "+pod.Spec.NodeName+" while another node is free; it is made again"))
 	return 0, b.children.remove(ctx, "Pod", pod)
 }
 
 // stay returns how long a replica must stay; 0 if it may move now.
-func (b *balancer) stay(key types.NamespacedName, pod *corev1.Pod, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	made := b.made[key]
+func (m move) stay(pod *corev1.Pod, now time.Time) time.Duration {
 	since := pod.CreationTimestamp.Time
-	if made.last.After(since) {
-		since = made.last
+	if m.at.After(since) {
+		since = m.at
 	}
-	return max(min(minStay<<min(made.count, 16), maxStay)-now.Sub(since), 0)
-}
-
-func (b *balancer) record(key types.NamespacedName, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.made[key] = move{count: b.made[key].count + 1, last: now}
-}
-
-func (b *balancer) forget(key types.NamespacedName) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.made, key)
+	return max(min(minStay<<min(m.count, 16), maxStay)-now.Sub(since), 0)
 }
 
 // reference returns the object that Events about a CatalogSource refer to.

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestCrowded(t *testing.T) {
@@ -64,23 +63,22 @@ func TestIsSpread(t *testing.T) {
 }
 
 func TestMovesBecomeRarer(t *testing.T) {
-	b, key := &balancer{made: map[types.NamespacedName]move{}}, types.NamespacedName{Name: "shop"}
+	var last move
 	pod := replica("x", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon) })
 	want := minStay
 	now := noon
 	for range 5 {
-		if left := b.stay(key, pod, now); left != want {
+		if left := last.stay(pod, now); left != want {
 			t.Fatalf("the replica stays for %s, want %s", left, want)
 		}
 		now = now.Add(want)
-		if left := b.stay(key, pod, now); left != 0 {
+		if left := last.stay(pod, now); left != 0 {
 			t.Fatalf("the replica still stays for %s", left)
 		}
-		b.record(key, now)
+		last = move{count: last.count + 1, at: now}
 		want *= 2
 	}
-	b.forget(key)
-	if left := b.stay(key, pod, noon); left != minStay {
+	if left := (move{}).stay(pod, noon); left != minStay {
 		t.Errorf("the replica stays for %s", left)
 	}
 }

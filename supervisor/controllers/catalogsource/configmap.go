@@ -3,7 +3,6 @@ package catalogsource
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,16 +22,14 @@ import (
 // metadata of labelled ConfigMaps. Each version is read once and validated before a rollout.
 // Replicas mount a copy, so that a later replica serves the validated content too.
 type configMaps struct {
-	cached client.Reader
-	live   client.Reader
-	client client.Client
-	clock  clock.PassiveClock
-
-	mu sync.Mutex
-	// validated holds the last result for each CatalogSource.
-	validated map[types.NamespacedName]validatedConfigMap
-	// selections holds the selections that annotations of CatalogSources refer to.
-	selections map[types.NamespacedName]parsedSelection
+	cached    client.Reader
+	live      client.Reader
+	client    client.Client
+	children  *children
+	clock     clock.PassiveClock
+	validated memo[validatedConfigMap]
+	// selections holds the selections that annotations refer to.
+	selections memo[parsedSelection]
 }
 
 // validatedConfigMap is the result of validating one version of a ConfigMap.
@@ -125,9 +122,7 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 
 // validate validates the content of a ConfigMap and creates a copy of valid content.
 func (c *configMaps) validate(ctx context.Context, source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (validatedConfigMap, error) {
-	c.mu.Lock()
-	last := c.validated[client.ObjectKeyFromObject(source)]
-	c.mu.Unlock()
+	last, _ := c.validated.get(client.ObjectKeyFromObject(source))
 	if last.configMap == found.UID && last.version == found.ResourceVersion {
 		if last.err != nil {
 			return last, nil
@@ -148,17 +143,8 @@ func (c *configMaps) validate(ctx context.Context, source *operatorsv1alpha1.Cat
 			return validatedConfigMap{}, err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.validated[client.ObjectKeyFromObject(source)] = next
+	c.validated.set(client.ObjectKeyFromObject(source), next)
 	return next, nil
-}
-
-func (c *configMaps) forget(source types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.validated, source)
-	delete(c.selections, source)
 }
 
 // check returns an error if the content of a ConfigMap cannot be served.

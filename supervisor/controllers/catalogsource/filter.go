@@ -9,7 +9,6 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,7 +84,8 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 	if err != nil {
 		return "", err
 	}
-	if last, known := c.knownSelection(source, found); known {
+	last, _ := c.selections.get(client.ObjectKeyFromObject(source))
+	if last.value == found.Name && last.image == source.Spec.Image && last.configMap == found.UID && last.version == found.ResourceVersion {
 		return last.selection, last.err
 	}
 	content := &corev1.ConfigMap{}
@@ -100,18 +100,8 @@ func (c *configMaps) selection(ctx context.Context, source *operatorsv1alpha1.Ca
 	if err != nil {
 		next.err = &filterError{fmt.Sprintf("names ConfigMap %s, which holds no selection: %v; correct it", key, err)}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.selections[client.ObjectKeyFromObject(source)] = next
+	c.selections.set(client.ObjectKeyFromObject(source), next)
 	return next.selection, next.err
-}
-
-// knownSelection returns the earlier result for the same version of a ConfigMap.
-func (c *configMaps) knownSelection(source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (parsedSelection, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last, known := c.selections[client.ObjectKeyFromObject(source)]
-	return last, known && last.value == found.Name && last.image == source.Spec.Image && last.configMap == found.UID && last.version == found.ResourceVersion
 }
 
 var (

@@ -81,9 +81,10 @@ func (r *runner) end(ctx context.Context, source *operatorsv1alpha1.CatalogSourc
 // forget drops everything that is cached for a CatalogSource.
 func (r *runner) forget(key types.NamespacedName) {
 	r.images.Forget(key)
-	r.configMaps.forget(key)
-	r.balancer.forget(key)
-	r.secrets.forget(key)
+	r.configMaps.validated.forget(key)
+	r.configMaps.selections.forget(key)
+	r.balancer.moves.forget(key)
+	r.secrets.results.forget(key)
 }
 
 // content returns the content to serve. ready is false if there is none at the moment. Running

@@ -3,11 +3,9 @@ package catalogsource
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,11 +21,9 @@ const (
 // secretChecker finds unusable pull secrets of catalogs, and caches the results. Registries with
 // anonymous access do not report them.
 type secretChecker struct {
-	reader client.Reader
-	clock  clock.PassiveClock
-
-	mu      sync.Mutex
-	results map[types.NamespacedName]secretResult
+	reader  client.Reader
+	clock   clock.PassiveClock
+	results memo[secretResult]
 }
 
 type secretResult struct {
@@ -43,9 +39,7 @@ func (s *secretChecker) check(ctx context.Context, source *operatorsv1alpha1.Cat
 		return "", 0, nil
 	}
 	key, now := client.ObjectKeyFromObject(source), s.clock.Now()
-	s.mu.Lock()
-	last, found := s.results[key]
-	s.mu.Unlock()
+	last, found := s.results.get(key)
 	if !found || last.generation != source.Generation || !now.Before(last.until) {
 		last = secretResult{generation: source.Generation, until: now.Add(validTime)}
 		if last.problem, err = s.read(ctx, source); err != nil {
@@ -54,20 +48,12 @@ func (s *secretChecker) check(ctx context.Context, source *operatorsv1alpha1.Cat
 		if last.problem != "" {
 			last.until = now.Add(problemTime)
 		}
-		s.mu.Lock()
-		s.results[key] = last
-		s.mu.Unlock()
+		s.results.set(key, last)
 	}
 	if last.problem == "" {
 		return "", 0, nil
 	}
 	return last.problem, last.until.Sub(now), nil
-}
-
-func (s *secretChecker) forget(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.results, key)
 }
 
 // read reads the Secrets in spec.secrets and returns the problem of the first unusable one.

@@ -124,12 +124,9 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 		runner: &runner{
 			observer: &observer{reader: cached, objects: objects, live: live, children: children, version: version},
 			children: children, images: images, recorder: recorder, clock: o.Clock, hosting: &o.Hosting,
-			configMaps: &configMaps{
-				cached: objects, live: live, client: writer, clock: o.Clock,
-				validated: map[types.NamespacedName]validatedConfigMap{}, selections: map[types.NamespacedName]parsedSelection{},
-			},
-			balancer: &balancer{children: children, recorder: recorder, clock: o.Clock, made: map[types.NamespacedName]move{}},
-			secrets:  &secretChecker{reader: live, clock: o.Clock, results: map[types.NamespacedName]secretResult{}},
+			configMaps: &configMaps{cached: objects, live: live, client: writer, children: children, clock: o.Clock},
+			balancer:   &balancer{children: children, recorder: recorder, clock: o.Clock},
+			secrets:    &secretChecker{reader: live, clock: o.Clock},
 		},
 		status:   &statusWriter{client: writer, store: o.Store, version: version, recorder: recorder, clock: o.Clock},
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),

@@ -83,12 +83,8 @@ func (c *configMaps) prune(ctx context.Context, source *operatorsv1alpha1.Catalo
 		if slices.Contains(used, one.Name) || !metav1.IsControlledBy(one, source) || one.DeletionTimestamp != nil {
 			continue
 		}
-		key, uid := client.ObjectKeyFromObject(one), one.UID
-		log.FromContext(ctx).Info("Deleting object", "kind", "ConfigMap", "object", key.String())
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		err := c.client.Delete(ctx, object, client.Preconditions{UID: &uid})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("deleting ConfigMap %s: %w", key, err)
+		if err := c.children.remove(ctx, "ConfigMap", &corev1.ConfigMap{ObjectMeta: one.ObjectMeta}); err != nil {
+			return err
 		}
 	}
 	return nil
