@@ -7,24 +7,24 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)
 
 // resolveTemplate replaces the Kubernetes version variables of a template. unknown lists the
 // remaining variables.
-func resolveTemplate(template string, version deployment.Version) (resolved string, unknown []string) {
+func resolveTemplate(template string, version semver.Version) (resolved string, unknown []string) {
 	resolved = strings.NewReplacer(
-		"{kube_major_version}", strconv.Itoa(version.Major),
-		"{kube_minor_version}", strconv.Itoa(version.Minor),
-		"{kube_patch_version}", strconv.Itoa(version.Patch),
+		"{kube_major_version}", strconv.FormatUint(version.Major, 10),
+		"{kube_minor_version}", strconv.FormatUint(version.Minor, 10),
+		"{kube_patch_version}", strconv.FormatUint(version.Patch, 10),
 	).Replace(template)
 	unknown = templateVariable.FindAllString(resolved, -1)
 	slices.Sort(unknown)
@@ -33,7 +33,7 @@ func resolveTemplate(template string, version deployment.Version) (resolved stri
 
 // templateImage returns the image that the template of a CatalogSource resolves to. It is empty
 // without a template or with unknown variables.
-func templateImage(source *operatorsv1alpha1.CatalogSource, version deployment.Version) string {
+func templateImage(source *operatorsv1alpha1.CatalogSource, version semver.Version) string {
 	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	resolved, unknown := resolveTemplate(template, version)
 	if len(unknown) > 0 {
@@ -43,7 +43,7 @@ func templateImage(source *operatorsv1alpha1.CatalogSource, version deployment.V
 }
 
 // setTemplateConditions sets the conditions for the template.
-func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1alpha1.CatalogSource, version deployment.Version, now metav1.Time) {
+func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1alpha1.CatalogSource, version semver.Version, now metav1.Time) {
 	template := strings.TrimSpace(source.Annotations[api.AnnotationCatalogImageTemplate])
 	if template == "" {
 		apimeta.RemoveStatusCondition(conditions, api.ConditionTemplatesResolved)

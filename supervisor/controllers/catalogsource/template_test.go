@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
 func TestTemplate(t *testing.T) {
-	version := deployment.Version{Major: 1, Minor: 36, Patch: 3}
+	version := semver.Version{Major: 1, Minor: 36, Patch: 3}
 	for template, want := range map[string]string{
 		"shop:v{kube_major_version}.{kube_minor_version}": "shop:v1.36",
 		"shop:{kube_patch_version}":                       "shop:3",

@@ -5,10 +5,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/blang/semver/v4"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
-	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
 
 // versionAge is how long the API server's version is cached. It changes when the cluster is
@@ -21,22 +22,24 @@ type serverVersion struct {
 	clock    clock.PassiveClock
 
 	mu   sync.Mutex
-	last deployment.Version
+	last *semver.Version
 	at   time.Time
 }
 
-func (s *serverVersion) get() (deployment.Version, error) {
+// get returns the version; the zero version if the API server returns an unknown text.
+func (s *serverVersion) get() (semver.Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.clock.Now(); s.last == (deployment.Version{}) || now.Sub(s.at) > versionAge {
+	if now := s.clock.Now(); s.last == nil || now.Sub(s.at) > versionAge {
 		info, err := s.discover.ServerVersion()
-		if err != nil && s.last == (deployment.Version{}) {
-			return deployment.Version{}, fmt.Errorf("asking the API server for its version: %w", err)
+		if err != nil && s.last == nil {
+			return semver.Version{}, fmt.Errorf("asking the API server for its version: %w", err)
 		}
 		if err == nil {
-			s.last = deployment.ParseVersion(info.GitVersion)
+			version, _ := kubeversion.Parse(info.GitVersion) //nolint:errcheck // the zero version has no capabilities
+			s.last = &version
 		}
 		s.at = now
 	}
-	return s.last, nil
+	return *s.last, nil
 }

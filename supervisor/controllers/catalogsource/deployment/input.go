@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ type Input struct {
 	// Nodes are the nodes of the cluster.
 	Nodes []*corev1.Node
 	// Version is the version of the API server.
-	Version Version
+	Version semver.Version
 	// Deployment is the Deployment of the catalog; nil if there is none.
 	Deployment *appsv1.Deployment
 	// Autoscaler is the name of the HorizontalPodAutoscaler that scales the Deployment; empty if

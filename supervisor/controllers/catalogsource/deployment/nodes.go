@@ -1,35 +1,16 @@
 package deployment
 
 import (
-	"cmp"
-	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 
 	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
-
-// Version is a version of Kubernetes or of a container runtime.
-type Version struct{ Major, Minor, Patch int }
-
-// ParseVersion parses the version at the beginning of a text, such as v1.36.3. It returns the zero
-// Version for an invalid text.
-func ParseVersion(text string) Version {
-	v, err := kubeversion.Parse(text)
-	if err != nil {
-		return Version{}
-	}
-	return Version{Major: versionPart(v.Major), Minor: versionPart(v.Minor), Patch: versionPart(v.Patch)}
-}
-
-// versionPart converts a part of a version to int and limits it to math.MaxInt32.
-func versionPart(n uint64) int { return int(min(n, math.MaxInt32)) }
-
-func (v Version) atLeast(major, minor int) bool {
-	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor)) >= 0
-}
 
 // mountsImages reports whether every node can mount an image as a volume by default.
 func (in *Input) mountsImages() bool {
@@ -43,14 +24,15 @@ func (in *Input) mountsImages() bool {
 			return false
 		}
 	}
-	return nodes > 0 && in.Version.atLeast(1, 35)
+	return nodes > 0 && kubeversion.AtLeast(in.Version, 1, 35)
 }
 
 func nodeMountsImages(info corev1.NodeSystemInfo) bool {
 	runtime, text, _ := strings.Cut(info.ContainerRuntimeVersion, "://")
-	version := ParseVersion(text)
-	capable := runtime == "containerd" && version.atLeast(2, 1) || runtime == "cri-o" && version.atLeast(1, 33)
-	return capable && ParseVersion(info.KubeletVersion).atLeast(1, 35)
+	version, errRuntime := kubeversion.Parse(text)
+	kubelet, errKubelet := kubeversion.Parse(info.KubeletVersion)
+	capable := runtime == "containerd" && kubeversion.AtLeast(version, 2, 1) || runtime == "cri-o" && kubeversion.AtLeast(version, 1, 33)
+	return errRuntime == nil && errKubelet == nil && capable && kubeversion.AtLeast(kubelet, 1, 35)
 }
 
 // linux is the operating system of the nodes that run catalogs.
@@ -81,29 +63,13 @@ func Matches(node *corev1.Node, pod *corev1.PodSpec) bool {
 // repels reports whether a pod does not tolerate a taint of a node. Taints that Kubernetes sets are
 // ignored, because they describe temporary states.
 func repels(node *corev1.Node, tolerations []corev1.Toleration) bool {
-	for i := range node.Spec.Taints {
-		taint := &node.Spec.Taints[i]
-		if taint.Effect == corev1.TaintEffectPreferNoSchedule || strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
-			continue
-		}
-		if !tolerates(tolerations, taint) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, "node.kubernetes.io/") && !tolerates(tolerations, &taint)
+	})
 }
 
 func tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	for i := range tolerations {
-		t := &tolerations[i]
-		if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
-			continue
-		}
-		if t.Operator == corev1.TolerationOpExists || (t.Key != "" && t.Value == taint.Value) {
-			return true
-		}
-	}
-	return false
+	return scheduling.TolerationsTolerateTaint(klog.Background(), tolerations, taint, false)
 }
 
 // IsReady reports whether a node is ready.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,7 +60,7 @@ func input(change ...func(*Input)) *Input {
 	source := &operatorsv1alpha1.CatalogSource{Spec: operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "shops/shop:1"}}
 	source.Name, source.Namespace, source.UID = "shop", "olm", "u-1"
 	o := &Input{
-		Source: source, Nodes: []*corev1.Node{node("a"), node("b")}, Version: Version{1, 36, 3},
+		Source: source, Nodes: []*corev1.Node{node("a"), node("b")}, Version: semver.Version{Major: 1, Minor: 36, Patch: 3},
 		Content: Content{Image: digest.Image{Spec: "shops/shop:1", Digest: someDigest}},
 	}
 	for _, c := range change {
@@ -226,7 +227,7 @@ func TestRollOutsTakeNothingAway(t *testing.T) {
 	if budget := serving.StartupProbe.PeriodSeconds * serving.StartupProbe.FailureThreshold; budget >= *d.Spec.ProgressDeadlineSeconds {
 		t.Errorf("a start may take %d s, a roll-out %d s", budget, *d.Spec.ProgressDeadlineSeconds)
 	}
-	if old := deploymentOf(t, input(func(o *Input) { o.Version = Version{1, 29, 0} }), settings()); old.Spec.Template.Spec.Containers[0].Lifecycle != nil {
+	if old := deploymentOf(t, input(func(o *Input) { o.Version = semver.Version{Major: 1, Minor: 29} }), settings()); old.Spec.Template.Spec.Containers[0].Lifecycle != nil {
 		t.Error("an API server that does not know sleep refuses it")
 	}
 }
@@ -513,16 +514,6 @@ func TestDiffers(t *testing.T) {
 		tt.change(live.Object)
 		if got := Differs(wanted, live); got != tt.want {
 			t.Errorf("%s: differs %v, want %v", tt.reason, got, tt.want)
-		}
-	}
-}
-
-func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]Version{
-		"v1.36.3": {1, 36, 3}, "1.30": {1, 30, 0}, "v1.31.2+k3s1": {1, 31, 2}, "2.1.0-rc.1": {2, 1, 0}, "": {}, "kwok": {},
-	} {
-		if got := ParseVersion(text); got != want {
-			t.Errorf("ParseVersion(%q) = %v, want %v", text, got, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
 
 const (
@@ -100,7 +101,7 @@ func server(in *Input) corev1.Container {
 	if IsConfigMap(in.Source) {
 		c.Name = containerConfigMap
 	}
-	if in.Version.atLeast(1, 30) {
+	if kubeversion.AtLeast(in.Version, 1, 30) {
 		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
 	}
 	return c
