@@ -19,11 +19,12 @@ import (
 
 // content holds the served index and keeps it up to date.
 type content struct {
+	servedIndex
+
 	source   Source
 	interval time.Duration
 	logger   *slog.Logger
 	metrics  *metrics
-	servedIndex
 	// announcer publishes the state of the content to clients.
 	announcer extension.Announcer
 	// renewAfter is the time between two attempts to recreate the index if there is no interval;

@@ -12,6 +12,8 @@ import (
 
 // Input holds the inputs of a catalog's objects.
 type Input struct {
+	Content
+
 	// Source is the CatalogSource of a hosted catalog.
 	Source *operatorsv1alpha1.CatalogSource
 	// NamespaceLabels are the labels of its namespace.
@@ -25,8 +27,6 @@ type Input struct {
 	// Autoscaler is the name of the HorizontalPodAutoscaler that scales the Deployment; empty if
 	// there is none.
 	Autoscaler string
-
-	Content
 }
 
 // Content is the content that a catalog serves.
