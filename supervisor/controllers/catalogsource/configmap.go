@@ -70,9 +70,6 @@ func (c *configMaps) observe(ctx context.Context, source *operatorsv1alpha1.Cata
 	}
 	state.reference = c.reference(source, found)
 	last, err := c.validate(ctx, source, found)
-	if err == nil {
-		err = last.err
-	}
 	if err != nil {
 		return state, servingOn(err, state.version)
 	}
@@ -120,14 +117,15 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	return found, nil
 }
 
-// validate validates the content of a ConfigMap and creates a copy of valid content.
+// validate validates the content of a ConfigMap and creates a copy of valid content. The error is the
+// problem of the content, or of the check.
 func (c *configMaps) validate(ctx context.Context, source *operatorsv1alpha1.CatalogSource, found *metav1.PartialObjectMetadata) (validatedConfigMap, error) {
 	last, _ := c.validated.get(client.ObjectKeyFromObject(source))
 	if last.configMap == found.UID && last.version == found.ResourceVersion {
-		if last.err != nil {
-			return last, nil
+		found, err := false, last.err
+		if err == nil {
+			found, err = c.hasCopy(ctx, source, last.snapshot)
 		}
-		found, err := c.hasCopy(ctx, source, last.snapshot)
 		if found || err != nil {
 			return last, err
 		}
@@ -144,7 +142,7 @@ func (c *configMaps) validate(ctx context.Context, source *operatorsv1alpha1.Cat
 		}
 	}
 	c.validated.set(client.ObjectKeyFromObject(source), next)
-	return next, nil
+	return next, next.err
 }
 
 // check returns an error if the content of a ConfigMap cannot be served.

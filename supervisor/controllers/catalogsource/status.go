@@ -29,20 +29,30 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 	status := *source.Status.DeepCopy()
 	status.Reason, status.Message = catalogs.SpecProblem(source)
 	if status.Message != "" {
-		status.GRPCConnectionState = nil
-		status.RegistryServiceStatus = nil
-		suspend(&status, source, now)
+		status.GRPCConnectionState, status.RegistryServiceStatus = nil, nil
+		status.Conditions = withConditions(status.Conditions, suspended(source), source.Generation, now)
 		return status
 	}
-	describeHosted(&status, source, h, now)
+	status.Reason, status.Message, status.ConfigMapResource = h.reason, h.problem, h.configMap
+	status.LatestImageRegistryPoll = lastPoll(source, h, now)
+	if len(h.conditions) == 0 {
+		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionAvailable)
+		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionProgressing)
+	}
+	status.Conditions = withConditions(status.Conditions, h.conditions, source.Generation, now)
 	status.RegistryServiceStatus = registryService(source, h, now)
 	address := catalogs.Address(source)
 	if shown := status.GRPCConnectionState; shown != nil && shown.Address != address {
 		// The state of a connection to another address does not apply.
 		status.GRPCConnectionState = nil
 	}
-	if followed && state.Address == address && !nowhere(&status, source, state, h) {
-		describeConnection(&status, source, state, h)
+	if followed && state.Address == address && !hadNoService(source, state, h, status.GRPCConnectionState) {
+		if status.Message == "" {
+			status.Reason, status.Message = readProblem(source, state, h)
+		}
+		status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
+			Address: state.Address, LastObservedState: state.Connectivity, LastConnectTime: connectTime(status.GRPCConnectionState, state),
+		}
 	}
 	if status.Message == "" {
 		status.Reason, status.Message = mistake(source, h)
@@ -50,48 +60,38 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 	return status
 }
 
-// nowhere reports whether a hosted catalog has never had a Service to connect to.
-func nowhere(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) bool {
-	return catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && status.GRPCConnectionState == nil
+// hadNoService reports whether a hosted catalog has never had a Service to connect to.
+func hadNoService(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted, shown *operatorsv1alpha1.GRPCConnectionState) bool {
+	return catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && shown == nil
 }
 
-// suspend sets the conditions of a hosted catalog while its spec is invalid.
-func suspend(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, now metav1.Time) {
-	for _, c := range []metav1.Condition{
+// suspended returns the conditions of a catalog while its spec is invalid, as far as it has them.
+func suspended(source *operatorsv1alpha1.CatalogSource) []metav1.Condition {
+	all := []metav1.Condition{
 		{Type: api.ConditionAvailable, Message: "the catalog is not used while the spec is invalid; its running replicas are left alone"},
 		{Type: api.ConditionProgressing, Message: "nothing is changed while the spec is invalid"},
-	} {
-		if apimeta.FindStatusCondition(status.Conditions, c.Type) == nil {
-			continue
-		}
-		c.Status, c.Reason, c.ObservedGeneration = metav1.ConditionFalse, api.ReasonSpecInvalid, source.Generation
-		setCondition(&status.Conditions, c, now)
 	}
+	for i := range all {
+		all[i].Status, all[i].Reason = metav1.ConditionFalse, api.ReasonSpecInvalid
+	}
+	return slices.DeleteFunc(all, func(c metav1.Condition) bool {
+		return apimeta.FindStatusCondition(source.Status.Conditions, c.Type) == nil
+	})
 }
 
-// describeHosted sets the fields that describe the hosted catalog.
-func describeHosted(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) {
-	status.Reason, status.Message = h.reason, h.problem
-	status.ConfigMapResource = h.configMap
-	if interval, _ := digest.PollInterval(source); interval == 0 {
-		status.LatestImageRegistryPoll = nil
-	} else if !h.polled.IsZero() && isOutdated(status.LatestImageRegistryPoll, h.polled, now) {
-		status.LatestImageRegistryPoll = new(metav1.NewTime(h.polled).Rfc3339Copy())
-	}
-	if len(h.conditions) == 0 {
-		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionAvailable)
-		apimeta.RemoveStatusCondition(&status.Conditions, api.ConditionProgressing)
-	}
-	for _, c := range h.conditions {
-		c.ObservedGeneration = source.Generation
-		setCondition(&status.Conditions, c, now)
-	}
-}
-
-// isOutdated reports whether the shown poll time must be replaced by polled. A time in the future
+// lastPoll returns when the registry was last queried; nil without polling. A shown time in the future
 // comes from another clock.
-func isOutdated(shown *metav1.Time, polled time.Time, now metav1.Time) bool {
-	return shown == nil || shown.After(now.Time) || polled.Truncate(time.Second).After(shown.Time)
+func lastPoll(source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) *metav1.Time {
+	shown := source.Status.LatestImageRegistryPoll
+	interval, _ := digest.PollInterval(source)
+	switch {
+	case interval == 0:
+		return nil
+	case h.polled.IsZero(), shown != nil && !shown.After(now.Time) && !h.polled.Truncate(time.Second).After(shown.Time):
+		return shown
+	default:
+		return new(metav1.NewTime(h.polled).Rfc3339Copy())
+	}
 }
 
 // registryService returns where the catalog is served. For a catalog at an address, it only has the
@@ -113,25 +113,17 @@ func registryService(source *operatorsv1alpha1.CatalogSource, h *hosted, now met
 	}
 }
 
-// describeConnection sets the fields that describe the connection to the catalog.
-func describeConnection(status *operatorsv1alpha1.CatalogSourceStatus, source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) {
-	if h.starting && state.Snapshot == nil {
-		// While replicas start, a missing answer is expected.
-		state.Err = nil
+// readProblem returns the reason and message for content that could not be read; empty if it could. While
+// replicas start, a missing answer is expected.
+func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) (operatorsv1alpha1.ConditionReason, string) {
+	if state.Err == nil || (h.starting && state.Snapshot == nil) {
+		return "", ""
 	}
-	if state.Err != nil && status.Message == "" {
-		status.Reason = operatorsv1alpha1.CatalogSourceRegistryServerError
-		status.Message = "the catalog's content could not be read: " + state.Err.Error()
-		if state.Snapshot != nil {
-			status.Message += "; the last content that was read goes on being used"
-		}
-		status.Message += remedyOf(source, state, h)
+	message := "the catalog's content could not be read: " + state.Err.Error()
+	if state.Snapshot != nil {
+		message += "; the last content that was read goes on being used"
 	}
-	status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{
-		Address:           state.Address,
-		LastObservedState: state.Connectivity,
-		LastConnectTime:   connectTime(status.GRPCConnectionState, state),
-	}
+	return operatorsv1alpha1.CatalogSourceRegistryServerError, message + remedyOf(source, state, h)
 }
 
 // remedyOf returns the remedy for an unreachable catalog, unless the conditions contain it.

@@ -73,3 +73,12 @@ func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1
 	}
 	apimeta.SetStatusCondition(conditions, c)
 }
+
+// withConditions returns conditions with the wanted ones, which apply to a generation.
+func withConditions(conditions, wanted []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
+	for _, c := range wanted {
+		c.ObservedGeneration = generation
+		setCondition(&conditions, c, now)
+	}
+	return conditions
+}

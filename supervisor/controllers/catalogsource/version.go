@@ -36,7 +36,7 @@ func (s *serverVersion) get() (semver.Version, error) {
 			return semver.Version{}, fmt.Errorf("asking the API server for its version: %w", err)
 		}
 		if err == nil {
-			version, _ := kubeversion.Parse(info.GitVersion) //nolint:errcheck // the zero version has no capabilities
+			version, _ := kubeversion.Parse(info.GitVersion)
 			s.last = &version
 		}
 		s.at = now
