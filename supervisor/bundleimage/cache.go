@@ -302,24 +302,19 @@ func (c *Cache) begin(e *entry, r *Request, now time.Time) {
 	request.Secrets = slices.Clone(r.Secrets)
 	c.work.Go(func() {
 		defer close(running)
-		c.finish(e, &request, c.obtain(c.ctx, &request, e))
+		digest, err := c.obtain(c.ctx, &request, e)
+		c.finish(e, &request, digest, err)
 	})
 }
 
-// outcome is the result of an attempt.
-type outcome struct {
-	digest string
-	err    error
-}
-
 // obtain asks the registry whether the request may have an image, and ensures that its content is cached.
-func (c *Cache) obtain(ctx context.Context, r *Request, e *entry) outcome {
+func (c *Cache) obtain(ctx context.Context, r *Request, e *entry) (digest string, err error) {
 	a, err := c.authorizer.authorize(ctx, r)
 	switch {
 	case err != nil:
-		return outcome{err: err}
+		return "", err
 	case a.cached:
-		return outcome{digest: a.digest}
+		return a.digest, nil
 	}
 	err = c.puller.ensure(ctx, a, func(p *pull) {
 		c.mu.Lock()
@@ -327,16 +322,23 @@ func (c *Cache) obtain(ctx context.Context, r *Request, e *entry) outcome {
 		e.pull = p
 	})
 	if err != nil {
-		return outcome{err: withReference(r.Image, withSecretProblem(err, a.secretProblem))}
+		return "", withReference(r.Image, withSecretProblem(err, a.secretProblem))
 	}
 	c.authorizer.record(ctx, a)
-	return outcome{digest: a.digest}
+	return a.digest, nil
 }
 
-// recordProgress notifies the namespaces that wait for a pull.
-func (c *Cache) recordProgress(p *pull) {
+// recordProgress records the number of transferred bytes. It notifies the namespaces that wait for the
+// pull at most once a second.
+func (c *Cache) recordProgress(p *pull, done, total int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	p.done, p.total = done, total
+	now := c.o.Clock.Now()
+	if now.Sub(p.reported) < time.Second {
+		return
+	}
+	p.reported = now
 	for _, e := range c.entries {
 		if e.running != nil && e.pull == p {
 			c.notifier.add(e.namespaces)
@@ -344,30 +346,30 @@ func (c *Cache) recordProgress(p *pull) {
 	}
 }
 
-// finish ends an attempt, records its outcome, and notifies its namespaces.
-func (c *Cache) finish(e *entry, r *Request, result outcome) {
+// finish ends an attempt, records its result, and notifies its namespaces.
+func (c *Cache) finish(e *entry, r *Request, digest string, err error) {
 	logger := log.FromContext(c.ctx).WithName("unpack").WithValues("image", r.Image, "catalog", r.Catalog.String())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.o.Clock.Now()
 	e.running, e.pull = nil, nil
-	same := e.digest == result.digest && result.err == nil
+	same := e.digest == digest && err == nil
 	switch {
 	case c.ctx.Err() != nil:
 		return
-	case result.err != nil:
-		e.fail(result.err, r.RetryInterval, now)
-		logger.Info("Image cannot be unpacked", "error", result.err.Error(), "attempt", e.attempts, "retryAt", e.retryAt)
+	case err != nil:
+		e.fail(err, r.RetryInterval, now)
+		logger.Info("Image cannot be unpacked", "error", err.Error(), "attempt", e.attempts, "retryAt", e.retryAt)
 	default:
-		e.succeed(result.digest, now)
-		if resolved, err := withDigest(r.Image, result.digest); err == nil && resolved != r.Image {
+		e.succeed(digest, now)
+		if resolved, err := withDigest(r.Image, digest); err == nil && resolved != r.Image {
 			// A request that is authorized for a tag is authorized for its digest.
 			byDigest := *r
 			byDigest.Image = resolved
-			c.entry(&byDigest, now).succeed(result.digest, now)
+			c.entry(&byDigest, now).succeed(digest, now)
 		}
 		if !same {
-			logger.Info("Image is unpacked", "digest", result.digest)
+			logger.Info("Image is unpacked", "digest", digest)
 		}
 	}
 	c.notifier.add(e.namespaces)

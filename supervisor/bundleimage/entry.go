@@ -81,7 +81,7 @@ func (e *entry) state(now time.Time) State {
 		s.Began = e.began
 	}
 	if e.pull != nil {
-		s.Done, s.Total = e.pull.transferred()
+		s.Done, s.Total = e.pull.done, e.pull.total
 	}
 	return s
 }

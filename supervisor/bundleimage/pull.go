@@ -35,8 +35,8 @@ type puller struct {
 	work     sync.WaitGroup
 	contents *contents
 	slots    *slots
-	// progress is called at most once a second during a transfer.
-	progress func(*pull)
+	// progress records the number of transferred bytes.
+	progress func(p *pull, done, total int64)
 
 	mu    sync.Mutex
 	pulls map[string]*pull
@@ -50,29 +50,10 @@ type pull struct {
 	ended chan struct{}
 	err   error
 
-	mu sync.Mutex
-	// done of total bytes have been transferred. reported is the time of the last notification.
+	// done of total bytes have been transferred. reported is the time of the last notification. The
+	// lock of the Cache guards them.
 	done, total int64
 	reported    time.Time
-}
-
-// transferred returns how many bytes of how many have been transferred.
-func (p *pull) transferred() (done, total int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.done, p.total
-}
-
-// record records the number of transferred bytes. It reports whether a notification is due.
-func (p *pull) record(done, total int64, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done, p.total = done, total
-	if now.Sub(p.reported) < time.Second {
-		return false
-	}
-	p.reported = now
-	return true
 }
 
 // ensure ensures that the content of an image is cached. It calls waiting with each pull that it waits for.
@@ -148,11 +129,7 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 	if err != nil || objects != nil {
 		return err
 	}
-	client, err := pl.o.client(a.Request, a.keychain, func(done, total int64) {
-		if p.record(done, total, pl.o.Clock.Now()) {
-			pl.progress(p)
-		}
-	})
+	client, err := pl.o.client(a.Request, a.keychain, func(done, total int64) { pl.progress(p, done, total) })
 	if err != nil {
 		return err
 	}
