@@ -13,6 +13,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
@@ -189,4 +190,26 @@ func connectTime(before *operatorsv1alpha1.GRPCConnectionState, state catalogs.S
 		return before.LastConnectTime
 	}
 	return metav1.NewTime(state.LastConnect).Rfc3339Copy()
+}
+
+// maxMessage is the maximum length of a message, in bytes. Registries and container runtimes can
+// return whole pages, and the API limits conditions.
+const maxMessage = 4096
+
+// setCondition sets a condition. Its transition time changes only with its status.
+func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1.Time) {
+	c.Message, c.LastTransitionTime = bundles.Clip(c.Message, maxMessage), now
+	if old := apimeta.FindStatusCondition(*conditions, c.Type); old != nil && old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	apimeta.SetStatusCondition(conditions, c)
+}
+
+// withConditions returns conditions with the wanted ones, which apply to a generation.
+func withConditions(conditions, wanted []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
+	for _, c := range wanted {
+		c.ObservedGeneration = generation
+		setCondition(&conditions, c, now)
+	}
+	return conditions
 }

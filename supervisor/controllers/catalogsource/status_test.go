@@ -2,6 +2,7 @@ package catalogsource
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -116,5 +118,13 @@ func TestDerive(t *testing.T) {
 				t.Errorf("nothing happened and the status changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSetConditionBoundsItsMessage(t *testing.T) {
+	var conditions []metav1.Condition
+	setCondition(&conditions, metav1.Condition{Type: api.ConditionAvailable, Message: strings.Repeat("x", 1<<20)}, metav1.Now())
+	if got := len(conditions[0].Message); got != maxMessage {
+		t.Errorf("the condition has %d bytes", got)
 	}
 }

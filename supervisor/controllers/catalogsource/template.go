@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
 
-	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
 
 var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)
@@ -61,24 +65,34 @@ func setTemplateConditions(conditions *[]metav1.Condition, source *operatorsv1al
 	setCondition(conditions, metav1.Condition{Type: api.ConditionResolvedImage, Status: status, Reason: reason, Message: resolved}, now)
 }
 
-// maxMessage is the maximum length of a message, in bytes. Registries and container runtimes can
-// return whole pages, and the API limits conditions.
-const maxMessage = 4096
+// versionAge is how long the API server's version is cached. It changes when the cluster is
+// upgraded.
+const versionAge = 5 * time.Minute
 
-// setCondition sets a condition. Its transition time changes only with its status.
-func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now metav1.Time) {
-	c.Message, c.LastTransitionTime = bundles.Clip(c.Message, maxMessage), now
-	if old := apimeta.FindStatusCondition(*conditions, c.Type); old != nil && old.Status == c.Status {
-		c.LastTransitionTime = old.LastTransitionTime
-	}
-	apimeta.SetStatusCondition(conditions, c)
+// serverVersion caches the version of the API server.
+type serverVersion struct {
+	discover discovery.ServerVersionInterface
+	clock    clock.PassiveClock
+
+	mu   sync.Mutex
+	last *semver.Version
+	at   time.Time
 }
 
-// withConditions returns conditions with the wanted ones, which apply to a generation.
-func withConditions(conditions, wanted []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
-	for _, c := range wanted {
-		c.ObservedGeneration = generation
-		setCondition(&conditions, c, now)
+// get returns the version; the zero version if the API server returns an unknown text.
+func (s *serverVersion) get() (semver.Version, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.clock.Now(); s.last == nil || now.Sub(s.at) > versionAge {
+		info, err := s.discover.ServerVersion()
+		if err != nil && s.last == nil {
+			return semver.Version{}, fmt.Errorf("asking the API server for its version: %w", err)
+		}
+		if err == nil {
+			version, _ := kubeversion.Parse(info.GitVersion)
+			s.last = &version
+		}
+		s.at = now
 	}
-	return conditions
+	return *s.last, nil
 }

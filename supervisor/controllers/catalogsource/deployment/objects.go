@@ -1,9 +1,14 @@
+// Package deployment derives the objects of a hosted catalog: its Deployment, Service, ServiceAccount,
+// NetworkPolicy and PodDisruptionBudget. It performs no I/O.
 package deployment
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -334,4 +339,16 @@ func copiedAnnotations(source *operatorsv1alpha1.CatalogSource) map[string]strin
 		annotations[api.AnnotationPullSecrets] = strings.Join(source.Spec.Secrets, ",")
 	}
 	return annotations
+}
+
+// hash returns a short hash of a value that is valid in a label: SHA-224 of its JSON in base 62.
+// OLM writes such hashes to the labels olm.*-hash.
+func hash(value any) (string, error) {
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(value); err != nil {
+		return "", fmt.Errorf("hashing %T: %w", value, err)
+	}
+	sum := sha256.Sum224(text.Bytes())
+	var number big.Int
+	return number.SetBytes(sum[:]).Text(62), nil
 }
