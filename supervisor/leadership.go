@@ -118,17 +118,17 @@ func (f *fence) hear(lease []byte) {
 	}
 }
 
-// standing returns what the process may do about replicas.
-func (f *fence) standing() failover.Standing {
+// role returns what the process may do about replicas.
+func (f *fence) role() failover.Role {
 	if f.open() {
-		return failover.Leading
+		return failover.Leader
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lost || !f.renewed.IsZero() || f.heard.IsZero() || f.clock.Since(f.heard) < f.patience {
-		return failover.Waiting
+		return failover.Standby
 	}
-	return failover.Deputising
+	return failover.Deputy
 }
 
 // statusOfPod and eventsPath match the paths that deputies write to, after the prefix of some API servers.
@@ -164,7 +164,7 @@ func (f *fence) guard(next, writes http.RoundTripper) http.RoundTripper {
 			return next.RoundTrip(req)
 		}
 		deputy := harmless(req)
-		if !f.open() && (f.standing() != failover.Deputising || !deputy) {
+		if !f.open() && (f.role() != failover.Deputy || !deputy) {
 			return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
 		}
 		if deputy {

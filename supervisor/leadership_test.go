@@ -208,27 +208,27 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// TestStanding observes a standby beside a leader that renews its Lease, stops, and continues.
-func TestStanding(t *testing.T) {
+// TestFailoverRole observes a standby beside a leader that renews its Lease, stops, and continues.
+func TestFailoverRole(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := &fence{clock: clock, lifetime: 10 * time.Second, patience: 2 * time.Second}
 	after := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	for _, step := range []struct {
 		reason string
 		do     func()
-		want   failover.Standing
+		want   failover.Role
 	}{
-		{reason: "it has not seen the Lease yet", do: func() { after(time.Minute) }, want: failover.Waiting},
-		{reason: "there is a leader", do: func() { f.hear([]byte("1")) }, want: failover.Waiting},
-		{reason: "the leader was heard of a moment ago", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Waiting},
-		{reason: "the same Lease as before is no sign of life", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Deputising},
-		{reason: "a renewal is one", do: func() { f.hear([]byte("2")) }, want: failover.Waiting},
-		{reason: "it leads itself", do: func() { after(time.Minute); f.renew(clock.Now()) }, want: failover.Leading},
-		{reason: "one that cannot renew its own Lease does not deputise for itself", do: func() { after(time.Minute) }, want: failover.Waiting},
+		{reason: "it has not seen the Lease yet", do: func() { after(time.Minute) }, want: failover.Standby},
+		{reason: "there is a leader", do: func() { f.hear([]byte("1")) }, want: failover.Standby},
+		{reason: "the leader was heard of a moment ago", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Standby},
+		{reason: "the same Lease as before is no sign of life", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Deputy},
+		{reason: "a renewal is one", do: func() { f.hear([]byte("2")) }, want: failover.Standby},
+		{reason: "it leads itself", do: func() { after(time.Minute); f.renew(clock.Now()) }, want: failover.Leader},
+		{reason: "one that cannot renew its own Lease does not deputise for itself", do: func() { after(time.Minute) }, want: failover.Standby},
 	} {
 		step.do()
-		if got := f.standing(); got != step.want {
-			t.Errorf("%s: standing %d, want %d", step.reason, got, step.want)
+		if got := f.role(); got != step.want {
+			t.Errorf("%s: role %d, want %d", step.reason, got, step.want)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 }
 
 // setup adds every controller to a manager.
-func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() failover.Standing) error {
+func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failover.Role) error {
 	o := s.options
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 	store.Proxies = s.proxies
@@ -112,7 +112,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, standing func() f
 		unpacker.Setup(mgr),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: o.Hosting}),
 		failover.Setup(mgr, failover.Options{
-			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Standing: standing,
+			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Role: role,
 		}),
 		subscription.Setup(mgr, subscription.Options{
 			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants,

@@ -71,7 +71,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err := s.await("looking for other lifecycle managers", func() error { return g.checkBeforeStart(ctx) }); err != nil {
 		return nil, err
 	}
-	if err := s.setup(ctx, mgr, f.standing); err != nil {
+	if err := s.setup(ctx, mgr, f.role); err != nil {
 		return nil, err
 	}
 	if err := mgr.Add(&watcher{guard: g, mgr: mgr, namespace: o.LeaderElectionNamespace, depose: s.depose}); err != nil {

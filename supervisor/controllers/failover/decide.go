@@ -29,14 +29,14 @@ func Decide(o Observation) Decision {
 	d.decision.Budget.Slow.fill(o.Now, o.Limits.slowed())
 	deletions := deletions{decider: d, condemned: map[types.UID]bool{}}
 	candidates := deletions.candidates()
-	if o.Standing == Leading {
+	if o.Role == Leader {
 		deletions.choose(candidates)
 	}
 	marks := marking{decider: d, condemned: deletions.condemned}
-	if o.Standing != Waiting {
+	if o.Role != Standby {
 		marks.mark()
 	}
-	if o.Standing == Leading {
+	if o.Role == Leader {
 		marks.unmark()
 	}
 	return d.decision

@@ -302,7 +302,7 @@ func TestDecideOnPods(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			got := Decide(Observation{Now: now, Standing: Leading, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Attempts: tt.attempts, Limits: Limits{Rate: 10, Burst: 5}})
+			got := Decide(Observation{Now: now, Role: Leader, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Attempts: tt.attempts, Limits: Limits{Rate: 10, Burst: 5}})
 			if diff := cmp.Diff(tt.want, got.done()); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
@@ -320,7 +320,7 @@ func TestDecideOnPods(t *testing.T) {
 }
 
 func TestDecideIsBoundedInTime(t *testing.T) {
-	o := Observation{Now: now, Standing: Leading, Nodes: map[string]Node{"a": ready(), "b": away()}, Limits: Limits{Rate: 10, Burst: 5}}
+	o := Observation{Now: now, Role: Leader, Nodes: map[string]Node{"a": ready(), "b": away()}, Limits: Limits{Rate: 10, Burst: 5}}
 	var pods []Replica
 	for i := range 20 {
 		pods = append(pods, pod(fmt.Sprintf("x%02d", i), "b", silent))
@@ -375,7 +375,7 @@ func TestClocksOfNodes(t *testing.T) {
 // deletion of one of them.
 func TestOneRefusedDeletionHoldsUpNoOther(t *testing.T) {
 	o := Observation{
-		Now: now, Standing: Leading, Limits: Limits{Rate: 10, Burst: 50}, Attempts: map[Target]Attempt{},
+		Now: now, Role: Leader, Limits: Limits{Rate: 10, Burst: 50}, Attempts: map[Target]Attempt{},
 		Nodes: map[string]Node{"a": ready(), "b": away()},
 	}
 	for i := range 200 {

@@ -13,8 +13,8 @@ import (
 // Observation holds the inputs of Decide.
 type Observation struct {
 	Now time.Time
-	// Standing determines the permitted actions of this process.
-	Standing Standing
+	// Role determines the permitted actions of this process.
+	Role Role
 	Catalogs []Catalog
 	// Nodes are the nodes of the cluster by name. A node that does not exist on the API server is
 	// Gone. The state of a missing entry is unknown.

@@ -25,7 +25,7 @@ func observations(t *rapid.T) Observation {
 		return past.Draw(t, "when")
 	})
 	o := Observation{
-		Now: now, Standing: Leading, Nodes: map[string]Node{}, Marks: map[types.UID]Mark{}, Attempts: map[Target]Attempt{},
+		Now: now, Role: Leader, Nodes: map[string]Node{}, Marks: map[types.UID]Mark{}, Attempts: map[Target]Attempt{},
 		Limits: Limits{Rate: rapid.Float64Range(0.1, 20).Draw(t, "rate"), Burst: rapid.IntRange(1, 8).Draw(t, "burst")},
 	}
 	names := []string{"", "unknown"}

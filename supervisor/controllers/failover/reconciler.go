@@ -33,16 +33,16 @@ type Reconciler struct {
 	actor    actor
 	clock    clock.PassiveClock
 	limits   Limits
-	standing func() Standing
+	role func() Role
 
 	// State of this process. Reconcile is never called concurrently.
 	budget Budget
 	held   map[Hold]int
 }
 
-// Reconcile observes, decides and acts within the standing of the process.
+// Reconcile observes, decides and acts within the role of the process.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	standing := r.standing()
+	role := r.role()
 	now := r.clock.Now()
 	seen, err := r.observer.observe(ctx)
 	if err != nil {
@@ -50,18 +50,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	silence := seen.silence()
 	silent := !silence.IsZero()
-	if standing != Leading && !silent {
+	if role != Leader && !silent {
 		return ctrl.Result{}, nil // a replica that stops answering triggers an event
 	}
-	if standing == Waiting {
-		return ctrl.Result{RequeueAfter: watch(now, silence)}, nil
+	if role == Standby {
+		return ctrl.Result{RequeueAfter: nextCheck(now, silence)}, nil
 	}
 	nodes := seen.nodes
 	if silent {
 		nodes = r.observer.withLeases(ctx, nodes, now)
 	}
 	decision := Decide(Observation{
-		Now: now, Standing: standing, Catalogs: seen.catalogs, Nodes: nodes,
+		Now: now, Role: role, Catalogs: seen.catalogs, Nodes: nodes,
 		Marks: r.actor.marks, Attempts: r.actor.attempts, Budget: r.budget, Limits: r.limits,
 	})
 	r.budget = decision.Budget
@@ -70,8 +70,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if decision.Wake > 0 {
 		next = min(next, decision.Wake)
 	}
-	if standing != Leading {
-		next = watch(now, silence)
+	if role != Leader {
+		next = nextCheck(now, silence)
 	}
 	if complete := r.actor.act(ctx, seen, decision.Actions, now); !complete {
 		next = min(next, firstPause)

@@ -28,8 +28,8 @@ type Options struct {
 	Store *catalogs.Store
 	// Limits limit how fast the controller acts on pods.
 	Limits Limits
-	// Standing returns the current standing of this process; Leading if nil.
-	Standing func() Standing
+	// Role returns the current role of this process; Leader if nil.
+	Role func() Role
 	// Clock provides the current time; the real clock if nil.
 	Clock clock.PassiveClock
 }
@@ -44,8 +44,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.Standing == nil {
-		o.Standing = func() Standing { return Leading }
+	if o.Role == nil {
+		o.Role = func() Role { return Leader }
 	}
 	elected := make(election)
 	if err := mgr.Add(elected); err != nil {
@@ -60,7 +60,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			client: mgr.GetClient(), recorder: mgr.GetEventRecorder("chandlery-failover"), clock: o.Clock,
 			marks: map[types.UID]Mark{}, attempts: map[Target]Attempt{},
 		},
-		clock: o.Clock, limits: o.Limits, standing: o.Standing,
+		clock: o.Clock, limits: o.Limits, role: o.Role,
 	}
 	all := handler.EnqueueRequestsFromMapFunc(oneRequest)
 	err := ctrl.NewControllerManagedBy(mgr).

@@ -73,7 +73,7 @@ func (b *startingBed) decides() []string {
 	o := &observer{replicas: b}
 	c := o.catalog(types.NamespacedName{Namespace: "olm", Name: "x"}, []*corev1.Pod{b.pods["good"], b.pods["late"]})
 	return Decide(Observation{
-		Now: time.Now(), Standing: Leading, Catalogs: []Catalog{c},
+		Now: time.Now(), Role: Leader, Catalogs: []Catalog{c},
 		Nodes: map[string]Node{"good": ready(), "late": ready()}, Limits: Limits{Rate: 1, Burst: 10},
 	}).done()
 }

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestStandings decides on two catalogs with a failing replica each. One replica is on a node that
+// TestRoles decides on two catalogs with a failing replica each. One replica is on a node that
 // is not ready. The other one has just stopped answering on a ready node.
-func TestStandings(t *testing.T) {
+func TestRoles(t *testing.T) {
 	o := Observation{
 		Now: now, Limits: Limits{Rate: 10, Burst: 50},
 		Catalogs: []Catalog{
@@ -22,16 +22,16 @@ func TestStandings(t *testing.T) {
 		Nodes: map[string]Node{"lost": away(), "quiet": ready(), "here": ready()},
 	}
 	for _, tt := range []struct {
-		standing Standing
+		role Role
 		want     []string
 	}{
-		{Waiting, nil},
-		{Deputising, []string{"mark b1 ReplicaUnreachable"}},
-		{Leading, []string{"delete a1 NodeNotReady", "mark b1 ReplicaUnreachable"}},
+		{Standby, nil},
+		{Deputy, []string{"mark b1 ReplicaUnreachable"}},
+		{Leader, []string{"delete a1 NodeNotReady", "mark b1 ReplicaUnreachable"}},
 	} {
-		o.Standing = tt.standing
+		o.Role = tt.role
 		if diff := cmp.Diff(tt.want, Decide(o).done()); diff != "" {
-			t.Errorf("standing %d (-want +got)\n%s", tt.standing, diff)
+			t.Errorf("role %d (-want +got)\n%s", tt.role, diff)
 		}
 	}
 	if o.Nodes["lost"].Ready != corev1.ConditionUnknown {
@@ -41,22 +41,22 @@ func TestStandings(t *testing.T) {
 
 // TestMarksDoNotWaitForDeletions has more pods to delete than tokens.
 func TestMarksDoNotWaitForDeletions(t *testing.T) {
-	for _, standing := range []Standing{Deputising, Leading} {
-		o := Observation{Now: now, Standing: standing, Limits: Limits{Rate: 1, Burst: 2}, Nodes: map[string]Node{"a": ready(), "b": ready()}}
+	for _, role := range []Role{Deputy, Leader} {
+		o := Observation{Now: now, Role: role, Limits: Limits{Rate: 1, Burst: 2}, Nodes: map[string]Node{"a": ready(), "b": ready()}}
 		for i := range 60 {
 			name := fmt.Sprintf("a%02d", i)
 			o.Catalogs = append(o.Catalogs, shop(name, pod(name, "a", failed, notReady)))
 		}
 		o.Catalogs = append(o.Catalogs, shop("b", pod("lost", "a", silent), pod("good", "b")))
 		if d := Decide(o); !slices.Contains(d.done(), "mark lost ReplicaUnreachable") {
-			t.Errorf("standing %d: the silent replica is not marked: %v", standing, d.done())
+			t.Errorf("role %d: the silent replica is not marked: %v", role, d.done())
 		}
 	}
 }
 
-func TestWatch(t *testing.T) {
-	for seconds, want := range map[int]time.Duration{1: watchful, 60: watchful, 61: relaxed} {
-		if got := watch(now, ago(seconds)); got != want {
+func TestNextCheck(t *testing.T) {
+	for seconds, want := range map[int]time.Duration{1: checkInterval, 60: checkInterval, 61: slowCheckInterval} {
+		if got := nextCheck(now, ago(seconds)); got != want {
 			t.Errorf("silent for %d s: looks after %s, want %s", seconds, got, want)
 		}
 	}
