@@ -33,3 +33,8 @@ func Parse(text string) (semver.Version, error) {
 	}
 	return version, nil
 }
+
+// AtLeast reports whether a version is at least a minor version.
+func AtLeast(v semver.Version, major, minor uint64) bool {
+	return v.GE(semver.Version{Major: major, Minor: minor})
+}

@@ -26,3 +26,25 @@ func TestParse(t *testing.T) {
 		})
 	}
 }
+
+func TestAtLeast(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason, text string
+		want         bool
+	}{
+		"Same":  {"the version itself", "v1.30.0", true},
+		"Newer": {"a later one", "v1.31", true},
+		"Major": {"a later one", "v2.0.0", true},
+		"Older": {"an earlier one", "v1.29.9", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := Parse(test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := AtLeast(v, 1, 30); got != test.want {
+				t.Errorf("%s: %v", test.reason, got)
+			}
+		})
+	}
+}
