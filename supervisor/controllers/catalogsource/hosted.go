@@ -13,6 +13,8 @@ type hosted struct {
 	// problem describes the error, and reason is its reason for the status.
 	reason  operatorsv1alpha1.ConditionReason
 	problem string
+	// stated is true if problem states what the condition Progressing states.
+	stated bool
 	// mistake describes a setting without effect. It does not affect anything else.
 	mistake string
 	// conditions describe the running replicas and the rollout.
@@ -51,7 +53,7 @@ func serverFailure(err error) hosted {
 // and returns the combined result of h and of a later step. The first problem counts.
 func (h hosted) and(later hosted) hosted {
 	if h.problem == "" {
-		h.reason, h.problem = later.reason, later.problem
+		h.reason, h.problem, h.stated = later.reason, later.problem, later.stated
 	}
 	h.mistake = cmp.Or(h.mistake, later.mistake)
 	h.conditions = append(h.conditions, later.conditions...)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -176,7 +175,7 @@ func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured,
 	if err := w.write(ctx, u, status); err != nil {
 		return err
 	}
-	w.announce(u, source.Status, status)
+	w.announce(u, source.Status, status, h.stated)
 	return nil
 }
 
@@ -200,12 +199,12 @@ func (w *statusWriter) write(ctx context.Context, u *unstructured.Unstructured, 
 	return nil
 }
 
-// announce emits Events for relevant changes of the status.
-func (w *statusWriter) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus) {
+// announce emits Events for relevant changes of the status. stated is that of hosted.
+func (w *statusWriter) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) {
 	if after.Message != "" && after.Message != before.Message {
 		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", api.EventNote(after.Message))
 	}
-	for _, c := range newsOf(before, after) {
+	for _, c := range newsOf(before, after, stated) {
 		w.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
 	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
@@ -220,9 +219,9 @@ func (w *statusWriter) announce(u *unstructured.Unstructured, before, after oper
 		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
 }
 
-// newsOf returns the changed conditions that deserve an Event. It omits conditions whose message is
-// part of the status message.
-func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condition {
+// newsOf returns the changed conditions that deserve an Event. It omits the condition Progressing if
+// the status message states the same.
+func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) []*metav1.Condition {
 	var news []*metav1.Condition
 	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing} {
 		was, is := apimeta.FindStatusCondition(before.Conditions, kind), apimeta.FindStatusCondition(after.Conditions, kind)
@@ -230,7 +229,7 @@ func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus) []*metav1.Condi
 		case is == nil, was != nil && was.Reason == is.Reason:
 		case is.Reason == api.ReasonAskingRegistry, is.Reason == api.ReasonSpecInvalid:
 		case is.Reason == api.ReasonNoReplicaServes && was == nil:
-		case strings.Contains(after.Message, is.Message):
+		case kind == api.ConditionProgressing && stated:
 		default:
 			news = append(news, is)
 		}

@@ -185,10 +185,13 @@ func (r *runner) describe(h hosted, view *replicasOf) hosted {
 		if available.Status == metav1.ConditionTrue {
 			message += "; what served before serves on"
 		}
-		h = h.and(serverProblem(errors.New(message)))
+		problem := serverProblem(errors.New(message))
+		problem.stated = true
+		h = h.and(problem)
 	}
 	if h.blocked || (view.deployment == nil && h.problem != "") {
 		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, api.ReasonBlocked, h.problem
+		h.stated = true
 	}
 	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.lost()) == 0
 	h.conditions = []metav1.Condition{available, progressing}

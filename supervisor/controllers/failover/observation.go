@@ -14,7 +14,7 @@ import (
 type Observation struct {
 	Now time.Time
 	// Role determines the permitted actions of this process.
-	Role Role
+	Role     Role
 	Catalogs []Catalog
 	// Nodes are the nodes of the cluster by name. A node that does not exist on the API server is
 	// Gone. The state of a missing entry is unknown.

@@ -33,7 +33,7 @@ type Reconciler struct {
 	actor    actor
 	clock    clock.PassiveClock
 	limits   Limits
-	role func() Role
+	role     func() Role
 
 	// State of this process. Reconcile is never called concurrently.
 	budget Budget

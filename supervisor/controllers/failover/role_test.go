@@ -23,7 +23,7 @@ func TestRoles(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		role Role
-		want     []string
+		want []string
 	}{
 		{Standby, nil},
 		{Deputy, []string{"mark b1 ReplicaUnreachable"}},
