@@ -111,7 +111,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.names("")
 			r.goesOn()
 			r.succeeds("kettle.v1")
-			r.uncaused("kettle.v1")
+			r.uncaused()
 		},
 		"R2 another account is named": func(r *refusedInstall) {
 			r.create(r.serviceAccount("strong"), r.role(), r.binding("Role", "strong"))
@@ -119,7 +119,7 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.names("strong")
 			r.goesOn()
 			r.succeeds("kettle.v1")
-			r.uncaused("kettle.v1")
+			r.uncaused()
 		},
 		"R3 the right is given by a Role": func(r *refusedInstall) {
 			r.create(r.binding("Role", "weak"))
@@ -127,13 +127,13 @@ func TestAccessOfTheGroup(t *testing.T) {
 			r.create(r.role())
 			r.goesOn()
 			r.succeeds("kettle.v1")
-			r.uncaused("kettle.v1")
+			r.uncaused()
 		},
 		"R3 the right is given by a binding of a ClusterRole": func(r *refusedInstall) {
 			r.create(r.binding("ClusterRole", "weak"))
 			r.goesOn()
 			r.succeeds("kettle.v1")
-			r.uncaused("kettle.v1")
+			r.uncaused()
 		},
 		"R4 the account is deleted and made again": func(r *refusedInstall) {
 			r.Expect(r.Delete(r.t.Context(), r.serviceAccount("weak"))).To(gomega.Succeed())

@@ -303,10 +303,10 @@ func (w *world) caused(csv *operatorsv1alpha1.ClusterServiceVersion, reason, rem
 	w.Expect(cause).To(gomega.Equal(api.Cause{Reason: reason, Remedy: remedy}))
 }
 
-// uncaused waits until a version has no cause. It is removed after the status that it explains.
-func (w *world) uncaused(name string) {
+// uncaused waits until kettle.v1 has no cause. It is removed after the status that it explains.
+func (w *world) uncaused() {
 	w.t.Helper()
-	w.Eventually(func() map[string]string { return w.csv(name).Annotations }).WithTimeout(patience).ShouldNot(gomega.HaveKey(api.AnnotationCause))
+	w.Eventually(func() map[string]string { return w.csv("kettle.v1").Annotations }).WithTimeout(patience).ShouldNot(gomega.HaveKey(api.AnnotationCause))
 }
 
 // gone waits until an object no longer exists.
