@@ -93,7 +93,8 @@ func catalogSpecFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Fin
 func catalogStatusFinding(s *search, source *operatorsv1alpha1.CatalogSource, explained bool) *Finding {
 	status := &source.Status
 	progressing := conditionOf(status.Conditions, api.ConditionProgressing)
-	if progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.Reason != api.ReasonRolledOut && progressing.Reason != api.ReasonSpecInvalid {
+	if progressing != nil && progressing.Status == metav1.ConditionFalse &&
+		progressing.Reason != api.ReasonRolledOut && progressing.Reason != api.ReasonSpecInvalid {
 		f := s.finding(codeOfCatalog(progressing.Reason, progressing.Message), Wrong, s.at().String()+": "+progressing.Message)
 		if refusal.Of(progressing.Message) == refusal.LimitExceeded {
 			f = limitRangeFinding(s, f)
@@ -226,7 +227,7 @@ func otherCatalogs(s *search) string {
 }
 
 // excludedFinding returns the finding about a catalog that the OperatorGroup excludes; nil if it does not.
-func excludedFinding(s *search, catalog *search) *Finding {
+func excludedFinding(s, catalog *search) *Finding {
 	const annotation = "olm.operatorframework.io/exclude-global-namespace-resolution"
 	groups, _ := s.groups(s.sub.Namespace)
 	namespace := s.sub.Spec.CatalogSourceNamespace
@@ -241,7 +242,7 @@ func excludedFinding(s *search, catalog *search) *Finding {
 // outOfScopeFinding returns the finding about a catalog in a namespace that is neither the Subscription's nor the
 // global one. Only the supervisor knows its global namespace, so the Subscription must state that the catalog was
 // not found.
-func outOfScopeFinding(s *search, catalog *search) *Finding {
+func outOfScopeFinding(s, catalog *search) *Finding {
 	from := catalog.at()
 	reason, remedy := blockedOf(s.sub)
 	if reason != api.ReasonCatalogNotFound || from.Namespace == s.sub.Namespace || from.Namespace == s.GlobalNamespace {
@@ -252,7 +253,8 @@ func outOfScopeFinding(s *search, catalog *search) *Finding {
 		global = " (global: " + s.GlobalNamespace + ")"
 	}
 	return catalog.finding(CodeCatalogOutOfScope, Wrong, fmt.Sprintf("%s is in a namespace that serves neither namespace %s of %s nor all of them%s",
-		from, s.sub.Namespace, s.subject, global)).withRemedy(remedy).withCommands("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
+		from, s.sub.Namespace, s.subject, global)).withRemedy(remedy).
+		withCommands("kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))
 }
 
 // catalogBySubscription returns what the Subscription states about a catalog that cannot be read.

@@ -33,7 +33,8 @@ func supervisorFindings(s *search) []*Finding {
 		const missing = "Lease " + api.LeaseName
 		f := s.finding(CodeSupervisorNotRunning, Wrong, "no supervisor runs: there is no "+missing+" in this cluster, so that nothing goes on in it")
 		f.Object = Ref{Kind: KindLease, Name: api.LeaseName}
-		return []*Finding{f.withRemedy("Install or start the supervisor.").withCommands("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
+		return []*Finding{f.withRemedy("Install or start the supervisor.").
+			withCommands("kubectl get deployments,pods --all-namespaces -l " + ofSupervisor().String())}
 	}
 	var last *coordinationv1.Lease
 	for i := range s.Leases {

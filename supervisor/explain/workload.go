@@ -308,7 +308,8 @@ func shortageFinding(s *search, d *appsv1.Deployment) *Finding {
 	}
 	f := deploymentFinding(s, d)
 	if f == nil {
-		f = at.finding(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).withCommands(kubectl("describe", at.at(), ""))
+		f = at.finding(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).
+			withCommands(kubectl("describe", at.at(), ""))
 	}
 	if c := deploymentCondition(d, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionTrue {
 		// The operator runs, so the problem blocks nothing.

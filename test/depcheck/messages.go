@@ -26,7 +26,8 @@ func ParsedMessages() map[string]string {
 
 // matchers are the names of functions of the package strings, and of methods of regular expressions, that read a
 // text. Functions that only trim what a user sees are none.
-var matchers = regexp.MustCompile(`^(Contains|HasPrefix|HasSuffix|Cut|Index|LastIndex|EqualFold|Count|Split|MatchString|FindString|FindAllString|ReplaceAllString)`)
+var matchers = regexp.MustCompile(`^(Contains|HasPrefix|HasSuffix|Cut|Index|LastIndex|EqualFold|Count|Split|` +
+	`MatchString|FindString|FindAllString|ReplaceAllString)`)
 
 // Matches returns the positions where product code matches the Message of an object or the text of an error, by
 // file. It follows a text into a variable of the same function, not into other functions.
@@ -83,17 +84,19 @@ func isMessage(e ast.Expr, messages map[string]bool) bool {
 		return e.Sel.Name == "Message"
 	case *ast.CallExpr:
 		f, is := e.Fun.(*ast.SelectorExpr)
-		if !is {
-			return false
-		}
-		if len(e.Args) == 0 {
-			return f.Sel.Name == "Error" || f.Sel.Name == "GetMessage"
-		}
-		library, is := f.X.(*ast.Ident)
-		return is && (library.Name == "strings" || library.Name == "cmp") && slices.ContainsFunc(e.Args, among)
+		return is && returnsMessage(f, e.Args, among)
 	default:
 		return false
 	}
+}
+
+// returnsMessage reports whether a call of a method or of a package's function returns a message.
+func returnsMessage(f *ast.SelectorExpr, args []ast.Expr, isMessage func(ast.Expr) bool) bool {
+	if len(args) == 0 {
+		return f.Sel.Name == "Error" || f.Sel.Name == "GetMessage"
+	}
+	library, is := f.X.(*ast.Ident)
+	return is && (library.Name == "strings" || library.Name == "cmp") && slices.ContainsFunc(args, isMessage)
 }
 
 // Unexpected compares the files that match messages with those that may.
