@@ -78,9 +78,9 @@ func compact(findings ...*Finding) []*Finding {
 // catalogSpecFinding returns the problem of the spec that the status states.
 func catalogSpecFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
 	inSpec := map[operatorsv1alpha1.ConditionReason]string{
-		operatorsv1alpha1.CatalogSourceSpecInvalidError:     CodeCatalogInvalid,
-		operatorsv1alpha1.CatalogSourceIntervalInvalidError: CodeCatalogInvalid,
-		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMap,
+		operatorsv1alpha1.CatalogSourceSpecInvalidError:     CodeCatalogSpecInvalid,
+		operatorsv1alpha1.CatalogSourceIntervalInvalidError: CodeCatalogSpecInvalid,
+		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMapUnusable,
 	}
 	if code := inSpec[source.Status.Reason]; code != "" {
 		return s.finding(code, Wrong, s.at().String()+": "+source.Status.Message).withCommands(kubectl("edit", s.at(), ""))
@@ -113,7 +113,7 @@ func catalogStatusFinding(s *search, source *operatorsv1alpha1.CatalogSource, ex
 func codeOfCatalog(reason, message string) string {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
-		return CodeCatalogImage
+		return CodeCatalogImagePullFailed
 	case "CrashLoopBackOff":
 		return CodeCatalogCrashing
 	case corev1.PodReasonUnschedulable:
@@ -161,8 +161,8 @@ func catalogPodFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*F
 // catalogPodFinding returns the problem of a pod as one of its catalog.
 func catalogPodFinding(s *search, f *Finding) *Finding {
 	codes := map[string]string{
-		CodeNodeLost: CodeCatalogNodeLost, CodeImagePull: CodeCatalogImage, CodeCrashLoop: CodeCatalogCrashing,
-		CodeOutOfMemory: CodeCatalogCrashing, CodeUnschedulable: CodeCatalogUnschedulable,
+		CodeNodeLost: CodeCatalogNodeLost, CodeImagePullFailed: CodeCatalogImagePullFailed, CodeContainerCrashing: CodeCatalogCrashing,
+		CodeOutOfMemory: CodeCatalogCrashing, CodePodUnschedulable: CodeCatalogUnschedulable,
 	}
 	if code := codes[f.Code]; code != "" {
 		f.Code, f.Remedy = code, remedyOf(code)
@@ -193,7 +193,7 @@ func subscribedCatalog(s *search) []*Finding {
 		return catalogBySubscription(s)
 	case source == nil:
 		at.path[len(at.path)-1].State = "missing"
-		return []*Finding{at.finding(CodeCatalogMissing, Wrong, fmt.Sprintf("%s does not exist, and %s names it in spec.source and spec.sourceNamespace%s",
+		return []*Finding{at.finding(CodeCatalogNotFound, Wrong, fmt.Sprintf("%s does not exist, and %s names it in spec.source and spec.sourceNamespace%s",
 			at.at(), s.subject, otherCatalogs(s))).withCommands(
 			"kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))}
 	}

@@ -4,83 +4,83 @@ import "slices"
 
 // Codes of findings. They are part of the machine-readable output and do not change.
 const (
-	CodeNotInstalled          = "NotInstalled"
-	CodeSupervisorNotRunning  = "SupervisorNotRunning"
-	CodeUninstallHeld         = "UninstallHeld"
-	CodeCleanupHeld           = "CleanupHeld"
-	CodeConfigInvalid         = "ConfigInvalid"
-	CodeNamespaceGoing        = "NamespaceTerminating"
-	CodeGroupMissing          = "OperatorGroupMissing"
-	CodeGroupAmbiguous        = "OperatorGroupAmbiguous"
-	CodeGroupAccountMissing   = "OperatorGroupServiceAccountMissing"
-	CodeGroupTargetsInvalid   = "OperatorGroupTargetsInvalid"
-	CodeInstallMode           = "InstallModeUnsupported"
-	CodeCatalogMissing        = "CatalogNotFound"
-	CodeCatalogExcluded       = "CatalogExcluded"
-	CodeCatalogOutOfScope     = "CatalogOutOfScope"
-	CodeCatalogInvalid        = "CatalogSpecInvalid"
-	CodeCatalogConfigMap      = "CatalogConfigMapUnusable"
-	CodeCatalogNodeLost       = "CatalogNodeLost"
-	CodeCatalogImage          = "CatalogImagePullFailed"
-	CodeCatalogCrashing       = "CatalogCrashing"
-	CodeCatalogUnschedulable  = "CatalogUnschedulable"
-	CodeCatalogPodsRefused    = "CatalogPodsRefused"
-	CodeCatalogUnreachable    = "CatalogUnreachable"
-	CodeCatalogFailing        = "CatalogFailing"
-	CodeCatalogStarting       = "CatalogStarting"
-	CodePackageMissing        = "PackageNotFound"
-	CodeChannelMissing        = "ChannelNotFound"
-	CodeStartingMissing       = "StartingVersionNotFound"
-	CodeDependencyMissing     = "DependencyNotFound"
-	CodeUnsatisfiable         = "ConstraintsNotSatisfiable"
-	CodeResolutionFailed      = "ResolutionFailed"
-	CodeBundleImage           = "BundleImagePullFailed"
-	CodeBundleUnusable        = "BundleUnusable"
-	CodePlanNeedsApproval     = "PlanNeedsApproval"
-	CodePlanStepAPI           = "PlanStepAPIMissing"
-	CodePlanDefinition        = "PlanDefinitionUnsafe"
-	CodePlanConflict          = "PlanObjectOwnedByOther"
-	CodePlanUnsupported       = "PlanObjectUnsupported"
-	CodePlanStep              = "PlanStepFailed"
-	CodePlanDeclaredFailed    = "PlanDeclaredFailed"
-	CodeRightsMissing         = "RightsMissing"
-	CodeQuotaExceeded         = "QuotaExceeded"
-	CodeResourcesRequired     = "ResourcesRequired"
-	CodeLimitRange            = "LimitRangeViolated"
-	CodePodSecurity           = "PodSecurityRefused"
-	CodeAdmission             = "AdmissionRefused"
-	CodeWebhookAway           = "WebhookUnavailable"
-	CodeObjectInvalid         = "ObjectInvalid"
-	CodeKubernetesTooOld      = "KubernetesTooOld"
-	CodeDefinitionMissing     = "DefinitionMissing"
-	CodeAPIMissing            = "APIMissing"
-	CodePermissionsMissing    = "PermissionsMissing"
-	CodeOwnerConflict         = "OwnerConflict"
-	CodeNotUpgradeable        = "OperatorNotUpgradeable"
-	CodePredecessor           = "PredecessorNotReady"
-	CodeVersionGone           = "VersionDeleted"
-	CodeVersionInvalid        = "VersionInvalid"
-	CodeServing               = "ServingResourcesBroken"
-	CodeVersionFailing        = "VersionFailing"
-	CodeNodeLost              = "NodeLost"
-	CodeImagePull             = "ImagePullFailed"
-	CodeOutOfMemory           = "OutOfMemory"
-	CodeCrashLoop             = "ContainerCrashing"
-	CodeConfigMissing         = "SecretOrConfigMapMissing"
-	CodeVolume                = "VolumeMountFailed"
-	CodeUnschedulable         = "PodUnschedulable"
-	CodeProbe                 = "ProbeFailing"
-	CodeServiceAccountMissing = "ServiceAccountMissing"
-	CodePodsRefused           = "PodsRefused"
-	CodeScaledDown            = "ScaledDown"
-	CodeDeployment            = "DeploymentNotAvailable"
-	CodeHeld                  = "NewerVersionHeld"
-	CodePinned                = "Pinned"
-	CodePlanGone              = "PlanDeleted"
-	CodeFieldsDropped         = "FieldsDropped"
-	CodeDeprecated            = "Deprecated"
-	CodeUnderWay              = "UnderWay"
-	CodeNotLookedAt           = "NotLookedAt"
+	CodeNotInstalled                       = "NotInstalled"
+	CodeSupervisorNotRunning               = "SupervisorNotRunning"
+	CodeUninstallHeld                      = "UninstallHeld"
+	CodeCleanupHeld                        = "CleanupHeld"
+	CodeConfigInvalid                      = "ConfigInvalid"
+	CodeNamespaceTerminating               = "NamespaceTerminating"
+	CodeOperatorGroupMissing               = "OperatorGroupMissing"
+	CodeOperatorGroupAmbiguous             = "OperatorGroupAmbiguous"
+	CodeOperatorGroupServiceAccountMissing = "OperatorGroupServiceAccountMissing"
+	CodeOperatorGroupTargetsInvalid        = "OperatorGroupTargetsInvalid"
+	CodeInstallModeUnsupported             = "InstallModeUnsupported"
+	CodeCatalogNotFound                    = "CatalogNotFound"
+	CodeCatalogExcluded                    = "CatalogExcluded"
+	CodeCatalogOutOfScope                  = "CatalogOutOfScope"
+	CodeCatalogSpecInvalid                 = "CatalogSpecInvalid"
+	CodeCatalogConfigMapUnusable           = "CatalogConfigMapUnusable"
+	CodeCatalogNodeLost                    = "CatalogNodeLost"
+	CodeCatalogImagePullFailed             = "CatalogImagePullFailed"
+	CodeCatalogCrashing                    = "CatalogCrashing"
+	CodeCatalogUnschedulable               = "CatalogUnschedulable"
+	CodeCatalogPodsRefused                 = "CatalogPodsRefused"
+	CodeCatalogUnreachable                 = "CatalogUnreachable"
+	CodeCatalogFailing                     = "CatalogFailing"
+	CodeCatalogStarting                    = "CatalogStarting"
+	CodePackageNotFound                    = "PackageNotFound"
+	CodeChannelNotFound                    = "ChannelNotFound"
+	CodeStartingVersionNotFound            = "StartingVersionNotFound"
+	CodeDependencyNotFound                 = "DependencyNotFound"
+	CodeConstraintsNotSatisfiable          = "ConstraintsNotSatisfiable"
+	CodeResolutionFailed                   = "ResolutionFailed"
+	CodeBundleImagePullFailed              = "BundleImagePullFailed"
+	CodeBundleUnusable                     = "BundleUnusable"
+	CodePlanNeedsApproval                  = "PlanNeedsApproval"
+	CodePlanStepAPIMissing                 = "PlanStepAPIMissing"
+	CodePlanDefinitionUnsafe               = "PlanDefinitionUnsafe"
+	CodePlanObjectOwnedByOther             = "PlanObjectOwnedByOther"
+	CodePlanObjectUnsupported              = "PlanObjectUnsupported"
+	CodePlanStepFailed                     = "PlanStepFailed"
+	CodePlanDeclaredFailed                 = "PlanDeclaredFailed"
+	CodeRightsMissing                      = "RightsMissing"
+	CodeQuotaExceeded                      = "QuotaExceeded"
+	CodeResourcesRequired                  = "ResourcesRequired"
+	CodeLimitRangeViolated                 = "LimitRangeViolated"
+	CodePodSecurityRefused                 = "PodSecurityRefused"
+	CodeAdmissionRefused                   = "AdmissionRefused"
+	CodeWebhookUnavailable                 = "WebhookUnavailable"
+	CodeObjectInvalid                      = "ObjectInvalid"
+	CodeKubernetesTooOld                   = "KubernetesTooOld"
+	CodeDefinitionMissing                  = "DefinitionMissing"
+	CodeAPIMissing                         = "APIMissing"
+	CodePermissionsMissing                 = "PermissionsMissing"
+	CodeOwnerConflict                      = "OwnerConflict"
+	CodeOperatorNotUpgradeable             = "OperatorNotUpgradeable"
+	CodePredecessorNotReady                = "PredecessorNotReady"
+	CodeVersionDeleted                     = "VersionDeleted"
+	CodeVersionInvalid                     = "VersionInvalid"
+	CodeServingResourcesBroken             = "ServingResourcesBroken"
+	CodeVersionFailing                     = "VersionFailing"
+	CodeNodeLost                           = "NodeLost"
+	CodeImagePullFailed                    = "ImagePullFailed"
+	CodeOutOfMemory                        = "OutOfMemory"
+	CodeContainerCrashing                  = "ContainerCrashing"
+	CodeSecretOrConfigMapMissing           = "SecretOrConfigMapMissing"
+	CodeVolumeMountFailed                  = "VolumeMountFailed"
+	CodePodUnschedulable                   = "PodUnschedulable"
+	CodeProbeFailing                       = "ProbeFailing"
+	CodeServiceAccountMissing              = "ServiceAccountMissing"
+	CodePodsRefused                        = "PodsRefused"
+	CodeScaledDown                         = "ScaledDown"
+	CodeDeploymentNotAvailable             = "DeploymentNotAvailable"
+	CodeNewerVersionHeld                   = "NewerVersionHeld"
+	CodePinned                             = "Pinned"
+	CodePlanDeleted                        = "PlanDeleted"
+	CodeFieldsDropped                      = "FieldsDropped"
+	CodeDeprecated                         = "Deprecated"
+	CodeUnderWay                           = "UnderWay"
+	CodeNotLookedAt                        = "NotLookedAt"
 )
 
 // CodeInfo describes a code of findings.
@@ -105,24 +105,24 @@ func clusterCodes() []CodeInfo {
 		{CodeUninstallHeld, "A deleted Subscription is to uninstall its operator, and something blocks that.", "Do what the cause says. If the operator is to stay, remove the annotation chandlery.dev/on-delete."},
 		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle that the cause names. Or annotate the ClusterServiceVersion with chandlery.dev/skip-cleanup=true to leave custom resources as they are."},
 		{CodeConfigInvalid, "The settings of a Subscription for the Deployments of its operator are invalid.", "Correct spec.config or the annotation chandlery.dev/config."},
-		{CodeNamespaceGoing, "The namespace is being deleted. Nothing is installed in it.", "Wait until it is gone. Recreate it if you want the operator. If it does not go, its status names what is left in it."},
-		{CodeGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create one; it says which namespaces its operators serve."},
-		{CodeGroupAmbiguous, "The namespace has several OperatorGroups. Nothing is installed in it.", "Delete all but one."},
-		{CodeGroupAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the rights that the operator needs, or remove spec.serviceAccountName."},
-		{CodeGroupTargetsInvalid, "The supervisor cannot determine the namespaces of the OperatorGroup.", "Correct spec.targetNamespaces or spec.selector."},
-		{CodeInstallMode, "The operator cannot watch the namespaces that the OperatorGroup selects.", "Change the namespaces that the OperatorGroup selects, or install the operator in a namespace of its own."},
+		{CodeNamespaceTerminating, "The namespace is being deleted. Nothing is installed in it.", "Wait until it is gone. Recreate it if you want the operator. If it does not go, its status names what is left in it."},
+		{CodeOperatorGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create one; it says which namespaces its operators serve."},
+		{CodeOperatorGroupAmbiguous, "The namespace has several OperatorGroups. Nothing is installed in it.", "Delete all but one."},
+		{CodeOperatorGroupServiceAccountMissing, "The OperatorGroup names a ServiceAccount that does not exist.", "Create the ServiceAccount with the rights that the operator needs, or remove spec.serviceAccountName."},
+		{CodeOperatorGroupTargetsInvalid, "The supervisor cannot determine the namespaces of the OperatorGroup.", "Correct spec.targetNamespaces or spec.selector."},
+		{CodeInstallModeUnsupported, "The operator cannot watch the namespaces that the OperatorGroup selects.", "Change the namespaces that the OperatorGroup selects, or install the operator in a namespace of its own."},
 	}
 }
 
 func catalogCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeCatalogMissing, "A Subscription names a CatalogSource that does not exist.", "Correct spec.source and spec.sourceNamespace, or create the CatalogSource."},
+		{CodeCatalogNotFound, "A Subscription names a CatalogSource that does not exist.", "Correct spec.source and spec.sourceNamespace, or create the CatalogSource."},
 		{CodeCatalogExcluded, "The OperatorGroup excludes the catalogs of the global namespace.", "Remove its annotation olm.operatorframework.io/exclude-global-namespace-resolution, or name a catalog of the Subscription's own namespace."},
 		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource that is neither in its own namespace nor in the global namespace.", "Set spec.source and spec.sourceNamespace to a CatalogSource of the Subscription's own namespace or of the global namespace. Or create the CatalogSource in one of these namespaces."},
-		{CodeCatalogInvalid, "The spec of a CatalogSource is invalid.", "Correct the field that the message names."},
-		{CodeCatalogConfigMap, "The ConfigMap of a catalog is missing or holds no catalog.", "Create or correct the ConfigMap."},
+		{CodeCatalogSpecInvalid, "The spec of a CatalogSource is invalid.", "Correct the field that the message names."},
+		{CodeCatalogConfigMapUnusable, "The ConfigMap of a catalog is missing or holds no catalog.", "Create or correct the ConfigMap."},
 		{CodeCatalogNodeLost, "The nodes of a catalog are lost.", "Bring the node back, or delete it. Replicas start on other nodes if there is room."},
-		{CodeCatalogImage, "The image of a catalog cannot be pulled.", "Correct spec.image and spec.secrets of the CatalogSource, and check that the nodes can reach the registry."},
+		{CodeCatalogImagePullFailed, "The image of a catalog cannot be pulled.", "Correct spec.image and spec.secrets of the CatalogSource, and check that the nodes can reach the registry."},
 		{CodeCatalogCrashing, "The container of a catalog ends with an error.", "Read the log of the pod, and check that spec.image is a catalog."},
 		{CodeCatalogUnschedulable, "No node accepts a pod of a catalog.", "Make room, or change spec.grpcPodConfig of the CatalogSource."},
 		{CodeCatalogPodsRefused, "The API server refuses the pods of a catalog.", "Change what refuses them: a quota, PodSecurity or a webhook."},
@@ -134,13 +134,13 @@ func catalogCodes() []CodeInfo {
 
 func resolutionCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodePackageMissing, "The catalog has no package with this name.", "Correct spec.name or spec.source of the Subscription."},
-		{CodeChannelMissing, "The package has no channel with this name.", "Correct spec.channel of the Subscription."},
-		{CodeStartingMissing, "The channel does not have the version that spec.startingCSV names.", "Correct spec.startingCSV, or remove it."},
-		{CodeDependencyMissing, "The operator needs another operator that no catalog has.", "Add a catalog that has it, or choose another channel or version."},
-		{CodeUnsatisfiable, "No version satisfies all constraints.", "See the reasons: mostly another operator is in the way."},
+		{CodePackageNotFound, "The catalog has no package with this name.", "Correct spec.name or spec.source of the Subscription."},
+		{CodeChannelNotFound, "The package has no channel with this name.", "Correct spec.channel of the Subscription."},
+		{CodeStartingVersionNotFound, "The channel does not have the version that spec.startingCSV names.", "Correct spec.startingCSV, or remove it."},
+		{CodeDependencyNotFound, "The operator needs another operator that no catalog has.", "Add a catalog that has it, or choose another channel or version."},
+		{CodeConstraintsNotSatisfiable, "No version satisfies all constraints.", "See the reasons: mostly another operator is in the way."},
 		{CodeResolutionFailed, "The supervisor could not decide what to install.", "Do what the message says."},
-		{CodeBundleImage, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the registry."},
+		{CodeBundleImagePullFailed, "The image of a bundle cannot be pulled.", "Correct the credentials or the reference, and check that the supervisor's pods can reach the registry."},
 		{CodeBundleUnusable, "The catalog names a bundle that cannot be installed.", "Ask the publisher of the catalog to fix it, or choose another version."},
 	}
 }
@@ -148,19 +148,19 @@ func resolutionCodes() []CodeInfo {
 func planCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodePlanNeedsApproval, "An InstallPlan waits for approval.", "Approve it if you want the versions that it installs."},
-		{CodePlanStepAPI, "A step contains an object of a kind that the cluster does not serve.", "Install what serves that kind. If Kubernetes has removed the kind, you need a newer version of the operator."},
-		{CodePlanDefinition, "A step would change a CustomResourceDefinition so that stored objects are lost or become invalid.", "Move the objects to another version first, or fix them."},
-		{CodePlanConflict, "A step contains an object that belongs to another operator.", "Uninstall one of the two operators."},
-		{CodePlanUnsupported, "A bundle contains an object of a kind that bundles may not contain.", "Ask the author of the bundle to remove it."},
-		{CodePlanStep, "A step of an InstallPlan cannot be applied.", "Do what the message says. The plan then continues automatically."},
+		{CodePlanStepAPIMissing, "A step contains an object of a kind that the cluster does not serve.", "Install what serves that kind. If Kubernetes has removed the kind, you need a newer version of the operator."},
+		{CodePlanDefinitionUnsafe, "A step would change a CustomResourceDefinition so that stored objects are lost or become invalid.", "Move the objects to another version first, or fix them."},
+		{CodePlanObjectOwnedByOther, "A step contains an object that belongs to another operator.", "Uninstall one of the two operators."},
+		{CodePlanObjectUnsupported, "A bundle contains an object of a kind that bundles may not contain.", "Ask the author of the bundle to remove it."},
+		{CodePlanStepFailed, "A step of an InstallPlan cannot be applied.", "Do what the message says. The plan then continues automatically."},
 		{CodePlanDeclaredFailed, "Another client set an InstallPlan to Failed.", "Delete the plan, and it is recreated."},
 		{CodeRightsMissing, "The account that has to act lacks a right.", "Grant the right that the message names."},
 		{CodeQuotaExceeded, "A quota of the namespace has no room left.", "Raise the quota, or make room in it."},
 		{CodeResourcesRequired, "A quota of the namespace accepts only pods that set requests or limits.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
-		{CodeLimitRange, "A LimitRange of the namespace does not allow the resources of an object.", "Set resources that the LimitRange allows, in spec.config.resources of the Subscription, or change the LimitRange."},
-		{CodePodSecurity, "The PodSecurity level of the namespace does not allow the pods.", "Set the label pod-security.kubernetes.io/enforce of the namespace to a less strict level, or have the pods ask for less."},
-		{CodeAdmission, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
-		{CodeWebhookAway, "The server of an admission webhook does not answer. The API server refuses the requests that this webhook checks.", "Bring the server of the webhook back. If its owner is gone, delete the webhook configuration."},
+		{CodeLimitRangeViolated, "A LimitRange of the namespace does not allow the resources of an object.", "Set resources that the LimitRange allows, in spec.config.resources of the Subscription, or change the LimitRange."},
+		{CodePodSecurityRefused, "The PodSecurity level of the namespace does not allow the pods.", "Set the label pod-security.kubernetes.io/enforce of the namespace to a less strict level, or have the pods ask for less."},
+		{CodeAdmissionRefused, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
+		{CodeWebhookUnavailable, "The server of an admission webhook does not answer. The API server refuses the requests that this webhook checks.", "Bring the server of the webhook back. If its owner is gone, delete the webhook configuration."},
 		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field that the message names. If the object comes from the bundle, ask the author of the bundle."},
 	}
 }
@@ -172,11 +172,11 @@ func versionCodes() []CodeInfo {
 		{CodeAPIMissing, "An API that the operator needs is not served.", "Install or fix what serves it."},
 		{CodePermissionsMissing, "The operator's ServiceAccount is missing or lacks rights.", "Grant the rights, or delete the InstallPlan to have its parts applied again."},
 		{CodeOwnerConflict, "Another operator already provides what this operator provides.", "Uninstall one of the two operators."},
-		{CodeNotUpgradeable, "The installed operator reports that it must not be upgraded now.", "Do what its message says, or override its OperatorCondition."},
-		{CodePredecessor, "A version waits for the older version that it replaces.", "Fix the older version, or delete it."},
-		{CodeVersionGone, "The ClusterServiceVersion that an InstallPlan created does not exist.", "Delete the InstallPlan, and it is recreated."},
+		{CodeOperatorNotUpgradeable, "The installed operator reports that it must not be upgraded now.", "Do what its message says, or override its OperatorCondition."},
+		{CodePredecessorNotReady, "A version waits for the older version that it replaces.", "Fix the older version, or delete it."},
+		{CodeVersionDeleted, "The ClusterServiceVersion that an InstallPlan created does not exist.", "Delete the InstallPlan, and it is recreated."},
 		{CodeVersionInvalid, "The ClusterServiceVersion is invalid.", "Ask its author to correct it, or choose another version."},
-		{CodeServing, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
+		{CodeServingResourcesBroken, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
 		{CodeVersionFailing, "A ClusterServiceVersion has a problem. Its status gives the reason.", "Do what the status says."},
 	}
 }
@@ -184,25 +184,25 @@ func versionCodes() []CodeInfo {
 func podCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNodeLost, "The node of a pod is lost.", "Bring the node back, or delete it to have the pod recreated on another node."},
-		{CodeImagePull, "The image of a container cannot be pulled.", "Check that the image exists, that the nodes can reach the registry, and that the pod has a pull secret."},
+		{CodeImagePullFailed, "The image of a container cannot be pulled.", "Check that the image exists, that the nodes can reach the registry, and that the pod has a pull secret."},
 		{CodeOutOfMemory, "A container was killed because it used more memory than its limit.", "Raise its memory limit: spec.config.resources of the Subscription."},
-		{CodeCrashLoop, "A container repeatedly ends with an error.", "Read its log."},
-		{CodeConfigMissing, "A Secret or ConfigMap that a container needs does not exist, or lacks a key.", "Create the object or the key."},
-		{CodeVolume, "A volume of a pod cannot be mounted.", "Read the Event of the pod."},
-		{CodeUnschedulable, "No node accepts the pod.", "Make room, or change what the pod asks for: spec.config of the Subscription."},
-		{CodeProbe, "A container runs, but its probe fails.", "Read its log, and check the settings of the probe."},
+		{CodeContainerCrashing, "A container repeatedly ends with an error.", "Read its log."},
+		{CodeSecretOrConfigMapMissing, "A Secret or ConfigMap that a container needs does not exist, or lacks a key.", "Create the object or the key."},
+		{CodeVolumeMountFailed, "A volume of a pod cannot be mounted.", "Read the Event of the pod."},
+		{CodePodUnschedulable, "No node accepts the pod.", "Make room, or change what the pod asks for: spec.config of the Subscription."},
+		{CodeProbeFailing, "A container runs, but its probe fails.", "Read its log, and check the settings of the probe."},
 		{CodeServiceAccountMissing, "The ServiceAccount of the pods does not exist.", "Create it, or delete the InstallPlan to have its parts applied again."},
 		{CodePodsRefused, "The API server refuses the pods of a Deployment.", "Change what the message names."},
 		{CodeScaledDown, "The Deployment of an installed operator is scaled to 0 replicas.", "Scale it up again. If you do not want the operator, delete the Subscription and the ClusterServiceVersion."},
-		{CodeDeployment, "A Deployment is not available, and no more exact reason is visible.", "See its pods and their Events."},
+		{CodeDeploymentNotAvailable, "A Deployment is not available, and no more exact reason is visible.", "See its pods and their Events."},
 	}
 }
 
 func noteCodes() []CodeInfo {
 	return []CodeInfo{
-		{CodeHeld, "The catalog has a newer version that cannot be installed now.", "See the reasons. The installed version is not affected."},
+		{CodeNewerVersionHeld, "The catalog has a newer version that cannot be installed now.", "See the reasons. The installed version is not affected."},
 		{CodePinned, "The annotation chandlery.dev/pin holds the operator at a version.", "Remove the annotation, or name a newer version in it."},
-		{CodePlanGone, "The InstallPlan of the installed version was deleted.", "Nothing. The installed objects stay."},
+		{CodePlanDeleted, "The InstallPlan of the installed version was deleted.", "Nothing. The installed objects stay."},
 		{CodeFieldsDropped, "The API server warned about an object of a bundle. It did not store a field that it does not know.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
 		{CodeDeprecated, "The catalog deprecates the package, the channel or the version.", "Do what the authors of the catalog write."},
 		{CodeUnderWay, "Work is in progress, and nothing blocks it.", "Wait a moment."},

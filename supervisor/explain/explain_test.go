@@ -102,7 +102,7 @@ func TestExplainCatalog(t *testing.T) {
 			summary: []string{"lamp.v1 is installed and runs since 2026-03-02T08:30:00Z; channel stable of CatalogSource olm/wares has nothing newer"},
 		},
 		{
-			reason: "no catalog of that name", state: explain.Broken, code: explain.CodeCatalogMissing, object: "CatalogSource olm/gone",
+			reason: "no catalog of that name", state: explain.Broken, code: explain.CodeCatalogNotFound, object: "CatalogSource olm/gone",
 			change: all(nothingFits("no operators found from catalog gone in namespace olm referenced by subscription lamp",
 				api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
 				func(o *observation) { o.sub().Spec.CatalogSource = "gone" }),
@@ -120,20 +120,20 @@ func TestExplainCatalog(t *testing.T) {
 			summary: []string{"spec.address wares.olm.svc:50051 does not answer: ", "could not be read: connection refused"},
 		},
 		{
-			reason: "a spec that makes no sense", state: explain.Broken, code: explain.CodeCatalogInvalid,
+			reason: "a spec that makes no sense", state: explain.Broken, code: explain.CodeCatalogSpecInvalid,
 			change: all(away("", "unknown sourcetype: http; set spec.sourceType to grpc"), func(o *observation) {
 				o.catalog().Status.Reason = operatorsv1alpha1.CatalogSourceSpecInvalidError
 			}),
 			summary: []string{"unknown sourcetype: http"},
 		},
 		{
-			reason: "a status tells what pods would, where they may not be seen", state: explain.Broken, code: explain.CodeCatalogImage, object: "CatalogSource olm/wares",
+			reason: "a status tells what pods would, where they may not be seen", state: explain.Broken, code: explain.CodeCatalogImagePullFailed, object: "CatalogSource olm/wares",
 			change: all(hosted("ErrImagePull", "pod wares-1: image of container registry-server cannot be pulled: not found; check spec.image and spec.secrets"),
 				hides("pods", "olm")),
 			summary: []string{"pod wares-1: image of container registry-server cannot be pulled: not found"},
 		},
 		{
-			reason: "an image of a catalog that cannot be pulled", state: explain.Broken, code: explain.CodeCatalogImage, object: "Pod olm/wares-1",
+			reason: "an image of a catalog that cannot be pulled", state: explain.Broken, code: explain.CodeCatalogImagePullFailed, object: "Pod olm/wares-1",
 			change: catalogPod(func(pod *corev1.Pod) {
 				pod.Spec.Containers = []corev1.Container{{Name: "registry-server", Image: "registry.example.com/wares:1"}}
 				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "registry-server", State: corev1.ContainerState{
@@ -215,49 +215,49 @@ func TestExplainResolution(t *testing.T) {
 	t.Parallel()
 	check(t, []explained{
 		{
-			reason: "no such package", state: explain.Broken, code: explain.CodePackageMissing, object: "Subscription shop/lamp",
+			reason: "no such package", state: explain.Broken, code: explain.CodePackageNotFound, object: "Subscription shop/lamp",
 			change: nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp, subscription lamp exists",
 				api.ReasonPackageNotFound, "the catalog has 3 packages; check spec.name"),
 			summary: []string{"CatalogSource olm/wares has no package lamp"}, remedy: "The catalog has 3 packages; check spec.name.",
 		},
 		{
-			reason: "a package of nearly that name", state: explain.Broken, code: explain.CodePackageMissing,
+			reason: "a package of nearly that name", state: explain.Broken, code: explain.CodePackageNotFound,
 			change: nothingFits("no operators found in package lamp in the catalog referenced by subscription lamp",
 				api.ReasonPackageNotFound, "the catalog has 3 packages; check spec.name, it has for instance Lamp"),
 			summary: []string{"has no package lamp"}, remedy: "it has for instance Lamp",
 		},
 		{
-			reason: "no such channel", state: explain.Broken, code: explain.CodeChannelMissing,
+			reason: "no such channel", state: explain.Broken, code: explain.CodeChannelNotFound,
 			change: nothingFits("no operators found in channel stable of package lamp in the catalog referenced by subscription lamp, subscription lamp exists",
 				api.ReasonChannelNotFound, "set spec.channel to one of beta"),
 			summary: []string{"package lamp in CatalogSource olm/wares has no channel stable"}, remedy: "one of beta",
 		},
 		{
-			reason: "no such version", state: explain.Broken, code: explain.CodeStartingMissing,
+			reason: "no such version", state: explain.Broken, code: explain.CodeStartingVersionNotFound,
 			change: all(nothingFits("no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription lamp",
 				api.ReasonStartingVersionNotFound, "set spec.startingCSV to an entry of the channel or remove it; the channel has 2 entries"),
 				func(o *observation) { o.sub().Spec.StartingCSV = "lamp.v9" }),
 			summary: []string{"has no version lamp.v9"}, remedy: "the channel has 2 entries",
 		},
 		{
-			reason: "no version of the pin", state: explain.Broken, code: explain.CodeStartingMissing,
+			reason: "no version of the pin", state: explain.Broken, code: explain.CodeStartingVersionNotFound,
 			change: nothingFits("no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription lamp, which is pinned to it",
 				api.ReasonPinNotFound, "set spec.channel to a channel that has it (beta)"),
 			summary: []string{"no operators found with name lamp.v9", "is pinned to it"}, remedy: "a channel that has it (beta)",
 		},
 		{
-			reason: "a dependency that nobody has", state: explain.Broken, code: explain.CodeDependencyMissing,
+			reason: "a dependency that nobody has", state: explain.Broken, code: explain.CodeDependencyNotFound,
 			change: nothingFits("bundle lamp.v1 requires an operator with package: wick, subscription lamp exists",
 				api.ReasonDependencyNotFound, "no catalog in scope has an operator with package: wick; create a CatalogSource that has one"),
 			summary: []string{"requires an operator with package: wick"}, remedy: "create a CatalogSource that has one",
 		},
 		{
-			reason: "a rival", state: explain.Broken, code: explain.CodeUnsatisfiable,
+			reason: "a rival", state: explain.Broken, code: explain.CodeConstraintsNotSatisfiable,
 			change:  nothingFits("lamp.v1 and torch.v1 provide Light", api.ReasonConstraintsNotSatisfiable, "clusterserviceversion torch.v1 is in the way"),
 			summary: []string{"lamp.v1 and torch.v1 provide Light"}, remedy: "torch.v1 is in the way",
 		},
 		{
-			reason: "another Subscription has the package", state: explain.Broken, code: explain.CodeUnsatisfiable,
+			reason: "another Subscription has the package", state: explain.Broken, code: explain.CodeConstraintsNotSatisfiable,
 			change:  nothingFits("there can be only one operator from package lamp", api.ReasonPackageClaimed, "delete subscription other"),
 			summary: []string{"only one operator from package lamp"}, remedy: "Delete subscription other",
 		},
@@ -274,19 +274,19 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"the solver gave up"},
 		},
 		{
-			reason: "a status without an exact reason, such as one of OLM", state: explain.Broken, code: explain.CodeUnsatisfiable, object: "Subscription shop/lamp",
+			reason: "a status without an exact reason, such as one of OLM", state: explain.Broken, code: explain.CodeConstraintsNotSatisfiable, object: "Subscription shop/lamp",
 			change: says(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable,
 				"constraints not satisfiable: no operators found in package lamp in the catalog referenced by subscription lamp, subscription lamp exists"),
 			summary: []string{"constraints not satisfiable: no operators found in package lamp"},
 		},
 		{
-			reason: "no group", state: explain.Broken, code: explain.CodeGroupMissing, object: "Namespace shop",
+			reason: "no group", state: explain.Broken, code: explain.CodeOperatorGroupMissing, object: "Namespace shop",
 			change: all(unresolved(api.ReasonErrorPreventedResolution, "found 0 operatorGroups, expected 1", api.ReasonOperatorGroupInvalid, "create one"),
 				func(o *observation) { o.OperatorGroups = nil }),
 			summary: []string{"namespace shop has no OperatorGroup"},
 		},
 		{
-			reason: "two groups", state: explain.Broken, code: explain.CodeGroupAmbiguous, object: "Namespace shop",
+			reason: "two groups", state: explain.Broken, code: explain.CodeOperatorGroupAmbiguous, object: "Namespace shop",
 			change: all(unresolved(api.ReasonErrorPreventedResolution, "found 2 operatorGroups, expected 1", api.ReasonOperatorGroupInvalid, "delete one"),
 				func(o *observation) {
 					o.OperatorGroups = append(o.OperatorGroups, operatorsv1.OperatorGroup{ObjectMeta: meta("shop", "other")})
@@ -294,20 +294,20 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"namespace shop has 2 OperatorGroups (group, other)"},
 		},
 		{
-			reason: "groups that may not be seen are not taken for missing", state: explain.Broken, code: explain.CodePackageMissing,
+			reason: "groups that may not be seen are not taken for missing", state: explain.Broken, code: explain.CodePackageNotFound,
 			change: all(nothingFits("no operators found in package lamp in the catalog", api.ReasonPackageNotFound, "check spec.name"),
 				hides("operatorgroups.operators.coreos.com", "shop"), func(o *observation) { o.OperatorGroups = nil }),
 			summary: []string{"has no package lamp"},
 		},
 		{
-			reason: "a bundle image that cannot be pulled", state: explain.Broken, code: explain.CodeBundleImage,
+			reason: "a bundle image that cannot be pulled", state: explain.Broken, code: explain.CodeBundleImagePullFailed,
 			change: all(says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, "", ""), unpullable("Bundle unpacking failed - NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found",
 				"push the image, or have the catalog name one that is there; the supervisor retries")),
 			summary: []string{"image of a bundle cannot be pulled: NotFound: bundle lamp.v1: registry.example.com/lamp:1: not found"},
 			remedy:  "Push the image, or have the catalog name one that is there; the supervisor retries.",
 		},
 		{
-			reason: "a bundle image that cannot be pulled, of a former release", state: explain.Broken, code: explain.CodeBundleImage,
+			reason: "a bundle image that cannot be pulled, of a former release", state: explain.Broken, code: explain.CodeBundleImagePullFailed,
 			change:  says(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, "Bundle unpacking failed - NotFound: bundle lamp.v1: not found"),
 			summary: []string{"image of a bundle cannot be pulled: NotFound: bundle lamp.v1"},
 		},
@@ -323,7 +323,7 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"lamp.v1 is installed", "annotation chandlery.dev/pin holds lamp.v1", "lamp.v2 is available"},
 		},
 		{
-			reason: "a newer version that cannot be had", state: explain.Held, code: explain.CodeHeld,
+			reason: "a newer version that cannot be had", state: explain.Held, code: explain.CodeNewerVersionHeld,
 			change:  tells("NewerVersionHeld", "ConstraintsNotSatisfiable", "constraints not satisfiable: lamp.v2 requires an operator; create a CatalogSource that has one"),
 			summary: []string{"a newer version cannot be had", "lamp.v2 requires an operator"},
 		},
@@ -387,30 +387,30 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"}, remedy: "Grant the right",
 		},
 		{
-			reason: "a kind that is not served", state: explain.Broken, code: explain.CodePlanStepAPI, object: planObject,
+			reason: "a kind that is not served", state: explain.Broken, code: explain.CodePlanStepAPIMissing, object: planObject,
 			change:  stepFailed("api-server resource not found installing Gadget g: GroupVersionKind x/v1, Kind=Gadget not found on the cluster", because(api.ReasonAPINotFound)),
 			summary: []string{"Gadget g"}, remedy: "Install what serves that kind",
 		},
 		{
-			reason: "a definition that would lose what is stored", state: explain.Broken, code: explain.CodePlanDefinition, object: planObject,
+			reason: "a definition that would lose what is stored", state: explain.Broken, code: explain.CodePlanDefinitionUnsafe, object: planObject,
 			change: stepFailed("error applying CustomResourceDefinition lamps.example.com of lamp.v1: the CustomResourceDefinition is left as it is: v1 is stored",
 				because(api.ReasonDefinitionRefused)),
 			summary: []string{"lamps.example.com"},
 		},
 		{
-			reason: "a copy of the same version", state: explain.Broken, code: explain.CodePlanConflict,
+			reason: "a copy of the same version", state: explain.Broken, code: explain.CodePlanObjectOwnedByOther,
 			change: stepRetried("error applying ClusterServiceVersion lamp.v1 of lamp.v1: ClusterServiceVersion shop/lamp.v1 is only a copy: the operator is installed in namespace operators and serves this one; uninstall it there",
 				because(api.ReasonObjectOwnedByOther)),
 			summary: []string{"shop/lamp.v1 is only a copy", "namespace operators"},
 		},
 		{
-			reason: "an object of another operator", state: explain.Broken, code: explain.CodePlanConflict,
+			reason: "an object of another operator", state: explain.Broken, code: explain.CodePlanObjectOwnedByOther,
 			change: stepFailed("error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap belongs to ClusterServiceVersion torch.v1; uninstall one",
 				because(api.ReasonObjectOwnedByOther)),
 			summary: []string{"torch.v1"},
 		},
 		{
-			reason: "a kind that bundles may not contain", state: explain.Broken, code: explain.CodePlanUnsupported,
+			reason: "a kind that bundles may not contain", state: explain.Broken, code: explain.CodePlanObjectUnsupported,
 			change:  stepFailed("error applying Gadget g of lamp.v1: a bundle may not bring objects of this kind", finally(api.ReasonKindNotAllowed)),
 			summary: []string{"Gadget g"}, remedy: "Ask the author of the bundle to remove it",
 		},
@@ -420,42 +420,42 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"the manifest is not valid"},
 		},
 		{
-			reason: "a bundle image that cannot be read at the moment", state: explain.Held, code: explain.CodePlanStep,
+			reason: "a bundle image that cannot be read at the moment", state: explain.Held, code: explain.CodePlanStepFailed,
 			change:  stepRetried("error applying ConfigMap settings of lamp.v1: registry.example.com/lamp:1: connection refused", because(api.ReasonBundleUnpackFailed)),
 			summary: []string{"connection refused"},
 		},
 		{
-			reason: "a Secret that a user creates", state: explain.Held, code: explain.CodePlanStep,
+			reason: "a Secret that a user creates", state: explain.Held, code: explain.CodePlanStepFailed,
 			change:  stepRetried("error applying Secret key of lamp.v1: it has to be there before the plan", because(api.ReasonSecretMissing)),
 			summary: []string{"Secret key"},
 		},
 		{
-			reason: "a webhook that does not answer", state: explain.Broken, code: explain.CodeWebhookAway,
+			reason: "a webhook that does not answer", state: explain.Broken, code: explain.CodeWebhookUnavailable,
 			change: stepRetried(`error applying ConfigMap settings of lamp.v1: Internal error occurred: failed calling webhook "no.example.com": no endpoints available for service "no"`,
 				because(string(refusal.WebhookUnavailable))),
 			summary: []string{"no endpoints available"}, remedy: "webhook no.example.com",
 			command: "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
 		},
 		{
-			reason: "a webhook", state: explain.Broken, code: explain.CodeAdmission,
+			reason: "a webhook", state: explain.Broken, code: explain.CodeAdmissionRefused,
 			change: stepRetried(`error applying ConfigMap settings of lamp.v1: admission webhook "no.example.com" denied the request: no`,
 				api.Cause{Reason: string(refusal.AdmissionDenied), Remedy: "change the policy that refuses it"}),
 			summary: []string{`admission webhook "no.example.com"`}, remedy: "Change the policy that refuses it.",
 		},
 		{
-			reason: "what may pass by itself is waited for", state: explain.Held, code: explain.CodePlanStep,
+			reason: "what may pass by itself is waited for", state: explain.Held, code: explain.CodePlanStepFailed,
 			change:  stepRetried(timeout, because(api.ReasonStepFailed)),
 			summary: []string{"InstallPlan shop/install-a: error applying ConfigMap settings", "request timed out"},
 		},
 		{
-			reason: "a cause that is not valid is ignored", state: explain.Held, code: explain.CodePlanStep,
+			reason: "a cause that is not valid is ignored", state: explain.Held, code: explain.CodePlanStepFailed,
 			change: all(stepRetried(timeout, because(api.ReasonStepFailed)), func(o *observation) {
 				o.plan().Annotations[api.AnnotationCause] = "QuotaExceeded"
 			}),
 			summary: []string{"request timed out"},
 		},
 		{
-			reason: "the ServiceAccount of the group is missing", state: explain.Broken, code: explain.CodeGroupAccountMissing, object: "OperatorGroup shop/group",
+			reason: "the ServiceAccount of the group is missing", state: explain.Broken, code: explain.CodeOperatorGroupServiceAccountMissing, object: "OperatorGroup shop/group",
 			change: all(planIs(going, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, "please make sure the service account exists. sa=shop/poor operatorgroup=shop/group"), func(o *observation) {
 				o.OperatorGroups[0].Spec.ServiceAccountName = "poor"
 				o.OperatorGroups[0].Status.Conditions = []metav1.Condition{{Type: operatorsv1.OperatorGroupServiceAccountCondition, Status: metav1.ConditionTrue, Message: "ServiceAccount poor not found"}}
@@ -467,7 +467,7 @@ func TestExplainPlan(t *testing.T) {
 			change: planIs(failed, "", ""), summary: []string{"does not say why"},
 		},
 		{
-			reason: "its bundle image is not to be had", state: explain.Broken, code: explain.CodeBundleImage, object: "BundleImage registry.example.com/lamp:1",
+			reason: "its bundle image is not to be had", state: explain.Broken, code: explain.CodeBundleImagePullFailed, object: "BundleImage registry.example.com/lamp:1",
 			change: all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *observation) {
 				o.plan().Status.BundleLookups = []operatorsv1alpha1.BundleLookup{failedLookup}
 			}, unpullable("Bundle unpacking failed - NotFound: bundle lamp.v1: not found", "push the image; the supervisor retries")),
@@ -484,13 +484,13 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{"InstallPlan shop/install-a: error applying Role lamp"},
 		},
 		{
-			reason: "a plan that may not be seen and cannot begin", state: explain.Broken, code: explain.CodeGroupMissing, object: "Namespace shop",
+			reason: "a plan that may not be seen and cannot begin", state: explain.Broken, code: explain.CodeOperatorGroupMissing, object: "Namespace shop",
 			change: all(hidden(operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing", "no operator group found that is managing this namespace"),
 				func(o *observation) { o.OperatorGroups = nil }),
 			summary: []string{"namespace shop has no OperatorGroup"},
 		},
 		{
-			reason: "a plan that may not be seen and failed", state: explain.Broken, code: explain.CodePlanStep, object: planObject,
+			reason: "a plan that may not be seen and failed", state: explain.Broken, code: explain.CodePlanStepFailed, object: planObject,
 			change:  hidden(operatorsv1alpha1.SubscriptionInstallPlanFailed, "InstallComponentFailed", "error applying ConfigMap settings of lamp.v1: no"),
 			summary: []string{"error applying ConfigMap settings"},
 		},
@@ -532,7 +532,7 @@ func TestExplainPlanWithoutSubscription(t *testing.T) {
 		{reason: "no Subscription", change: func(o *observation) { o.Subscriptions = nil }, remedy: "Correct the credentials"},
 	} {
 		e := explain.Object(well(lookup, tc.change), explain.Ref{Kind: explain.KindInstallPlan, Namespace: "shop", Name: "install-a"})
-		if len(e.Findings) != 1 || e.Findings[0].Code != explain.CodeBundleImage {
+		if len(e.Findings) != 1 || e.Findings[0].Code != explain.CodeBundleImagePullFailed {
 			t.Errorf("%s: found %+v, want one image that cannot be pulled", tc.reason, e.Findings)
 			continue
 		}

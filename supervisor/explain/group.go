@@ -29,7 +29,7 @@ func groupFinding(s *search, namespace string) *Finding {
 		return nil
 	}
 	if len(groups) == 0 {
-		f := s.finding(CodeGroupMissing, Wrong, "namespace "+namespace+" has no OperatorGroup, so that nothing is installed in it")
+		f := s.finding(CodeOperatorGroupMissing, Wrong, "namespace "+namespace+" has no OperatorGroup, so that nothing is installed in it")
 		f.Object = Ref{Kind: KindNamespace, Name: namespace}
 		return f.withCommands("kubectl create -f - <<EOF\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: operators\n  namespace: " + namespace +
 			"\nspec:\n  targetNamespaces: [" + namespace + "]\nEOF")
@@ -39,7 +39,7 @@ func groupFinding(s *search, namespace string) *Finding {
 		for _, g := range groups {
 			names = append(names, g.Name)
 		}
-		f := s.finding(CodeGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so that nothing is installed in it",
+		f := s.finding(CodeOperatorGroupAmbiguous, Wrong, fmt.Sprintf("namespace %s has %d OperatorGroups (%s), so that nothing is installed in it",
 			namespace, len(groups), strings.Join(names, ", ")))
 		f.Object = Ref{Kind: KindNamespace, Name: namespace}
 		return f.withCommands("kubectl -n " + namespace + " delete operatorgroup " + names[len(names)-1])
@@ -52,7 +52,7 @@ func groupFinding(s *search, namespace string) *Finding {
 		case c.Type == operatorsv1.OperatorGroupServiceAccountCondition && c.Status == metav1.ConditionTrue:
 			return groupAccountFinding(at, group.Spec.ServiceAccountName)
 		case c.Type == api.ConditionTargetsResolved && c.Status == metav1.ConditionFalse:
-			return at.finding(CodeGroupTargetsInvalid, Wrong, at.at().String()+": "+c.Message).withCommands(kubectl("edit", at.at(), ""))
+			return at.finding(CodeOperatorGroupTargetsInvalid, Wrong, at.at().String()+": "+c.Message).withCommands(kubectl("edit", at.at(), ""))
 		}
 	}
 	return nil
@@ -61,6 +61,6 @@ func groupFinding(s *search, namespace string) *Finding {
 // groupAccountFinding returns the finding about an OperatorGroup whose ServiceAccount does not exist.
 func groupAccountFinding(s *search, account string) *Finding {
 	group := s.at()
-	return s.finding(CodeGroupAccountMissing, Wrong, fmt.Sprintf("%s names ServiceAccount %s in spec.serviceAccountName, which does not exist", group, account)).
+	return s.finding(CodeOperatorGroupServiceAccountMissing, Wrong, fmt.Sprintf("%s names ServiceAccount %s in spec.serviceAccountName, which does not exist", group, account)).
 		withCommands(fmt.Sprintf("kubectl -n %s create serviceaccount %s", group.Namespace, account))
 }

@@ -28,7 +28,7 @@ func terminatingFinding(s *search, namespace string) *Finding {
 		what := fmt.Sprintf("%s is held in it by its finalizers %s", s.subject, strings.Join(s.sub.Finalizers, ", "))
 		held = obstacle{what: what, remedy: finalizerRemedy(s.sub.Finalizers)}
 	}
-	f := at.finding(CodeNamespaceGoing, Waiting, "namespace "+namespace+" is being deleted"+when)
+	f := at.finding(CodeNamespaceTerminating, Waiting, "namespace "+namespace+" is being deleted"+when)
 	if held.what != "" {
 		f.Cause += ", and " + held.what
 		if object != nil && s.Taken.Sub(object.DeletionTimestamp.Time) > gracePeriod {

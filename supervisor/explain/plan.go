@@ -93,9 +93,9 @@ func checkFinding(s *search, p *operatorsv1alpha1.InstallPlan, message string) *
 	if f := groupFinding(s, p.Namespace); f != nil {
 		return f
 	}
-	code := CodePlanStep
+	code := CodePlanStepFailed
 	if p.Status.AttenuatedServiceAccountRef != nil {
-		code = CodeGroupAccountMissing
+		code = CodeOperatorGroupServiceAccountMissing
 	}
 	return s.finding(code, Wrong, s.at().String()+" cannot begin: "+message)
 }
@@ -110,7 +110,7 @@ func lookupFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 		}
 		at := s.to(Ref{Kind: KindBundleImage, Name: lookup.Path}, "", "")
 		cause := fmt.Sprintf("image %s of bundle %s cannot be pulled or used: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, failed.Message)
-		return []*Finding{at.finding(CodeBundleImage, Wrong, cause).withRemedy(lookupRemedy(s.Subscriptions, p))}
+		return []*Finding{at.finding(CodeBundleImagePullFailed, Wrong, cause).withRemedy(lookupRemedy(s.Subscriptions, p))}
 	}
 	return nil
 }
@@ -137,8 +137,8 @@ func stepFinding(s *search, cause api.Cause, message string, otherwise Severity)
 	if cause.Reason == "" {
 		code = codeOfRefusal(message)
 	}
-	code = cmp.Or(code, CodePlanStep)
-	if code == CodePlanStep {
+	code = cmp.Or(code, CodePlanStepFailed)
+	if code == CodePlanStepFailed {
 		severity = otherwise
 	}
 	return refusalFinding(s, code, severity, s.at().String()+": "+message, cause.Remedy).withCommands(kubectl("describe", s.at(), ""))

@@ -33,7 +33,7 @@ func bundleFindings(s *search) []*Finding {
 	_, remedy := blockedOf(s.sub)
 	code := CodeBundleUnusable
 	if reason == api.ReasonBundleUnpackFailed {
-		code, message = CodeBundleImage, "image of a bundle cannot be pulled: "+strings.TrimPrefix(message, unpacking)
+		code, message = CodeBundleImagePullFailed, "image of a bundle cannot be pulled: "+strings.TrimPrefix(message, unpacking)
 	}
 	return []*Finding{s.finding(code, Wrong, s.subject.String()+": "+message).withRemedy(remedy)}
 }
@@ -50,22 +50,22 @@ func resolutionFindings(s *search) []*Finding {
 	}
 	spec := s.sub.Spec
 	catalog := fmt.Sprintf("CatalogSource %s/%s", spec.CatalogSourceNamespace, spec.CatalogSource)
-	code, cause := CodeUnsatisfiable, message
+	code, cause := CodeConstraintsNotSatisfiable, message
 	switch reason {
 	case "", api.ReasonCatalogNotFound, api.ReasonCatalogExcluded, api.ReasonCatalogUnavailable, api.ReasonOperatorGroupInvalid:
 		return nil // other rules have the cause, or the last one has
 	case api.ReasonResolutionFailed:
 		code = CodeResolutionFailed
 	case api.ReasonPackageNotFound:
-		code, cause = CodePackageMissing, fmt.Sprintf("%s has no package %s (spec.name)", catalog, spec.Package)
+		code, cause = CodePackageNotFound, fmt.Sprintf("%s has no package %s (spec.name)", catalog, spec.Package)
 	case api.ReasonStartingVersionNotFound:
-		code, cause = CodeStartingMissing, fmt.Sprintf("channel %s of package %s in %s has no version %s (spec.startingCSV)", spec.Channel, spec.Package, catalog, spec.StartingCSV)
+		code, cause = CodeStartingVersionNotFound, fmt.Sprintf("channel %s of package %s in %s has no version %s (spec.startingCSV)", spec.Channel, spec.Package, catalog, spec.StartingCSV)
 	case api.ReasonPinNotFound:
-		code = CodeStartingMissing
+		code = CodeStartingVersionNotFound
 	case api.ReasonChannelNotFound:
-		code, cause = CodeChannelMissing, fmt.Sprintf("package %s in %s has no channel %s (spec.channel)", spec.Package, catalog, spec.Channel)
+		code, cause = CodeChannelNotFound, fmt.Sprintf("package %s in %s has no channel %s (spec.channel)", spec.Package, catalog, spec.Channel)
 	case api.ReasonDependencyNotFound:
-		code = CodeDependencyMissing
+		code = CodeDependencyNotFound
 	}
 	return []*Finding{s.finding(code, Wrong, s.subject.String()+": "+cause).withRemedy(remedy).withCommands(kubectl("edit", s.subject, ""))}
 }
@@ -91,7 +91,7 @@ func heldVersion(s *search) []*Finding {
 		return []*Finding{s.finding(CodePinned, Note, s.subject.String()+" is pinned: "+message).
 			withCommands(kubectl("annotate", s.subject, api.AnnotationPin+"-"))}
 	case api.ReasonConstraintsNotSatisfiable:
-		return []*Finding{s.finding(CodeHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+message)}
+		return []*Finding{s.finding(CodeNewerVersionHeld, Waiting, s.subject.String()+": a newer version cannot be had: "+message)}
 	default:
 		return nil // the version itself tells
 	}
@@ -103,7 +103,7 @@ func planDeleted(s *search) []*Finding {
 	if !is {
 		return nil
 	}
-	return []*Finding{s.finding(CodePlanGone, Note, s.subject.String()+": "+message)}
+	return []*Finding{s.finding(CodePlanDeleted, Note, s.subject.String()+": "+message)}
 }
 
 // deprecations returns the note about a deprecation by the catalog.

@@ -141,7 +141,7 @@ func TestExplainLimitRange(t *testing.T) {
 		},
 	}
 	for i := range cases {
-		cases[i].state, cases[i].code, cases[i].object = explain.Broken, explain.CodeLimitRange, "Deployment shop/lamp"
+		cases[i].state, cases[i].code, cases[i].object = explain.Broken, explain.CodeLimitRangeViolated, "Deployment shop/lamp"
 	}
 	check(t, cases)
 }
@@ -182,20 +182,20 @@ func TestExplainCausesApart(t *testing.T) {
 	}{
 		{
 			reason: "a field of no effect comes after what keeps the pods", change: hosted("CONNECTING", unpulled), severity: explain.Wrong,
-			codes: []string{explain.CodeCatalogImage, explain.CodeCatalogInvalid},
+			codes: []string{explain.CodeCatalogImagePullFailed, explain.CodeCatalogSpecInvalid},
 		},
 		{
 			reason: "two pods are kept by two causes", change: hosted("CONNECTING", unpulled, homeless), severity: explain.Wrong,
-			codes: []string{explain.CodeCatalogUnschedulable, explain.CodeCatalogImage, explain.CodeCatalogInvalid},
+			codes: []string{explain.CodeCatalogUnschedulable, explain.CodeCatalogImagePullFailed, explain.CodeCatalogSpecInvalid},
 		},
 		{
 			reason: "a spec because of which nothing is done comes first", change: hosted("", unpulled), severity: explain.Wrong,
-			codes: []string{explain.CodeCatalogInvalid, explain.CodeCatalogImage},
+			codes: []string{explain.CodeCatalogSpecInvalid, explain.CodeCatalogImagePullFailed},
 		},
-		{reason: "a spec alone", change: hosted(""), codes: []string{explain.CodeCatalogInvalid}, severity: explain.Wrong},
+		{reason: "a spec alone", change: hosted(""), codes: []string{explain.CodeCatalogSpecInvalid}, severity: explain.Wrong},
 		{
 			reason: "one that serves all the same", change: hosted("READY", homeless), severity: explain.Note,
-			codes: []string{explain.CodeCatalogUnschedulable, explain.CodeCatalogInvalid},
+			codes: []string{explain.CodeCatalogUnschedulable, explain.CodeCatalogSpecInvalid},
 		},
 	} {
 		e := explain.Object(well(tc.change), explain.Ref{Kind: explain.KindCatalogSource, Namespace: "olm", Name: "wares"})
@@ -227,7 +227,7 @@ func TestExamineSharedCause(t *testing.T) {
 		})
 	found := explain.Examine(o)
 	want := []string{"kubectl get catalogsources --all-namespaces", "kubectl -n shop edit subscription lamp", "kubectl -n shop edit subscription torch"}
-	if len(found) != 1 || found[0].Code != explain.CodeCatalogMissing || !slices.Equal(found[0].Commands, want) {
+	if len(found) != 1 || found[0].Code != explain.CodeCatalogNotFound || !slices.Equal(found[0].Commands, want) {
 		t.Errorf("found %+v, want one with the commands %q", found, want)
 	}
 	for i := range 20 {

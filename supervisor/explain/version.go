@@ -59,7 +59,7 @@ func versionDeleted(s *search) []*Finding {
 	}
 	plan := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
 	at := plan.to(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
-	return []*Finding{at.finding(CodeVersionGone, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.at(), plan.at())).
+	return []*Finding{at.finding(CodeVersionDeleted, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.at(), plan.at())).
 		withCommands(kubectl("delete", plan.at(), ""))}
 }
 
@@ -128,7 +128,7 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 		return predecessorFinding(s, csv)
 	case operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall,
 		operatorsv1alpha1.CSVReasonNeedsCertRotation:
-		return statusFinding(s, CodeServing, csv)
+		return statusFinding(s, CodeServingResourcesBroken, csv)
 	case operatorsv1alpha1.CSVReasonComponentFailed:
 		return causeFinding(s, csv)
 	default:
@@ -147,7 +147,7 @@ func installModeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion)
 	if groups, _ := s.groups(csv.Namespace); len(groups) == 1 {
 		at = s.to(refTo(KindOperatorGroup, groups[0]), "", "targets "+targets(groups[0].Status.Namespaces))
 	}
-	return at.finding(CodeInstallMode, Wrong, s.at().String()+": "+csv.Status.Message).withCommands(kubectl("edit", at.at(), ""))
+	return at.finding(CodeInstallModeUnsupported, Wrong, s.at().String()+": "+csv.Status.Message).withCommands(kubectl("edit", at.at(), ""))
 }
 
 // withCause replaces the cause.
@@ -176,7 +176,7 @@ func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersi
 	}
 	at := s.to(condition, "Upgradeable=False", why)
 	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
-	return at.finding(CodeNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
+	return at.finding(CodeOperatorNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
 		withRemedy(remedy).withCommands(kubectl("patch", condition, "--type merge -p '"+override+"'"))
 }
 
@@ -259,7 +259,7 @@ func causeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Find
 	cause, found := api.CauseOf(csv)
 	code := codeOfCause(cause)
 	if !found && csv.Status.Reason == operatorsv1alpha1.CSVReasonInstallCheckFailed {
-		code = CodeDeployment
+		code = CodeDeploymentNotAvailable
 	} else if !found {
 		code = codeOfRefusal(csv.Status.Message)
 	}

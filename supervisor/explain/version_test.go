@@ -44,7 +44,7 @@ func TestExplainVersion(t *testing.T) {
 	}
 	check(t, []explained{
 		{
-			reason: "install modes", state: explain.Broken, code: explain.CodeInstallMode, object: "OperatorGroup shop/group",
+			reason: "install modes", state: explain.Broken, code: explain.CodeInstallModeUnsupported, object: "OperatorGroup shop/group",
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup,
 				"AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces: change spec.targetNamespaces of OperatorGroup group in namespace shop: this version supports OwnNamespace"),
 			summary: []string{object, "AllNamespaces InstallModeType not supported"},
@@ -64,7 +64,7 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"ServiceAccount lamp: the service account lacks 1 of 2 policy rules"},
 		},
 		{
-			reason: "what another operator was to bring is missing because of that one", state: explain.Broken, code: explain.CodeDeployment,
+			reason: "what another operator was to bring is missing because of that one", state: explain.Broken, code: explain.CodeDeploymentNotAvailable,
 			change: all(lacks("APIService", "v1.wick.example.com", "APIService is not available"), func(o *observation) {
 				wick := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta("shop", "wick.v1")}
 				wick.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Group: "wick.example.com", Version: "v1"}}
@@ -80,14 +80,14 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"csv torch.v1 owns already"},
 		},
 		{
-			reason: "the operator does not let itself be upgraded", state: explain.Held, code: explain.CodeNotUpgradeable, object: "OperatorCondition shop/lamp.v1",
+			reason: "the operator does not let itself be upgraded", state: explain.Held, code: explain.CodeOperatorNotUpgradeable, object: "OperatorCondition shop/lamp.v1",
 			change: all(update(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable"), func(o *observation) {
 				o.OperatorConditions = []operatorsv2.OperatorCondition{condition("lamp.v1", no, "a migration runs")}
 			}),
 			summary: []string{"OperatorCondition shop/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "a migration runs"},
 		},
 		{
-			reason: "what keeps the predecessor keeps the update", state: explain.Broken, code: explain.CodeImagePull, object: "Pod shop/lamp-1",
+			reason: "what keeps the predecessor keeps the update", state: explain.Broken, code: explain.CodeImagePullFailed, object: "Pod shop/lamp-1",
 			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Failed), which this one replaces, to succeed or to be deleted", waiting),
 				func(o *observation) {
 					o.csv().Status.Phase, o.csv().Status.Reason = failed, operatorsv1alpha1.CSVReasonInstallCheckFailed
@@ -95,12 +95,12 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"image registry.example.com/lamp:1 of container main cannot be pulled: not found"},
 		},
 		{
-			reason: "a predecessor that nothing is seen to keep", state: explain.Broken, code: explain.CodePredecessor,
+			reason: "a predecessor that nothing is seen to keep", state: explain.Broken, code: explain.CodePredecessorNotReady,
 			change:  update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Succeeded), which this one replaces, to succeed or to be deleted", waiting),
 			summary: []string{"waiting for csv lamp.v1"},
 		},
 		{
-			reason: "it is gone though its plan is done", state: explain.Broken, code: explain.CodeVersionGone, object: object,
+			reason: "it is gone though its plan is done", state: explain.Broken, code: explain.CodeVersionDeleted, object: object,
 			change: func(o *observation) {
 				o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
 				o.Versions = nil
@@ -114,7 +114,7 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"exceeded quota: small"}, remedy: "Raise the quota or make room in it.",
 		},
 		{
-			reason: "a refusal in a status without a cause", state: explain.Broken, code: explain.CodeAdmission, object: object,
+			reason: "a refusal in a status without a cause", state: explain.Broken, code: explain.CodeAdmissionRefused, object: object,
 			change:  versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed, `install strategy failed: admission webhook "no.example.com" denied the request: no`),
 			summary: []string{"no.example.com"}, remedy: "Change the policy",
 		},
@@ -125,7 +125,7 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"install strategy failed"},
 		},
 		{
-			reason: "a Deployment that nothing is seen to keep", state: explain.Broken, code: explain.CodeDeployment, object: object,
+			reason: "a Deployment that nothing is seen to keep", state: explain.Broken, code: explain.CodeDeploymentNotAvailable, object: object,
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonComponentUnhealthy, "installing: waiting for it",
 				api.Cause{Reason: api.ReasonDeploymentNotAvailable}),
 			summary: []string{"installing: waiting for it"},
@@ -135,11 +135,11 @@ func TestExplainVersion(t *testing.T) {
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonInvalidStrategy, "install strategy invalid: spec.install.strategy is \"helm\"; set it to \"deployment\""), summary: []string{"install strategy invalid"},
 		},
 		{
-			reason: "serving resources", state: explain.Broken, code: explain.CodeServing,
+			reason: "serving resources", state: explain.Broken, code: explain.CodeServingResourcesBroken,
 			change: versionIs(failed, operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, "Secret lamp-cert is gone"), summary: []string{"Secret lamp-cert is gone"},
 		},
 		{
-			reason: "something is tried again and again", state: explain.Broken, code: explain.CodeWebhookAway, remedy: "Bring the server of webhook slow.example.com back",
+			reason: "something is tried again and again", state: explain.Broken, code: explain.CodeWebhookUnavailable, remedy: "Bring the server of webhook slow.example.com back",
 			change: versionIs(pending, operatorsv1alpha1.CSVReasonNeedsReinstall, `requirements not yet checked; going on fails and is tried again: failed calling webhook "slow.example.com": timeout`,
 				api.Cause{Reason: string(refusal.WebhookUnavailable), PhaseMessage: "requirements not yet checked"}), summary: []string{"slow.example.com"},
 		},
@@ -174,7 +174,7 @@ func TestExplainVersion(t *testing.T) {
 			remedy:  "Do what the status says.",
 		},
 		{
-			reason: "a version that may not be seen has a reason", state: explain.Broken, code: explain.CodeDeployment, object: object,
+			reason: "a version that may not be seen has a reason", state: explain.Broken, code: explain.CodeDeploymentNotAvailable, object: object,
 			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "InstallCheckFailed",
 				"clusterserviceversion lamp.v1 is in phase Failed: install timeout: deployment lamp is not ready; see its pods")),
 			summary: []string{"install timeout: deployment lamp is not ready; see its pods"}, remedy: "See its pods and their Events.",
@@ -186,7 +186,7 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Do what the status says.",
 		},
 		{
-			reason: "its namespace is being deleted", state: explain.Broken, code: explain.CodeNamespaceGoing, object: "Namespace shop",
+			reason: "its namespace is being deleted", state: explain.Broken, code: explain.CodeNamespaceTerminating, object: "Namespace shop",
 			change: func(o *observation) {
 				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
 				o.OperatorGroups, o.Versions = nil, nil
@@ -197,7 +197,7 @@ func TestExplainVersion(t *testing.T) {
 			summary: []string{"namespace shop is being deleted since 2026-03-02T08:00:00Z", "example.com/never"}, remedy: "finalizers example.com/never",
 		},
 		{
-			reason: "a namespace that may not be read and takes nothing", state: explain.Held, code: explain.CodeNamespaceGoing, object: "Namespace shop",
+			reason: "a namespace that may not be read and takes nothing", state: explain.Held, code: explain.CodeNamespaceTerminating, object: "Namespace shop",
 			change: all(versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed,
 				`install strategy failed: deployments.apps "lamp" is forbidden: unable to create new content in namespace shop because it is being terminated`),
 				func(o *observation) { o.OperatorGroups = nil }),

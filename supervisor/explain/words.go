@@ -42,23 +42,23 @@ func codeOfCause(cause api.Cause) string {
 
 // codesOfCauses are the codes of the reasons that are no refusals of the API server.
 var codesOfCauses = map[string]string{
-	api.ReasonAPINotFound:            CodePlanStepAPI,
-	api.ReasonDefinitionRefused:      CodePlanDefinition,
-	api.ReasonObjectOwnedByOther:     CodePlanConflict,
-	api.ReasonKindNotAllowed:         CodePlanUnsupported,
+	api.ReasonAPINotFound:            CodePlanStepAPIMissing,
+	api.ReasonDefinitionRefused:      CodePlanDefinitionUnsafe,
+	api.ReasonObjectOwnedByOther:     CodePlanObjectOwnedByOther,
+	api.ReasonKindNotAllowed:         CodePlanObjectUnsupported,
 	api.ReasonContentInvalid:         CodeBundleUnusable,
-	api.ReasonDeploymentNotAvailable: CodeDeployment,
-	api.ReasonWaitingForPredecessor:  CodePredecessor,
+	api.ReasonDeploymentNotAvailable: CodeDeploymentNotAvailable,
+	api.ReasonWaitingForPredecessor:  CodePredecessorNotReady,
 }
 
 // codesOfRefusals are the codes of the reasons that have one.
 var codesOfRefusals = map[refusal.Reason]string{
 	refusal.ResourcesRequired:     CodeResourcesRequired,
 	refusal.QuotaExceeded:         CodeQuotaExceeded,
-	refusal.LimitExceeded:         CodeLimitRange,
-	refusal.PodSecurityViolated:   CodePodSecurity,
-	refusal.WebhookUnavailable:    CodeWebhookAway,
-	refusal.AdmissionDenied:       CodeAdmission,
+	refusal.LimitExceeded:         CodeLimitRangeViolated,
+	refusal.PodSecurityViolated:   CodePodSecurityRefused,
+	refusal.WebhookUnavailable:    CodeWebhookUnavailable,
+	refusal.AdmissionDenied:       CodeAdmissionRefused,
 	refusal.ServiceAccountMissing: CodeServiceAccountMissing,
 	refusal.PermissionDenied:      CodeRightsMissing,
 	refusal.EscalationDenied:      CodeRightsMissing,
@@ -71,9 +71,9 @@ func refusalFinding(s *search, code string, severity Severity, cause, remedy str
 	switch code {
 	case CodeResourcesRequired:
 		return s.finding(code, severity, cause)
-	case CodeLimitRange:
+	case CodeLimitRangeViolated:
 		return limitRangeFinding(s, s.finding(code, severity, cause))
-	case CodeWebhookAway:
+	case CodeWebhookUnavailable:
 		name := refusal.Webhook(cause)
 		return s.finding(code, severity, fmt.Sprintf("%s (the server of webhook %s does not answer)", cause, name)).
 			withRemedy("bring the server of webhook " + name + " back, or delete its configuration if what it belongs to is gone").

@@ -123,7 +123,8 @@ func unschedulable(s *search, pod *corev1.Pod) *Finding {
 			}
 		}
 	}
-	return s.finding(CodeUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).withCommands(kubectl("describe", s.at(), ""))
+	return s.finding(CodePodUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).
+		withCommands(kubectl("describe", s.at(), ""))
 }
 
 // containers returns the states of all containers of a pod, init containers first.
@@ -152,7 +153,7 @@ func imageNotPulled(s *search, pod *corev1.Pod) *Finding {
 	if why == "" {
 		why = s.warning(s.at(), "Failed")
 	}
-	return s.finding(CodeImagePull, Wrong, fmt.Sprintf("%s: image %s of container %s cannot be pulled: %s",
+	return s.finding(CodeImagePullFailed, Wrong, fmt.Sprintf("%s: image %s of container %s cannot be pulled: %s",
 		s.at(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).withCommands(kubectl("describe", s.at(), ""))
 }
 
@@ -172,7 +173,7 @@ func configMissing(s *search, pod *corev1.Pod) *Finding {
 	if c == nil {
 		return nil
 	}
-	return s.finding(CodeConfigMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.at(), c.Name, c.State.Waiting.Message)).
+	return s.finding(CodeSecretOrConfigMapMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.at(), c.Name, c.State.Waiting.Message)).
 		withCommands(kubectl("describe", s.at(), ""))
 }
 
@@ -220,7 +221,7 @@ func crashing(s *search, pod *corev1.Pod) *Finding {
 		if t != nil {
 			how = fmt.Sprintf("ended with exit code %d, %s", t.ExitCode, cmp.Or(oneLine(t.Message), t.Reason, "without a word"))
 		}
-		return s.finding(CodeCrashLoop, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.at(), c.Name, how, c.RestartCount)).
+		return s.finding(CodeContainerCrashing, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.at(), c.Name, how, c.RestartCount)).
 			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", pod.Namespace, pod.Name, c.Name))
 	}
 	return nil
@@ -235,9 +236,9 @@ func volumeMissing(s *search, pod *corev1.Pod) *Finding {
 	if message == "" {
 		return nil
 	}
-	code := CodeVolume
+	code := CodeVolumeMountFailed
 	if mountsMissingObject(message) {
-		code = CodeConfigMissing
+		code = CodeSecretOrConfigMapMissing
 	}
 	return s.finding(code, Wrong, s.at().String()+": "+message).withCommands(kubectl("describe", s.at(), ""))
 }
@@ -252,7 +253,7 @@ func probeFailing(s *search, pod *corev1.Pod) *Finding {
 		if message == "" {
 			continue
 		}
-		return s.finding(CodeProbe, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.at(), c.Name, message)).
+		return s.finding(CodeProbeFailing, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.at(), c.Name, message)).
 			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s", pod.Namespace, pod.Name, c.Name))
 	}
 	return nil
@@ -291,7 +292,7 @@ func deploymentFinding(s *search, d *appsv1.Deployment) *Finding {
 	if progressing == nil || progressing.Reason != "ProgressDeadlineExceeded" {
 		return nil
 	}
-	return at.finding(CodeDeployment, Wrong, fmt.Sprintf("%s is not available: %s", at.at(), cmp.Or(says, progressing.Message))).
+	return at.finding(CodeDeploymentNotAvailable, Wrong, fmt.Sprintf("%s is not available: %s", at.at(), cmp.Or(says, progressing.Message))).
 		withCommands(kubectl("describe", at.at(), ""))
 }
 
@@ -308,7 +309,7 @@ func shortageFinding(s *search, d *appsv1.Deployment) *Finding {
 	}
 	f := deploymentFinding(s, d)
 	if f == nil {
-		f = at.finding(CodeDeployment, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).
+		f = at.finding(CodeDeploymentNotAvailable, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).
 			withCommands(kubectl("describe", at.at(), ""))
 	}
 	if c := deploymentCondition(d, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionTrue {
@@ -333,8 +334,8 @@ func refusedPodsFinding(s *search, message string) *Finding {
 		code = CodePodsRefused
 	}
 	f := refusalFinding(s, code, Wrong, s.at().String()+": its pods may not be made: "+message, "")
-	if code != CodeLimitRange && nameLimitRange(s, f) {
-		f.Code = CodeLimitRange
+	if code != CodeLimitRangeViolated && nameLimitRange(s, f) {
+		f.Code = CodeLimitRangeViolated
 	}
 	return f.withCommands(kubectl("describe", s.at(), ""))
 }

@@ -21,11 +21,11 @@ func TestExplainPods(t *testing.T) {
 	}
 	check(t, []explained{
 		{
-			reason: "an image cannot be pulled", state: explain.Broken, code: explain.CodeImagePull, object: pod,
+			reason: "an image cannot be pulled", state: explain.Broken, code: explain.CodeImagePullFailed, object: pod,
 			change: waits("ImagePullBackOff", `Back-off pulling image "x": ErrImagePull: not found`), summary: []string{pod + ": image registry.example.com/lamp:1 of container main cannot be pulled: not found"},
 		},
 		{
-			reason: "a crash loop", state: explain.Broken, code: explain.CodeCrashLoop, object: pod,
+			reason: "a crash loop", state: explain.Broken, code: explain.CodeContainerCrashing, object: pod,
 			change: crash("Error", 3), summary: []string{"container main ended with exit code 3, no bulb in the socket (4 restarts)"},
 		},
 		{
@@ -33,20 +33,20 @@ func TestExplainPods(t *testing.T) {
 			change: crash("OOMKilled", 137), summary: []string{"used more memory than its limit", "OOMKilled"},
 		},
 		{
-			reason: "a Secret for the environment", state: explain.Broken, code: explain.CodeConfigMissing, object: pod,
+			reason: "a Secret for the environment", state: explain.Broken, code: explain.CodeSecretOrConfigMapMissing, object: pod,
 			change: waits("CreateContainerConfigError", `secret "oil" not found`), summary: []string{`secret "oil" not found`},
 		},
 		{
-			reason: "a Secret for a volume", state: explain.Broken, code: explain.CodeConfigMissing, object: pod,
+			reason: "a Secret for a volume", state: explain.Broken, code: explain.CodeSecretOrConfigMapMissing, object: pod,
 			change:  all(installing, warns("Pod", "lamp-1", "FailedMount", `MountVolume.SetUp failed for volume "oil" : secret "oil" not found`)),
 			summary: []string{`secret "oil" not found`},
 		},
 		{
-			reason: "a volume", state: explain.Broken, code: explain.CodeVolume, object: pod,
+			reason: "a volume", state: explain.Broken, code: explain.CodeVolumeMountFailed, object: pod,
 			change: all(installing, warns("Pod", "lamp-1", "FailedAttachVolume", "disk is elsewhere")), summary: []string{"disk is elsewhere"},
 		},
 		{
-			reason: "no node takes it", state: explain.Broken, code: explain.CodeUnschedulable, object: pod,
+			reason: "no node takes it", state: explain.Broken, code: explain.CodePodUnschedulable, object: pod,
 			change: all(installing, func(o *observation) {
 				o.pod().Spec.NodeName = ""
 				o.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}
@@ -58,7 +58,7 @@ func TestExplainPods(t *testing.T) {
 			change: all(installing, func(o *observation) { o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown }), summary: []string{"Node n1 is lost"},
 		},
 		{
-			reason: "a probe fails", state: explain.Broken, code: explain.CodeProbe, object: pod,
+			reason: "a probe fails", state: explain.Broken, code: explain.CodeProbeFailing, object: pod,
 			change: all(container(func(s *corev1.ContainerStatus) { s.State.Running = &corev1.ContainerStateRunning{} }),
 				warns("Pod", "lamp-1", "Unhealthy", "Readiness probe failed: 503")),
 			summary: []string{"Readiness probe failed: 503"},
@@ -68,7 +68,7 @@ func TestExplainPods(t *testing.T) {
 			change: refused(`pods "lamp-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0`), summary: []string{"Deployment shop/lamp", "exceeded quota: small"},
 		},
 		{
-			reason: "PodSecurity", state: explain.Broken, code: explain.CodePodSecurity, object: "Deployment shop/lamp",
+			reason: "PodSecurity", state: explain.Broken, code: explain.CodePodSecurityRefused, object: "Deployment shop/lamp",
 			change: refused(`pods "lamp-x" is forbidden: violates PodSecurity "restricted:latest": privileged`), summary: []string{"violates PodSecurity"},
 		},
 		{
@@ -82,12 +82,12 @@ func TestExplainPods(t *testing.T) {
 			summary: []string{"memory limit of 64Mi"},
 		},
 		{
-			reason: "a webhook that does not answer", state: explain.Broken, code: explain.CodeWebhookAway, object: "Deployment shop/lamp",
+			reason: "a webhook that does not answer", state: explain.Broken, code: explain.CodeWebhookUnavailable, object: "Deployment shop/lamp",
 			change:  refused(`Internal error occurred: failed calling webhook "pods.example.com": failed to call webhook: Post "https://pods.shop.svc:443/": dial tcp 10.0.0.1:443: connect: connection refused`),
 			summary: []string{"connection refused", "the server of webhook pods.example.com does not answer"}, remedy: "webhook pods.example.com",
 		},
 		{
-			reason: "a webhook", state: explain.Broken, code: explain.CodeAdmission, object: "Deployment shop/lamp",
+			reason: "a webhook", state: explain.Broken, code: explain.CodeAdmissionRefused, object: "Deployment shop/lamp",
 			change: refused(`admission webhook "pods.example.com" denied the request: no`), summary: []string{"pods.example.com"},
 		},
 		{
@@ -99,7 +99,7 @@ func TestExplainPods(t *testing.T) {
 			change: refused("the moon is full"), summary: []string{"the moon is full"},
 		},
 		{
-			reason: "nothing is seen but that time is up", state: explain.Broken, code: explain.CodeDeployment, object: "Deployment shop/lamp",
+			reason: "nothing is seen but that time is up", state: explain.Broken, code: explain.CodeDeploymentNotAvailable, object: "Deployment shop/lamp",
 			change: all(installing, hides("pods", "shop"), func(o *observation) {
 				o.Pods = nil
 				o.Deployments[0].Status.Conditions = append(o.Deployments[0].Status.Conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"})
@@ -125,14 +125,14 @@ func TestExplainPods(t *testing.T) {
 			},
 		},
 		{
-			reason: "a Deployment that lost its only replica", state: explain.Held, code: explain.CodeDeployment, object: "Deployment shop/lamp",
+			reason: "a Deployment that lost its only replica", state: explain.Held, code: explain.CodeDeploymentNotAvailable, object: "Deployment shop/lamp",
 			change: func(o *observation) {
 				o.Deployments[0].Status = appsv1.DeploymentStatus{}
 			},
 			summary: []string{"Deployment shop/lamp has 0 of 1 replicas ready"},
 		},
 		{
-			reason: "a Deployment that lacks a replica and is available", state: explain.Healthy, code: explain.CodeDeployment, object: "Deployment shop/lamp",
+			reason: "a Deployment that lacks a replica and is available", state: explain.Healthy, code: explain.CodeDeploymentNotAvailable, object: "Deployment shop/lamp",
 			change:  func(o *observation) { o.Deployments[0].Spec.Replicas = new(int32(2)) },
 			summary: []string{"lamp.v1 is installed", "has 1 of 2 replicas ready"},
 		},

@@ -21,7 +21,7 @@ func ref(kind, name string) explain.Ref {
 func broken() explain.Explanation {
 	pod := ref(explain.KindPod, "lamp-1")
 	f := explain.Finding{
-		Code: explain.CodeImagePull, Object: pod, Severity: explain.Wrong, Cause: pod.String() + ": image x cannot be pulled: not found",
+		Code: explain.CodeImagePullFailed, Object: pod, Severity: explain.Wrong, Cause: pod.String() + ": image x cannot be pulled: not found",
 		Chain: []explain.Link{
 			{Object: ref(explain.KindSubscription, "lamp"), State: "UpgradePending"},
 			{Object: ref(explain.KindDeployment, "lamp"), State: "0/1", Says: strings.Repeat("minimum ", 20)},
@@ -186,7 +186,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	var document struct{ Explanations []explain.Explanation }
-	if err := json.Unmarshal([]byte(printed(t, console.JSON, a)), &document); err != nil || len(document.Explanations) != 1 || document.Explanations[0].Findings[0].Code != explain.CodeImagePull {
+	if err := json.Unmarshal([]byte(printed(t, console.JSON, a)), &document); err != nil || len(document.Explanations) != 1 || document.Explanations[0].Findings[0].Code != explain.CodeImagePullFailed {
 		t.Errorf("as JSON: %+v, %v", document, err)
 	}
 }
