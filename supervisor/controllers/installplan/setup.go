@@ -99,18 +99,19 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := addIndex(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	plans := &planMapper{client: r.client, memory: r.memory}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("installplan").
 		For(&operatorsv1alpha1.InstallPlan{}, builder.WithPredicates(r.passages.noting())).
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(planOfSubscription)).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(r.plansBeside)).
-		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(r.plansWithAccount)).
-		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
-		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.plansWithRights)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(plans.inNamespace)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(plans.withAccount)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
 		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
-			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](r.plansAwaitingKind), served())).
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](plans.awaitingKind), served())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
 			// The limit lets plans continue soon after an outage of the API server, however long it

@@ -61,44 +61,50 @@ func planOfSubscription(_ context.Context, o client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: sub.Namespace, Name: sub.Status.InstallPlanRef.Name}}}
 }
 
-// plansBeside returns the plans that may wait for a change of the OperatorGroups of their
-// namespace.
-func (r *Reconciler) plansBeside(ctx context.Context, group client.Object) []reconcile.Request {
-	return r.waken(ctx, group.GetNamespace(), func(*operatorsv1alpha1.InstallPlan) bool { return true })
+// planMapper maps changed objects to the plans that may continue.
+type planMapper struct {
+	client client.Reader
+	memory *memory
 }
 
-// plansWithAccount returns the plans that are executed with the rights of a ServiceAccount, or wait
+// inNamespace returns the plans that may wait for a change of the OperatorGroups of their
+// namespace.
+func (m *planMapper) inNamespace(ctx context.Context, group client.Object) []reconcile.Request {
+	return m.requests(ctx, group.GetNamespace(), func(*operatorsv1alpha1.InstallPlan) bool { return true })
+}
+
+// withAccount returns the plans that are executed with the rights of a ServiceAccount, or wait
 // for its creation.
-func (r *Reconciler) plansWithAccount(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
+func (m *planMapper) withAccount(ctx context.Context, o client.Object) []reconcile.Request {
+	return m.requests(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
 		return ref != nil && ref.Name == o.GetName()
 	})
 }
 
-// plansWithRights returns the plans that are executed with the rights of an account which a role or
+// withRights returns the plans that are executed with the rights of an account which a role or
 // binding may have changed.
-func (r *Reconciler) plansWithRights(ctx context.Context, o client.Object) []reconcile.Request {
+func (m *planMapper) withRights(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[api.LabelGrant] != "" {
-		// The supervisor creates and deletes it for itself only.
+		// The supervisor creates and deletes such objects for itself only.
 		return nil
 	}
-	subjects, bound := impersonate.Subjects(o)
-	return r.waken(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
+	subjects, bound := rights.Subjects(o)
+	return m.requests(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
 		return ref != nil && (!bound || impersonate.Bound(subjects, ref.Namespace, ref.Name))
 	})
 }
 
-// plansAwaitingKind returns the plans with a remaining step that a CustomResourceDefinition may
+// awaitingKind returns the plans with a remaining step that a CustomResourceDefinition may
 // unblock. Such a step is of its API group, or defines another kind of that group whose names may
 // be free now.
-func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
+func (m *planMapper) awaitingKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
 	plural, group, ok := strings.Cut(crd.GetName(), ".")
 	if !ok {
 		return nil
 	}
-	return r.waken(ctx, "", func(p *operatorsv1alpha1.InstallPlan) bool {
+	return m.requests(ctx, "", func(p *operatorsv1alpha1.InstallPlan) bool {
 		return slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 			defines := s.Resource.Kind == kindCRD && strings.HasSuffix(s.Resource.Name, "."+group) && s.Resource.Name != plural+"."+group
 			return !applied(s.Status) && (s.Resource.Group == group || defines)
@@ -106,12 +112,12 @@ func (r *Reconciler) plansAwaitingKind(ctx context.Context, crd *apiextensionsv1
 	})
 }
 
-// waken returns the unfinished plans of a namespace, or of all, that the function selects. It also
+// requests returns the unfinished plans of a namespace, or of all, that the function selects. It also
 // removes their pause.
-func (r *Reconciler) waken(ctx context.Context, namespace string, concerned func(*operatorsv1alpha1.InstallPlan) bool) []reconcile.Request {
+func (m *planMapper) requests(ctx context.Context, namespace string, concerned func(*operatorsv1alpha1.InstallPlan) bool) []reconcile.Request {
 	plans := &operatorsv1alpha1.InstallPlanList{}
-	if err := r.client.List(ctx, plans, client.InNamespace(namespace), client.MatchingFields{indexUnfinished: "true"}, readOnly); err != nil {
-		log.FromContext(ctx).Error(err, "Listing plans that something may concern", "namespace", namespace)
+	if err := m.client.List(ctx, plans, client.InNamespace(namespace), client.MatchingFields{indexUnfinished: "true"}, readOnly); err != nil {
+		log.FromContext(ctx).Error(err, "Listing unfinished InstallPlans", "namespace", namespace)
 		return nil
 	}
 	var requests []reconcile.Request
@@ -121,7 +127,7 @@ func (r *Reconciler) waken(ctx context.Context, namespace string, concerned func
 			continue
 		}
 		key := client.ObjectKeyFromObject(p)
-		r.memory.wake(key)
+		m.memory.wake(key)
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 	}
 	return requests

@@ -10,14 +10,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestTemporaryGrantsWakeNoPlan has a temporary grant of the supervisor, which grants the account of
+// TestGrantsRequeueNoPlan has a temporary grant of the supervisor, which grants the account of
 // a plan nothing.
-func TestTemporaryGrantsWakeNoPlan(t *testing.T) {
+func TestGrantsRequeueNoPlan(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "chandlery-check-lamps.example", Labels: map[string]string{api.LabelGrant: "true"}}
 	for _, o := range []client.Object{&rbacv1.ClusterRole{ObjectMeta: meta}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta}} {
 		// Without a client it cannot list plans.
-		if got := (&Reconciler{}).plansWithRights(t.Context(), o); got != nil {
-			t.Errorf("%T wakes %v", o, got)
+		if got := (&planMapper{}).withRights(t.Context(), o); got != nil {
+			t.Errorf("%T requeues %v", o, got)
 		}
 	}
 }
