@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,10 +24,8 @@ type checker struct {
 	client client.Reader
 	// grants gives the supervisor the right to list the objects of a definition, which it lacks
 	// otherwise.
-	grants *grant.Granter
-	// onInvalid receives the message about an object that is invalid in a new version that has its
-	// own conversion webhook.
-	onInvalid func(complaint string)
+	lender   *grant.Lender
+	reporter reporter
 }
 
 // check returns an error if the definition of a bundle must not replace the live one.
@@ -65,7 +62,7 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 		complaint = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", after.Name, complaint)
 		if after.Spec.Conversion != nil && after.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 			// The webhook of the new version may fix it.
-			c.onInvalid(complaint)
+			c.reporter.invalid(complaint)
 			continue
 		}
 		return fmt.Errorf("%w: %s; change that object so that it is valid, and the plan goes on by itself", errUnsafe, complaint)
@@ -115,9 +112,4 @@ func typedCRD(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefi
 		return nil, fmt.Errorf("%w: reading %s as apiextensions.k8s.io/v1: %w", errUnsafe, describe(u), err)
 	}
 	return crd, nil
-}
-
-// logged returns a function that logs a complaint.
-func logged(logger logr.Logger) func(string) {
-	return func(complaint string) { logger.Info("Custom resource would not be valid", "complaint", complaint) }
 }

@@ -49,10 +49,7 @@ type execution struct {
 	outside []*operatorsv1alpha1.Step
 	// manifestWarnings holds the warnings about the manifests of steps, by the index of the step.
 	manifestWarnings map[int][]string
-	// onWarnings receives the warnings about a step that was applied.
-	onWarnings func(index int, step *operatorsv1alpha1.Step, w stepWarnings)
-	// onTakeOver receives an object that had no owner and that a version owns now.
-	onTakeOver func(object, version string)
+	reporter         reporter
 }
 
 // run applies the steps that are not done yet and updates their status. The first step that fails

@@ -77,7 +77,7 @@ func (m *memory) of(key types.NamespacedName, p *operatorsv1alpha1.InstallPlan) 
 	}
 	rec := m.records[key]
 	if rec == nil || rec.uid != p.UID {
-		rec = &record{uid: p.UID, generation: p.Generation}
+		rec = &record{uid: p.UID, generation: p.Generation, warned: map[int]string{}}
 		m.records[key] = rec
 	}
 	rec.roused = rec.woken.Swap(false)

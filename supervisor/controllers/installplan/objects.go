@@ -73,7 +73,7 @@ func (e *execution) over(ctx context.Context, u, live *unstructured.Unstructured
 		return e.anew(ctx, u, live, ours, err.Error())
 	}
 	if err == nil && belongsToNobody(live) {
-		e.onTakeOver(describe(live), owner.name)
+		e.reporter.tookOver(describe(live), owner.name)
 	}
 	return result, err
 }

@@ -65,10 +65,11 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 // wouldApply says whether a pass would get beyond the step that failed.
 func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, at site) bool {
 	tried := p.DeepCopy()
-	e, err := r.execution(ctx, tried, at, true)
+	e, err := r.execution(tried, at, logReporter{log.FromContext(ctx)})
 	if err != nil {
 		return false
 	}
+	e.client, e.steps = client.NewDryRunClient(e.client), client.NewDryRunClient(e.steps)
 	steps, failed := tried.Status.Plan, failedStep(tried)
 	obstacle := e.rehearse(ctx, steps, failed)
 	if obstacle != nil && errors.Is(obstacle.err, errOwnerGone) {

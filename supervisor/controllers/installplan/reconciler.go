@@ -170,11 +170,10 @@ func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if p.Status.StartTime == nil {
 		p.Status.StartTime = &now
 	}
-	e, err := r.execution(ctx, p, site, false)
+	e, err := r.execution(p, site, &eventReporter{recorder: r.recorder, plan: p, notes: rec.warned})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	e.onWarnings = r.tellWarnings(p, rec)
 	result := r.conclude(ctx, p, rec, e.run(ctx, p.Status.Plan), now)
 	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
 		e.rehearseWarnings(ctx, p.Status.Plan)
@@ -182,9 +181,8 @@ func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	return result, nil
 }
 
-// execution prepares a pass over the steps of a plan. One that only probes writes
-// nothing.
-func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.InstallPlan, at site, probing bool) (*execution, error) {
+// execution prepares a pass over the steps of a plan.
+func (r *Reconciler) execution(p *operatorsv1alpha1.InstallPlan, at site, to reporter) (*execution, error) {
 	own, steps := r.direct, r.direct
 	if at.account != nil {
 		var err error
@@ -192,25 +190,18 @@ func (r *Reconciler) execution(ctx context.Context, p *operatorsv1alpha1.Install
 			return nil, err
 		}
 	}
-	e := &execution{
+	return &execution{
 		cached: r.client, client: own, steps: steps, account: at.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[api.AnnotationReverts],
 		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
 		crds:             crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil, turns: r.crdTurns},
 		manifestWarnings: plan.ManifestWarningsOf(p.Annotations),
-		onWarnings:       func(int, *operatorsv1alpha1.Step, stepWarnings) {},
-		onTakeOver:       r.tellTakeOver(p),
+		reporter:         to,
 		content: &content{
 			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
 			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
 		},
-		checker: &checker{client: own, grants: r.grants, onInvalid: r.tellInvalid(p)},
-	}
-	if probing {
-		e.client, e.steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)
-		e.onTakeOver = func(string, string) {}
-		e.checker.onInvalid = logged(log.FromContext(ctx))
-	}
-	return e, nil
+		checker: &checker{client: own, lender: r.lender, reporter: to},
+	}, nil
 }
 
 // conclude writes the outcome of a pass into the plan's status. StartTime is

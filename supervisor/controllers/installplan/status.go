@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,27 +75,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, after *operatorsv1
 	}
 	log.FromContext(ctx).Info("Moved plan to phase", "phase", after.Status.Phase, "from", before.Status.Phase, "steps", len(after.Status.Plan))
 	transitions.WithLabelValues(string(after.Status.Phase)).Inc()
-	// The Subscriptions have an Event of each phase; a failure is told here too.
 	if after.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
-		message := after.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled).Message
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, string(after.Status.Phase), "Install", "%s", api.EventNote(message))
+		recordFailure(r.recorder, after)
 	}
 	return true, nil
-}
-
-// tellTakeOver makes an Event of an object that somebody made before it came with an
-// operator.
-func (r *Reconciler) tellTakeOver(p *operatorsv1alpha1.InstallPlan) func(object, version string) {
-	return func(object, version string) {
-		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, api.ReasonObjectTakenOver, "Install", "%s", api.EventNote(fmt.Sprintf(
-			"%s was there before and belonged to no operator; it is now as %s brings it, and goes with it: if you need your own, give it another name", object, version)))
-	}
-}
-
-// tellInvalid makes an Event of a custom resource that would not be valid without the
-// conversion that comes with its new definition.
-func (r *Reconciler) tellInvalid(p *operatorsv1alpha1.InstallPlan) func(string) {
-	return func(complaint string) {
-		r.recorder.Eventf(p, nil, corev1.EventTypeWarning, api.ReasonCRDValidation, "Install", "%s", api.EventNote(complaint))
-	}
 }

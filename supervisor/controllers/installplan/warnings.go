@@ -8,11 +8,9 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 )
@@ -56,8 +54,8 @@ func cut(texts []string) bool {
 	return len(texts) >= maxStrict || characters > maxCharacters-largest
 }
 
-// recordWarnings passes the warnings of the API server about a step to onWarnings, with those about
-// the manifest of the step.
+// recordWarnings passes the warnings of the API server about a step to the reporter, with those
+// about the manifest of the step.
 func (e *execution) recordWarnings(ctx context.Context, index int, s *operatorsv1alpha1.Step, texts []string) {
 	w := stepWarnings{}
 	if len(texts) > 0 {
@@ -68,7 +66,7 @@ func (e *execution) recordWarnings(ctx context.Context, index int, s *operatorsv
 		w.texts = append(w.texts, e.manifestWarnings[index]...)
 	}
 	if len(w.texts) > 0 {
-		e.onWarnings(index, s, w)
+		e.reporter.warned(index, s, w)
 	}
 }
 
@@ -162,29 +160,4 @@ func notStored(manifest, stored any) int {
 		}
 	}
 	return n
-}
-
-// tellWarnings returns a function that creates an Event from the warnings about a step, once for
-// each plan and step.
-func (r *Reconciler) tellWarnings(p *operatorsv1alpha1.InstallPlan, rec *record) func(int, *operatorsv1alpha1.Step, stepWarnings) {
-	return func(index int, s *operatorsv1alpha1.Step, w stepWarnings) {
-		note := warnings.Note(s.Resolving, s.Resource.Kind, s.Resource.Name, w.texts, w.count())
-		if rec.warned[index] == note {
-			return
-		}
-		if rec.warned == nil {
-			rec.warned = map[int]string{}
-		}
-		rec.warned[index] = note
-		warnedSteps.Inc()
-		if n := w.dropped(); n > 0 {
-			droppedFields.WithLabelValues(s.Resource.Kind).Add(float64(n))
-		}
-		ref := &corev1.ObjectReference{
-			APIVersion: operatorsv1alpha1.InstallPlanAPIVersion, Kind: operatorsv1alpha1.InstallPlanKind,
-			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
-			FieldPath: fmt.Sprintf("status.plan[%d]", index),
-		}
-		r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, api.ReasonAppliedWithWarnings, "Install", "%s", api.EventNote(note))
-	}
 }
