@@ -47,13 +47,12 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	memory   *memory
-	passages *passages
+	gate     *phaseGate
 
-	retryTimeout       time.Duration
-	acknowledgeTimeout time.Duration
-	dwell              time.Duration
-	crdsAsAccount      bool
-	crdTurns           *crdTurns
+	retryTimeout  time.Duration
+	dwell         time.Duration
+	crdsAsAccount bool
+	crdTurns      *crdTurns
 }
 
 // Reconcile reads the plan, checks that the namespace can take an installation,
@@ -93,7 +92,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // the one before; the work of a pass is then kept in mind, and not done again.
 func (r *Reconciler) settle(ctx context.Context, before, p *operatorsv1alpha1.InstallPlan, rec *record, result ctrl.Result) (ctrl.Result, error) {
 	if before.Status.Phase != p.Status.Phase {
-		wait, err := r.acknowledged(ctx, before, rec)
+		now := r.clock.Now()
+		if rec.ready.IsZero() {
+			rec.ready = now
+		}
+		wait, err := r.gate.wait(ctx, before, now.Sub(rec.ready))
 		if err != nil {
 			return ctrl.Result{}, err
 		}

@@ -102,7 +102,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	plans := &planMapper{client: r.client, memory: r.memory}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("installplan").
-		For(&operatorsv1alpha1.InstallPlan{}, builder.WithPredicates(r.passages.noting())).
+		For(&operatorsv1alpha1.InstallPlan{}, builder.WithPredicates(r.gate.entries.predicate())).
 		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(planOfSubscription)).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(plans.inNamespace)).
 		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(plans.withAccount)).
@@ -134,21 +134,20 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("making the client that applies steps: %w", err)
 	}
 	return &Reconciler{
-		client:             mgr.GetClient(),
-		live:               mgr.GetAPIReader(),
-		direct:             direct,
-		accounts:           impersonate.New(cfg, o.NewClient, options),
-		grants:             o.Grants,
-		bundles:            o.Bundles,
-		unpacker:           o.Unpacker,
-		recorder:           mgr.GetEventRecorder("chandlery-installplan"),
-		clock:              o.Clock,
-		memory:             &memory{},
-		passages:           &passages{},
-		retryTimeout:       o.RetryTimeout,
-		acknowledgeTimeout: o.AcknowledgeTimeout,
-		dwell:              max(0, o.ForeignPhaseDwell),
-		crdsAsAccount:      o.CRDAsServiceAccount,
-		crdTurns:           newCRDTurns(),
+		client:        mgr.GetClient(),
+		live:          mgr.GetAPIReader(),
+		direct:        direct,
+		accounts:      impersonate.New(cfg, o.NewClient, options),
+		lender:        o.Lender,
+		bundles:       o.Bundles,
+		unpacker:      o.Unpacker,
+		recorder:      mgr.GetEventRecorder("chandlery-installplan"),
+		clock:         o.Clock,
+		memory:        &memory{},
+		gate:          &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
+		retryTimeout:  o.RetryTimeout,
+		dwell:         max(0, o.ForeignPhaseDwell),
+		crdsAsAccount: o.CRDAsServiceAccount,
+		crdTurns:      newCRDTurns(),
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/history"
 )
 
-func TestPassageThatIsMeant(t *testing.T) {
+func TestShownEntry(t *testing.T) {
 	t.Parallel()
 	at := func(version string, phase operatorsv1alpha1.InstallPlanPhase) *operatorsv1alpha1.InstallPlan {
 		return &operatorsv1alpha1.InstallPlan{
@@ -20,7 +20,7 @@ func TestPassageThatIsMeant(t *testing.T) {
 			Status:     operatorsv1alpha1.InstallPlanStatus{Phase: phase},
 		}
 	}
-	tells := func(version string) *operatorsv1alpha1.Subscription {
+	showing := func(version string) *operatorsv1alpha1.Subscription {
 		sub := &operatorsv1alpha1.Subscription{}
 		sub.Status.InstallPlanRef = &corev1.ObjectReference{UID: "plan", ResourceVersion: version}
 		sub.Status.SetCondition(operatorsv1alpha1.SubscriptionCondition{
@@ -28,27 +28,27 @@ func TestPassageThatIsMeant(t *testing.T) {
 		})
 		return sub
 	}
-	s := &passages{}
+	s := &phaseEntries{}
 	for _, p := range []*operatorsv1alpha1.InstallPlan{at("3", "Installing"), at("4", "Failed"), at("6", "Installing"), at("7", "Installing")} {
-		s.note(p, false)
+		s.add(p, false)
 	}
 	for version, want := range map[string]bool{"3": false, "5": false, "6": true, "7": true} {
-		if got, sure := s.shows(tells(version), at("7", "Installing")); got != want || !sure {
-			t.Errorf("what is told of version %s counts: %v, for sure: %v", version, got, sure)
+		if got, sure := s.shown(showing(version), at("7", "Installing")); got != want || !sure {
+			t.Errorf("a Subscription with version %s shows the phase: %v, sure: %v", version, got, sure)
 		}
 	}
-	if got, _ := s.shows(tells("7"), at("9", "RequiresApproval")); got {
-		t.Error("another phase counts")
+	if got, _ := s.shown(showing("7"), at("9", "RequiresApproval")); got {
+		t.Error("a Subscription shows another phase")
 	}
-	s.note(at("8", "Failed"), false)
-	if got, _ := s.shows(tells("7"), at("9", "Installing")); got {
-		t.Error("what was told counts for a version whose event has not come")
+	s.add(at("8", "Failed"), false)
+	if got, _ := s.shown(showing("7"), at("9", "Installing")); got {
+		t.Error("a Subscription shows an entry whose event has not arrived")
 	}
 }
 
-// TestPassageOfThePast has a plan that existed before the process began. Its Subscription counts,
+// TestShownEntryBeforeStart has a plan that existed before the process began. Its Subscription counts,
 // unless the transition log is ahead of the status.
-func TestPassageOfThePast(t *testing.T) {
+func TestShownEntryBeforeStart(t *testing.T) {
 	t.Parallel()
 	p := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{UID: "plan", ResourceVersion: "7"},
@@ -62,11 +62,11 @@ func TestPassageOfThePast(t *testing.T) {
 		ledger history.Log
 		want   bool
 	}{
-		"without a ledger":                {nil, true},
-		"with a ledger that is no longer": {history.Log{first}, true},
-		"after another plan":              {history.Log{entry("other", "9", "Complete"), first}, true},
-		"with more to tell":               {history.Log{first, entry("plan", "4", "Failed")}, false},
-		"with the same to tell once more": {history.Log{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
+		"without a log":                          {nil, true},
+		"with a log that is not ahead":           {history.Ledger{first}, true},
+		"after another plan":                     {history.Ledger{entry("other", "9", "Complete"), first}, true},
+		"with a later transition":                {history.Ledger{first, entry("plan", "4", "Failed")}, false},
+		"with a later entry into the same phase": {history.Ledger{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,10 +78,10 @@ func TestPassageOfThePast(t *testing.T) {
 			if c.ledger != nil {
 				sub.Annotations = map[string]string{api.AnnotationTransitions: c.ledger.Text()}
 			}
-			s := &passages{}
-			s.note(p, true)
-			if got, sure := s.shows(sub, p); got != c.want || sure {
-				t.Errorf("it counts: %v, for sure: %v", got, sure)
+			s := &phaseEntries{}
+			s.add(p, true)
+			if got, sure := s.shown(sub, p); got != c.want || sure {
+				t.Errorf("the Subscription shows the phase: %v, sure: %v", got, sure)
 			}
 		})
 	}
