@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestSurvey has a namespace with one OperatorGroup, and the ServiceAccount cook.
-func TestSurvey(t *testing.T) {
+// TestObserveNamespace has a namespace with one OperatorGroup, and the ServiceAccount cook.
+func TestObserveNamespace(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), operatorsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -31,23 +31,23 @@ func TestSurvey(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		spec   operatorsv1.OperatorGroupSpec
-		want   site
+		want   namespaceState
 	}{
-		"All":           {"a group without targets is for all namespaces", operatorsv1.OperatorGroupSpec{}, site{unbounded: true}},
-		"EmptySelector": {"an empty selector selects all namespaces", selector(metav1.LabelSelector{}), site{unbounded: true}},
-		"Named":         {"the group lists its namespaces", operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"kitchen"}}, site{}},
-		"Labels":        {"the group selects by labels", selector(metav1.LabelSelector{MatchLabels: map[string]string{"tier": "hot"}}), site{}},
-		"Expressions":   {"the group selects by expressions", selector(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{exists}}), site{}},
+		"All":           {"a group without targets is for all namespaces", operatorsv1.OperatorGroupSpec{}, namespaceState{unbounded: true}},
+		"EmptySelector": {"an empty selector selects all namespaces", selector(metav1.LabelSelector{}), namespaceState{unbounded: true}},
+		"Named":         {"the group lists its namespaces", operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"kitchen"}}, namespaceState{}},
+		"Labels":        {"the group selects by labels", selector(metav1.LabelSelector{MatchLabels: map[string]string{"tier": "hot"}}), namespaceState{}},
+		"Expressions":   {"the group selects by expressions", selector(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{exists}}), namespaceState{}},
 		"NamedAndSelector": {
 			"listed namespaces count before an empty selector",
 			operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"kitchen"}, Selector: &metav1.LabelSelector{}},
-			site{},
+			namespaceState{},
 		},
-		"Account": {"the account bounds a group for all namespaces", operatorsv1.OperatorGroupSpec{ServiceAccountName: "cook"}, site{account: named("cook", "uid-cook")}},
+		"Account": {"the account bounds a group for all namespaces", operatorsv1.OperatorGroupSpec{ServiceAccountName: "cook"}, namespaceState{account: named("cook", "uid-cook")}},
 		"NoAccount": {
 			"the account does not exist",
 			operatorsv1.OperatorGroupSpec{ServiceAccountName: "waiter"},
-			site{problem: "please make sure the service account exists. sa=waiter operatorgroup=kitchen/own", account: named("waiter", "")},
+			namespaceState{problem: "please make sure the service account exists. sa=waiter operatorgroup=kitchen/own", account: named("waiter", "")},
 		},
 	}
 	for name, tc := range cases {
@@ -56,11 +56,11 @@ func TestSurvey(t *testing.T) {
 				&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "own"}, Spec: tc.spec},
 				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "cook", UID: "uid-cook"}},
 			).Build()
-			got, err := (&Reconciler{client: c}).survey(t.Context(), c, "kitchen")
+			got, err := observeNamespace(t.Context(), c, c, "kitchen")
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(site{}, account{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(namespaceState{}, account{})); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -55,14 +55,14 @@ func ended(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
 }
 
-// collect deletes the superfluous plans of a namespace after another plan has ended. The next call
-// retries failed deletions.
-func (r *Reconciler) collect(ctx context.Context, last *operatorsv1alpha1.InstallPlan) {
+// deleteOldPlans deletes the superfluous plans of a namespace after another plan has ended. The next
+// call retries failed deletions.
+func deleteOldPlans(ctx context.Context, c client.Client, last *operatorsv1alpha1.InstallPlan) {
 	logger := log.FromContext(ctx)
 	plans, subscriptions := &operatorsv1alpha1.InstallPlanList{}, &operatorsv1alpha1.SubscriptionList{}
 	for _, list := range []client.ObjectList{plans, subscriptions} {
-		if err := r.client.List(ctx, list, client.InNamespace(last.Namespace), readOnly); err != nil {
-			logger.Error(err, "Looking for old plans")
+		if err := c.List(ctx, list, client.InNamespace(last.Namespace), readOnly); err != nil {
+			logger.Error(err, "Listing old plans")
 			return
 		}
 	}
@@ -74,7 +74,7 @@ func (r *Reconciler) collect(ctx context.Context, last *operatorsv1alpha1.Instal
 	}
 	for _, p := range superfluous(plans.Items, subscriptions.Items, kept) {
 		// The resource version excludes a plan that was set to run again.
-		err := r.client.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
+		err := c.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
 		if ignoreAbsent(err) != nil {
 			logger.Error(err, "Deleting an old plan", "plan", p.Name)
 			continue

@@ -100,7 +100,7 @@ func TestCollectLeavesWhatRunsAgain(t *testing.T) {
 					return c.Delete(ctx, o, opts...)
 				},
 			}).Build()
-			(&Reconciler{client: c}).collect(t.Context(), &last)
+			deleteOldPlans(t.Context(), c, &last)
 			var left operatorsv1alpha1.InstallPlanList
 			if err := c.List(t.Context(), &left); err != nil || len(left.Items) != tc.want {
 				t.Errorf("%s: %d plans are left, want %d; error %v", tc.reason, len(left.Items), tc.want, err)

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -35,7 +33,7 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	if !curable(p) {
 		return ctrl.Result{}, nil
 	}
-	if wanted, err := r.wanted(ctx, p); err != nil || !wanted {
+	if wanted, err := referred(ctx, r.client, p); err != nil || !wanted {
 		return ctrl.Result{}, err
 	}
 	if rec.due.IsZero() && !rec.roused {
@@ -43,11 +41,11 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	}
 	roused := rec.roused
 	rec.roused = false
-	site, err := r.survey(ctx, r.client, p.Namespace)
+	state, err := observeNamespace(ctx, r.client, r.client, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if site.problem == "" && r.wouldApply(ctx, p, site) {
+	if state.problem == "" && r.wouldApply(ctx, p, state) {
 		log.FromContext(ctx).Info("Trying a failed plan again, as the step that failed would succeed now")
 		p.Status.Phase, p.Status.Message, p.Status.StartTime = operatorsv1alpha1.InstallPlanPhaseInstalling, "", nil
 		dropInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed)
@@ -63,13 +61,12 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 }
 
 // wouldApply says whether a pass would get beyond the step that failed.
-func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, at site) bool {
+func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, in namespaceState) bool {
 	tried := p.DeepCopy()
-	e, err := r.execution(tried, at, logReporter{log.FromContext(ctx)})
+	e, err := r.executor.dryRun(tried, in, logReporter{log.FromContext(ctx)})
 	if err != nil {
 		return false
 	}
-	e.client, e.steps = client.NewDryRunClient(e.client), client.NewDryRunClient(e.steps)
 	steps, failed := tried.Status.Plan, failedStep(tried)
 	obstacle := e.rehearse(ctx, steps, failed)
 	if obstacle != nil && errors.Is(obstacle.err, errOwnerGone) {
@@ -123,29 +120,4 @@ func (e *execution) rehearse(ctx context.Context, steps []*operatorsv1alpha1.Ste
 		}
 	}
 	return nil
-}
-
-// wanted says whether a Subscription still refers to a plan.
-func (r *Reconciler) wanted(ctx context.Context, p *operatorsv1alpha1.InstallPlan) (bool, error) {
-	list := &operatorsv1alpha1.SubscriptionList{}
-	if err := r.client.List(ctx, list, client.InNamespace(p.Namespace), readOnly); err != nil {
-		return false, err //nolint:wrapcheck // the cache only fails while it is being stopped
-	}
-	for i := range list.Items {
-		if ref := list.Items[i].Status.InstallPlanRef; ref != nil && ref.UID == p.UID {
-			return true, nil
-		}
-	}
-	return len(subscriptionsOf(p)) == 0, nil
-}
-
-// subscriptionsOf gives the UIDs of the Subscriptions that a plan serves.
-func subscriptionsOf(p *operatorsv1alpha1.InstallPlan) []types.UID {
-	var list []types.UID
-	for _, ref := range p.OwnerReferences {
-		if ref.Kind == operatorsv1alpha1.SubscriptionKind {
-			list = append(list, ref.UID)
-		}
-	}
-	return list
 }

@@ -11,7 +11,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,9 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
-	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
 // conflictDelay is the pause after a write that met a newer object.
@@ -36,23 +32,16 @@ const waitForAPI = 300 * time.Millisecond
 type Reconciler struct {
 	// client reads from the cache, and writes plans.
 	client client.Client
-	// live reads plans and Subscriptions past the cache.
-	live client.Reader
-	// direct reads from and writes to the API server what steps are about.
-	direct   client.Client
-	accounts *impersonate.Accounts
-	grants   *grant.Granter
-	bundles  bundleReader
-	unpacker unpacker
+	// live reads OperatorGroups past the cache.
+	live     client.Reader
+	executor *executor
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	memory   *memory
 	gate     *phaseGate
 
-	retryTimeout  time.Duration
-	dwell         time.Duration
-	crdsAsAccount bool
-	crdTurns      *crdTurns
+	retryTimeout time.Duration
+	dwell        time.Duration
 }
 
 // Reconcile reads the plan, checks that the namespace can take an installation,
@@ -119,7 +108,7 @@ func (r *Reconciler) settle(ctx context.Context, before, p *operatorsv1alpha1.In
 		rec.written(p)
 	}
 	if written && ended(p) && !ended(before) {
-		r.collect(ctx, p)
+		deleteOldPlans(ctx, r.client, p)
 	}
 	return result, nil
 }
@@ -158,22 +147,22 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 
 // install runs a pass over the steps of a plan.
 func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now metav1.Time) (ctrl.Result, error) {
-	site, err := r.survey(ctx, r.live, p.Namespace)
+	state, err := observeNamespace(ctx, r.live, r.client, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	recordAccount(p, site.account)
-	if site.problem != "" {
+	recordAccount(p, state.account)
+	if state.problem != "" {
 		// The clock of the retry window starts when installation can start.
 		p.Status.StartTime = nil
-		setInstalled(p, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, site.problem, now)
+		setInstalled(p, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, state.problem, now)
 		return ctrl.Result{}, nil
 	}
 	passCheck(p)
 	if p.Status.StartTime == nil {
 		p.Status.StartTime = &now
 	}
-	e, err := r.execution(p, site, &eventReporter{recorder: r.recorder, plan: p, notes: rec.warned})
+	e, err := r.executor.execution(p, state, &eventReporter{recorder: r.recorder, plan: p, notes: rec.warned})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -182,29 +171,6 @@ func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		e.rehearseWarnings(ctx, p.Status.Plan)
 	}
 	return result, nil
-}
-
-// execution prepares a pass over the steps of a plan.
-func (r *Reconciler) execution(p *operatorsv1alpha1.InstallPlan, at site, to reporter) (*execution, error) {
-	own, steps := r.direct, r.direct
-	if at.account != nil {
-		var err error
-		if steps, err = r.accounts.As(at.account.name); err != nil {
-			return nil, err
-		}
-	}
-	return &execution{
-		cached: r.client, client: own, steps: steps, account: at.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[api.AnnotationReverts],
-		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
-		crds:             crdAccess{unbounded: at.unbounded, asAccount: r.crdsAsAccount && at.account != nil, turns: r.crdTurns},
-		manifestWarnings: plan.ManifestWarningsOf(p.Annotations),
-		reporter:         to,
-		content: &content{
-			client: own, bundles: r.bundles, unpacker: r.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
-			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
-		},
-		checker: &checker{client: own, lender: r.lender, reporter: to},
-	}, nil
 }
 
 // conclude writes the outcome of a pass into the plan's status. StartTime is

@@ -134,20 +134,17 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("making the client that applies steps: %w", err)
 	}
 	return &Reconciler{
-		client:        mgr.GetClient(),
-		live:          mgr.GetAPIReader(),
-		direct:        direct,
-		accounts:      impersonate.New(cfg, o.NewClient, options),
-		lender:        o.Lender,
-		bundles:       o.Bundles,
-		unpacker:      o.Unpacker,
-		recorder:      mgr.GetEventRecorder("chandlery-installplan"),
-		clock:         o.Clock,
-		memory:        &memory{},
-		gate:          &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
-		retryTimeout:  o.RetryTimeout,
-		dwell:         max(0, o.ForeignPhaseDwell),
-		crdsAsAccount: o.CRDAsServiceAccount,
-		crdTurns:      newCRDTurns(),
+		client: mgr.GetClient(),
+		live:   mgr.GetAPIReader(),
+		executor: &executor{
+			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), lender: o.Lender,
+			bundles: o.Bundles, unpacker: o.Unpacker, crdsAsAccount: o.CRDAsServiceAccount, crdTurns: newCRDTurns(),
+		},
+		gate:         &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
+		recorder:     mgr.GetEventRecorder("chandlery-installplan"),
+		clock:        o.Clock,
+		memory:       &memory{},
+		retryTimeout: o.RetryTimeout,
+		dwell:        max(0, o.ForeignPhaseDwell),
 	}, nil
 }
