@@ -11,39 +11,35 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// openWindow sets the status's startTime to now where the step that failed begins its retry
-// window: the window of a plan is that of the step that fails, and each step has one. So a
-// plan with n steps ends after n+1 windows at the latest.
+// openWindow sets status.startTime to now if the retry window of the failed step begins. Each step
+// has one window, and its plan fails when the window of the failing step ends. A plan with n steps
+// therefore ends after n+1 windows at the latest.
 //
-// The cause of the plan names the step, and the status has startTime, so that the next process
-// continues the window. A version that was deleted makes its steps begin again, with new windows.
-func openWindow(p *operatorsv1alpha1.InstallPlan, rec *record, failed *stepError, now metav1.Time) {
+// The cause of the plan names the step and the status has startTime, so that the next process
+// continues the window. The steps of a recreated version have new windows.
+func openWindow(p *operatorsv1alpha1.InstallPlan, b *backoff, failed *stepError, now metav1.Time) {
 	if errors.Is(failed.err, errOwnerGone) {
-		rec.windows = nil
+		b.windows = nil
 	}
 	step := slices.Index(p.Status.Plan, failed.step)
-	had := rec.windows[step]
-	if rec.windows == nil {
-		rec.windows = map[int]bool{}
-	}
-	rec.windows[step] = true
+	begins := b.openWindow(step)
 	last, failing := api.CauseOf(p)
-	if had || failing && last.Step != nil && *last.Step == step && p.Status.Message != "" {
+	if !begins || failing && last.Step == step && p.Status.Message != "" {
 		return
 	}
 	p.Status.StartTime = &now
-	rec.failures = 0
+	b.failures = 0
 }
 
-// nextTry returns the pause before the next try of a step that failed with err. A plan that
-// ends at its deadline has its last try there.
-func nextTry(rec *record, err error, start, now time.Time, retryTimeout time.Duration) time.Duration {
-	after := rec.postpone(now, longest(err))
+// nextTry returns the pause before the next try of a step that failed with err. The last try of a
+// plan is at its deadline.
+func nextTry(b *backoff, err error, start, now time.Time, retryTimeout time.Duration) time.Duration {
+	after := b.fail(now, longest(err))
 	if ends := terminal(err, retryTimeout, retryTimeout); !ends {
 		return after
 	}
 	if left := start.Add(retryTimeout).Sub(now); left < after {
-		return rec.wait(now, left)
+		return b.pause(now, left)
 	}
 	return after
 }

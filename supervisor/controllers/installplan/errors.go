@@ -21,15 +21,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// stepError is a step that could not be applied.
+// stepError reports that a step could not be applied.
 type stepError struct {
 	step *operatorsv1alpha1.Step
 	err  error
-	// advice is what to do about it; empty when the error states it. It is not in the text of the error.
+	// advice is the remedy; empty when the error states it. It is not in the text of the error.
 	advice string
 }
 
-// Error names the step the way the plan shows it.
+// Error returns the message of the plan: the step, and why it failed.
 func (e *stepError) Error() string {
 	r := e.step.Resource
 	text := strings.TrimSuffix(fmt.Sprintf("%s: %v", e.subject(), e.err), ".")
@@ -39,7 +39,7 @@ func (e *stepError) Error() string {
 	return text
 }
 
-// subject is what the message begins with: which step failed, but not why.
+// subject returns the beginning of the message, which names the step.
 func (e *stepError) subject() string {
 	if apimeta.IsNoMatchError(e.err) {
 		return notServed(e.step)
@@ -55,43 +55,40 @@ func notApplied(s *operatorsv1alpha1.Step) string {
 	return fmt.Sprintf("error applying %s %s of %s", s.Resource.Kind, s.Resource.Name, s.Resolving)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *stepError) Unwrap() error { return e.err }
 
 var (
-	// errUnsupported says that a bundle brings an object of a kind that a plan may
-	// not hold.
+	// errUnsupported reports that a bundle has an object of a kind that a plan must not contain.
 	errUnsupported = errors.New("a bundle may not bring objects of this kind")
-	// errNamesRefused says that the API server does not serve a
-	// CustomResourceDefinition because another one has its names.
+	// errNamesRefused reports that the API server does not serve a CustomResourceDefinition because
+	// another one has its names.
 	errNamesRefused = errors.New("its names are not accepted")
-	// errOwnerGone says that the version which a plan installs is no longer there.
+	// errOwnerGone reports that the version that a plan installs was deleted.
 	errOwnerGone = errors.New("the ClusterServiceVersion that is to own it is gone")
-	// errForeign says that an object belongs to somebody else.
+	// errForeign reports that an object has another owner.
 	errForeign = errors.New("it is not this operator's")
-	// errUnsafe says that a CustomResourceDefinition would do damage.
+	// errUnsafe reports that a CustomResourceDefinition would lose data or make objects invalid.
 	errUnsafe = errors.New("the CustomResourceDefinition is left as it is")
-	// errOwnRead says that the supervisor could not read what is there, for which it
-	// has rights of its own.
+	// errOwnRead reports that the supervisor could not read an object with its own rights.
 	errOwnRead = errors.New("reading")
-	// errUnmade says that a plan refers to a Secret that its user has to make.
-	errUnmade = errors.New("it has to be there before the plan")
+	// errSecretMissing reports that a plan refers to a Secret that its user has to create.
+	errSecretMissing = errors.New("it has to be there before the plan")
 )
 
 // Texts of a plan's messages.
 const (
-	// retrying comes before an error that is tried again.
+	// retrying precedes the error of a step that is tried again.
 	retrying = "retrying execution due to error: "
-	// toApprove tells how a plan goes on that waits for its approval.
+	// toApprove is the message of a plan that waits for its approval.
 	toApprove = "the InstallPlan needs approval: approve it by setting spec.approved to true"
-	// remedy tells how to go on after a failure that ended the plan, and remedyContent
-	// after one that lies in what the plan was made from.
+	// remedy follows an error that ended the plan, and remedyContent an error of its content.
 	remedy        = "; fix the cause, and the plan goes on by itself within minutes; deleting the InstallPlan tries again at once"
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"
 )
 
-// final reports whether an error lies in the plan itself, which no try can fix.
-func final(err error) bool {
+// isPermanent reports whether an error is in the plan itself, so that no try can succeed.
+func isPermanent(err error) bool {
 	if refused, ok := errors.AsType[*crdguard.RefusalError](err); ok && refused.Permanent() {
 		return true
 	}
@@ -104,7 +101,7 @@ func final(err error) bool {
 
 // causeOf returns the cause of a plan whose step with an index failed.
 func causeOf(failed *stepError, index int) *api.Cause {
-	return &api.Cause{Reason: reasonOf(failed.err), Step: new(index), Remedy: failed.advice, Final: final(failed.err)}
+	return &api.Cause{Reason: reasonOf(failed.err), Step: index, Remedy: failed.advice, Final: isPermanent(failed.err)}
 }
 
 // reasonOf returns the reason of a cause for the error of a step.
@@ -125,7 +122,7 @@ func reasonOf(err error) string {
 		{errUnsupported, api.ReasonKindNotAllowed},
 		{errForeign, api.ReasonObjectOwnedByOther},
 		{errNamesRefused, api.ReasonObjectOwnedByOther},
-		{errUnmade, api.ReasonSecretMissing},
+		{errSecretMissing, api.ReasonSecretMissing},
 		{plan.ErrManifest, api.ReasonContentInvalid},
 		{plan.ErrContentChanged, api.ReasonContentInvalid},
 		{plan.ErrNoInlineManifests, api.ReasonContentInvalid},
@@ -147,67 +144,65 @@ func remedyFor(err error) string {
 	if failed, ok := errors.AsType[*stepError](err); ok && failed.advice != "" {
 		return "; " + failed.advice
 	}
-	if final(err) {
+	if isPermanent(err) {
 		return remedyContent
 	}
 	return remedy
 }
 
-// terminal says whether an error ends the plan. What the user or the bundle's
-// author has to fix does, though only once the cluster had retryTimeout to get
-// ready (an API may be registered a moment later; elapsed is how long the step
-// has been failing); what passes by itself, such as a timeout, and what others
-// decide who may decide otherwise (missing rights, quotas, admission), never does.
+// terminal reports whether an error ends the plan. elapsed is how long the step has been failing. An
+// error that the user or the author of the bundle has to fix ends the plan after retryTimeout: an API
+// may be registered some time later. Temporary errors, missing rights, quotas and admission policies
+// never end a plan.
 //
-// What the rules for CustomResourceDefinitions refuse ends the plan at once: an
-// administrator has to decide, and the plan continues if the cause is removed.
+// A refusal of a CustomResourceDefinition ends the plan at once: an administrator has to decide, and
+// the plan continues if the cause is removed.
 func terminal(err error, elapsed, retryTimeout time.Duration) bool {
-	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || final(err) {
+	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || isPermanent(err) {
 		return true
 	}
-	if denied(err) || passing(err) {
+	if isDenied(err) || isTransient(err) {
 		return false
 	}
-	return lasting(err) && elapsed >= retryTimeout
+	return isLasting(err) && elapsed >= retryTimeout
 }
 
-// lasting reports whether a user has to fix something before a try can succeed.
-func lasting(err error) bool {
-	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errUnmade) || unserved(err) ||
+// isLasting reports whether a user has to fix something before a try can succeed.
+func isLasting(err error) bool {
+	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) || isUnknownBundle(err) ||
 		apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// unserved says whether a catalog answered that it does not have a bundle. Servers
-// that give no code mean the same: one that cannot be asked has a code of its own. A
-// catalog may get the bundle again.
-func unserved(err error) bool {
+// isUnknownBundle reports whether a catalog answered that it lacks a bundle. Some servers answer so
+// without a code; unreachable servers have another code. The catalog may have the bundle later.
+func isUnknownBundle(err error) bool {
 	var answer interface{ GRPCStatus() *status.Status }
 	return errors.As(err, &answer) && slices.Contains([]codes.Code{codes.NotFound, codes.Unknown, codes.InvalidArgument}, answer.GRPCStatus().Code())
 }
 
-// passing says whether an error is one of the moment, whatever else is wrong.
-func passing(err error) bool {
+// isTransient reports whether an error is temporary.
+func isTransient(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// denied reports whether a webhook or a policy denied the object. The refusal may have any code.
-func denied(err error) bool { return refusal.OfError(err) == refusal.AdmissionDenied }
+// isDenied reports whether a webhook or a policy denied the object. The refusal may have any code.
+func isDenied(err error) bool { return refusal.OfError(err) == refusal.AdmissionDenied }
 
-// overQuota reports whether a quota of the namespace has no room for the object.
-func overQuota(err error) bool {
+// exceedsQuota reports whether a quota of the namespace has no room for the object.
+func exceedsQuota(err error) bool {
 	return apierrors.IsForbidden(err) && refusal.OfError(err) == refusal.QuotaExceeded
 }
 
-// advise says what to do about an error of the API server; account is the one that
-// was refused, nil for the supervisor itself.
-func advise(err error, account *account) string {
+// adviceFor returns the remedy for an error of the API server; empty when there is none. account is
+// the refused account; nil for the supervisor.
+func adviceFor(err error, account *account) string {
 	switch {
-	case overQuota(err):
+	case exceedsQuota(err):
 		return "raise the quota or make room in it, and the plan goes on by itself"
-	case denied(err):
+	case isDenied(err):
 		return "change the policy that refuses it, or ask for an exception, and the plan goes on by itself"
 	case apierrors.IsForbidden(err) && account != nil:
 		return fmt.Sprintf("grant ServiceAccount %s that right, or take spec.serviceAccountName out of OperatorGroup %s; the plan goes on by itself", account.name, account.group)

@@ -82,7 +82,7 @@ func (e *execution) explained(err *stepError) error {
 		// The account is not concerned with the supervisor's own rights.
 		refused = nil
 	}
-	err.advice = advise(err.err, refused)
+	err.advice = adviceFor(err.err, refused)
 	return err
 }
 
@@ -272,7 +272,7 @@ func (e *execution) pullSecret(ctx context.Context, u *unstructured.Unstructured
 		return "", err
 	}
 	if live == nil {
-		return "", fmt.Errorf("%w; make Secret %s with the credentials for the operator's images", errUnmade, key)
+		return "", fmt.Errorf("%w; make Secret %s with the credentials for the operator's images", errSecretMissing, key)
 	}
 	return operatorsv1alpha1.StepStatusPresent, nil
 }

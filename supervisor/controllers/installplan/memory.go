@@ -14,53 +14,48 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// memory is what the controller remembers of the plans between two passes. Nothing
-// in it decides what is installed: a process that begins without it does the same,
-// only sooner or later.
+// memory holds a record of each plan. It affects when a plan is reconciled, and never what is
+// installed: a new process begins without it. It is safe for concurrent use; the zero value is ready
+// to use.
 type memory struct {
 	mu      sync.Mutex
 	records map[types.NamespacedName]*record
 }
 
-// record is what is remembered of one plan. Only the worker that has the plan
-// touches it, but for woken.
+// record is what the controller remembers of one plan between two passes. Only the worker that
+// reconciles the plan uses it, except for triggered.
 type record struct {
-	uid types.UID
-	// wrote says that this process has written a phase; phase and version are that
-	// phase and what the plan's resource version became.
-	wrote   bool
-	phase   operatorsv1alpha1.InstallPlanPhase
-	version string
-	// seen is the phase in which the plan was found last.
-	seen operatorsv1alpha1.InstallPlanPhase
-	// foreign is a phase that somebody else wrote, found at a time.
-	foreign      operatorsv1alpha1.InstallPlanPhase
-	foreignSince time.Time
-	// ready is since when the next phase could be written, but for the Subscriptions
-	// that do not show the present one.
-	ready time.Time
-	// outcome is that of a pass which waits for the same.
-	outcome *outcome
-	// failures counts the tries that failed one after another; the next is due then.
-	failures   int
-	due        time.Time
+	uid        types.UID
 	generation int64
-	// windows holds the steps, by index, that have had their retry window since the plan
-	// came to its phase.
-	windows map[int]bool
-	// rests counts the pauses of a plan that was given up, over all times that it was
-	// tried again and got no further than furthest, a step of the plan.
-	rests, furthest int
-	// roused is what woken was when the present pass began.
-	roused bool
-	// warned holds what was said of steps, by their index.
+	backoff    backoff
+	phases     phaseRecord
+	// outcome is the result of a pass whose status is not written yet.
+	outcome *outcome
+	// warned holds the last note about each step, by index.
 	warned map[int]string
-	// woken says that something happened that may be what the plan waits for.
-	woken atomic.Bool
+	// retryNow is the value of triggered when the present pass began.
+	retryNow bool
+	// triggered reports whether an event happened that the plan may wait for.
+	triggered atomic.Bool
 }
 
-// outcome is the status that a plan is to have after a pass, and the one that the
-// pass began with.
+// phaseRecord holds the last phases of a plan.
+type phaseRecord struct {
+	// wrote reports whether this process has written a phase. written is that phase, and version the
+	// resource version of the plan after the write.
+	wrote   bool
+	written operatorsv1alpha1.InstallPlanPhase
+	version string
+	// seen is the phase that the last pass found.
+	seen operatorsv1alpha1.InstallPlanPhase
+	// foreignSince is when a pass found a phase that another client wrote; zero for a phase of this
+	// process.
+	foreignSince time.Time
+	// ready is since when only Subscriptions that do not show the present phase delay the next one.
+	ready time.Time
+}
+
+// outcome is the status of a plan before and after a pass.
 type outcome struct {
 	before, after operatorsv1alpha1.InstallPlanStatus
 	// cause is the annotation with the cause after the pass.
@@ -68,8 +63,8 @@ type outcome struct {
 	generation int64
 }
 
-// of gives the record of a plan. A plan recreated under its old name has a new one.
-func (m *memory) of(key types.NamespacedName, p *operatorsv1alpha1.InstallPlan) *record {
+// record returns the record of a plan. A plan that was recreated with the same name has a new one.
+func (m *memory) record(key types.NamespacedName, p *operatorsv1alpha1.InstallPlan) *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.records == nil {
@@ -80,72 +75,81 @@ func (m *memory) of(key types.NamespacedName, p *operatorsv1alpha1.InstallPlan) 
 		rec = &record{uid: p.UID, generation: p.Generation, warned: map[int]string{}}
 		m.records[key] = rec
 	}
-	rec.roused = rec.woken.Swap(false)
+	rec.retryNow = rec.triggered.Swap(false)
 	if rec.generation != p.Generation {
-		rec.generation, rec.rests = p.Generation, 0
-		rec.failures, rec.due = 0, time.Time{}
+		rec.generation = p.Generation
+		rec.backoff.reset()
 	}
-	if rec.roused {
-		rec.failures, rec.due = 0, time.Time{}
+	if rec.retryNow {
+		rec.backoff.resume()
 	}
 	return rec
 }
 
-// forget drops the record of a plan that is gone.
+// forget removes the record of a deleted plan.
 func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.records, key)
 }
 
-// wake lets the next pass over a plan begin at once.
-func (m *memory) wake(key types.NamespacedName) {
+// trigger ends the pause of a plan.
+func (m *memory) trigger(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if rec := m.records[key]; rec != nil {
-		rec.woken.Store(true)
+		rec.triggered.Store(true)
 	}
 }
 
-// outdated says whether a plan was read from a cache that does not yet have what
-// this process wrote last.
-func (r *record) outdated(p *operatorsv1alpha1.InstallPlan) bool {
-	if r.version == "" {
+// isStale reports whether a plan was read from a cache that lacks the last write of this process.
+func (r *record) isStale(p *operatorsv1alpha1.InstallPlan) bool {
+	if r.phases.version == "" {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(p.ResourceVersion, r.version)
+	order, err := resourceversion.CompareResourceVersion(p.ResourceVersion, r.phases.version)
 	return err == nil && order < 0
 }
 
-// stands says how long a phase that somebody else wrote has yet to be left
-// standing, so that those who watch see it.
-func (r *record) stands(phase operatorsv1alpha1.InstallPlanPhase, now time.Time, dwell time.Duration) time.Duration {
-	if phase != r.seen {
-		// Whoever wrote it, the Subscriptions have the whole time to tell of it.
-		r.seen, r.ready = phase, time.Time{}
+// foreignDwell returns how much longer a phase stays that another client wrote, so that watchers see
+// it; zero for other phases.
+func (r *record) foreignDwell(phase operatorsv1alpha1.InstallPlanPhase, now time.Time, dwell time.Duration) time.Duration {
+	s := &r.phases
+	if phase != s.seen {
+		s.seen, s.ready, s.foreignSince = phase, time.Time{}, time.Time{}
 	}
-	if !r.wrote || phase == r.phase {
-		r.foreign, r.foreignSince = "", time.Time{}
+	if !s.wrote || phase == s.written {
+		s.foreignSince = time.Time{}
 		return 0
 	}
-	if r.foreignSince.IsZero() || r.foreign != phase {
-		r.foreign, r.foreignSince = phase, now
-		r.failures, r.rests, r.due, r.ready, r.outcome = 0, 0, time.Time{}, time.Time{}, nil
+	if s.foreignSince.IsZero() {
+		s.foreignSince, s.ready = now, time.Time{}
+		r.backoff.reset()
+		r.outcome = nil
 	}
-	return max(0, r.foreignSince.Add(dwell).Sub(now))
+	return max(0, s.foreignSince.Add(dwell).Sub(now))
 }
 
-// written records that this process wrote the plan's status.
-func (r *record) written(p *operatorsv1alpha1.InstallPlan) {
-	if !r.wrote || r.phase != p.Status.Phase {
-		r.failures, r.due, r.windows = 0, time.Time{}, nil
+// wrote records that this process wrote the status of the plan.
+func (r *record) wrote(p *operatorsv1alpha1.InstallPlan) {
+	s := &r.phases
+	if !s.wrote || s.written != p.Status.Phase {
+		r.backoff.enterPhase()
 	}
-	r.wrote, r.phase, r.version = true, p.Status.Phase, p.ResourceVersion
-	r.foreign, r.foreignSince = "", time.Time{}
-	r.ready, r.outcome = time.Time{}, nil
+	s.wrote, s.written, s.version = true, p.Status.Phase, p.ResourceVersion
+	s.foreignSince, s.ready = time.Time{}, time.Time{}
+	r.outcome = nil
 }
 
-// keep remembers the outcome of a pass.
+// waited returns for how long only Subscriptions have delayed the next phase.
+func (r *record) waited(now time.Time) time.Duration {
+	if r.phases.ready.IsZero() {
+		r.phases.ready = now
+	}
+	return now.Sub(r.phases.ready)
+}
+
+// keep stores the outcome of a pass.
 func (r *record) keep(before, after *operatorsv1alpha1.InstallPlan) {
 	r.outcome = &outcome{
 		before: *before.Status.DeepCopy(), after: *after.Status.DeepCopy(),
@@ -153,9 +157,9 @@ func (r *record) keep(before, after *operatorsv1alpha1.InstallPlan) {
 	}
 }
 
-// recall gives a plan the outcome of an earlier pass; false when there is none, or
-// the plan has changed since.
-func (r *record) recall(p *operatorsv1alpha1.InstallPlan) bool {
+// restore sets the stored outcome of a pass in a plan. It returns false when there is none, or the
+// plan has changed since.
+func (r *record) restore(p *operatorsv1alpha1.InstallPlan) bool {
 	if r.outcome == nil || r.outcome.generation != p.Generation || !equality.Semantic.DeepEqual(r.outcome.before, p.Status) {
 		r.outcome = nil
 		return false

@@ -29,38 +29,38 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func TestForeignPhaseStandsForAWhile(t *testing.T) {
+func TestForeignPhaseDwell(t *testing.T) {
 	const dwell = 3 * time.Second
 	now := at(0).Time
 	rec := &record{}
-	if got := rec.stands(working, now, dwell); got != 0 {
-		t.Errorf("a phase from before this process stands for %s", got)
+	if got := rec.foreignDwell(working, now, dwell); got != 0 {
+		t.Errorf("a phase from before this process stays for %s", got)
 	}
 	p := planOf(complete, true)
 	p.ResourceVersion = "12"
-	rec.written(p)
+	rec.wrote(p)
 	for _, tt := range []struct {
 		reason string
 		phase  operatorsv1alpha1.InstallPlanPhase
 		after  time.Duration
 		want   time.Duration
 	}{
-		{reason: "it is ours", phase: complete, want: 0},
-		{reason: "somebody wrote another", phase: working, after: time.Second, want: dwell},
-		{reason: "which is still there", phase: working, after: 3 * time.Second, want: time.Second},
-		{reason: "and then yet another", phase: lost, after: 3500 * time.Millisecond, want: dwell},
-		{reason: "which has stood long enough", phase: lost, after: 7 * time.Second, want: 0},
-		{reason: "and goes back", phase: complete, after: 8 * time.Second, want: 0},
-		{reason: "and comes again", phase: lost, after: 9 * time.Second, want: dwell},
+		{reason: "this process wrote it", phase: complete, want: 0},
+		{reason: "another client wrote another phase", phase: working, after: time.Second, want: dwell},
+		{reason: "it has not changed", phase: working, after: 3 * time.Second, want: time.Second},
+		{reason: "another client wrote a third phase", phase: lost, after: 3500 * time.Millisecond, want: dwell},
+		{reason: "the dwell is over", phase: lost, after: 7 * time.Second, want: 0},
+		{reason: "the phase of this process is back", phase: complete, after: 8 * time.Second, want: 0},
+		{reason: "another client wrote the phase again", phase: lost, after: 9 * time.Second, want: dwell},
 	} {
-		if got := rec.stands(tt.phase, now.Add(tt.after), dwell); got != tt.want {
+		if got := rec.foreignDwell(tt.phase, now.Add(tt.after), dwell); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.reason, got, tt.want)
 		}
 	}
 }
 
-// TestPausesGrowWhileAPlanFailsAtTheSameStep retries a failed plan many times.
-func TestPausesGrowWhileAPlanFailsAtTheSameStep(t *testing.T) {
+// TestPausesOfFailedPlan retries a failed plan many times.
+func TestPausesOfFailedPlan(t *testing.T) {
 	rec := &record{}
 	now := at(0).Time
 	for _, tt := range []struct {
@@ -75,20 +75,20 @@ func TestPausesGrowWhileAPlanFailsAtTheSameStep(t *testing.T) {
 		{reason: "at the same step again", step: 3, want: 80 * time.Second},
 		{reason: "further on", step: 4, want: 10 * time.Second},
 		{reason: "there again", step: 4, want: 20 * time.Second},
-		{reason: "after somebody else wrote the phase", step: 4, before: func() { rec.stands(complete, now, time.Second) }, want: 10 * time.Second},
+		{reason: "after another client wrote the phase", step: 4, before: func() { rec.foreignDwell(complete, now, time.Second) }, want: 10 * time.Second},
 	} {
 		if tt.before != nil {
 			tt.before()
 		}
-		rec.written(planOf(working, true, ""))
-		rec.postpone(now, maxPause)
-		rec.gaveUp(tt.step)
-		rec.written(planOf(lost, true, ""))
-		if !rec.due.IsZero() {
-			t.Errorf("%s: the pause between tries is left over", tt.reason)
+		rec.wrote(planOf(working, true, ""))
+		rec.backoff.fail(now, maxPause)
+		rec.backoff.giveUp(tt.step)
+		rec.wrote(planOf(lost, true, ""))
+		if !rec.backoff.due.IsZero() {
+			t.Errorf("%s: the pause between tries continues", tt.reason)
 		}
 		// Pauses are up to a fifth longer or shorter.
-		if got := rec.rest(now); (got-tt.want).Abs() > tt.want/5 || !rec.due.Equal(now.Add(got)) {
+		if got := rec.backoff.nextCheck(now); (got-tt.want).Abs() > tt.want/5 || !rec.backoff.due.Equal(now.Add(got)) {
 			t.Errorf("%s: %s, want %s", tt.reason, got, tt.want)
 		}
 	}
@@ -99,41 +99,41 @@ func TestRecord(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ops", Name: "install-lamp"}
 	p := planOf(working, true, "", "")
 	p.UID, p.ResourceVersion, p.Generation = "1", "12", 1
-	rec := m.of(key, p)
-	rec.written(p)
+	rec := m.record(key, p)
+	rec.wrote(p)
 	before := p.DeepCopy()
 	before.ResourceVersion = "9"
-	if !rec.outdated(before) || rec.outdated(p) {
-		t.Error("what was read before the last write does not count as outdated, or what came of it does")
+	if !rec.isStale(before) || rec.isStale(p) {
+		t.Error("a plan from before the last write is not stale, or the written plan is")
 	}
-	rec.postpone(at(0).Time, maxPause)
-	if again := m.of(key, p); again != rec || again.due.IsZero() || again.roused {
+	rec.backoff.fail(at(0).Time, maxPause)
+	if again := m.record(key, p); again != rec || again.backoff.due.IsZero() || again.retryNow {
 		t.Errorf("the record is lost: %+v", again)
 	}
-	m.wake(key)
-	if again := m.of(key, p); !again.due.IsZero() || !again.roused {
-		t.Error("a plan that was woken still waits")
+	m.trigger(key)
+	if again := m.record(key, p); !again.backoff.due.IsZero() || !again.retryNow {
+		t.Error("a plan that was triggered has a pause")
 	}
-	if again := m.of(key, p); again.roused {
-		t.Error("it was woken once only")
+	if again := m.record(key, p); again.retryNow {
+		t.Error("one event triggers a plan twice")
 	}
 	after := p.DeepCopy()
 	after.Status.Plan[0].Status = "Created"
 	rec.keep(p, after)
 	recalled := p.DeepCopy()
-	if !rec.recall(recalled) || recalled.Status.Plan[0].Status != "Created" {
+	if !rec.restore(recalled) || recalled.Status.Plan[0].Status != "Created" {
 		t.Error("the outcome of a pass is lost")
 	}
 	changed := p.DeepCopy()
-	changed.Status.Message = "somebody's"
-	if rec.recall(changed) || rec.recall(p) {
-		t.Error("an outcome is used for a plan that has changed since")
+	changed.Status.Message = "changed"
+	if rec.restore(changed) || rec.restore(p) {
+		t.Error("an outcome is restored in a plan that has changed since")
 	}
 	other := p.DeepCopy()
 	other.UID = "2"
-	if again := m.of(key, other); again == rec || again.wrote {
+	if again := m.record(key, other); again == rec || again.phases.wrote {
 		t.Error("a plan that was recreated has the record of the old one")
 	}
 	m.forget(key)
-	m.wake(key)
+	m.trigger(key)
 }

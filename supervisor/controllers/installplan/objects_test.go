@@ -148,7 +148,7 @@ func TestAdvise(t *testing.T) {
 		{err: forbidden("no"), want: "the supervisor lacks that right: grant it"},
 		{err: apierrors.NewBadRequest("no")},
 	} {
-		got := advise(tt.err, tt.account)
+		got := adviceFor(tt.err, tt.account)
 		if (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}

@@ -19,7 +19,7 @@ import (
 func curable(p *operatorsv1alpha1.InstallPlan) bool {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed && remaining(p.Status.Plan) > 0 &&
-		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !finally(p) &&
+		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !failedPermanently(p) &&
 		!slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 			return s.Status == operatorsv1alpha1.StepStatusUnsupportedResource
 		})
@@ -36,11 +36,11 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	if wanted, err := referred(ctx, r.client, p); err != nil || !wanted {
 		return ctrl.Result{}, err
 	}
-	if rec.due.IsZero() && !rec.roused {
-		return ctrl.Result{RequeueAfter: rec.rest(now)}, nil
+	if rec.backoff.due.IsZero() && !rec.retryNow {
+		return ctrl.Result{RequeueAfter: rec.backoff.nextCheck(now)}, nil
 	}
-	roused := rec.roused
-	rec.roused = false
+	triggered := rec.retryNow
+	rec.retryNow = false
 	state, err := observeNamespace(ctx, r.client, r.client, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -52,12 +52,11 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 		api.SetCause(p, nil)
 		return ctrl.Result{}, nil
 	}
-	if roused {
-		// What happened may take a moment to have its effect: a definition is seen
-		// before its kind is served.
-		return ctrl.Result{RequeueAfter: rec.wait(now, pauseRoused)}, nil
+	if triggered {
+		// An event may precede its effect: the cache has a definition before its kind is served.
+		return ctrl.Result{RequeueAfter: rec.backoff.pause(now, pauseTriggered)}, nil
 	}
-	return ctrl.Result{RequeueAfter: rec.rest(now)}, nil
+	return ctrl.Result{RequeueAfter: rec.backoff.nextCheck(now)}, nil
 }
 
 // wouldApply says whether a pass would get beyond the step that failed.
@@ -80,9 +79,9 @@ func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.Instal
 	return obstacle == nil
 }
 
-// finally reports whether a plan failed for a cause that cannot pass. A former release recorded no cause: its plans
-// are tried as far as nothing is written.
-func finally(p *operatorsv1alpha1.InstallPlan) bool {
+// failedPermanently reports whether a plan failed with an error that no try can fix. A former release
+// recorded no cause. Its plans are checked, which writes nothing.
+func failedPermanently(p *operatorsv1alpha1.InstallPlan) bool {
 	cause, found := api.CauseOf(p)
 	return found && cause.Final
 }

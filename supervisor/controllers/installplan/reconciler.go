@@ -58,17 +58,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	rec := r.memory.of(req.NamespacedName, p)
-	if rec.outdated(p) {
+	rec := r.memory.record(req.NamespacedName, p)
+	if rec.isStale(p) {
 		// What this process wrote is on its way into the cache, and comes back here.
 		return ctrl.Result{}, nil
 	}
-	if wait := rec.stands(p.Status.Phase, r.clock.Now(), r.dwell); wait > 0 {
+	if wait := rec.foreignDwell(p.Status.Phase, r.clock.Now(), r.dwell); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	before := p.DeepCopy()
 	result := ctrl.Result{}
-	if !rec.recall(p) {
+	if !rec.restore(p) {
 		var err error
 		if result, err = r.advance(ctx, p, rec); err != nil {
 			return ctrl.Result{}, err
@@ -81,11 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // the one before; the work of a pass is then kept in mind, and not done again.
 func (r *Reconciler) settle(ctx context.Context, before, p *operatorsv1alpha1.InstallPlan, rec *record, result ctrl.Result) (ctrl.Result, error) {
 	if before.Status.Phase != p.Status.Phase {
-		now := r.clock.Now()
-		if rec.ready.IsZero() {
-			rec.ready = now
-		}
-		wait, err := r.gate.wait(ctx, before, now.Sub(rec.ready))
+		wait, err := r.gate.wait(ctx, before, rec.waited(r.clock.Now()))
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -105,7 +101,7 @@ func (r *Reconciler) settle(ctx context.Context, before, p *operatorsv1alpha1.In
 		return silently(err)
 	}
 	if written {
-		rec.written(p)
+		rec.wrote(p)
 	}
 	if written && ended(p) && !ended(before) {
 		deleteOldPlans(ctx, r.client, p)
@@ -132,7 +128,7 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
-	if wait := rec.due.Sub(now); wait > 0 {
+	if wait := rec.backoff.due.Sub(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	switch p.Status.Phase {
@@ -181,7 +177,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	if err == nil {
 		api.SetCause(p, nil)
 		p.Status.Message = ""
-		rec.failures = 0
+		rec.backoff.failures = 0
 		if remaining(p.Status.Plan) > 0 {
 			return ctrl.Result{RequeueAfter: waitForAPI}
 		}
@@ -196,7 +192,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	failed, ok := errors.AsType[*stepError](err)
 	if ok {
 		stepFailures.WithLabelValues(failed.step.Resource.Kind).Inc()
-		openWindow(p, rec, failed, now)
+		openWindow(p, &rec.backoff, failed, now)
 		api.SetCause(p, causeOf(failed, slices.Index(p.Status.Plan, failed.step)))
 	} else {
 		api.SetCause(p, nil)
@@ -204,14 +200,14 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
 		logger.Error(err, "Giving up on plan")
 		if ok {
-			rec.gaveUp(slices.Index(p.Status.Plan, failed.step))
+			rec.backoff.giveUp(slices.Index(p.Status.Plan, failed.step))
 		}
 		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
 		p.Status.Message = err.Error()
 		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
 		return ctrl.Result{}
 	}
-	after := nextTry(rec, err, p.Status.StartTime.Time, now.Time, r.retryTimeout)
+	after := nextTry(&rec.backoff, err, p.Status.StartTime.Time, now.Time, r.retryTimeout)
 	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
 	p.Status.Message = retrying + err.Error()
 	return ctrl.Result{RequeueAfter: after}

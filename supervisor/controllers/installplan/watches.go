@@ -127,7 +127,7 @@ func (m *planMapper) requests(ctx context.Context, namespace string, concerned f
 			continue
 		}
 		key := client.ObjectKeyFromObject(p)
-		m.memory.wake(key)
+		m.memory.trigger(key)
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 	}
 	return requests
