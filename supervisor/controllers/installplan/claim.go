@@ -1,7 +1,6 @@
 package installplan
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -61,69 +59,18 @@ func ofAnotherPackage(owner *owner, other metav1.Object) bool {
 	return pkg != "" && pkg != owner.pkg
 }
 
-// admit returns an error if an existing object must not be changed for a version. ours reports
-// whether the object belongs to the operator of that version in this namespace. It is false without
-// an error if no operator owns the object, or if the same operator in another namespace owns it. A
-// ServiceAccount may have several operators as owners: each adds to it, and none removes anything.
-func (e *execution) admit(ctx context.Context, live *unstructured.Unstructured, owner *owner) (ours bool, err error) {
-	shared := live.GetKind() == "ServiceAccount"
-	for _, c := range claims(live) {
-		if c.Namespace == owner.namespace && c.Name == owner.name {
-			ours = true
-			continue
-		}
-		claimant, err := e.claimant(ctx, c)
-		if err != nil {
-			return false, err
-		}
-		switch {
-		case claimant == nil:
-		case sameOperator(owner, claimant):
-			ours = ours || claimant.GetNamespace() == owner.namespace
-		case !shared:
-			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s, which is another operator's; uninstall one of the two operators, or ask the author of %s for a bundle that gives the object another name",
-				errForeign, describe(live), c.NamespacedName, owner.name)
-		}
-	}
-	if ref := metav1.GetControllerOf(live); ref != nil && ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind && !shared {
-		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that one, or ask the author of %s for a bundle that gives the object another name",
-			errForeign, describe(live), ref.Kind, ref.Name, owner.name)
-	}
-	return ours, nil
-}
-
-// claimant returns the version that a claim names; nil when it no longer exists.
-func (e *execution) claimant(ctx context.Context, c claim) (*metav1.PartialObjectMetadata, error) {
-	found := &metav1.PartialObjectMetadata{}
-	found.SetGroupVersionKind(kindOfVersions())
-	if err := e.client.Get(ctx, c.NamespacedName, found); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil, nil //nolint:nilnil // the doc comment says what nil means
-		}
-		return nil, fmt.Errorf("%w ClusterServiceVersion %s, which owns the object: %w", errOwnRead, c.NamespacedName, err)
-	}
-	if c.uid != "" && c.uid != found.UID {
-		return nil, nil //nolint:nilnil // the owner was another one of that name
-	}
-	return found, nil
-}
-
-// ownedElsewhere returns an error if another operator in the namespace owns a
+// checkOwnedCRDs returns an error if another operator in the namespace owns a
 // CustomResourceDefinition that a version owns. It is called before the version is created.
-func (e *execution) ownedElsewhere(ctx context.Context, u *unstructured.Unstructured) error {
-	list := &operatorsv1alpha1.ClusterServiceVersionList{}
-	if err := e.cached.List(ctx, list, client.InNamespace(e.namespace), readOnly); err != nil {
-		return fmt.Errorf("listing ClusterServiceVersions of namespace %s: %w", e.namespace, err)
-	}
-	newcomer := ownerOf(u)
-	newcomer.namespace = e.namespace
+func checkOwnedCRDs(u *unstructured.Unstructured, namespace string, installed []operatorsv1alpha1.ClusterServiceVersion) error {
+	created := ownerOf(u)
+	created.namespace = namespace
 	owned, _, _ := unstructured.NestedSlice(u.Object, "spec", "customresourcedefinitions", "owned")
-	for i := range list.Items {
-		other := &list.Items[i]
+	for i := range installed {
+		other := &installed[i]
 		if _, copied := other.Labels[operatorsv1alpha1.CopiedLabelKey]; copied {
 			continue
 		}
-		if sameOperator(newcomer, other) || !other.DeletionTimestamp.IsZero() || replacedBy(other.Name, newcomer, list.Items) {
+		if sameOperator(created, other) || !other.DeletionTimestamp.IsZero() || replacedBy(other.Name, created, installed) {
 			continue
 		}
 		for _, o := range owned {
@@ -137,11 +84,11 @@ func (e *execution) ownedElsewhere(ctx context.Context, u *unstructured.Unstruct
 	return nil
 }
 
-// replacedBy reports whether the newcomer replaces a version, directly or through a chain of
+// replacedBy reports whether a new version replaces another one, directly or through a chain of
 // versions.
-func replacedBy(name string, newcomer *owner, versions []operatorsv1alpha1.ClusterServiceVersion) bool {
+func replacedBy(name string, by *owner, versions []operatorsv1alpha1.ClusterServiceVersion) bool {
 	seen := map[string]bool{}
-	for at := newcomer.replaces; at != "" && !seen[at]; {
+	for at := by.replaces; at != "" && !seen[at]; {
 		if at == name {
 			return true
 		}

@@ -67,8 +67,8 @@ func TestClaimantAdmits(t *testing.T) {
 			live.SetNamespace("ops")
 			live.SetOwnerReferences(tc.owners)
 			live.SetLabels(tc.labels)
-			e := &execution{namespace: "ops", client: c.Build()}
-			ours, err := e.admit(t.Context(), live, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp", replaces: "lamp.v0"})
+			a := &objectApplier{observer: &observer{namespace: "ops", live: c.Build()}}
+			ours, err := a.admit(t.Context(), live, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp", replaces: "lamp.v0"})
 			if ours != tc.ours || errors.Is(err, errForeign) != tc.foreign || err != nil && !tc.foreign {
 				t.Errorf("%s: ours %t, error %v", tc.reason, ours, err)
 			}

@@ -5,300 +5,215 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
-	"time"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-const (
-	kindCRD            = "CustomResourceDefinition"
-	kindSecret         = "Secret"
-	groupAPIExtensions = "apiextensions.k8s.io"
-)
-
-// The API server serves a new kind some ten milliseconds after its definition was created, or five
-// seconds where there are several API servers. A pass waits only for the shorter time.
-const (
-	patienceForAPI = 500 * time.Millisecond
-	pollForAPI     = 20 * time.Millisecond
-)
-
-// definition is the state of the CustomResourceDefinition of a step.
-type definition struct {
-	// wanted is applied over live, or created if live is nil.
-	wanted, live *unstructured.Unstructured
-	// keep reports whether live does not change, as it equals wanted and has another owner.
-	keep bool
-	// joins are the annotations and labels of the version that live lacks. It is set where live
-	// equals wanted in all other respects.
-	joins *apply.Keys
+// crdApplier creates and updates the CustomResourceDefinitions of a plan.
+type crdApplier struct {
+	observer *observer
+	checker  *checker
+	// writer has the rights of the supervisor, or those of the OperatorGroup's service account if
+	// asAccount is set.
+	writer    client.Client
+	asAccount bool
+	// unbounded reports whether the OperatorGroup targets all namespaces and names no service
+	// account.
+	unbounded bool
+	// turns orders the writes of all plans of this process.
+	turns *crdTurns
+	// reverts names the version whose definitions replace newer ones; empty for none.
+	reverts string
+	// prepared holds the changes that are checked and not written yet.
+	prepared map[*operatorsv1alpha1.Step]*crdChange
 }
 
 // prepare reads the CustomResourceDefinition of a step from its bundle and from the cluster, and
 // checks that the former may replace the latter.
-func (e *execution) prepare(ctx context.Context, s *operatorsv1alpha1.Step) error {
-	u, err := e.content.manifest(ctx, s)
+func (a *crdApplier) prepare(ctx context.Context, s *operatorsv1alpha1.Step) error {
+	state, err := a.observer.crd(ctx, s)
 	if err != nil {
 		return err
 	}
-	d := &definition{wanted: u.DeepCopy()}
-	converted, err := e.convertedBy(ctx, u, s)
+	change, err := a.change(ctx, state)
 	if err != nil {
 		return err
 	}
-	if err := e.labelComponent(ctx, d.wanted, s.Resolving); err != nil {
-		return err
-	}
-	if d.live, err = e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u)); err != nil {
-		return err
-	}
-	decision, err := guard(ctx, e, s, d, converted)
-	if err != nil {
-		return err
-	}
-	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
-	switch {
-	case decision == crdguard.Keep:
-		d.keep = true
-	case d.live == nil:
-		prepareNew(d.wanted, alongside, converted)
-	default:
-		err = e.prepareChange(ctx, d, u, s, converted)
-	}
-	if err != nil {
-		return err
-	}
-	e.definitions[s] = d
+	a.prepared[s] = change
 	return nil
 }
 
-// prepareNew completes a definition that is not in the cluster.
-func prepareNew(wanted *unstructured.Unstructured, alongside types.NamespacedName, converted bool) {
-	setAlongside(wanted, []types.NamespacedName{alongside})
-	if converted {
-		unstructured.RemoveNestedField(wanted.Object, "spec", "conversion")
-		holdServed(wanted, nil, alongside)
+// change returns what to write of a definition. It returns an error if the definition must not be
+// written.
+func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, error) {
+	decision, err := state.decide(a.unbounded)
+	switch {
+	case err != nil:
+		return nil, err
+	case decision == crdguard.Keep:
+		return &crdChange{live: state.live}, nil
+	case state.live == nil:
+		return state.creation(), nil
 	}
+	newer, err := state.newer()
+	if err != nil {
+		return nil, err
+	}
+	if newer != nil {
+		log.FromContext(ctx).Info("Keeping a definition as a newer version of the operator needs it", "crd", state.name,
+			"newer", newer.Namespace+"/"+newer.Name, "version", state.version.Name)
+		return state.keepNewer(newer)
+	}
+	if err := a.checker.check(ctx, state.live, state.bundle); err != nil {
+		return nil, err
+	}
+	if state.version.Name == a.reverts {
+		if err := a.checker.checkRevert(ctx, state); err != nil {
+			return nil, err
+		}
+	}
+	// An account may lack the right to patch.
+	return state.update(!a.asAccount)
 }
 
-// prepareChange checks that the definition of a bundle may replace the one in the cluster, and
-// completes it.
-func (e *execution) prepareChange(ctx context.Context, d *definition, u *unstructured.Unstructured, s *operatorsv1alpha1.Step, converted bool) error {
-	alongside := types.NamespacedName{Namespace: e.namespace, Name: s.Resolving}
-	keepComponents(d.wanted, d.live)
-	setDefaults(d.wanted)
-	kept, err := e.keepNewer(ctx, d, s)
-	if err != nil {
+// checkConversions checks the conversion webhooks of the versions that are not created yet.
+func (a *crdApplier) checkConversions(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+	for _, s := range steps {
+		if applied(s.Status) || s.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
+			continue
+		}
+		if err := a.checkConversionsOf(ctx, steps, s); err != nil {
+			return &stepError{step: s, err: err}
+		}
+	}
+	return nil
+}
+
+// checkConversionsOf checks the definitions for which a version declares conversion webhooks and that
+// its bundle lacks. The controller of versions changes those definitions too.
+func (a *crdApplier) checkConversionsOf(ctx context.Context, steps []*operatorsv1alpha1.Step, s *operatorsv1alpha1.Step) error {
+	csv, err := a.observer.content.version(ctx, s.Resource.Name)
+	if err != nil || csv == nil {
 		return err
 	}
-	if kept {
-		return e.joinAlongside(ctx, d, alongside)
-	}
-	if err := e.checker.check(ctx, d.live, u); err != nil {
-		return err
-	}
-	if s.Resolving == e.reverts {
-		if err := e.revert(ctx, d.live, u); err != nil {
+	for _, name := range conversionCRDs(csv) {
+		inBundle := slices.ContainsFunc(steps, func(other *operatorsv1alpha1.Step) bool {
+			return other.Resource.Kind == kindCRD && other.Resource.Name == name && other.Resolving == s.Resolving
+		})
+		if inBundle {
+			continue
+		}
+		state, err := a.observer.liveCRD(ctx, name, s.Resource.Name, csv)
+		if err != nil {
+			return err
+		}
+		if _, err := state.decide(a.unbounded); err != nil {
 			return err
 		}
 	}
-	keepConversion(d.wanted, d.live, converted)
-	if converted {
-		holdStorage(d.wanted, d.live, alongside)
-		holdConversion(d.wanted, d.live, alongside)
-		holdServed(d.wanted, d.live, alongside)
-	}
-	if err := e.prepareJoin(ctx, d, alongside); d.joins != nil || err != nil {
-		return err
-	}
-	return e.joinAlongside(ctx, d, alongside)
-}
-
-// prepareJoin sets joins for a definition that otherwise equals the one of its bundle. Many
-// versions of one operator then write keys of their own, instead of replacing the whole in turns.
-// It sets nothing where something else differs. It sets nothing for an account either, which may
-// lack the right to patch.
-func (e *execution) prepareJoin(ctx context.Context, d *definition, alongside types.NamespacedName) error {
-	if e.crds.asAccount {
-		return nil
-	}
-	same := d.wanted.DeepCopy()
-	setAlongside(same, plan.Alongside(d.live))
-	labels := same.GetLabels()
-	missing := without(plan.ComponentLabels(labels), d.live.GetLabels())
-	same.SetLabels(without(labels, missing))
-	differs, err := apply.Differs(same, d.live)
-	if err != nil || differs {
-		return err //nolint:wrapcheck // names the object
-	}
-	d.joins = &apply.Keys{Annotations: map[string]string{}, Labels: missing}
-	if key := alongsideKey(alongside); d.live.GetAnnotations()[key] != alongside.String() {
-		d.joins.Annotations[key] = alongside.String()
-	}
-	_, d.joins.Remove, err = e.alongside(ctx, d.live)
-	return err
-}
-
-// without returns the labels whose keys others lack. Both are maps, and not objects: an object copies
-// all of its labels each time that it is asked for them, and a definition has one for each namespace.
-func without(labels, others map[string]string) map[string]string {
-	left := maps.Clone(labels)
-	maps.DeleteFunc(left, func(key, _ string) bool { _, has := others[key]; return has })
-	return left
-}
-
-// convertedBy reports whether the version of a step declares a conversion webhook for its
-// CustomResourceDefinition. The controller of versions sets up the conversion when the webhook
-// runs.
-func (e *execution) convertedBy(ctx context.Context, crd *unstructured.Unstructured, s *operatorsv1alpha1.Step) (bool, error) {
-	csv, err := e.content.version(ctx, s.Resolving)
-	if err != nil {
-		return false, fmt.Errorf("reading ClusterServiceVersion %s for the webhook that converts: %w", s.Resolving, err)
-	}
-	return csv != nil && declaresConversion(csv, crd.GetName()), nil
-}
-
-// joinAlongside records a version on the wanted definition, beside the existing versions that live
-// names.
-func (e *execution) joinAlongside(ctx context.Context, d *definition, version types.NamespacedName) error {
-	versions, _, err := e.alongside(ctx, d.live)
-	if err != nil {
-		return err
-	}
-	setAlongside(d.wanted, append(versions, version))
 	return nil
 }
 
-// applyCRD applies a CustomResourceDefinition and returns the status of its step: done once the API
+// apply applies a CustomResourceDefinition and returns the status of its step: done once the API
 // server serves it. For a step that already waits for its API, it only reads the definition.
-func (e *execution) applyCRD(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
+func (a *crdApplier) apply(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
 	if s.Status == operatorsv1alpha1.StepStatusWaitingForAPI {
-		live, err := e.readCRD(ctx, s)
+		live, err := a.observer.definition(ctx, s.Resource.Name)
 		if err != nil || live != nil {
 			return crdStatus(live, operatorsv1alpha1.StepStatusCreated, err)
 		}
 	}
-	defer e.crds.turns.take(s.Resource.Name)()
-	if d := e.definitions[s]; d != nil && e.outdated(s, d) {
-		delete(e.definitions, s)
+	defer a.turns.take(s.Resource.Name)()
+	if c := a.prepared[s]; c != nil && a.isStale(s, c) {
+		delete(a.prepared, s)
 	}
 	for range attempts {
-		made, result, err := e.applyOnce(ctx, s)
+		written, result, err := a.applyOnce(ctx, s)
 		if !errors.Is(err, errChanged) {
-			return crdStatus(made, statusOf(result), err)
+			return crdStatus(written, statusOf(result), err)
 		}
 	}
 	return "", errChanged
 }
 
-// outdated reports whether a definition has to be read again when its turn begins. A key that is
+// isStale reports whether a definition has to be read again when its turn begins. A key that is
 // added needs no fresh read. Stale records are removed from the newest object only: an older read
 // would conflict with the writes of other plans. The records would then accumulate, and each plan
 // would read each of their versions.
-func (e *execution) outdated(s *operatorsv1alpha1.Step, d *definition) bool {
-	if d.joins != nil {
-		return len(d.joins.Remove) > 0
+func (a *crdApplier) isStale(s *operatorsv1alpha1.Step, c *crdChange) bool {
+	if c.joins != nil {
+		return len(c.joins.Remove) > 0
 	}
-	return e.crds.turns.changed(s.Resource.Name, d.live)
+	return a.turns.changed(s.Resource.Name, c.live)
 }
 
 // applyOnce writes the definition of a step. It reads the definition first unless the plan has just
 // read it. The error wraps errChanged where the definition has changed since it was read.
-func (e *execution) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, apply.Result, error) {
-	if e.definitions[s] == nil {
-		if err := e.prepare(ctx, s); err != nil {
+func (a *crdApplier) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, apply.Result, error) {
+	if a.prepared[s] == nil {
+		if err := a.prepare(ctx, s); err != nil {
 			return nil, "", err
 		}
 	}
-	d := e.definitions[s]
-	delete(e.definitions, s)
-	made, result, err := e.define(ctx, d)
-	if err == nil && (result == apply.Created || result == apply.Updated) && d.joins == nil {
-		e.crds.turns.wrote(made)
+	c := a.prepared[s]
+	delete(a.prepared, s)
+	written, result, err := a.write(ctx, c)
+	if err == nil && (result == apply.Created || result == apply.Updated) && c.joins == nil {
+		a.turns.wrote(written)
 	}
-	return made, result, err
+	return written, result, err
 }
 
-// define writes a definition, unless it is kept. The error wraps errChanged where the live object
-// is not the one that was checked.
-func (e *execution) define(ctx context.Context, d *definition) (*unstructured.Unstructured, apply.Result, error) {
-	if d.keep {
-		return d.live, apply.Unchanged, nil
+// write writes a change. The error wraps errChanged where the live object is not the one that was
+// checked.
+func (a *crdApplier) write(ctx context.Context, c *crdChange) (*unstructured.Unstructured, apply.Result, error) {
+	if c.wanted == nil {
+		return c.live, apply.Unchanged, nil
 	}
-	if d.joins != nil {
-		result, err := e.join(ctx, d)
-		return d.live, result, err
+	if c.joins != nil {
+		result, err := a.join(ctx, c)
+		return c.live, result, err
 	}
-	if d.live == nil {
-		made, absent, err := apply.IfAbsent(ctx, crdWriter(e), d.wanted)
+	if c.live == nil {
+		created, absent, err := apply.IfAbsent(ctx, a.writer, c.wanted)
 		if err == nil && !absent {
 			err = errChanged
 		}
-		return made, apply.Created, err
+		return created, apply.Created, err
 	}
-	made, result, err := apply.Over(ctx, crdWriter(e), d.wanted, d.live)
+	updated, result, err := apply.Over(ctx, a.writer, c.wanted, c.live)
 	if apierrors.IsConflict(err) {
 		err = fmt.Errorf("%w: %w", errChanged, err)
 	}
-	return made, result, err
-}
-
-// setDefaults sets the fields that the API server would set in a definition that lacks them. Those
-// fields count as set by the plan that created the definition. A write without them would remove
-// them, and the API server would set them again.
-func setDefaults(crd *unstructured.Unstructured) {
-	spec, is := crd.Object["spec"].(map[string]any)
-	if !is {
-		return
-	}
-	if _, has := spec["conversion"]; !has {
-		spec["conversion"] = map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
-	}
-	names, is := spec["names"].(map[string]any)
-	kind, _ := names["kind"].(string)
-	if !is || kind == "" {
-		return
-	}
-	for field, value := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
-		if _, has := names[field]; !has {
-			names[field] = value
-		}
-	}
-}
-
-// keepComponents adds the component labels of the live definition to the wanted one.
-func keepComponents(wanted, live *unstructured.Unstructured) {
-	labels := plan.ComponentLabels(live.GetLabels())
-	maps.Copy(labels, wanted.GetLabels())
-	wanted.SetLabels(labels)
+	return updated, result, err
 }
 
 // join adds the keys of the version to a definition that otherwise equals the wanted one.
-func (e *execution) join(ctx context.Context, d *definition) (apply.Result, error) {
-	if len(d.joins.Annotations)+len(d.joins.Labels) == 0 {
+func (a *crdApplier) join(ctx context.Context, c *crdChange) (apply.Result, error) {
+	if len(c.joins.Annotations)+len(c.joins.Labels) == 0 {
 		return apply.Unchanged, nil
 	}
-	keys := *d.joins
-	err := apply.Join(ctx, crdWriter(e), d.live, keys)
+	keys := *c.joins
+	err := apply.Join(ctx, a.writer, c.live, keys)
 	if apierrors.IsConflict(err) && len(keys.Remove) > 0 {
 		// The next plan removes the stale keys.
 		keys.Remove = nil
-		err = apply.Join(ctx, crdWriter(e), d.live, keys)
+		err = apply.Join(ctx, a.writer, c.live, keys)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("CustomResourceDefinition %s was deleted: %w", d.live.GetName(), errChanged)
+		return "", fmt.Errorf("CustomResourceDefinition %s was deleted: %w", c.live.GetName(), errChanged)
 	case apierrors.IsConflict(err):
 		return "", fmt.Errorf("%w: %w", errChanged, err)
 	case err != nil:
@@ -307,32 +222,13 @@ func (e *execution) join(ctx context.Context, d *definition) (apply.Result, erro
 	return apply.Updated, nil
 }
 
-func (e *execution) readCRD(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
-	return e.read(ctx, kindOfCRDs(), client.ObjectKey{Name: s.Resource.Name})
-}
-
-// awaitAPIs waits up to patienceForAPI for the kinds that this pass has created.
-func (e *execution) awaitAPIs(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
-	ctx, cancel := context.WithTimeout(ctx, patienceForAPI)
-	defer cancel()
-	for _, s := range steps {
-		for s.Status == operatorsv1alpha1.StepStatusWaitingForAPI {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(pollForAPI):
-			}
-			status, err := e.applyCRD(ctx, s)
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
-				return &stepError{step: s, err: err}
-			}
-			s.Status = status
-		}
-	}
-	return nil
+// rereadRecorded makes the pass read the definitions again that recorded a version before the pass
+// created it. Such a record is of a deleted version of that name, whose clean-up may have removed it
+// since.
+func (a *crdApplier) rereadRecorded(created types.NamespacedName) {
+	maps.DeleteFunc(a.prepared, func(_ *operatorsv1alpha1.Step, c *crdChange) bool {
+		return c.live != nil && len(plan.AlongsideKeys(c.live, created)) > 0
+	})
 }
 
 // crdStatus returns the status of the step of a CustomResourceDefinition: done once the API server

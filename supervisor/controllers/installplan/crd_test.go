@@ -78,13 +78,12 @@ func TestApplyCRD(t *testing.T) {
 					return c.Patch(ctx, o, patch, opts...)
 				},
 			}).Build()
-			e := &execution{
-				namespace: "ops", client: c, steps: c, checker: &checker{client: c},
-				crds:        crdAccess{unbounded: true, asAccount: tc.asAccount, turns: newCRDTurns()},
-				content:     &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}},
-				definitions: map[*operatorsv1alpha1.Step]*definition{},
+			a := &crdApplier{
+				observer: &observer{namespace: "ops", live: c, content: &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}}},
+				checker:  &checker{client: c}, writer: c, unbounded: true, asAccount: tc.asAccount, turns: newCRDTurns(),
+				prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 			}
-			got, err := e.applyCRD(t.Context(), &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
+			got, err := a.apply(t.Context(), &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
 				Group: groupAPIExtensions, Version: "v1", Kind: kindCRD, Name: "lamps.example", Manifest: crd,
 			}})
 			if err != nil || got != tc.want {
@@ -130,12 +129,15 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 		leaving := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ops", Name: "lamp.v1", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"example.com/clean-up"},
 		}}
+		bundle := &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}}
+		o := &observer{namespace: "ops", cached: fake.NewClientBuilder().WithScheme(scheme).WithObjects(leaving).Build(), live: c, content: bundle}
 		e := &execution{
-			namespace: "ops", client: c, steps: c, checker: &checker{client: c},
-			crds:        crdAccess{unbounded: true, asAccount: asAccount, turns: newCRDTurns()},
-			content:     &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}},
-			definitions: map[*operatorsv1alpha1.Step]*definition{}, owners: map[string]*owner{},
-			cached: fake.NewClientBuilder().WithScheme(scheme).WithObjects(leaving).Build(),
+			namespace: "ops", observer: o, content: bundle, owners: &owners{observer: o, byName: map[string]*owner{}},
+			objects: &objectApplier{observer: o, writer: c, own: c}, warnings: &warningRecorder{client: c, content: bundle},
+			crds: &crdApplier{
+				observer: o, checker: &checker{client: c}, writer: c, unbounded: true, asAccount: asAccount, turns: newCRDTurns(),
+				prepared: map[*operatorsv1alpha1.Step]*crdChange{},
+			},
 		}
 		err := e.run(t.Context(), []*operatorsv1alpha1.Step{
 			{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{

@@ -62,10 +62,10 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 		{reason: "the supervisor defines", kind: kindCRD, err: forbidden, account: limited, want: "the supervisor lacks that right"},
 		{reason: "there is no account", kind: "ConfigMap", err: forbidden, want: "the supervisor lacks that right"},
 	} {
-		e := &execution{account: tt.account}
+		e := &execution{account: tt.account, crds: &crdApplier{}}
 		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
 		failed := &stepError{step: step, err: tt.err}
-		if err := e.explained(failed); !strings.HasPrefix(failed.advice, tt.want) || strings.Contains(err.Error(), tt.want) {
+		if err := e.withAdvice(failed); !strings.HasPrefix(failed.advice, tt.want) || strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, advice %q, want %s only there", tt.reason, err, failed.advice, tt.want)
 		}
 	}

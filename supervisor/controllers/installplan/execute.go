@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,38 +19,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// readOnly makes a read from the cache return shared objects instead of copies.
-const readOnly = client.UnsafeDisableDeepCopy
+// The API server serves a new kind some ten milliseconds after its definition was created, or five
+// seconds where there are several API servers. A pass waits only for the shorter time.
+const (
+	maxWaitForAPI = 500 * time.Millisecond
+	pollForAPI    = 20 * time.Millisecond
+)
 
 // execution is one pass over the steps of a plan.
 type execution struct {
-	// cached reads what the controller watches.
-	cached client.Reader
-	// client has the supervisor's own rights. It reads, and writes CustomResourceDefinitions unless
-	// crds.asAccount is set.
-	client client.Client
-	// steps writes everything else. It has the rights of the account that the OperatorGroup names,
-	// or else the rights of client.
-	steps   client.Client
-	account *account
-	content *content
-	// checker checks custom resources before their definition changes.
-	checker   *checker
-	crds      crdAccess
-	namespace string
 	// plan is the name of the InstallPlan.
-	plan string
-	// reverts names the version whose definitions replace newer ones; empty for none.
-	reverts string
-	// owners holds the ClusterServiceVersions that own the applied objects, by name.
-	owners map[string]*owner
-	// definitions holds the state of the CustomResourceDefinitions of steps.
-	definitions map[*operatorsv1alpha1.Step]*definition
+	plan, namespace string
+	account         *account
+
+	observer *observer
+	content  *content
+	owners   *owners
+	crds     *crdApplier
+	objects  *objectApplier
+	warnings *warningRecorder
 	// outside holds the steps of this pass whose applied objects are cluster-scoped.
 	outside []*operatorsv1alpha1.Step
-	// manifestWarnings holds the warnings about the manifests of steps, by the index of the step.
-	manifestWarnings map[int][]string
-	reporter         reporter
 }
 
 // run applies the steps that are not done yet and updates their status. The first step that fails
@@ -58,41 +48,41 @@ type execution struct {
 // Checks that need no write come first. A plan with a forbidden kind or an unsafe
 // CustomResourceDefinition in its last step therefore changes nothing.
 func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) error {
-	if err := e.examine(ctx, steps); err != nil {
-		return e.explained(err)
+	if err := e.check(ctx, steps); err != nil {
+		return e.withAdvice(err)
 	}
-	failure := e.each(ctx, steps)
+	failure := e.applyAll(ctx, steps)
 	if err := e.confirmOwners(ctx, steps); err != nil {
-		return e.explained(err)
+		return e.withAdvice(err)
 	}
 	if failure != nil {
-		return e.explained(failure)
+		return e.withAdvice(failure)
 	}
 	if err := e.awaitAPIs(ctx, steps); err != nil {
-		return e.explained(err)
+		return e.withAdvice(err)
 	}
 	return nil
 }
 
-// explained adds the remedy to an error.
-func (e *execution) explained(err *stepError) error {
+// withAdvice adds the remedy to an error.
+func (e *execution) withAdvice(err *stepError) error {
 	refused := e.account
 	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
 	if own || errors.Is(err.err, errOwnRead) {
-		// The account is not concerned with the supervisor's own rights.
+		// The supervisor used its own rights.
 		refused = nil
 	}
 	err.advice = adviceFor(err.err, refused)
 	return err
 }
 
-// examine checks the steps before the first of them is applied.
-func (e *execution) examine(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+// check checks the steps before the first of them is applied.
+func (e *execution) check(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for _, s := range steps {
 		if applied(s.Status) {
 			continue
 		}
-		if err := e.refusal(s); err != nil {
+		if err := e.checkKind(s); err != nil {
 			if errors.Is(err, errUnsupported) {
 				s.Status = operatorsv1alpha1.StepStatusUnsupportedResource
 			}
@@ -103,15 +93,15 @@ func (e *execution) examine(ctx context.Context, steps []*operatorsv1alpha1.Step
 		if applied(s.Status) || s.Status == operatorsv1alpha1.StepStatusWaitingForAPI || s.Resource.Kind != kindCRD {
 			continue
 		}
-		if err := e.prepare(ctx, s); err != nil {
+		if err := e.crds.prepare(ctx, s); err != nil {
 			return &stepError{step: s, err: err}
 		}
 	}
-	return guardAllConversions(ctx, e, steps)
+	return e.crds.checkConversions(ctx, steps)
 }
 
-// refusal returns an error if a plan must not contain a step.
-func (e *execution) refusal(s *operatorsv1alpha1.Step) error {
+// checkKind returns an error if a plan must not contain a step.
+func (e *execution) checkKind(s *operatorsv1alpha1.Step) error {
 	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
 		return fmt.Errorf("%w: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, s.Resolving)
 	}
@@ -128,16 +118,16 @@ func (e *execution) refusal(s *operatorsv1alpha1.Step) error {
 	return fmt.Errorf("%w; ask the author of %s to remove it", errUnsupported, s.Resolving)
 }
 
-// each applies the steps in order.
-func (e *execution) each(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+// applyAll applies the steps in order.
+func (e *execution) applyAll(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	for i, s := range steps {
 		if applied(s.Status) {
 			continue
 		}
-		heard := &warnings.Collector{}
-		status, err := e.step(heard.In(ctx), s)
-		if texts := heard.Texts(); err == nil || len(texts) > 0 {
-			e.recordWarnings(ctx, i, s, texts)
+		received := &warnings.Collector{}
+		status, err := e.apply(received.In(ctx), s)
+		if texts := received.Texts(); err == nil || len(texts) > 0 {
+			e.warnings.record(ctx, i, s, texts)
 		}
 		if err != nil {
 			if errors.Is(err, errOwnerGone) {
@@ -163,10 +153,10 @@ func startOver(steps []*operatorsv1alpha1.Step, csv string) {
 	}
 }
 
-// step applies one step and returns its new status.
-func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
+// apply applies one step and returns its new status.
+func (e *execution) apply(ctx context.Context, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
 	if s.Resource.Kind == kindCRD {
-		return e.applyCRD(ctx, s)
+		return e.crds.apply(ctx, s)
 	}
 	u, err := e.content.manifest(ctx, s)
 	if err != nil {
@@ -174,15 +164,15 @@ func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operat
 	}
 	switch u.GetKind() {
 	case operatorsv1alpha1.ClusterServiceVersionKind:
-		return e.version(ctx, u, s)
+		return e.createVersion(ctx, u, s)
 	case operatorsv1alpha1.SubscriptionKind:
-		return e.subscribe(ctx, u)
+		return e.createSubscription(ctx, u)
 	}
 	if s.Resource.Kind == kindSecret {
-		return e.pullSecret(ctx, u)
+		return e.checkPullSecret(ctx, u)
 	}
 	scope, _ := plan.ScopeOf(u.GroupVersionKind().GroupKind())
-	owner, err := e.owner(ctx, s.Resolving)
+	owner, err := e.owners.get(ctx, s.Resolving)
 	if err != nil {
 		return "", err
 	}
@@ -190,21 +180,11 @@ func (e *execution) step(ctx context.Context, s *operatorsv1alpha1.Step) (operat
 		u.SetOwnerReferences([]metav1.OwnerReference{owner.reference})
 	}
 	setComponent(u, owner.pkg, e.namespace)
-	result, err := e.object(ctx, u, owner)
+	result, err := e.objects.apply(ctx, u, owner)
 	if err == nil && scope == plan.ClusterScoped {
 		e.outside = append(e.outside, s)
 	}
 	return statusOf(result), err
-}
-
-// labelComponent sets the component label of a definition to the package of a version of the plan.
-func (e *execution) labelComponent(ctx context.Context, crd *unstructured.Unstructured, version string) error {
-	csv, err := e.content.version(ctx, version)
-	if err != nil || csv == nil {
-		return err
-	}
-	setComponent(crd, plan.PackageOf(csv), e.namespace)
-	return nil
 }
 
 // setComponent labels an object as a component of the Operator of a package. This saves the
@@ -221,53 +201,55 @@ func setComponent(u *unstructured.Unstructured, pkg, namespace string) {
 	u.SetLabels(labels)
 }
 
-// version creates a ClusterServiceVersion. It never overwrites an existing one, which may have
+// createVersion creates a ClusterServiceVersion. It never overwrites an existing one, which may have
 // changed since.
-func (e *execution) version(ctx context.Context, u *unstructured.Unstructured, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
-	if err := e.ownedElsewhere(ctx, u); err != nil {
-		return "", err
-	}
-	made, result, err := apply.Create(ctx, e.steps, u)
+func (e *execution) createVersion(ctx context.Context, u *unstructured.Unstructured, s *operatorsv1alpha1.Step) (operatorsv1alpha1.StepStatus, error) {
+	installed, err := e.observer.versions(ctx)
 	if err != nil {
 		return "", err
 	}
-	if made != nil {
-		e.owners[s.Resolving] = ownerOf(made)
-		rereadRecorded(e.definitions, types.NamespacedName{Namespace: e.namespace, Name: s.Resolving})
+	if err := checkOwnedCRDs(u, e.namespace, installed); err != nil {
+		return "", err
+	}
+	created, result, err := apply.Create(ctx, e.objects.writer, u)
+	if err != nil {
+		return "", err
+	}
+	if created != nil {
+		e.owners.byName[s.Resolving] = ownerOf(created)
+		e.crds.rereadRecorded(types.NamespacedName{Namespace: e.namespace, Name: s.Resolving})
 		return statusOf(result), nil
 	}
 	// A version that is being deleted, or a copy, does not satisfy the next steps.
-	_, err = e.owner(ctx, s.Resolving)
+	_, err = e.owners.get(ctx, s.Resolving)
 	return statusOf(result), err
 }
 
-// subscribe creates the Subscription of a package that an operator needs, unless the namespace
-// already has one.
-func (e *execution) subscribe(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
+// createSubscription creates the Subscription of a package that an operator needs, unless the
+// namespace already has one.
+func (e *execution) createSubscription(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
 	pkg, _, err := unstructured.NestedString(u.Object, "spec", "name")
 	if err != nil {
 		return "", fmt.Errorf("reading spec.name of Subscription %s: %w", u.GetName(), err)
 	}
-	list := &operatorsv1alpha1.SubscriptionList{}
-	if err := e.cached.List(ctx, list, client.InNamespace(e.namespace), readOnly); err != nil {
-		return "", fmt.Errorf("listing Subscriptions of namespace %s: %w", e.namespace, err)
+	subscribed, err := e.observer.isSubscribed(ctx, pkg)
+	if err != nil {
+		return "", err
 	}
-	for i := range list.Items {
-		if list.Items[i].Spec != nil && list.Items[i].Spec.Package == pkg && list.Items[i].DeletionTimestamp.IsZero() {
-			return operatorsv1alpha1.StepStatusPresent, nil
-		}
+	if subscribed {
+		return operatorsv1alpha1.StepStatusPresent, nil
 	}
 	u.SetNamespace(e.namespace)
-	_, result, err := apply.Create(ctx, e.steps, u)
+	_, result, err := apply.Create(ctx, e.objects.writer, u)
 	return statusOf(result), err
 }
 
-// pullSecret applies a step of a plan of another system: a copy of the catalog's credentials. It
+// checkPullSecret checks a step of a plan of another system: a copy of the catalog's credentials. It
 // accepts an existing Secret and never creates one. Users who may read the Secrets of a namespace
 // need not have access to those of its catalogs.
-func (e *execution) pullSecret(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
+func (e *execution) checkPullSecret(ctx context.Context, u *unstructured.Unstructured) (operatorsv1alpha1.StepStatus, error) {
 	key := client.ObjectKey{Namespace: e.namespace, Name: u.GetName()}
-	live, err := e.read(ctx, u.GroupVersionKind(), key)
+	live, err := e.observer.get(ctx, u.GroupVersionKind(), key)
 	if err != nil {
 		return "", err
 	}
@@ -277,17 +259,114 @@ func (e *execution) pullSecret(ctx context.Context, u *unstructured.Unstructured
 	return operatorsv1alpha1.StepStatusPresent, nil
 }
 
-// read reads an object from the API server; it returns nil when there is none.
-func (e *execution) read(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(kind)
-	if err := e.client.Get(ctx, key, live); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil, nil //nolint:nilnil // the doc comment says what nil means
+// awaitAPIs waits up to maxWaitForAPI for the kinds that this pass has created.
+func (e *execution) awaitAPIs(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+	ctx, cancel := context.WithTimeout(ctx, maxWaitForAPI)
+	defer cancel()
+	for _, s := range steps {
+		for s.Status == operatorsv1alpha1.StepStatusWaitingForAPI {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(pollForAPI):
+			}
+			status, err := e.crds.apply(ctx, s)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return &stepError{step: s, err: err}
+			}
+			s.Status = status
 		}
-		return nil, fmt.Errorf("%w %s %s: %w", errOwnRead, kind.Kind, key.Name, err)
 	}
-	return live, nil
+	return nil
+}
+
+// confirmOwners checks that the versions still exist for which this pass applied cluster-scoped
+// objects. Garbage collection does not reach such objects. Only the finalizer of their owner
+// deletes them, and it may have searched already. Objects of a deleted version are therefore
+// deleted here.
+func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+	checked := map[string]error{}
+	var failure *stepError
+	for _, s := range e.outside {
+		err, known := checked[s.Resolving]
+		if !known {
+			err = e.owners.confirm(ctx, s.Resolving)
+			checked[s.Resolving] = err
+		}
+		if err == nil {
+			continue
+		}
+		// After any error, the owner of the object is unknown.
+		s.Status = operatorsv1alpha1.StepStatusUnknown
+		if errors.Is(err, errOwnerGone) {
+			if left := e.objects.deleteOwned(ctx, s); left != nil {
+				err = fmt.Errorf("%w; %w", err, left)
+			}
+			startOver(steps, s.Resolving)
+		}
+		if failure == nil {
+			failure = &stepError{step: s, err: err}
+		}
+	}
+	return failure
+}
+
+// dryRun returns the error that would end a pass at a step or before it. It checks all remaining
+// steps, as a pass does. Of the steps before that one it applies only the versions, which own the
+// objects that follow: without a write, a step may lack what an earlier step creates. All other
+// earlier steps count as successful. The clients of the execution must not write.
+func (e *execution) dryRun(ctx context.Context, steps []*operatorsv1alpha1.Step, until *operatorsv1alpha1.Step) *stepError {
+	if err := e.check(ctx, steps); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if !applied(s.Status) && (s == until || s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind) {
+			// An object that has to be recreated still exists.
+			if _, err := e.apply(ctx, s); err != nil && !errors.Is(err, errChanged) {
+				return &stepError{step: s, err: err}
+			}
+		}
+		if s == until {
+			break
+		}
+	}
+	return nil
+}
+
+// dryRunTimeout bounds how long the status of a failed plan waits for the warnings of steps that
+// were not applied.
+const dryRunTimeout = 5 * time.Second
+
+// recordRemainingWarnings applies the remaining steps of a failed plan as a dry run, to record their
+// warnings. It ends after dryRunTimeout.
+func (e *execution) recordRemainingWarnings(ctx context.Context, steps []*operatorsv1alpha1.Step) {
+	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	defer cancel()
+	for i, s := range steps {
+		if ctx.Err() != nil {
+			return
+		}
+		if applied(s.Status) || s.Resource.Kind == kindSecret || e.checkKind(s) != nil {
+			continue
+		}
+		u, err := e.content.manifest(ctx, s)
+		if err != nil {
+			continue
+		}
+		writer := e.objects.writer
+		if s.Resource.Kind == kindCRD {
+			writer = e.crds.writer
+		}
+		received := &warnings.Collector{}
+		// A refusal carries the warnings, too.
+		if _, _, err := apply.IfAbsent(received.In(ctx), client.NewDryRunClient(writer), u); err != nil {
+			log.FromContext(ctx).V(1).Info("Step would be refused", "kind", s.Resource.Kind, "name", s.Resource.Name, "error", err.Error())
+		}
+		e.warnings.record(ctx, i, s, received.Texts())
+	}
 }
 
 func statusOf(r apply.Result) operatorsv1alpha1.StepStatus {

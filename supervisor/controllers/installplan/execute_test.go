@@ -34,7 +34,7 @@ func TestRefusesSubscriptionsOfBundles(t *testing.T) {
 			Group: operatorsv1alpha1.GroupName, Version: operatorsv1alpha1.GroupVersion, Kind: operatorsv1alpha1.SubscriptionKind,
 			Name: "tray", Manifest: string(text),
 		}}
-		err = (&execution{namespace: "ops", plan: "install-a"}).refusal(step)
+		err = (&execution{namespace: "ops", plan: "install-a"}).checkKind(step)
 		if errors.Is(err, errUnsupported) != tc.refused || err != nil && !tc.refused {
 			t.Errorf("%s: %s: error %v", name, tc.reason, err)
 		}

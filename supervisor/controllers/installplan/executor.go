@@ -25,8 +25,8 @@ type executor struct {
 	crdTurns      *crdTurns
 }
 
-// execution prepares a pass over the steps of a plan.
-func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState, to reporter) (*execution, error) {
+// execution prepares a pass over the steps of a plan. A dry run writes nothing.
+func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState, to reporter, dryRun bool) (*execution, error) {
 	own, steps := x.direct, x.direct
 	if in.account != nil {
 		var err error
@@ -34,26 +34,26 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 			return nil, err
 		}
 	}
-	return &execution{
-		cached: x.cached, client: own, steps: steps, account: in.account, namespace: p.Namespace, plan: p.Name, reverts: p.Annotations[api.AnnotationReverts],
-		owners: map[string]*owner{}, definitions: map[*operatorsv1alpha1.Step]*definition{},
-		crds:             crdAccess{unbounded: in.unbounded, asAccount: x.crdsAsAccount && in.account != nil, turns: x.crdTurns},
-		manifestWarnings: plan.ManifestWarningsOf(p.Annotations),
-		reporter:         to,
-		content: &content{
-			client: own, bundles: x.bundles, unpacker: x.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
-			fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
-		},
-		checker: &checker{client: own, lender: x.lender, reporter: to},
-	}, nil
-}
-
-// dryRun prepares a pass that writes nothing.
-func (x *executor) dryRun(p *operatorsv1alpha1.InstallPlan, in namespaceState, to reporter) (*execution, error) {
-	e, err := x.execution(p, in, to)
-	if err != nil {
-		return nil, err
+	if dryRun {
+		own, steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)
 	}
-	e.client, e.steps = client.NewDryRunClient(e.client), client.NewDryRunClient(e.steps)
-	return e, nil
+	c := &content{
+		client: own, bundles: x.bundles, unpacker: x.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
+		fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
+	}
+	o := &observer{cached: x.cached, live: own, content: c, namespace: p.Namespace}
+	crds := &crdApplier{
+		observer: o, checker: &checker{client: own, lender: x.lender, reporter: to}, writer: own, unbounded: in.unbounded,
+		turns: x.crdTurns, reverts: p.Annotations[api.AnnotationReverts], prepared: map[*operatorsv1alpha1.Step]*crdChange{},
+	}
+	if x.crdsAsAccount && in.account != nil {
+		crds.writer, crds.asAccount = steps, true
+	}
+	return &execution{
+		plan: p.Name, namespace: p.Namespace, account: in.account,
+		observer: o, content: c, crds: crds,
+		owners:   &owners{observer: o, byName: map[string]*owner{}},
+		objects:  &objectApplier{observer: o, writer: steps, own: own, reporter: to},
+		warnings: &warningRecorder{client: own, content: c, ofManifests: plan.ManifestWarningsOf(p.Annotations), reporter: to},
+	}, nil
 }

@@ -7,79 +7,174 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// attempts is how often a write is tried that is based on what was read, when
-// somebody else writes between the two.
+// attempts is the number of tries of a write that is based on a read, when another client writes
+// between the two.
 const attempts = 5
 
-// object brings an object of a bundle to the state that u describes. One request is
-// enough for one that is not there. One that is there is looked at first: whose it
-// is, and what of it has to be kept.
-func (e *execution) object(ctx context.Context, u *unstructured.Unstructured, owner *owner) (apply.Result, error) {
+// errChanged reports that an object changed between reading and writing it.
+var errChanged = errors.New("another client changes it at the same time")
+
+// objectApplier applies all objects of bundles except CustomResourceDefinitions.
+type objectApplier struct {
+	observer *observer
+	// writer has the rights of the account that the OperatorGroup names, or else those of own.
+	writer client.Client
+	// own has the rights of the supervisor.
+	own      client.Client
+	reporter reporter
+}
+
+// apply creates or updates an object of a bundle. Creating takes one request. Before an update, the
+// object is read to check its owner and to keep fields of other clients.
+func (a *objectApplier) apply(ctx context.Context, u *unstructured.Unstructured, owner *owner) (apply.Result, error) {
 	var err error
 	for range attempts {
-		_, absent, refused := apply.IfAbsent(ctx, e.steps, u)
+		_, absent, refused := apply.IfAbsent(ctx, a.writer, u)
 		if absent {
 			return apply.Created, nil
 		}
 		if refused != nil && !apierrors.IsForbidden(refused) && !apierrors.IsInvalid(refused) {
 			return "", refused
 		}
-		live, failure := e.read(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u))
+		live, failure := a.observer.get(ctx, u.GroupVersionKind(), client.ObjectKeyFromObject(u))
 		if failure != nil {
 			return "", failure
 		}
 		if live == nil && refused != nil {
 			return "", refused
 		}
-		// What may not be made may be there, and may be changed.
+		// An object that must not be created may exist, and an update of it may be allowed.
 		var result apply.Result
-		if result, err = e.over(ctx, u, live, owner); err == nil || !errors.Is(err, errChanged) {
+		if result, err = a.update(ctx, u, live, owner); err == nil || !errors.Is(err, errChanged) {
 			return result, err
 		}
 	}
 	return "", err
 }
 
-// errChanged says that an object changed between reading and writing it.
-var errChanged = errors.New("another client changes it at the same time")
-
-// over applies an object over the one that is there.
-func (e *execution) over(ctx context.Context, u, live *unstructured.Unstructured, owner *owner) (apply.Result, error) {
-	if err := stays(u, live); err != nil {
+// update applies an object over the live one.
+func (a *objectApplier) update(ctx context.Context, u, live *unstructured.Unstructured, owner *owner) (apply.Result, error) {
+	if err := checkExists(u, live); err != nil {
 		return "", err
 	}
-	ours, err := e.admit(ctx, live, owner)
+	ours, err := a.admit(ctx, live, owner)
 	if err != nil {
 		return "", err
 	}
-	wanted := reconciled(u, live)
+	wanted := merged(u, live)
 	if roleRefChanges(wanted, live) {
-		return e.anew(ctx, u, live, ours, "its roleRef cannot be changed")
+		return a.recreate(ctx, u, live, ours, "its roleRef cannot be changed")
 	}
-	_, result, err := apply.Over(ctx, e.steps, wanted, live)
+	_, result, err := apply.Over(ctx, a.writer, wanted, live)
 	switch {
 	case apierrors.IsConflict(err):
 		return "", fmt.Errorf("%w: %w", errChanged, err)
 	case refusal.Immutable(err) && replaceable(live):
-		return e.anew(ctx, u, live, ours, err.Error())
+		return a.recreate(ctx, u, live, ours, err.Error())
 	}
-	if err == nil && belongsToNobody(live) {
-		e.reporter.tookOver(describe(live), owner.name)
+	if err == nil && unowned(live) {
+		a.reporter.tookOver(describe(live), owner.name)
 	}
 	return result, err
 }
 
-// stays is an error for an object that is gone, or going.
-func stays(u, live *unstructured.Unstructured) error {
+// admit returns an error if an existing object must not be changed for a version. ours reports
+// whether the object belongs to the operator of that version in this namespace. It is false without
+// an error if no operator owns the object, or if the same operator in another namespace owns it. A
+// ServiceAccount may have several operators as owners: each adds to it, and none removes anything.
+func (a *objectApplier) admit(ctx context.Context, live *unstructured.Unstructured, owner *owner) (ours bool, err error) {
+	shared := live.GetKind() == "ServiceAccount"
+	for _, c := range claims(live) {
+		if c.Namespace == owner.namespace && c.Name == owner.name {
+			ours = true
+			continue
+		}
+		claimant, err := a.observer.claimant(ctx, c)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case claimant == nil:
+		case sameOperator(owner, claimant):
+			ours = ours || claimant.GetNamespace() == owner.namespace
+		case !shared:
+			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s, which is another operator's; uninstall one of the two operators, or ask the author of %s for a bundle that gives the object another name",
+				errForeign, describe(live), c.NamespacedName, owner.name)
+		}
+	}
+	if ref := metav1.GetControllerOf(live); ref != nil && ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind && !shared {
+		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that one, or ask the author of %s for a bundle that gives the object another name",
+			errForeign, describe(live), ref.Kind, ref.Name, owner.name)
+	}
+	return ours, nil
+}
+
+// recreate deletes an object that cannot be changed as wanted, and creates it again. It returns an
+// error if the object is not this operator's own.
+func (a *objectApplier) recreate(ctx context.Context, u, live *unstructured.Unstructured, ours bool, why string) (apply.Result, error) {
+	name := describe(live)
+	if !ours {
+		return "", fmt.Errorf("%w: %s, and %s was not made for this operator; delete it if nothing else needs it, and the plan recreates it", errForeign, why, name)
+	}
+	// The preconditions exclude another object of that name.
+	err := a.writer.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())})
+	switch {
+	case apierrors.IsConflict(err):
+		return "", fmt.Errorf("%w: %w", errChanged, err)
+	case client.IgnoreNotFound(err) != nil:
+		return "", fmt.Errorf("deleting %s to recreate it: %w", name, err)
+	}
+	if _, absent, err := apply.IfAbsent(ctx, a.writer, u); err != nil || absent {
+		return apply.Updated, err
+	}
+	return "", fmt.Errorf("%s was recreated: %w", name, errChanged)
+}
+
+// deleteOwned deletes the cluster-scoped object of a step if the object belongs to its version.
+func (a *objectApplier) deleteOwned(ctx context.Context, s *operatorsv1alpha1.Step) error {
+	for range attempts {
+		if err := a.deleteOwnedOnce(ctx, s); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteOwnedOnce reads the object and deletes it, once. It returns a conflict when the object was
+// replaced or changed since the read, for example by another version.
+func (a *objectApplier) deleteOwnedOnce(ctx context.Context, s *operatorsv1alpha1.Step) error {
+	kind := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+	live, err := a.observer.get(ctx, kind, client.ObjectKey{Name: s.Resource.Name})
+	if err != nil || live == nil {
+		return ignoreAbsent(err)
+	}
+	for key, value := range plan.OwnerLabels(s.Resolving, a.observer.namespace) {
+		if live.GetLabels()[key] != value {
+			return nil
+		}
+	}
+	err = a.own.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())})
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("taking back %s: %w", describe(live), err)
+}
+
+// checkExists returns an error for an object that is deleted, or being deleted.
+func checkExists(u, live *unstructured.Unstructured) error {
 	switch {
 	case live == nil:
 		return fmt.Errorf("%s %s was deleted: %w", u.GetKind(), u.GetName(), errChanged)
@@ -90,42 +185,21 @@ func stays(u, live *unstructured.Unstructured) error {
 	return nil
 }
 
-// belongsToNobody says whether somebody has made an object who is no lifecycle manager.
-func belongsToNobody(live *unstructured.Unstructured) bool {
+// unowned reports whether an object belongs to no operator and no manager of operators.
+func unowned(live *unstructured.Unstructured) bool {
 	return len(claims(live)) == 0 && live.GetLabels()[api.LabelManaged] == ""
 }
 
-// anew deletes an object that cannot be changed into what it is to be, and makes it
-// again, if it is this operator's own.
-func (e *execution) anew(ctx context.Context, u, live *unstructured.Unstructured, ours bool, why string) (apply.Result, error) {
-	name := describe(live)
-	if !ours {
-		return "", fmt.Errorf("%w: %s, and %s was not made for this operator; delete it if nothing else needs it, and the plan recreates it", errForeign, why, name)
-	}
-	// Another object of that name is not the one that was looked at.
-	err := e.steps.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())})
-	switch {
-	case apierrors.IsConflict(err):
-		return "", fmt.Errorf("%w: %w", errChanged, err)
-	case client.IgnoreNotFound(err) != nil:
-		return "", fmt.Errorf("deleting %s to recreate it: %w", name, err)
-	}
-	if _, absent, err := apply.IfAbsent(ctx, e.steps, u); err != nil || absent {
-		return apply.Updated, err
-	}
-	return "", fmt.Errorf("%s was recreated: %w", name, errChanged)
-}
-
-// reconciled is what is applied over an object that is there, so that nothing is
-// lost of it which others need.
-func reconciled(u, live *unstructured.Unstructured) *unstructured.Unstructured {
+// merged returns the object to apply over the live one. It keeps the fields of the live object that
+// other clients set and an update would remove.
+func merged(u, live *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := u.DeepCopy()
 	switch u.GetKind() {
 	case "ServiceAccount":
 		// The API replaces this list as a whole; clusters and users add to it.
 		keepPullSecrets(wanted, live)
 	case "Service":
-		// An address is given once, whatever the bundle wishes.
+		// The address of a Service never changes, whatever the bundle has.
 		if has, _, _ := unstructured.NestedString(live.Object, "spec", "clusterIP"); has != "" {
 			keepField(wanted, live, "clusterIP")
 			keepField(wanted, live, "clusterIPs")
@@ -134,11 +208,11 @@ func reconciled(u, live *unstructured.Unstructured) *unstructured.Unstructured {
 	return wanted
 }
 
-// keepField makes a field of spec what it is in the live object.
+// keepField copies a field of spec from the live object.
 func keepField(wanted, live *unstructured.Unstructured, name string) {
 	unstructured.RemoveNestedField(wanted.Object, "spec", name)
 	if has, found, err := unstructured.NestedFieldCopy(live.Object, "spec", name); err == nil && found {
-		_ = unstructured.SetNestedField(wanted.Object, has, "spec", name) // a spec that is no object is the API server's to refuse
+		_ = unstructured.SetNestedField(wanted.Object, has, "spec", name) // the API server refuses a spec that is not an object
 	}
 }
 
@@ -159,7 +233,7 @@ func keepPullSecrets(wanted, live *unstructured.Unstructured) {
 	wanted.Object["imagePullSecrets"] = list
 }
 
-// roleRefChanges says whether a binding would be given another role.
+// roleRefChanges reports whether the wanted binding has another role.
 func roleRefChanges(wanted, live *unstructured.Unstructured) bool {
 	if !strings.HasSuffix(wanted.GetKind(), "RoleBinding") {
 		return false
@@ -174,13 +248,13 @@ func roleRefChanges(wanted, live *unstructured.Unstructured) bool {
 	return false
 }
 
-// replaceable says whether an object may be deleted and made again when the API does
-// not let it be changed: nothing but its content is lost.
+// replaceable reports whether an immutable object may be deleted and recreated: only its content is
+// lost.
 func replaceable(live *unstructured.Unstructured) bool {
 	return slices.Contains([]string{"ConfigMap", "PriorityClass", "RoleBinding", "ClusterRoleBinding"}, live.GetKind())
 }
 
-// describe names an object the way kubectl would.
+// describe returns the kind, namespace and name of an object.
 func describe(u *unstructured.Unstructured) string {
 	if u.GetNamespace() == "" {
 		return u.GetKind() + " " + u.GetName()

@@ -32,7 +32,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestReconciled(t *testing.T) {
+func TestMerged(t *testing.T) {
 	for _, tt := range []struct{ reason, wanted, live, want string }{
 		{
 			reason: "pull secrets of others are kept",
@@ -57,7 +57,7 @@ func TestReconciled(t *testing.T) {
 			wanted: `{"kind":"ConfigMap","data":{"a":"b"}}`, live: `{"kind":"ConfigMap","data":{"c":"d"}}`, want: `{"kind":"ConfigMap","data":{"a":"b"}}`,
 		},
 	} {
-		if diff := cmp.Diff(parsed(t, tt.want), reconciled(parsed(t, tt.wanted), parsed(t, tt.live))); diff != "" {
+		if diff := cmp.Diff(parsed(t, tt.want), merged(parsed(t, tt.wanted), parsed(t, tt.live))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
 	}
@@ -116,9 +116,9 @@ func TestRecreatesOnlyWhatItRead(t *testing.T) {
 					return c.Delete(ctx, o, opts...)
 				},
 			}).Build()
-			e := &execution{namespace: "ops", client: c, steps: c}
+			a := &objectApplier{observer: &observer{namespace: "ops", live: c}, writer: c}
 			wanted := parsed(t, strings.Replace(live, "before", "after", 1))
-			_, err := e.object(t.Context(), wanted, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp"})
+			_, err := a.apply(t.Context(), wanted, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp"})
 			if errors.Is(err, errForeign) != tc.taken || err != nil && !tc.taken {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}

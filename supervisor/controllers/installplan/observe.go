@@ -8,9 +8,16 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/plan"
 )
+
+// readOnly makes a read from the cache return shared objects instead of copies.
+const readOnly = client.UnsafeDisableDeepCopy
 
 // observeNamespace returns whether, and with which account, plans can be executed in a namespace. A
 // namespace needs exactly one OperatorGroup.
@@ -62,5 +69,160 @@ func referred(ctx context.Context, cached client.Reader, p *operatorsv1alpha1.In
 	}
 	return !slices.ContainsFunc(p.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.Kind == operatorsv1alpha1.SubscriptionKind
+	}), nil
+}
+
+// observer reads what a pass needs to know of the cluster.
+type observer struct {
+	// cached reads what the controller watches.
+	cached client.Reader
+	// live reads from the API server with the supervisor's own rights.
+	live      client.Reader
+	content   *content
+	namespace string
+}
+
+// get reads an object from the API server; it returns nil when there is none.
+func (o *observer) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	if err := o.live.Get(ctx, key, u); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil //nolint:nilnil // the doc comment says what nil means
+		}
+		return nil, fmt.Errorf("%w %s %s: %w", errOwnRead, kind.Kind, key.Name, err)
+	}
+	return u, nil
+}
+
+// definition reads a CustomResourceDefinition; it returns nil when there is none.
+func (o *observer) definition(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return o.get(ctx, kindOfCRDs(), client.ObjectKey{Name: name})
+}
+
+// version reads a ClusterServiceVersion of the namespace from the API server. It returns
+// errOwnerGone for a version that is being deleted: its finalizer may miss objects that are created
+// now.
+func (o *observer) version(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	live, err := o.get(ctx, kindOfVersions(), client.ObjectKey{Namespace: o.namespace, Name: name})
+	switch {
+	case err != nil:
+		return nil, err
+	case live == nil:
+		return nil, fmt.Errorf("%w: %s was deleted before its plan was done; starting over", errOwnerGone, name)
+	case live.GetDeletionTimestamp() != nil:
+		return nil, fmt.Errorf("%w: %s is being deleted before its plan was done; starting over", errOwnerGone, name)
+	case live.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "":
+		return nil, &copyError{namespace: o.namespace, csv: name, from: live.GetLabels()[operatorsv1alpha1.CopiedLabelKey]}
+	}
+	return live, nil
+}
+
+// versions returns the ClusterServiceVersions of the namespace.
+func (o *observer) versions(ctx context.Context) ([]operatorsv1alpha1.ClusterServiceVersion, error) {
+	list := &operatorsv1alpha1.ClusterServiceVersionList{}
+	if err := o.cached.List(ctx, list, client.InNamespace(o.namespace), readOnly); err != nil {
+		return nil, fmt.Errorf("listing ClusterServiceVersions of namespace %s: %w", o.namespace, err)
+	}
+	return list.Items, nil
+}
+
+// isSubscribed reports whether the namespace has a Subscription of a package.
+func (o *observer) isSubscribed(ctx context.Context, pkg string) (bool, error) {
+	list := &operatorsv1alpha1.SubscriptionList{}
+	if err := o.cached.List(ctx, list, client.InNamespace(o.namespace), readOnly); err != nil {
+		return false, fmt.Errorf("listing Subscriptions of namespace %s: %w", o.namespace, err)
+	}
+	return slices.ContainsFunc(list.Items, func(s operatorsv1alpha1.Subscription) bool {
+		return s.Spec != nil && s.Spec.Package == pkg && s.DeletionTimestamp.IsZero()
+	}), nil
+}
+
+// claimant returns the version that a claim names; nil when it no longer exists.
+func (o *observer) claimant(ctx context.Context, c claim) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(kindOfVersions())
+	if err := o.live.Get(ctx, c.NamespacedName, found); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil //nolint:nilnil // the doc comment says what nil means
+		}
+		return nil, fmt.Errorf("%w ClusterServiceVersion %s, which owns the object: %w", errOwnRead, c.NamespacedName, err)
+	}
+	if c.uid != "" && c.uid != found.UID {
+		return nil, nil //nolint:nilnil // the owner was another one of that name
+	}
+	return found, nil
+}
+
+// crd returns what is known of the CustomResourceDefinition of a step.
+func (o *observer) crd(ctx context.Context, s *operatorsv1alpha1.Step) (*crdState, error) {
+	u, err := o.content.manifest(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	csv, err := o.content.version(ctx, s.Resolving)
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterServiceVersion %s for the webhook that converts: %w", s.Resolving, err)
+	}
+	state, err := o.liveCRD(ctx, u.GetName(), s.Resolving, csv)
+	if err != nil {
+		return nil, err
+	}
+	state.bundle = u
+	return state, nil
+}
+
+// liveCRD returns what is known of a CustomResourceDefinition that a version does not bring. csv is
+// the manifest of the version; nil when the plan does not install it.
+func (o *observer) liveCRD(ctx context.Context, name, version string, csv *unstructured.Unstructured) (*crdState, error) {
+	live, err := o.definition(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	state := &crdState{name: name, version: types.NamespacedName{Namespace: o.namespace, Name: version}, csv: csv, live: live}
+	if live != nil {
+		state.recorded, err = o.recorded(ctx, live)
+	}
+	return state, err
+}
+
+// recorded returns the versions that a definition was installed with. There may be thousands. It
+// reads only those from the API server that the cache lacks.
+func (o *observer) recorded(ctx context.Context, crd metav1.Object) ([]recordedVersion, error) {
+	var list []recordedVersion
+	for _, name := range plan.Alongside(crd) {
+		r := recordedVersion{NamespacedName: name}
+		cached := &operatorsv1alpha1.ClusterServiceVersion{}
+		err := o.cached.Get(ctx, name, cached, readOnly)
+		switch {
+		case err == nil:
+			r.object, r.cached = cached, cached
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("%w ClusterServiceVersion %s, which has the same definition: %w", errOwnRead, name, err)
+		default:
+			live, err := o.claimant(ctx, claim{NamespacedName: name})
+			if err != nil {
+				return nil, err
+			}
+			if live != nil {
+				r.object = live
+			} else if r.planned, err = o.isPlanned(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// isPlanned reports whether an InstallPlan is installing a version. The plan recreates a version
+// that is deleted before the plan is complete.
+func (o *observer) isPlanned(ctx context.Context, version types.NamespacedName) (bool, error) {
+	plans := &operatorsv1alpha1.InstallPlanList{}
+	if err := o.cached.List(ctx, plans, client.InNamespace(version.Namespace), readOnly); err != nil {
+		return false, fmt.Errorf("listing InstallPlans of namespace %s: %w", version.Namespace, err)
+	}
+	return slices.ContainsFunc(plans.Items, func(p operatorsv1alpha1.InstallPlan) bool {
+		return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling && slices.Contains(p.Spec.ClusterServiceVersionNames, version.Name)
 	}), nil
 }

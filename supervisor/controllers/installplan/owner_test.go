@@ -19,8 +19,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestTakesBackOnlyWhatItRead replaces the object whose labels were read, just before its deletion.
-func TestTakesBackOnlyWhatItRead(t *testing.T) {
+// TestDeletesOnlyWhatItRead replaces the object whose labels were read, just before its deletion.
+func TestDeletesOnlyWhatItRead(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := schedulingv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestTakesBackOnlyWhatItRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle", UID: "read", Labels: tt.labels}}
 			plain := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class).Build()
-			e := &execution{namespace: "kitchen", client: interceptor.NewClient(plain, interceptor.Funcs{
+			a := &objectApplier{observer: &observer{namespace: "kitchen", live: plain}, own: interceptor.NewClient(plain, interceptor.Funcs{
 				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 					var options client.DeleteOptions
 					options.ApplyOptions(opts)
@@ -66,7 +66,7 @@ func TestTakesBackOnlyWhatItRead(t *testing.T) {
 				Resolving: "kettle.v1",
 				Resource:  operatorsv1alpha1.StepResource{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Name: "kettle"},
 			}
-			if err := e.takeBack(t.Context(), step); err != nil {
+			if err := a.deleteOwned(t.Context(), step); err != nil {
 				t.Errorf("%s: %v", tt.reason, err)
 			}
 			err := plain.Get(t.Context(), client.ObjectKeyFromObject(class), class)
@@ -105,11 +105,11 @@ func TestVersionOwnsWhileItExists(t *testing.T) {
 				tc.change(csv)
 				c.WithObjects(csv)
 			}
-			e := &execution{
-				namespace: "kitchen", client: c.Build(),
-				owners: map[string]*owner{"kettle.v1": {reference: metav1.OwnerReference{UID: "1"}}},
+			o := &owners{
+				observer: &observer{namespace: "kitchen", live: c.Build()},
+				byName:   map[string]*owner{"kettle.v1": {reference: metav1.OwnerReference{UID: "1"}}},
 			}
-			if err := e.still(t.Context(), "kettle.v1"); errors.Is(err, errOwnerGone) != tc.gone || err != nil && !tc.gone {
+			if err := o.confirm(t.Context(), "kettle.v1"); errors.Is(err, errOwnerGone) != tc.gone || err != nil && !tc.gone {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
 		})

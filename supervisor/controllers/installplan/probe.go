@@ -62,16 +62,16 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 // wouldApply says whether a pass would get beyond the step that failed.
 func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, in namespaceState) bool {
 	tried := p.DeepCopy()
-	e, err := r.executor.dryRun(tried, in, logReporter{log.FromContext(ctx)})
+	e, err := r.executor.execution(tried, in, logReporter{log.FromContext(ctx)}, true)
 	if err != nil {
 		return false
 	}
 	steps, failed := tried.Status.Plan, failedStep(tried)
-	obstacle := e.rehearse(ctx, steps, failed)
+	obstacle := e.dryRun(ctx, steps, failed)
 	if obstacle != nil && errors.Is(obstacle.err, errOwnerGone) {
 		// A pass would start over with that version.
 		startOver(steps, obstacle.step.Resolving)
-		obstacle = e.rehearse(ctx, steps, failed)
+		obstacle = e.dryRun(ctx, steps, failed)
 	}
 	if obstacle != nil {
 		log.FromContext(ctx).V(1).Info("Failed plan would fail again", "error", obstacle.Error())
@@ -97,26 +97,4 @@ func failedStep(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.Step {
 		return nil
 	}
 	return p.Status.Plan[i]
-}
-
-// rehearse does what a pass does up to a step, and says what would end it. All that
-// is left is examined, as a pass does. Of the steps before that one only the versions
-// are tried, which own what follows: without being applied, a step may lack what
-// another one brings, so that the others are taken to succeed.
-func (e *execution) rehearse(ctx context.Context, steps []*operatorsv1alpha1.Step, until *operatorsv1alpha1.Step) *stepError {
-	if err := e.examine(ctx, steps); err != nil {
-		return err
-	}
-	for _, s := range steps {
-		if !applied(s.Status) && (s == until || s.Resource.Kind == operatorsv1alpha1.ClusterServiceVersionKind) {
-			// What has to be deleted and made again is still there.
-			if _, err := e.step(ctx, s); err != nil && !errors.Is(err, errChanged) {
-				return &stepError{step: s, err: err}
-			}
-		}
-		if s == until {
-			break
-		}
-	}
-	return nil
 }

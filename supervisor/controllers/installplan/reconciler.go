@@ -158,13 +158,13 @@ func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	if p.Status.StartTime == nil {
 		p.Status.StartTime = &now
 	}
-	e, err := r.executor.execution(p, state, &eventReporter{recorder: r.recorder, plan: p, notes: rec.warned})
+	e, err := r.executor.execution(p, state, &eventReporter{recorder: r.recorder, plan: p, notes: rec.warned}, false)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	result := r.conclude(ctx, p, rec, e.run(ctx, p.Status.Plan), now)
 	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
-		e.rehearseWarnings(ctx, p.Status.Plan)
+		e.recordRemainingWarnings(ctx, p.Status.Plan)
 	}
 	return result, nil
 }

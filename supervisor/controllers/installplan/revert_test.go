@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -60,11 +61,10 @@ func TestRevert(t *testing.T) {
 			if tt.declares {
 				csv = parsed(t, `{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},"spec":{"webhookdefinitions":[{"type":"ConversionWebhook","conversionCRDs":["lamps.example"]}]}}`)
 			}
-			e := &execution{
-				reverts: "lamp.v1", checker: &checker{client: stored},
-				content: &content{versions: map[string]*unstructured.Unstructured{"lamp.v1": csv}},
-			}
-			err := e.revert(t.Context(), parsed(t, tt.live), parsed(t, tt.older))
+			c := &checker{client: stored}
+			err := c.checkRevert(t.Context(), &crdState{
+				version: types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}, csv: csv, live: parsed(t, tt.live), bundle: parsed(t, tt.older),
+			})
 			if (err != nil) != (tt.want != "") || err != nil && (!errors.Is(err, errUnsafe) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

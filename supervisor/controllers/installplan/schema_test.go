@@ -135,7 +135,8 @@ func TestKeepConversion(t *testing.T) {
 
 func TestDeclaresConversion(t *testing.T) {
 	csv := parsed(t, `{"spec":{"webhookdefinitions":[{"type":"ValidatingAdmissionWebhook"},{"type":"ConversionWebhook","conversionCRDs":["lamps.example"]}]}}`)
-	if !declaresConversion(csv, "lamps.example") || declaresConversion(csv, "trays.example") {
+	converted := func(name string) bool { return (&crdState{name: name, csv: csv}).converted() }
+	if !converted("lamps.example") || converted("trays.example") {
 		t.Error("which definitions a version converts is not understood")
 	}
 }

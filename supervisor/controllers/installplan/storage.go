@@ -28,7 +28,7 @@ func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedNa
 		}
 	}
 	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
-	note(wanted, api.AnnotationStorageVersion, webhook.HoldStorage(csv, to))
+	annotate(wanted, api.AnnotationStorageVersion, webhook.HoldStorage(csv, to))
 }
 
 // holdConversion allows a CustomResourceDefinition to stay without conversion until its new webhook
@@ -44,7 +44,7 @@ func holdConversion(wanted, live *unstructured.Unstructured, csv types.Namespace
 	if slices.ContainsFunc(servedIn(wanted), func(v string) bool { return !slices.Contains(before, v) }) {
 		return
 	}
-	note(wanted, api.AnnotationConversion, csv.String())
+	annotate(wanted, api.AnnotationConversion, csv.String())
 }
 
 // holdServed stops serving versions of a CustomResourceDefinition that need the webhook of the
@@ -75,7 +75,7 @@ func holdServed(wanted, live *unstructured.Unstructured, csv types.NamespacedNam
 		return
 	}
 	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
-	note(wanted, api.AnnotationServedVersions, webhook.HoldServed(csv, held))
+	annotate(wanted, api.AnnotationServedVersions, webhook.HoldServed(csv, held))
 }
 
 // servedIn returns the names of the versions that a CustomResourceDefinition serves.
@@ -91,7 +91,8 @@ func servedIn(crd *unstructured.Unstructured) []string {
 	return names
 }
 
-func note(crd *unstructured.Unstructured, key, value string) {
+// annotate sets an annotation of a definition.
+func annotate(crd *unstructured.Unstructured, key, value string) {
 	annotations := crd.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}

@@ -5,14 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 )
 
 // The API server returns at most a hundred warnings about the fields of one object. It truncates
@@ -54,36 +49,46 @@ func cut(texts []string) bool {
 	return len(texts) >= maxStrict || characters > maxCharacters-largest
 }
 
-// recordWarnings passes the warnings of the API server about a step to the reporter, with those
-// about the manifest of the step.
-func (e *execution) recordWarnings(ctx context.Context, index int, s *operatorsv1alpha1.Step, texts []string) {
+// warningRecorder reports the warnings about steps.
+type warningRecorder struct {
+	client  client.Client
+	content *content
+	// ofManifests holds the warnings about the manifests of steps, by the index of the step.
+	ofManifests map[int][]string
+	reporter    reporter
+}
+
+// record reports the warnings of the API server about a step, and those about the manifest of the
+// step.
+func (r *warningRecorder) record(ctx context.Context, index int, s *operatorsv1alpha1.Step, texts []string) {
 	w := stepWarnings{}
 	if len(texts) > 0 {
-		w = e.warned(ctx, s, texts)
+		w = r.complete(ctx, s, texts)
 	}
 	// A step that waits for its API has recorded the warnings about its manifest before.
 	if s.Status != operatorsv1alpha1.StepStatusWaitingForAPI {
-		w.texts = append(w.texts, e.manifestWarnings[index]...)
+		w.texts = append(w.texts, r.ofManifests[index]...)
 	}
 	if len(w.texts) > 0 {
-		e.reporter.warned(index, s, w)
+		r.reporter.warned(index, s, w)
 	}
 }
 
-// warned returns the warnings about a step that the API server gave while it was applied.
-func (e *execution) warned(ctx context.Context, s *operatorsv1alpha1.Step, texts []string) stepWarnings {
+// complete returns the warnings about a step that the API server gave while it was applied, with
+// the number of those that it left out.
+func (r *warningRecorder) complete(ctx context.Context, s *operatorsv1alpha1.Step, texts []string) stepWarnings {
 	w := stepWarnings{texts: texts}
-	u, err := e.content.manifest(ctx, s)
+	u, err := r.content.manifest(ctx, s)
 	if err != nil {
 		return w
 	}
-	w.texts = withMeant(texts, misspelt(e.client.Scheme(), u))
+	w.texts = withMeant(texts, misspelt(r.client.Scheme(), u))
 	if !cut(texts) {
 		return w
 	}
 	// Compare with the stored object to count all dropped fields.
 	live := u.DeepCopy()
-	if e.client.Get(ctx, client.ObjectKeyFromObject(u), live) == nil {
+	if r.client.Get(ctx, client.ObjectKeyFromObject(u), live) == nil {
 		w.more = max(0, notStored(u.Object, live.Object)-w.dropped())
 	}
 	return w
@@ -98,39 +103,6 @@ func withMeant(texts []string, meant map[string]string) []string {
 		}
 	}
 	return out
-}
-
-// rehearsalTimeout bounds how long the status of a failed plan waits for the warnings of steps
-// that were not applied.
-const rehearsalTimeout = 5 * time.Second
-
-// rehearseWarnings applies the remaining steps of a failed plan as a dry run, to record their
-// warnings. It ends after rehearsalTimeout.
-func (e *execution) rehearseWarnings(ctx context.Context, steps []*operatorsv1alpha1.Step) {
-	ctx, cancel := context.WithTimeout(ctx, rehearsalTimeout)
-	defer cancel()
-	for i, s := range steps {
-		if ctx.Err() != nil {
-			return
-		}
-		if applied(s.Status) || s.Resource.Kind == kindSecret || e.refusal(s) != nil {
-			continue
-		}
-		u, err := e.content.manifest(ctx, s)
-		if err != nil {
-			continue
-		}
-		writer := e.steps
-		if s.Resource.Kind == kindCRD {
-			writer = crdWriter(e)
-		}
-		heard := &warnings.Collector{}
-		// A refusal carries the warnings, too.
-		if _, _, err := apply.IfAbsent(heard.In(ctx), client.NewDryRunClient(writer), u); err != nil {
-			log.FromContext(ctx).V(1).Info("Step would be refused", "kind", s.Resource.Kind, "name", s.Resource.Name, "error", err.Error())
-		}
-		e.recordWarnings(ctx, i, s, heard.Texts())
-	}
 }
 
 // notStored counts the fields of a manifest that the stored object lacks. It counts a lost field

@@ -53,17 +53,18 @@ func TestRecordsOfPlansInProgressStay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := &execution{
+			o := &observer{
 				namespace: "a",
 				cached:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.cached...).Build(),
-				client:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.live, tc.cached...)...).Build(),
+				live:      fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.live, tc.cached...)...).Build(),
 			}
 			crd := &unstructured.Unstructured{Object: map[string]any{"kind": kindCRD}}
 			setAlongside(crd, []types.NamespacedName{other})
-			kept, stale, err := e.alongside(t.Context(), crd)
+			recorded, err := o.recorded(t.Context(), crd)
 			if err != nil {
 				t.Fatal(err)
 			}
+			kept, stale := (&crdState{live: crd, recorded: recorded}).alongside()
 			var want []string
 			if !tc.stays {
 				want = []string{alongsideKey(other)}
@@ -78,9 +79,9 @@ func TestRecordsOfPlansInProgressStay(t *testing.T) {
 	}
 }
 
-// TestPrepareJoinIsLinear counts the allocations for a definition that many namespaces share: ten times as many
+// TestJoinsIsLinear counts the allocations for a definition that many namespaces share: ten times as many
 // namespaces need ten times as many, and not a hundred times.
-func TestPrepareJoinIsLinear(t *testing.T) {
+func TestJoinsIsLinear(t *testing.T) {
 	allocations := func(namespaces int) float64 {
 		live := &unstructured.Unstructured{Object: map[string]any{"kind": kindCRD}}
 		labels := map[string]string{}
@@ -93,11 +94,10 @@ func TestPrepareJoinIsLinear(t *testing.T) {
 		labels[plan.ComponentLabel("lamp", "newest")] = ""
 		wanted.SetLabels(labels)
 		return testing.AllocsPerRun(1, func() {
-			d := &definition{live: live, wanted: wanted}
-			e := &execution{namespace: "newest"}
-			err := e.prepareJoin(t.Context(), d, types.NamespacedName{Namespace: "newest", Name: "lamp.v1"})
-			if err != nil || d.joins == nil || len(d.joins.Labels) != 1 {
-				t.Fatalf("joins %+v, error %v", d.joins, err)
+			s := &crdState{live: live, version: types.NamespacedName{Namespace: "newest", Name: "lamp.v1"}}
+			keys, err := s.joins(wanted)
+			if err != nil || keys == nil || len(keys.Labels) != 1 {
+				t.Fatalf("joins %+v, error %v", keys, err)
 			}
 		})
 	}

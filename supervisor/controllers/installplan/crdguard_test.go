@@ -18,9 +18,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
-// TestGuardAllConversions has lamp.v1 convert a definition of an administrator. Only a step of
+// TestCheckConversions has lamp.v1 convert a definition of an administrator. Only a step of
 // lamp.v1 itself replaces the check: the bundle's definition is then checked instead.
-func TestGuardAllConversions(t *testing.T) {
+func TestCheckConversions(t *testing.T) {
 	const (
 		crd  = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"}}`
 		lamp = `{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},"spec":{"webhookdefinitions":[{"type":"ConversionWebhook","conversionCRDs":["lamps.example"]}]}}`
@@ -39,13 +39,13 @@ func TestGuardAllConversions(t *testing.T) {
 		"OtherKind":    {reason: "the bundle has another object of that name", beside: step("Service", "lamps.example", "lamp.v1"), refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &execution{
+			a := &crdApplier{observer: &observer{
 				namespace: "ops",
-				client:    fake.NewClientBuilder().WithObjects(parsed(t, crd)).Build(),
+				live:      fake.NewClientBuilder().WithObjects(parsed(t, crd)).Build(),
 				content:   &content{versions: map[string]*unstructured.Unstructured{"lamp.v1": parsed(t, lamp)}},
-			}
+			}}
 			version := step(operatorsv1alpha1.ClusterServiceVersionKind, "lamp.v1", "lamp.v1")
-			err := guardAllConversions(t.Context(), e, []*operatorsv1alpha1.Step{tc.beside, version})
+			err := a.checkConversions(t.Context(), []*operatorsv1alpha1.Step{tc.beside, version})
 			if !tc.refused {
 				if err != nil {
 					t.Errorf("%s: error %v", tc.reason, err)
@@ -98,13 +98,14 @@ func TestInstalledWith(t *testing.T) {
 			if !tc.gone {
 				c.WithObjects(tc.with)
 			}
-			e := &execution{namespace: "ops", content: &content{versions: map[string]*unstructured.Unstructured{"lamp.v2": lamp}}}
-			e.client = c.Build()
-			e.cached = e.client
+			reader := c.Build()
+			o := &observer{namespace: "ops", cached: reader, live: reader}
 			recorded := types.NamespacedName{Namespace: tc.with.Namespace, Name: tc.with.Name}
 			live := &apiextensionsv1.CustomResourceDefinition{}
 			setAlongside(live, []types.NamespacedName{recorded})
-			own, others, err := installedWith(t.Context(), e, live, "lamp.v2")
+			versions, err := o.recorded(t.Context(), live)
+			s := &crdState{version: types.NamespacedName{Namespace: "ops", Name: "lamp.v2"}, csv: lamp, recorded: versions}
+			own, others := s.installedWith()
 			if err != nil || own != tc.own {
 				t.Errorf("%s: own %t, error %v", tc.reason, own, err)
 			}

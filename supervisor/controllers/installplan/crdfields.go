@@ -1,0 +1,103 @@
+package installplan
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+const (
+	kindCRD            = "CustomResourceDefinition"
+	kindSecret         = "Secret"
+	groupAPIExtensions = "apiextensions.k8s.io"
+)
+
+// kindOfCRDs returns the GroupVersionKind of CustomResourceDefinition.
+func kindOfCRDs() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: groupAPIExtensions, Version: "v1", Kind: kindCRD}
+}
+
+// setAlongside records on a definition the versions that it was installed with. It replaces all
+// earlier records.
+func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
+	annotations := map[string]string{}
+	for key, value := range crd.GetAnnotations() {
+		if !strings.HasPrefix(key, api.PrefixAlongside) {
+			annotations[key] = value
+		}
+	}
+	for _, v := range versions {
+		annotations[alongsideKey(v)] = v.String()
+	}
+	crd.SetAnnotations(annotations)
+}
+
+// alongsideKey returns the key of the annotation with which a definition names a version that it
+// was installed with. The key contains the FNV-1a hash of NAMESPACE/NAME, as in OLM.
+func alongsideKey(version types.NamespacedName) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(version.String()))
+	return fmt.Sprintf("%s%x", api.PrefixAlongside, sum.Sum64())
+}
+
+// conversionCRDs returns the names of the definitions for which a version declares a
+// conversion webhook.
+func conversionCRDs(csv *unstructured.Unstructured) []string {
+	webhooks, _, _ := unstructured.NestedSlice(csv.Object, "spec", "webhookdefinitions")
+	var names []string
+	for _, o := range webhooks {
+		if w, ok := o.(map[string]any); ok && w["type"] == string(operatorsv1alpha1.ConversionWebhook) {
+			converted, _, _ := unstructured.NestedStringSlice(w, "conversionCRDs")
+			names = append(names, converted...)
+		}
+	}
+	return names
+}
+
+// setDefaults sets the fields that the API server would set in a definition that lacks them. Those
+// fields count as set by the plan that created the definition. A write without them would remove
+// them, and the API server would set them again.
+func setDefaults(crd *unstructured.Unstructured) {
+	spec, is := crd.Object["spec"].(map[string]any)
+	if !is {
+		return
+	}
+	if _, has := spec["conversion"]; !has {
+		spec["conversion"] = map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
+	}
+	names, is := spec["names"].(map[string]any)
+	kind, _ := names["kind"].(string)
+	if !is || kind == "" {
+		return
+	}
+	for field, value := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
+		if _, has := names[field]; !has {
+			names[field] = value
+		}
+	}
+}
+
+// keepConversion copies the conversion of the live definition to the wanted one. It does so if the
+// conversion has a webhook with a CA bundle, or if another controller sets it (declared). Without
+// conversion, the API server would store objects in the form of one version under the name of
+// another.
+func keepConversion(wanted, live *unstructured.Unstructured, declared bool) {
+	conversion, found, _ := unstructured.NestedMap(live.Object, "spec", "conversion")
+	bundle, _, _ := unstructured.NestedString(conversion, "webhook", "clientConfig", "caBundle")
+	if !declared && (conversion["strategy"] != "Webhook" || bundle == "") {
+		return
+	}
+	unstructured.RemoveNestedField(wanted.Object, "spec", "conversion")
+	if found {
+		wanted.Object["spec"].(map[string]any)["conversion"] = conversion //nolint:errcheck,forcetypeassert // it was found to be a CustomResourceDefinition
+	}
+}
