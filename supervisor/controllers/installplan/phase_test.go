@@ -53,8 +53,8 @@ func TestNextPhase(t *testing.T) {
 		{reason: "to be approved", plan: planOf(planning, false, unknown), want: asking, ok: true},
 		{reason: "not yet approved", plan: planOf(asking, false, unknown)},
 		{reason: "approved", plan: planOf(asking, true, unknown), want: working, ok: true},
-		{reason: "under way", plan: planOf(working, true, unknown)},
-		{reason: "under way, and the approval was taken back", plan: planOf(working, false, unknown)},
+		{reason: "in progress", plan: planOf(working, true, unknown)},
+		{reason: "in progress, and no longer approved", plan: planOf(working, false, unknown)},
 		{reason: "done", plan: planOf(complete, true, unknown)},
 		{reason: "failed", plan: planOf(lost, true, unknown)},
 	} {
@@ -181,12 +181,12 @@ func TestSetInstalled(t *testing.T) {
 	if c := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled); c.Message != "two groups" || c.Status != "False" || c.Reason != check || !c.LastUpdateTime.Time.Equal(at(5).Time) {
 		t.Errorf("condition %+v", c)
 	}
-	passCheck(p)
+	removeInstalled(p, check)
 	if len(p.Status.Conditions) != 0 {
 		t.Errorf("after the check: %+v", p.Status.Conditions)
 	}
 	setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, "no", at(6))
-	passCheck(p)
+	removeInstalled(p, check)
 	if len(p.Status.Conditions) != 1 {
 		t.Error("the check removed the condition of a failure")
 	}

@@ -27,14 +27,14 @@ const indexUnfinished = "installplan/unfinished"
 func addIndex(to client.FieldIndexer) error {
 	ctx := context.Background() //nolint:forbidigo // Indexes are added before anything runs, and adding them waits for nothing.
 	if err := to.IndexField(ctx, &operatorsv1alpha1.InstallPlan{}, indexUnfinished, unfinished); err != nil {
-		return fmt.Errorf("indexing InstallPlans that may go on: %w", err)
+		return fmt.Errorf("indexing unfinished InstallPlans: %w", err)
 	}
 	return nil
 }
 
 func unfinished(o client.Object) []string {
 	p, is := o.(*operatorsv1alpha1.InstallPlan)
-	if is && (p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling || curable(p)) {
+	if is && (p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling || mayRecover(p)) {
 		return []string{"true"}
 	}
 	return nil

@@ -13,10 +13,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// curable says whether this controller gave up on a plan because of a step that may
-// be applied one day. What lies in the plan itself does not pass, and what somebody
-// else declared failed stays so.
-func curable(p *operatorsv1alpha1.InstallPlan) bool {
+// mayRecover reports whether this controller gave up on a plan because of a step that may succeed
+// later. Errors in the plan itself never end, and a phase Failed of another client stays.
+func mayRecover(p *operatorsv1alpha1.InstallPlan) bool {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed && remaining(p.Status.Plan) > 0 &&
 		installed.Reason == operatorsv1alpha1.InstallPlanReasonComponentFailed && !failedPermanently(p) &&
@@ -25,15 +24,13 @@ func curable(p *operatorsv1alpha1.InstallPlan) bool {
 		})
 }
 
-// probe looks whether the cause is gone for which a plan was given up: it does
-// what a pass would do up to the step that failed, without applying anything. The
-// plan says that it has failed until that step would succeed; then it goes on by
-// itself.
-func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now time.Time) (ctrl.Result, error) {
-	if !curable(p) {
+// recheck checks with a dry run whether the failed step of a plan would succeed now. If so, the plan
+// returns to the phase Installing.
+func (r *Reconciler) recheck(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now time.Time) (ctrl.Result, error) {
+	if !mayRecover(p) {
 		return ctrl.Result{}, nil
 	}
-	if wanted, err := referred(ctx, r.client, p); err != nil || !wanted {
+	if needed, err := referred(ctx, r.client, p); err != nil || !needed {
 		return ctrl.Result{}, err
 	}
 	if rec.backoff.due.IsZero() && !rec.retryNow {
@@ -48,7 +45,7 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	if state.problem == "" && r.wouldApply(ctx, p, state) {
 		log.FromContext(ctx).Info("Trying a failed plan again, as the step that failed would succeed now")
 		p.Status.Phase, p.Status.Message, p.Status.StartTime = operatorsv1alpha1.InstallPlanPhaseInstalling, "", nil
-		dropInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed)
+		removeInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed)
 		api.SetCause(p, nil)
 		return ctrl.Result{}, nil
 	}
@@ -59,7 +56,7 @@ func (r *Reconciler) probe(ctx context.Context, p *operatorsv1alpha1.InstallPlan
 	return ctrl.Result{RequeueAfter: rec.backoff.nextCheck(now)}, nil
 }
 
-// wouldApply says whether a pass would get beyond the step that failed.
+// wouldApply reports whether the failed step of a plan would succeed.
 func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.InstallPlan, in namespaceState) bool {
 	tried := p.DeepCopy()
 	e, err := r.executor.execution(tried, in, logReporter{log.FromContext(ctx)}, true)
@@ -86,8 +83,8 @@ func failedPermanently(p *operatorsv1alpha1.InstallPlan) bool {
 	return found && cause.Final
 }
 
-// failedStep returns the step for which a plan was given up; the first that is left where the plan has no cause, or
-// the step was applied since.
+// failedStep returns the step at which a plan failed. It returns the first remaining step if the plan
+// has no cause, or if the step was applied since.
 func failedStep(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.Step {
 	if cause, found := api.CauseOf(p); found && cause.Step != nil && *cause.Step < len(p.Status.Plan) && !applied(p.Status.Plan[*cause.Step].Status) {
 		return p.Status.Plan[*cause.Step]

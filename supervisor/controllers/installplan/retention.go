@@ -2,14 +2,11 @@ package installplan
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // kept is the number of finished plans that are kept in each namespace.
@@ -21,9 +18,9 @@ const kept = 5
 func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operatorsv1alpha1.Subscription, keep int) []*operatorsv1alpha1.InstallPlan {
 	referred := map[types.UID]bool{}
 	named := map[string]bool{}
-	told := map[types.UID]int{}
+	shown := map[types.UID]int{}
 	for i := range subscriptions {
-		told[subscriptions[i].UID] = subscriptions[i].Status.InstallPlanGeneration
+		shown[subscriptions[i].UID] = subscriptions[i].Status.InstallPlanGeneration
 		if ref := subscriptions[i].Status.InstallPlanRef; ref != nil {
 			referred[ref.UID], named[ref.Name] = true, true
 		}
@@ -42,44 +39,15 @@ func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operator
 		)
 	})
 	return slices.DeleteFunc(finished[min(keep, len(finished)):], func(p *operatorsv1alpha1.InstallPlan) bool {
-		untold := slices.ContainsFunc(p.OwnerReferences, func(ref metav1.OwnerReference) bool {
-			generation, present := told[ref.UID]
+		notShown := slices.ContainsFunc(p.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			generation, present := shown[ref.UID]
 			return present && generation < p.Spec.Generation
 		})
-		return referred[p.UID] || named[p.Name] || untold
+		return referred[p.UID] || named[p.Name] || notShown
 	})
 }
 
 // ended reports whether a plan is complete or failed.
 func ended(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
-}
-
-// deleteOldPlans deletes the superfluous plans of a namespace after another plan has ended. The next
-// call retries failed deletions.
-func deleteOldPlans(ctx context.Context, c client.Client, last *operatorsv1alpha1.InstallPlan) {
-	logger := log.FromContext(ctx)
-	plans, subscriptions := &operatorsv1alpha1.InstallPlanList{}, &operatorsv1alpha1.SubscriptionList{}
-	for _, list := range []client.ObjectList{plans, subscriptions} {
-		if err := c.List(ctx, list, client.InNamespace(last.Namespace), readOnly); err != nil {
-			logger.Error(err, "Listing old plans")
-			return
-		}
-	}
-	for i := range plans.Items {
-		if plans.Items[i].UID == last.UID {
-			// The cache may not have the end of this plan yet.
-			plans.Items[i] = *last
-		}
-	}
-	for _, p := range superfluous(plans.Items, subscriptions.Items, kept) {
-		// The resource version excludes a plan that was set to run again.
-		err := c.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
-		if ignoreAbsent(err) != nil {
-			logger.Error(err, "Deleting an old plan", "plan", p.Name)
-			continue
-		}
-		collected.Inc()
-		logger.Info("Deleted old plan", "plan", p.Name, "generation", p.Spec.Generation, "phase", p.Status.Phase)
-	}
 }

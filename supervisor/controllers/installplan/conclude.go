@@ -1,0 +1,91 @@
+package installplan
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// conclude sets the status of the plan after a pass. StartTime is when the first pass began or, if a
+// step fails, when that step failed first.
+func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, err error, now metav1.Time) ctrl.Result {
+	logger := log.FromContext(ctx)
+	if err == nil {
+		api.SetCause(p, nil)
+		p.Status.Message = ""
+		rec.backoff.failures = 0
+		if remaining(p.Status.Plan) > 0 {
+			return ctrl.Result{RequeueAfter: waitForAPI}
+		}
+		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseComplete
+		setInstalled(p, "", "", now)
+		return ctrl.Result{}
+	}
+	if errors.Is(err, errChanged) {
+		return ctrl.Result{RequeueAfter: conflictDelay}
+	}
+	failed, ok := errors.AsType[*stepError](err)
+	if ok {
+		stepFailures.WithLabelValues(failed.step.Resource.Kind).Inc()
+		openWindow(p, &rec.backoff, failed, now)
+		api.SetCause(p, causeOf(failed, slices.Index(p.Status.Plan, failed.step)))
+	} else {
+		api.SetCause(p, nil)
+	}
+	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
+		logger.Error(err, "Giving up on plan")
+		if ok {
+			rec.backoff.giveUp(slices.Index(p.Status.Plan, failed.step))
+		}
+		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
+		p.Status.Message = err.Error()
+		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
+		return ctrl.Result{}
+	}
+	after := nextTry(&rec.backoff, err, p.Status.StartTime.Time, now.Time, r.retryTimeout)
+	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
+	p.Status.Message = retrying + err.Error()
+	return ctrl.Result{RequeueAfter: after}
+}
+
+// openWindow sets status.startTime to now if the retry window of the failed step begins. Each step
+// has one window, and its plan fails when the window of the failing step ends. A plan with n steps
+// therefore ends after n+1 windows at the latest.
+//
+// The cause of the plan names the step and the status has startTime, so that the next process
+// continues the window. The steps of a recreated version have new windows.
+func openWindow(p *operatorsv1alpha1.InstallPlan, b *backoff, failed *stepError, now metav1.Time) {
+	if errors.Is(failed.err, errOwnerGone) {
+		b.windows = nil
+	}
+	step := slices.Index(p.Status.Plan, failed.step)
+	begins := b.openWindow(step)
+	last, failing := api.CauseOf(p)
+	if !begins || failing && last.Step == step && p.Status.Message != "" {
+		return
+	}
+	p.Status.StartTime = &now
+	b.failures = 0
+}
+
+// nextTry returns the pause before the next try of a step that failed with err. The last try of a
+// plan is at its deadline.
+func nextTry(b *backoff, err error, start, now time.Time, retryTimeout time.Duration) time.Duration {
+	after := b.fail(now, longest(err))
+	if ends := terminal(err, retryTimeout, retryTimeout); !ends {
+		return after
+	}
+	if left := start.Add(retryTimeout).Sub(now); left < after {
+		return b.pause(now, left)
+	}
+	return after
+}
