@@ -27,9 +27,6 @@ func Allowances() map[string]Allowance {
 		"supervisor/controllers/clusterserviceversion.Serving":    {Size{1, 18}, "what is observed of webhooks"},
 		"supervisor/controllers/clusterserviceversion.reconciler": {Size{100, 20}, divide},
 		"supervisor/explain.Observation":                          {Size{1, 19}, "one field for each kind that is read"},
-		"supervisor/controllers/installplan.Reconciler":           {Size{23, 16}, divide},
-		"supervisor/controllers/installplan.execution":            {Size{46, 16}, divide},
-		"supervisor/controllers/installplan.record":               {Size{9, 18}, "the columns of a record"},
 		"supervisor/resolver.model":                               {Size{46, 12}, divide},
 		"supervisor/resolver.resolution":                          {Size{48, 14}, divide},
 	}
