@@ -13,10 +13,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// relabel sets or removes labels of an object. It uses a merge patch with single keys instead of
+// patchLabels sets or removes labels of an object. It uses a merge patch with single keys instead of
 // server-side apply. An apply removes only labels of the same manager. The patch leaves the labels
 // of other managers unchanged.
-func relabel(ctx context.Context, c client.Client, k kind, o client.Object, labels map[string]*string) error {
+func patchLabels(ctx context.Context, c client.Client, k kind, o client.Object, labels map[string]*string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 	if err != nil {
 		return fmt.Errorf("encoding labels of %s %s: %w", k.gvk.Kind, o.GetName(), err)
@@ -32,8 +32,8 @@ func relabel(ctx context.Context, c client.Client, k kind, o client.Object, labe
 	return nil
 }
 
-// all returns the same value for each key; nil means removal.
-func all(keys []string, value *string) map[string]*string {
+// labelChanges returns the same value for each key; nil means removal.
+func labelChanges(keys []string, value *string) map[string]*string {
 	labels := map[string]*string{}
 	for _, key := range keys {
 		labels[key] = value
@@ -41,8 +41,8 @@ func all(keys []string, value *string) map[string]*string {
 	return labels
 }
 
-// make creates an Operator.
-func (r *operatorReconciler) make(ctx context.Context, name string) (*operatorsv1.Operator, error) {
+// createOperator creates an Operator.
+func (r *operatorReconciler) createOperator(ctx context.Context, name string) (*operatorsv1.Operator, error) {
 	o := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelManaged: "true"}}}
 	if err := r.client.Create(ctx, o, client.FieldOwner(api.FieldManager)); err != nil {
 		return nil, fmt.Errorf("creating Operator %s: %w", name, err)
@@ -50,9 +50,9 @@ func (r *operatorReconciler) make(ctx context.Context, name string) (*operatorsv
 	return o, nil
 }
 
-// show writes the status. It uses an optimistic lock, because a merge patch replaces the list of
+// updateStatus writes the status. It uses an optimistic lock, because a merge patch replaces the list of
 // components as a whole.
-func (r *operatorReconciler) show(ctx context.Context, have *operatorsv1.Operator, want operatorsv1.OperatorStatus) error {
+func (r *operatorReconciler) updateStatus(ctx context.Context, have *operatorsv1.Operator, want operatorsv1.OperatorStatus) error {
 	changed := have.DeepCopy()
 	changed.Status = want
 	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
@@ -62,11 +62,11 @@ func (r *operatorReconciler) show(ctx context.Context, have *operatorsv1.Operato
 	return nil
 }
 
-// remove deletes an Operator if it still has the UID and the resourceVersion of have.
-func (r *operatorReconciler) remove(ctx context.Context, have *operatorsv1.Operator) error {
+// deleteOperator deletes an Operator if it still has the UID and the resourceVersion of have.
+func (r *operatorReconciler) deleteOperator(ctx context.Context, have *operatorsv1.Operator) error {
 	err := r.client.Delete(ctx, have, client.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Operator %s, which has no components any more: %w", have.Name, err)
+		return fmt.Errorf("deleting Operator %s, which has no components: %w", have.Name, err)
 	}
 	return nil
 }

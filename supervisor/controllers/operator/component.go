@@ -49,45 +49,45 @@ func components(key string, refs []operatorsv1.RichReference) *operatorsv1.Compo
 func conditionsOf(o client.Object) []operatorsv1.Condition {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		return converted(o.Status.Conditions, func(c appsv1.DeploymentCondition) operatorsv1.Condition {
+		return convertConditions(o.Status.Conditions, func(c appsv1.DeploymentCondition) operatorsv1.Condition {
 			out := condition(string(c.Type), c.Status, c.Reason, c.Message)
-			return at(out, &c.LastUpdateTime, &c.LastTransitionTime)
+			return withTimes(out, &c.LastUpdateTime, &c.LastTransitionTime)
 		})
 	case *operatorsv1alpha1.Subscription:
-		return converted(o.Status.Conditions, func(c operatorsv1alpha1.SubscriptionCondition) operatorsv1.Condition {
-			return at(condition(string(c.Type), c.Status, c.Reason, c.Message), nil, c.LastTransitionTime)
+		return convertConditions(o.Status.Conditions, func(c operatorsv1alpha1.SubscriptionCondition) operatorsv1.Condition {
+			return withTimes(condition(string(c.Type), c.Status, c.Reason, c.Message), nil, c.LastTransitionTime)
 		})
 	case *operatorsv1alpha1.InstallPlan:
-		return converted(o.Status.Conditions, func(c operatorsv1alpha1.InstallPlanCondition) operatorsv1.Condition {
-			return at(condition(string(c.Type), c.Status, string(c.Reason), c.Message), c.LastUpdateTime, c.LastTransitionTime)
+		return convertConditions(o.Status.Conditions, func(c operatorsv1alpha1.InstallPlanCondition) operatorsv1.Condition {
+			return withTimes(condition(string(c.Type), c.Status, string(c.Reason), c.Message), c.LastUpdateTime, c.LastTransitionTime)
 		})
 	case *operatorsv1alpha1.ClusterServiceVersion:
-		return phase(o.Status)
+		return phaseCondition(o.Status)
 	case *apiextensionsv1.CustomResourceDefinition:
-		return converted(o.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) operatorsv1.Condition {
+		return convertConditions(o.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) operatorsv1.Condition {
 			out := condition(string(c.Type), corev1.ConditionStatus(c.Status), c.Reason, c.Message)
-			return at(out, nil, &c.LastTransitionTime)
+			return withTimes(out, nil, &c.LastTransitionTime)
 		})
 	case *operatorsv2.OperatorCondition:
-		return converted(o.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
-			return at(condition(c.Type, corev1.ConditionStatus(c.Status), c.Reason, c.Message), nil, &c.LastTransitionTime)
+		return convertConditions(o.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
+			return withTimes(condition(c.Type, corev1.ConditionStatus(c.Status), c.Reason, c.Message), nil, &c.LastTransitionTime)
 		})
 	}
 	return nil
 }
 
-// phase returns the phase of a version as a single condition. The conditions in the version's
+// phaseCondition returns the phase of a version as a single condition. The conditions in the version's
 // status are a history.
-func phase(s operatorsv1alpha1.ClusterServiceVersionStatus) []operatorsv1.Condition {
+func phaseCondition(s operatorsv1alpha1.ClusterServiceVersionStatus) []operatorsv1.Condition {
 	if s.Phase == operatorsv1alpha1.CSVPhaseNone {
 		return nil
 	}
 	c := condition(string(s.Phase), corev1.ConditionTrue, string(s.Reason), s.Message)
-	return []operatorsv1.Condition{at(c, s.LastUpdateTime, s.LastTransitionTime)}
+	return []operatorsv1.Condition{withTimes(c, s.LastUpdateTime, s.LastTransitionTime)}
 }
 
-// conditionsIn returns the conditions of an unstructured object.
-func conditionsIn(u *unstructured.Unstructured) []operatorsv1.Condition {
+// unstructuredConditions returns the conditions of an unstructured object.
+func unstructuredConditions(u *unstructured.Unstructured) []operatorsv1.Condition {
 	var read struct {
 		Status struct {
 			Conditions []metav1.Condition `json:"conditions"`
@@ -97,14 +97,14 @@ func conditionsIn(u *unstructured.Unstructured) []operatorsv1.Condition {
 		// Conditions in another form cannot be shown.
 		return nil
 	}
-	return converted(read.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
-		return at(condition(c.Type, corev1.ConditionStatus(c.Status), c.Reason, c.Message), nil, &c.LastTransitionTime)
+	return convertConditions(read.Status.Conditions, func(c metav1.Condition) operatorsv1.Condition {
+		return withTimes(condition(c.Type, corev1.ConditionStatus(c.Status), c.Reason, c.Message), nil, &c.LastTransitionTime)
 	})
 }
 
-// converted converts conditions to those of the Operator API. It omits conditions without a type or
+// convertConditions converts conditions to those of the Operator API. It omits conditions without a type or
 // a status, which the API rejects.
-func converted[T any](conditions []T, convert func(T) operatorsv1.Condition) []operatorsv1.Condition {
+func convertConditions[T any](conditions []T, convert func(T) operatorsv1.Condition) []operatorsv1.Condition {
 	var out []operatorsv1.Condition
 	for _, c := range conditions {
 		if one := convert(c); one.Type != "" && one.Status != "" {
@@ -118,8 +118,8 @@ func condition(kind string, status corev1.ConditionStatus, reason, message strin
 	return operatorsv1.Condition{Type: operatorsv1.ConditionType(kind), Status: status, Reason: reason, Message: message}
 }
 
-// at sets the known times of a condition.
-func at(c operatorsv1.Condition, updated, changed *metav1.Time) operatorsv1.Condition {
+// withTimes sets the known times of a condition.
+func withTimes(c operatorsv1.Condition, updated, changed *metav1.Time) operatorsv1.Condition {
 	if !updated.IsZero() {
 		c.LastUpdateTime = updated
 	}

@@ -40,7 +40,7 @@ func TestConditions(t *testing.T) {
 			}}}},
 			want: shown("Available", one()),
 		},
-		"a Subscription, whose heartbeat is no news": {
+		"a Subscription, without its heartbeat": {
 			object: &operatorsv1alpha1.Subscription{Status: operatorsv1alpha1.SubscriptionStatus{Conditions: []operatorsv1alpha1.SubscriptionCondition{{
 				Type: "CatalogSourcesUnhealthy", Status: corev1.ConditionTrue, Reason: "Boiling", Message: "hot",
 				LastHeartbeatTime: one(), LastTransitionTime: noon(),
@@ -60,7 +60,7 @@ func TestConditions(t *testing.T) {
 			}},
 			want: shown("Succeeded", one()),
 		},
-		"a version that nobody has looked at": {object: &operatorsv1alpha1.ClusterServiceVersion{}},
+		"a version without a phase": {object: &operatorsv1alpha1.ClusterServiceVersion{}},
 		"an OperatorCondition": {
 			object: &operatorsv2.OperatorCondition{Status: operatorsv2.OperatorConditionStatus{Conditions: []metav1.Condition{{
 				Type: "Upgradeable", Status: metav1.ConditionTrue, Reason: "Boiling", Message: "hot", LastTransitionTime: *noon(),
@@ -105,7 +105,7 @@ func TestConditionsOfUnknownKinds(t *testing.T) {
 			if tt.status != nil {
 				u.Object["status"] = tt.status
 			}
-			if diff := cmp.Diff(tt.want, conditionsIn(u)); diff != "" {
+			if diff := cmp.Diff(tt.want, unstructuredConditions(u)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
@@ -147,25 +147,25 @@ func TestDecide(t *testing.T) {
 		refs []operatorsv1.RichReference
 		want action
 	}{
-		"nothing of the name":             {want: rest},
-		"the first component":             {refs: some, want: create},
-		"as it is":                        {have: of(some), refs: some, want: rest},
-		"another condition":               {have: of(some), refs: changed, want: show},
-		"one component less":              {have: of(append(some, ref("v1", "Secret", "kitchen", "b"))), refs: some, want: show},
-		"the last component is gone":      {have: of(some), want: remove},
-		"made by hand, not looked at yet": {have: &operatorsv1.Operator{}, want: show},
-		"made by hand, without any":       {have: of(nil), want: rest},
-		"being deleted":                   {have: going, want: rest},
-		"being deleted, with components":  {have: going, refs: changed, want: rest},
+		"no Operator, no components":                  {want: actionNone},
+		"the first component":                         {refs: some, want: actionCreate},
+		"as it is":                                    {have: of(some), refs: some, want: actionNone},
+		"another condition":                           {have: of(some), refs: changed, want: actionUpdateStatus},
+		"one component less":                          {have: of(append(some, ref("v1", "Secret", "kitchen", "b"))), refs: some, want: actionUpdateStatus},
+		"the last component is gone":                  {have: of(some), want: actionDelete},
+		"made by hand, not observedConditions at yet": {have: &operatorsv1.Operator{}, want: actionUpdateStatus},
+		"created by a user, without components":       {have: of(nil), want: actionNone},
+		"being deleted":                               {have: going, want: actionNone},
+		"being deleted, with components":              {have: going, refs: changed, want: actionNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, want := decide(tt.have, key, tt.refs)
 			if got != tt.want {
 				t.Errorf("decided %s, want %s", got, tt.want)
 			}
-			if got == create || got == show {
+			if got == actionCreate || got == actionUpdateStatus {
 				after := &operatorsv1.Operator{Status: want}
-				if again, _ := decide(after, key, tt.refs); again != rest {
+				if again, _ := decide(after, key, tt.refs); again != actionNone {
 					t.Errorf("after %s it is decided to %s", got, again)
 				}
 			}

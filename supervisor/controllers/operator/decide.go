@@ -9,14 +9,14 @@ import (
 type action string
 
 const (
-	// rest does nothing.
-	rest action = "rest"
-	// create creates the Operator and writes its status.
-	create action = "create"
-	// show writes the status.
-	show action = "show"
-	// remove deletes an Operator that has lost its last component.
-	remove action = "remove"
+	// actionNone does nothing.
+	actionNone action = "none"
+	// actionCreate creates the Operator and writes its status.
+	actionCreate action = "create"
+	// actionUpdateStatus writes the status.
+	actionUpdateStatus action = "update status"
+	// actionDelete deletes an Operator that has lost its last component.
+	actionDelete action = "delete"
 )
 
 // decide returns the action for an Operator and its wanted status. have is nil if there is no
@@ -28,16 +28,16 @@ func decide(have *operatorsv1.Operator, key string, refs []operatorsv1.RichRefer
 	want := operatorsv1.OperatorStatus{Components: components(key, refs)}
 	switch {
 	case have == nil && len(refs) == 0:
-		return rest, want
+		return actionNone, want
 	case have == nil:
-		return create, want
+		return actionCreate, want
 	case !have.DeletionTimestamp.IsZero():
-		return rest, want
+		return actionNone, want
 	case len(refs) == 0 && have.Status.Components != nil && len(have.Status.Components.Refs) > 0:
-		return remove, want
+		return actionDelete, want
 	case equality.Semantic.DeepEqual(have.Status, want):
-		return rest, want
+		return actionNone, want
 	default:
-		return show, want
+		return actionUpdateStatus, want
 	}
 }

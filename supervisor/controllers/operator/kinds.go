@@ -20,9 +20,9 @@ import (
 // kind is a kind of component and how it is read.
 type kind struct {
 	gvk schema.GroupVersionKind
-	// whole returns an empty object and an empty list if other controllers cache complete objects
+	// typed returns an empty object and an empty list if other controllers cache complete objects
 	// of the kind. Other kinds are read as metadata.
-	whole func() (client.Object, client.ObjectList)
+	typed func() (client.Object, client.ObjectList)
 	// managed is true if only objects that were created for operators are cached.
 	managed bool
 	// definitions is true if objects of the kind are in the cache of CustomResourceDefinitions.
@@ -47,22 +47,22 @@ func workloads() []kind {
 	return []kind{
 		// Secrets come first: labelling them causes no event, but labelling the later kinds does.
 		secretKind(),
-		{gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), ownable: true, conditions: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), ownable: true, conditions: true, typed: func() (client.Object, client.ObjectList) {
 			return &appsv1.Deployment{}, &appsv1.DeploymentList{}
 		}},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Service"), ownable: true, managed: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("ConfigMap"), ownable: true, managed: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), ownable: true},
-		{gvk: rbacv1.SchemeGroupVersion.WithKind("Role"), ownable: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: rbacv1.SchemeGroupVersion.WithKind("Role"), ownable: true, typed: func() (client.Object, client.ObjectList) {
 			return &rbacv1.Role{}, &rbacv1.RoleList{}
 		}},
-		{gvk: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), ownable: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), ownable: true, typed: func() (client.Object, client.ObjectList) {
 			return &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}
 		}},
-		{gvk: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), ownable: true, cluster: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), ownable: true, cluster: true, typed: func() (client.Object, client.ObjectList) {
 			return &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleList{}
 		}},
-		{gvk: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), ownable: true, cluster: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), ownable: true, cluster: true, typed: func() (client.Object, client.ObjectList) {
 			return &rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBindingList{}
 		}},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Namespace"), cluster: true},
@@ -77,14 +77,14 @@ func apis() []kind {
 			gvk:     schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 			cluster: true, ownable: true, managed: true, conditions: true,
 		},
-		{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind("Subscription"), conditions: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind("Subscription"), conditions: true, typed: func() (client.Object, client.ObjectList) {
 			return &operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.SubscriptionList{}
 		}},
-		{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind("InstallPlan"), conditions: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind("InstallPlan"), conditions: true, typed: func() (client.Object, client.ObjectList) {
 			return &operatorsv1alpha1.InstallPlan{}, &operatorsv1alpha1.InstallPlanList{}
 		}},
 		versionKind(),
-		{gvk: operatorsv2.GroupVersion.WithKind("OperatorCondition"), ownable: true, conditions: true, whole: func() (client.Object, client.ObjectList) {
+		{gvk: operatorsv2.GroupVersion.WithKind("OperatorCondition"), ownable: true, conditions: true, typed: func() (client.Object, client.ObjectList) {
 			return &operatorsv2.OperatorCondition{}, &operatorsv2.OperatorConditionList{}
 		}},
 	}
@@ -94,7 +94,7 @@ func versionKind() kind {
 	return kind{
 		gvk:        operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind),
 		conditions: true,
-		whole: func() (client.Object, client.ObjectList) {
+		typed: func() (client.Object, client.ObjectList) {
 			return &operatorsv1alpha1.ClusterServiceVersion{}, &operatorsv1alpha1.ClusterServiceVersionList{}
 		},
 	}
@@ -107,7 +107,7 @@ func secretKind() kind {
 func crdKind() kind {
 	return kind{
 		gvk: apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), cluster: true, conditions: true, definitions: true,
-		whole: func() (client.Object, client.ObjectList) {
+		typed: func() (client.Object, client.ObjectList) {
 			return &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinitionList{}
 		},
 	}
@@ -115,8 +115,8 @@ func crdKind() kind {
 
 // object returns an empty object of the kind, in the form in which it is read.
 func (k kind) object() client.Object {
-	if k.whole != nil {
-		object, _ := k.whole()
+	if k.typed != nil {
+		object, _ := k.typed()
 		return object
 	}
 	return k.metadata()
@@ -130,8 +130,8 @@ func (k kind) metadata() *metav1.PartialObjectMetadata {
 }
 
 func (k kind) list() client.ObjectList {
-	if k.whole != nil {
-		_, list := k.whole()
+	if k.typed != nil {
+		_, list := k.typed()
 		return list
 	}
 	list := &metav1.PartialObjectMetadataList{}
@@ -139,10 +139,10 @@ func (k kind) list() client.ObjectList {
 	return list
 }
 
-// memory holds the readers. shared is the cache of all controllers. managed is the metadata of
+// readers holds the readers. shared is the cache of all controllers. managed is the metadata of
 // objects that were created for operators, for kinds without another cache. definitions is the
 // cache of CustomResourceDefinitions. live reads from the API server.
-type memory struct {
+type readers struct {
 	shared, managed, definitions, live client.Reader
 }
 
@@ -150,7 +150,7 @@ type memory struct {
 const readOnly = client.UnsafeDisableDeepCopy
 
 // each calls visit for the objects of a kind that the options select.
-func (m memory) each(ctx context.Context, k kind, visit func(client.Object), opts ...client.ListOption) error {
+func (m readers) each(ctx context.Context, k kind, visit func(client.Object), opts ...client.ListOption) error {
 	list := k.list()
 	if err := m.of(k).List(ctx, list, append(opts, readOnly)...); err != nil {
 		return fmt.Errorf("listing objects of kind %s: %w", k.gvk.Kind, err)
@@ -167,7 +167,7 @@ func (m memory) each(ctx context.Context, k kind, visit func(client.Object), opt
 	return nil
 }
 
-func (m memory) of(k kind) client.Reader {
+func (m readers) of(k kind) client.Reader {
 	switch {
 	case k.managed:
 		return m.managed

@@ -35,10 +35,10 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s is read as %s and %s", k.gvk, object, list)
 		}
 		seen[k.gvk] = true
-		if k.managed && k.whole != nil {
-			t.Errorf("whole objects of kind %s are kept for this package alone", k.gvk.Kind)
+		if k.managed && k.typed != nil {
+			t.Errorf("objects of kind %s have a cache of their own and a Go type", k.gvk.Kind)
 		}
-		if shown := k.whole != nil && len(conditionsOf(k.object())) > 0; shown {
+		if shown := k.typed != nil && len(conditionsOf(k.object())) > 0; shown {
 			t.Errorf("a new %s has conditions", k.gvk.Kind)
 		}
 	}

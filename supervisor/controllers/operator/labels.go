@@ -28,8 +28,8 @@ func componentKeys(labels map[string]string) []string {
 	})
 }
 
-// without returns the keys that labels lack.
-func without(labels map[string]string, keys []string) []string {
+// missingKeys returns the keys that labels lack.
+func missingKeys(labels map[string]string, keys []string) []string {
 	var missing []string
 	for _, key := range keys {
 		if _, has := labels[key]; !has {

@@ -13,30 +13,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mentions is the set of Secrets that other objects refer to. Listing or watching Secrets requires
+// secretRefs is the set of Secrets that other objects refer to. Listing or watching Secrets requires
 // permission to read all of them, which the supervisor does not request. An operator's Secrets are
 // known by name, because its Deployments mount them or its InstallPlans contain them.
-type mentions map[client.ObjectKey]bool
+type secretRefs map[client.ObjectKey]bool
 
-// note adds the Secrets that an object refers to.
-func (m mentions) note(o client.Object) {
+// add adds the Secrets that an object refers to.
+func (m secretRefs) add(o client.Object) {
 	var names []string
 	switch o := o.(type) {
 	case *appsv1.Deployment:
 		// A Deployment that is too large for the cache has no volumes here. It is not read for
 		// them: a user with permission to create Deployments in one namespace could otherwise cause
 		// hundreds of reads.
-		names = mounted(o.Spec.Template.Spec.Volumes)
+		names = volumeSecrets(o.Spec.Template.Spec.Volumes)
 	case *operatorsv1alpha1.InstallPlan:
-		names = brought(o)
+		names = stepSecrets(o)
 	}
 	for _, name := range names {
 		m[client.ObjectKey{Namespace: o.GetNamespace(), Name: name}] = true
 	}
 }
 
-// mounted returns the names of the Secrets in volumes.
-func mounted(volumes []corev1.Volume) []string {
+// volumeSecrets returns the names of the Secrets in volumes.
+func volumeSecrets(volumes []corev1.Volume) []string {
 	var names []string
 	for i := range volumes {
 		if secret := volumes[i].Secret; secret != nil {
@@ -54,8 +54,8 @@ func mounted(volumes []corev1.Volume) []string {
 	return names
 }
 
-// brought returns the names of the Secrets in the steps of a plan.
-func brought(p *operatorsv1alpha1.InstallPlan) []string {
+// stepSecrets returns the names of the Secrets in the steps of a plan.
+func stepSecrets(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for _, step := range p.Status.Plan {
 		if step != nil && step.Resource.Group == "" && step.Resource.Kind == "Secret" {
@@ -66,9 +66,9 @@ func brought(p *operatorsv1alpha1.InstallPlan) []string {
 }
 
 // secrets reads the metadata of the Secrets that exist.
-func (m memory) secrets(ctx context.Context, mentioned mentions) ([]*metav1.PartialObjectMetadata, error) {
+func (m readers) secrets(ctx context.Context, refs secretRefs) ([]*metav1.PartialObjectMetadata, error) {
 	var found []*metav1.PartialObjectMetadata
-	for key := range mentioned {
+	for key := range refs {
 		secret := secretKind().metadata()
 		err := m.live.Get(ctx, key, secret)
 		if apierrors.IsNotFound(err) {
@@ -82,10 +82,10 @@ func (m memory) secrets(ctx context.Context, mentioned mentions) ([]*metav1.Part
 	return found, nil
 }
 
-// secretsBeside reads the metadata of the Secrets that the Deployments and plans of a version refer
+// secretsOf reads the metadata of the Secrets that the Deployments and plans of a version refer
 // to.
-func (m memory) secretsBeside(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) ([]*metav1.PartialObjectMetadata, error) {
-	mentioned := mentions{}
+func (m readers) secretsOf(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) ([]*metav1.PartialObjectMetadata, error) {
+	refs := secretRefs{}
 	for _, k := range kinds() {
 		switch k.object().(type) {
 		case *appsv1.Deployment, *operatorsv1alpha1.InstallPlan:
@@ -95,12 +95,12 @@ func (m memory) secretsBeside(ctx context.Context, csv *operatorsv1alpha1.Cluste
 		err := m.each(ctx, k, func(o client.Object) {
 			p, isPlan := o.(*operatorsv1alpha1.InstallPlan)
 			if (isPlan && slices.Contains(p.Spec.ClusterServiceVersionNames, csv.Name)) || owns(csv, o) {
-				mentioned.note(o)
+				refs.add(o)
 			}
 		}, client.InNamespace(csv.Namespace))
 		if err != nil {
 			return nil, err
 		}
 	}
-	return m.secrets(ctx, mentioned)
+	return m.secrets(ctx, refs)
 }

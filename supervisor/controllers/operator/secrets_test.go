@@ -29,15 +29,15 @@ func TestSecretsThatAreMentioned(t *testing.T) {
 	brings := &operatorsv1alpha1.InstallPlan{ObjectMeta: meta, Status: operatorsv1alpha1.InstallPlanStatus{Plan: []*operatorsv1alpha1.Step{
 		step("", "Secret", "licence"), nil, step("", "ConfigMap", "settings"), step("vault.example", "Secret", "other"),
 	}}}
-	got := mentions{}
+	got := secretRefs{}
 	for _, o := range []client.Object{deployment, brings, &corev1.ConfigMap{ObjectMeta: meta}} {
-		got.note(o)
+		got.add(o)
 	}
-	want := mentions{}
+	want := secretRefs{}
 	for _, name := range []string{"kettle-service-cert", "password", "licence"} {
 		want[client.ObjectKey{Namespace: "shop", Name: name}] = true
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("mentioned (-want +got):\n%s", diff)
+		t.Errorf("refs (-want +got):\n%s", diff)
 	}
 }

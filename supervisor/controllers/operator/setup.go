@@ -65,18 +65,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := setupOperators(mgr, o, caches); err != nil {
 		return fmt.Errorf("setting up the Operator controller: %w", err)
 	}
-	if err := setupAdoption(mgr, o, caches); err != nil {
-		return fmt.Errorf("setting up the adoption of components: %w", err)
+	if err := setupLabels(mgr, o, caches); err != nil {
+		return fmt.Errorf("setting up the labelling of components: %w", err)
 	}
 	if err := setupPlans(mgr, o); err != nil {
-		return fmt.Errorf("setting up the release of InstallPlans: %w", err)
+		return fmt.Errorf("setting up the controller of superseded InstallPlans: %w", err)
 	}
 	return nil
 }
 
 func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
 	r := &operatorReconciler{
-		gatherer: &gatherer{memory: c.memory(), known: map[string]map[types.UID]looked{}},
+		observer: &observer{readers: c.readers(), known: map[string]map[types.UID]observedConditions{}},
 		client:   mgr.GetClient(),
 		clock:    o.Clock,
 	}
@@ -89,16 +89,16 @@ func setupOperators(mgr ctrl.Manager, o Options, c caches) error {
 	return b.WithOptions(options(o)).Complete(r)
 }
 
-func setupAdoption(mgr ctrl.Manager, o Options, c caches) error {
-	r := &adoptionReconciler{memory: c.memory(), client: mgr.GetClient()}
+func setupLabels(mgr ctrl.Manager, o Options, c caches) error {
+	r := &labelReconciler{readers: c.readers(), client: mgr.GetClient()}
 	b := ctrl.NewControllerManagedBy(mgr).Named("adoption").
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, gathered(itself), builder.WithPredicates(
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, enqueueDelayed(self), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&operatorsv1alpha1.Subscription{}, gathered(installed), builder.WithPredicates(installsAnother())).
-		WatchesRawSource(c.source(crdKind(), r.providers, unlabelled()))
+		Watches(&operatorsv1alpha1.Subscription{}, enqueueDelayed(installedVersion), builder.WithPredicates(installedVersionChanged())).
+		WatchesRawSource(c.source(crdKind(), r.providingVersions, componentLabelRemoved()))
 	for _, k := range kinds() {
 		if k.ownable && !k.named {
-			b = b.WatchesRawSource(c.source(k, byOwner, adoptable()))
+			b = b.WatchesRawSource(c.source(k, owningVersions, labelsOrOwnersChanged()))
 		}
 	}
 	return b.WithOptions(options(o)).Complete(r)
@@ -107,8 +107,8 @@ func setupAdoption(mgr ctrl.Manager, o Options, c caches) error {
 func setupPlans(mgr ctrl.Manager, o Options) error {
 	r := &planReconciler{client: mgr.GetClient(), cache: mgr.GetCache(), released: map[types.NamespacedName]map[types.UID]bool{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("superseded-plans").
-		For(&operatorsv1alpha1.Subscription{}, builder.WithPredicates(refersToAnother())).
-		Watches(&operatorsv1alpha1.InstallPlan{}, handler.EnqueueRequestsFromMapFunc(r.subscribers), builder.WithPredicates(endsOrLabelled())).
+		For(&operatorsv1alpha1.Subscription{}, builder.WithPredicates(installPlanChanged())).
+		Watches(&operatorsv1alpha1.InstallPlan{}, handler.EnqueueRequestsFromMapFunc(r.labellingSubscriptions), builder.WithPredicates(phaseOrLabelsChanged())).
 		WithOptions(options(o)).
 		Complete(r)
 }
@@ -122,8 +122,8 @@ func options(o Options) controller.Options {
 	}
 }
 
-// adoptable admits events after which an object may need a label.
-func adoptable() predicate.Predicate {
+// labelsOrOwnersChanged admits events after which an object may need a label.
+func labelsOrOwnersChanged() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -133,13 +133,13 @@ func adoptable() predicate.Predicate {
 	}
 }
 
-// unlabelled admits creations of CustomResourceDefinitions and updates that remove a component
+// componentLabelRemoved admits creations of CustomResourceDefinitions and updates that remove a component
 // label.
-func unlabelled() predicate.Predicate {
+func componentLabelRemoved() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return len(without(e.ObjectNew.GetLabels(), componentKeys(e.ObjectOld.GetLabels()))) > 0
+			return len(missingKeys(e.ObjectNew.GetLabels(), componentKeys(e.ObjectOld.GetLabels()))) > 0
 		},
 	}
 }
@@ -151,8 +151,8 @@ type caches struct {
 	live                         client.Reader
 }
 
-func (c caches) memory() memory {
-	return memory{shared: c.shared, managed: c.managed, definitions: c.definitions, live: c.live}
+func (c caches) readers() readers {
+	return readers{shared: c.shared, managed: c.managed, definitions: c.definitions, live: c.live}
 }
 
 // of returns the cache of a kind.
@@ -169,7 +169,7 @@ func (c caches) of(k kind) cache.Cache {
 
 // source returns the event source of a kind.
 func (c caches) source(k kind, where handler.MapFunc, when predicate.Predicate) source.Source {
-	return source.Kind(c.of(k), k.object(), gathered(where), when)
+	return source.Kind(c.of(k), k.object(), enqueueDelayed(where), when)
 }
 
 // managedCache is a cache that the manager starts together with its own caches, before their
@@ -189,7 +189,7 @@ func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{api.LabelManaged: "true"}),
 		NewInformer:          informer.New,
-		DefaultTransform:     informer.After(lean),
+		DefaultTransform:     informer.After(stripMetadata),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of components: %w", err)
@@ -200,8 +200,8 @@ func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 	return c, nil
 }
 
-// lean drops the metadata of an object that is not needed to identify its Operator.
-func lean(o any) (any, error) {
+// stripMetadata drops the metadata of an object that is not needed to identify its Operator.
+func stripMetadata(o any) (any, error) {
 	if object, is := o.(*metav1.PartialObjectMetadata); is {
 		object.ManagedFields, object.Annotations, object.Finalizers = nil, nil, nil
 	}

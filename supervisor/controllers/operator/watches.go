@@ -22,12 +22,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // componentEvents handles events of a kind whose objects may be components of Operators.
 type componentEvents struct{ kind kind }
 
-// handler enqueues the Operators whose status an event may change, after gatheringTime. An
+// handler enqueues the Operators whose status an event may change, after batchDelay. An
 // installation changes dozens of components, which then need one reconciliation.
 func (c componentEvents) handler() handler.EventHandler {
 	add := func(q queue, names []string) {
 		for _, name := range names {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, gatheringTime)
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, batchDelay)
 		}
 	}
 	return handler.Funcs{
@@ -57,7 +57,7 @@ func (c componentEvents) shows(before, after client.Object) bool {
 	switch {
 	case !c.kind.conditions:
 		return false
-	case c.kind.whole == nil:
+	case c.kind.typed == nil:
 		return before.GetResourceVersion() != after.GetResourceVersion()
 	default:
 		return !equality.Semantic.DeepEqual(conditionsOf(before), conditionsOf(after))
@@ -72,12 +72,12 @@ func componentOf(o client.Object) []string {
 	return operators(o.GetLabels())
 }
 
-// gathered enqueues the requests of where after gatheringTime. An installation creates a dozen
+// enqueueDelayed enqueues the requests of where after batchDelay. An installation creates a dozen
 // objects of a version, which then need one reconciliation and have their labels.
-func gathered(where handler.MapFunc) handler.EventHandler {
+func enqueueDelayed(where handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, o client.Object) {
 		for _, request := range where(ctx, o) {
-			q.AddAfter(request, gatheringTime)
+			q.AddAfter(request, batchDelay)
 		}
 	}
 	return handler.Funcs{
@@ -90,14 +90,14 @@ func gathered(where handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// itself returns a request for the object.
-func itself(_ context.Context, o client.Object) []reconcile.Request {
+// self returns a request for the object.
+func self(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
-// installsAnother admits updates after which a Subscription has another installed version or
+// installedVersionChanged admits updates after which a Subscription has another installed version or
 // another spec.
-func installsAnother() predicate.Predicate {
+func installedVersionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*operatorsv1alpha1.Subscription)
 		after, both := e.ObjectNew.(*operatorsv1alpha1.Subscription)
@@ -106,9 +106,9 @@ func installsAnother() predicate.Predicate {
 	}}
 }
 
-// refersToAnother admits updates after which a Subscription has another InstallPlan or another
+// installPlanChanged admits updates after which a Subscription has another InstallPlan or another
 // spec.
-func refersToAnother() predicate.Predicate {
+func installPlanChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*operatorsv1alpha1.Subscription)
 		after, both := e.ObjectNew.(*operatorsv1alpha1.Subscription)
@@ -117,8 +117,8 @@ func refersToAnother() predicate.Predicate {
 	}}
 }
 
-// endsOrLabelled admits updates after which an InstallPlan has another phase or other labels.
-func endsOrLabelled() predicate.Predicate {
+// phaseOrLabelsChanged admits updates after which an InstallPlan has another phase or other labels.
+func phaseOrLabelsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*operatorsv1alpha1.InstallPlan)
 		after, both := e.ObjectNew.(*operatorsv1alpha1.InstallPlan)

@@ -23,26 +23,26 @@ func TestLabelThatNothingBears(t *testing.T) {
 	}
 }
 
-// TestSettling checks when an Operator may be written again.
-func TestSettling(t *testing.T) {
+// TestStatusDelay checks when an Operator may be written again.
+func TestStatusDelay(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(noon().Time)
 	r := &operatorReconciler{clock: clock}
-	if wait := r.settling("kettle.kitchen"); wait != 0 {
+	if wait := r.statusDelay("kettle.kitchen"); wait != 0 {
 		t.Errorf("one that was never written waits %v", wait)
 	}
-	r.wrote.Store("kettle.kitchen", clock.Now())
+	r.lastWrites.Store("kettle.kitchen", clock.Now())
 	clock.SetTime(noon().Add(400 * time.Millisecond))
-	if wait := r.settling("kettle.kitchen"); wait != 4600*time.Millisecond {
+	if wait := r.statusDelay("kettle.kitchen"); wait != 4600*time.Millisecond {
 		t.Errorf("one that was just written waits %v", wait)
 	}
-	if wait := r.settling("lid.kitchen"); wait != 0 {
+	if wait := r.statusDelay("lid.kitchen"); wait != 0 {
 		t.Errorf("another one waits %v", wait)
 	}
 	clock.SetTime(noon().Add(time.Minute))
-	if wait := r.settling("kettle.kitchen"); wait > 0 {
+	if wait := r.statusDelay("kettle.kitchen"); wait > 0 {
 		t.Errorf("one that was written long ago waits %v", wait)
 	}
-	if _, remembered := r.wrote.Load("kettle.kitchen"); remembered {
+	if _, remembered := r.lastWrites.Load("kettle.kitchen"); remembered {
 		t.Error("what no longer counts is remembered")
 	}
 }

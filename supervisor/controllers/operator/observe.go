@@ -14,27 +14,27 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// gatherer collects the components of Operators.
-type gatherer struct {
-	memory
+// observer collects the components of Operators.
+type observer struct {
+	readers
 
 	mu sync.Mutex
 	// known holds the last conditions of components that are cached as metadata, by Operator and
 	// UID.
-	known map[string]map[types.UID]looked
+	known map[string]map[types.UID]observedConditions
 }
 
-// looked holds the conditions of one version of an object.
-type looked struct {
+// observedConditions holds the conditions of one version of an object.
+type observedConditions struct {
 	version    string
 	conditions []operatorsv1.Condition
 }
 
-// gather returns references to all objects with the label of an Operator.
-func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichReference, error) {
+// components returns references to all objects with the label of an Operator.
+func (g *observer) components(ctx context.Context, name string) ([]operatorsv1.RichReference, error) {
 	var refs []operatorsv1.RichReference
-	before, after := g.recall(name), map[types.UID]looked{}
-	mentioned := mentions{}
+	before, after := g.last(name), map[types.UID]observedConditions{}
+	referred := secretRefs{}
 	for _, k := range kinds() {
 		if k.named {
 			continue
@@ -45,11 +45,11 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 				return
 			}
 			conditions := conditionsOf(o)
-			if k.conditions && k.whole == nil {
-				conditions, failure = g.look(ctx, k, o, before, after)
+			if k.conditions && k.typed == nil {
+				conditions, failure = g.conditions(ctx, k, o, before, after)
 			}
 			refs = append(refs, reference(k.gvk, o, conditions))
-			mentioned.note(o)
+			referred.add(o)
 		}, client.MatchingFields{indexComponent: name})
 		if err != nil {
 			return nil, err
@@ -58,22 +58,22 @@ func (g *gatherer) gather(ctx context.Context, name string) ([]operatorsv1.RichR
 			return nil, failure
 		}
 	}
-	secrets, err := g.secrets(ctx, mentioned)
+	secrets, err := g.secrets(ctx, referred)
 	if err != nil {
 		return nil, err
 	}
 	for _, secret := range secrets {
-		if _, bears := secret.Labels[api.PrefixComponent+name]; bears {
+		if _, labelled := secret.Labels[api.PrefixComponent+name]; labelled {
 			refs = append(refs, reference(secretKind().gvk, secret, nil))
 		}
 	}
-	g.remember(name, after)
+	g.store(name, after)
 	return refs, nil
 }
 
-// look returns the conditions of an object. It reads the object only if its resourceVersion has
+// conditions returns the conditions of an object. It reads the object only if its resourceVersion has
 // changed. CustomResourceDefinitions are too large to cache for their conditions.
-func (g *gatherer) look(ctx context.Context, k kind, o client.Object, before, after map[types.UID]looked) ([]operatorsv1.Condition, error) {
+func (g *observer) conditions(ctx context.Context, k kind, o client.Object, before, after map[types.UID]observedConditions) ([]operatorsv1.Condition, error) {
 	seen, is := before[o.GetUID()]
 	if !is || seen.version != o.GetResourceVersion() {
 		u := &unstructured.Unstructured{}
@@ -83,19 +83,19 @@ func (g *gatherer) look(ctx context.Context, k kind, o client.Object, before, af
 			return nil, fmt.Errorf("reading the conditions of %s %s: %w", k.gvk.Kind, o.GetName(), err)
 		}
 		// If the object has changed since, its event triggers another read.
-		seen = looked{version: o.GetResourceVersion(), conditions: conditionsIn(u)}
+		seen = observedConditions{version: o.GetResourceVersion(), conditions: unstructuredConditions(u)}
 	}
 	after[o.GetUID()] = seen
 	return seen.conditions, nil
 }
 
-func (g *gatherer) recall(name string) map[types.UID]looked {
+func (g *observer) last(name string) map[types.UID]observedConditions {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.known[name]
 }
 
-func (g *gatherer) remember(name string, seen map[types.UID]looked) {
+func (g *observer) store(name string, seen map[types.UID]observedConditions) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(seen) == 0 {

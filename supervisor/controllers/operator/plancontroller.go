@@ -47,29 +47,31 @@ func (r *planReconciler) Reconcile(ctx context.Context, req reconcile.Request) (
 	}
 	r.forget(req.NamespacedName, plans.Items)
 	for _, p := range superseded(sub, subscriptions.Items, plans.Items) {
-		if err := r.release(ctx, req.NamespacedName, sub, p); err != nil {
+		if err := r.removeLabel(ctx, req.NamespacedName, sub, p); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	return ctrl.Result{}, nil
 }
 
-func (r *planReconciler) release(ctx context.Context, key types.NamespacedName, sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) error {
-	if !r.first(key, p.UID) {
+func (r *planReconciler) removeLabel(
+	ctx context.Context, key types.NamespacedName, sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan,
+) error {
+	if !r.markReleased(key, p.UID) {
 		return nil
 	}
 	label := plan.ComponentLabel(sub.Spec.Package, sub.Namespace)
 	k := kind{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind)}
-	if err := relabel(ctx, r.client, k, p, map[string]*string{label: nil}); err != nil {
-		r.again(key, p.UID)
+	if err := patchLabels(ctx, r.client, k, p, map[string]*string{label: nil}); err != nil {
+		r.unmarkReleased(key, p.UID)
 		return err
 	}
-	logf.FromContext(ctx).Info("Released a plan that a newer one has followed", "installPlan", p.Name, "label", label)
+	logf.FromContext(ctx).Info("Removed the component label from a superseded InstallPlan", "installPlan", p.Name, "label", label)
 	return nil
 }
 
-// first records the release of a plan for a Subscription and reports whether it is the first one.
-func (r *planReconciler) first(key types.NamespacedName, uid types.UID) bool {
+// markReleased records the removal of the label of a plan for a Subscription and reports whether it is the first one.
+func (r *planReconciler) markReleased(key types.NamespacedName, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.released[key][uid] {
@@ -82,8 +84,8 @@ func (r *planReconciler) first(key types.NamespacedName, uid types.UID) bool {
 	return true
 }
 
-// again deletes the record of a release.
-func (r *planReconciler) again(key types.NamespacedName, uid types.UID) {
+// unmarkReleased deletes the record of a removal.
+func (r *planReconciler) unmarkReleased(key types.NamespacedName, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.released[key], uid)
@@ -106,8 +108,8 @@ func (r *planReconciler) forget(key types.NamespacedName, present []operatorsv1a
 	r.released[key] = kept
 }
 
-// subscribers returns requests for the Subscriptions whose label a plan has.
-func (r *planReconciler) subscribers(ctx context.Context, o client.Object) []reconcile.Request {
+// labellingSubscriptions returns requests for the Subscriptions whose label a plan has.
+func (r *planReconciler) labellingSubscriptions(ctx context.Context, o client.Object) []reconcile.Request {
 	if len(componentKeys(o.GetLabels())) == 0 {
 		return nil
 	}
@@ -122,7 +124,7 @@ func (r *planReconciler) subscribers(ctx context.Context, o client.Object) []rec
 		if sub.Spec == nil {
 			continue
 		}
-		if _, bears := o.GetLabels()[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]; bears {
+		if _, labelled := o.GetLabels()[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]; labelled {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(sub)})
 		}
 	}

@@ -40,9 +40,9 @@ func TestKeysOf(t *testing.T) {
 		subscriptions []operatorsv1alpha1.Subscription
 		want          []string
 	}{
-		"nobody asked for it":       {subscriptions: []operatorsv1alpha1.Subscription{subscription("lid", "lid.v1", ""), {}}},
-		"what it has stays":         {labels: map[string]string{kettle: "", "app": "x"}, want: []string{kettle}},
-		"of who has installed it":   {subscriptions: []operatorsv1alpha1.Subscription{subscription("kettle", "kettle.v1", "")}, want: []string{kettle}},
+		"no Subscription has installed it":          {subscriptions: []operatorsv1alpha1.Subscription{subscription("lid", "lid.v1", ""), {}}},
+		"its labels stay":                           {labels: map[string]string{kettle: "", "app": "x"}, want: []string{kettle}},
+		"of the Subscription that has installed it": {subscriptions: []operatorsv1alpha1.Subscription{subscription("kettle", "kettle.v1", "")}, want: []string{kettle}},
 		"each once":                 {labels: map[string]string{kettle: ""}, subscriptions: []operatorsv1alpha1.Subscription{subscription("kettle", "kettle.v1", "")}, want: []string{kettle}},
 		"of two packages, in order": {labels: map[string]string{lid: ""}, subscriptions: []operatorsv1alpha1.Subscription{subscription("kettle", "kettle.v1", "")}, want: []string{kettle, lid}},
 	} {
@@ -67,7 +67,7 @@ func TestOwners(t *testing.T) {
 		owned  bool
 		asks   []types.NamespacedName
 	}{
-		"nobody's":                       {object: object("kitchen", nil)},
+		"no owner":                       {object: object("kitchen", nil)},
 		"by reference":                   {object: object("kitchen", nil, csv), owned: true, asks: []types.NamespacedName{own}},
 		"by labels":                      {object: object("", plan.OwnerLabels("kettle.v1", "kitchen")), owned: true, asks: []types.NamespacedName{own}},
 		"by both":                        {object: object("kitchen", plan.OwnerLabels("kettle.v1", "kitchen"), csv), owned: true, asks: []types.NamespacedName{own}},
@@ -83,7 +83,7 @@ func TestOwners(t *testing.T) {
 				t.Errorf("owned: %v, want %v", owned, tt.owned)
 			}
 			if diff := cmp.Diff(tt.asks, owners(tt.object)); diff != "" {
-				t.Errorf("versions to look at (-want +got):\n%s", diff)
+				t.Errorf("owners (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestSuperseded(t *testing.T) {
 		"the latest":                  {sub: subscription("kettle", "", "1"), plans: list{install("1", 1, complete, kettle)}},
 		"an older one":                {sub: subscription("kettle", "", "2"), plans: list{install("1", 1, complete, kettle), install("2", 2, complete, kettle)}, want: []string{"plan-1"}},
 		"an older one that failed":    {sub: subscription("kettle", "", "2"), plans: list{install("1", 1, failed, kettle), install("2", 2, installing, kettle)}, want: []string{"plan-1"}},
-		"an older one that goes on":   {sub: subscription("kettle", "", "2"), plans: list{install("1", 1, installing, kettle), install("2", 2, complete, kettle)}},
+		"an older one in progress":    {sub: subscription("kettle", "", "2"), plans: list{install("1", 1, installing, kettle), install("2", 2, complete, kettle)}},
 		"a newer one":                 {sub: subscription("kettle", "", "1"), plans: list{install("1", 1, complete, kettle), install("2", 2, complete, kettle)}},
 		"one beside it":               {sub: subscription("kettle", "", "1"), plans: list{install("1", 1, complete, kettle), install("2", 1, complete, kettle)}},
 		"one of another package":      {sub: subscription("kettle", "", "2"), plans: list{install("1", 1, complete, lid), install("2", 2, complete, kettle)}},
@@ -137,24 +137,24 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestReleaseIsNoQuarrel checks that the label of a plan is removed only once.
-func TestReleaseIsNoQuarrel(t *testing.T) {
+// TestLabelIsRemovedOnce checks that the label of a plan is removed only once.
+func TestLabelIsRemovedOnce(t *testing.T) {
 	r := &planReconciler{released: map[types.NamespacedName]map[types.UID]bool{}}
 	key := types.NamespacedName{Namespace: "kitchen", Name: "kettle"}
 	plans := []operatorsv1alpha1.InstallPlan{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}}
-	if !r.first(key, "1") || r.first(key, "1") {
-		t.Error("a plan is released a second time")
+	if !r.markReleased(key, "1") || r.markReleased(key, "1") {
+		t.Error("the label of a plan is removed twice")
 	}
-	r.again(key, "1")
-	if !r.first(key, "1") {
-		t.Error("a plan that could not be released is not tried again")
+	r.unmarkReleased(key, "1")
+	if !r.markReleased(key, "1") {
+		t.Error("a failed removal is not tried again")
 	}
 	r.forget(key, plans)
-	if r.first(key, "1") {
-		t.Error("a plan that is there has been forgotten")
+	if r.markReleased(key, "1") {
+		t.Error("the record of an existing plan is deleted")
 	}
 	r.forget(key, nil)
 	if len(r.released) != 0 {
-		t.Errorf("remembered of what is gone: %v", r.released)
+		t.Errorf("records of deleted plans: %v", r.released)
 	}
 }

@@ -79,8 +79,8 @@ func superseded(
 	var out []*operatorsv1alpha1.InstallPlan
 	for j := range plans {
 		p := &plans[j]
-		_, bears := p.Labels[key]
-		if bears && ended(p) && p.Spec.Generation < plans[i].Spec.Generation && !referred(p, key, beside) {
+		_, labelled := p.Labels[key]
+		if labelled && ended(p) && p.Spec.Generation < plans[i].Spec.Generation && !referred(p, key, beside) {
 			out = append(out, p)
 		}
 	}

@@ -22,20 +22,20 @@ const (
 	// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive
 	// the newer object.
 	conflictDelay = 50 * time.Millisecond
-	// gatheringTime is the pause between an event and the reconciliation of an Operator.
-	// settlingTime is the minimum pause between two writes of its status. An installation changes
+	// batchDelay is the pause between an event and the reconciliation of an Operator.
+	// minStatusInterval is the minimum pause between two writes of its status. An installation changes
 	// dozens of components one after the other, and a write per change would be wasteful.
-	gatheringTime = time.Second
-	settlingTime  = 5 * time.Second
+	batchDelay        = time.Second
+	minStatusInterval = 5 * time.Second
 )
 
 // operatorReconciler reconciles Operators.
 type operatorReconciler struct {
-	*gatherer
+	*observer
 
-	client client.Client
-	clock  clock.PassiveClock
-	wrote  sync.Map // last write of each Operator, by name
+	client     client.Client
+	clock      clock.PassiveClock
+	lastWrites sync.Map // last write of each Operator, by name
 }
 
 // Reconcile updates one Operator from its components.
@@ -44,10 +44,10 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 		// The label of this Operator would not be valid, so no object can have it.
 		return ctrl.Result{}, nil
 	}
-	if wait := r.settling(req.Name); wait > 0 {
+	if wait := r.statusDelay(req.Name); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	refs, err := r.gather(ctx, req.Name)
+	refs, err := r.components(ctx, req.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -68,17 +68,17 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	return ctrl.Result{}, err
 }
 
-// settling returns how long to wait before the next write of an Operator. It deletes expired
+// statusDelay returns how long to wait before the next write of an Operator. It deletes expired
 // records.
-func (r *operatorReconciler) settling(name string) time.Duration {
-	at, written := r.wrote.Load(name)
+func (r *operatorReconciler) statusDelay(name string) time.Duration {
+	at, written := r.lastWrites.Load(name)
 	if !written {
 		return 0
 	}
 	last, _ := at.(time.Time)
-	wait := settlingTime - r.clock.Since(last)
+	wait := minStatusInterval - r.clock.Since(last)
 	if wait <= 0 {
-		r.wrote.Delete(name)
+		r.lastWrites.Delete(name)
 	}
 	return wait
 }
@@ -86,22 +86,22 @@ func (r *operatorReconciler) settling(name string) time.Duration {
 func (r *operatorReconciler) act(ctx context.Context, name string, have *operatorsv1.Operator, do action, want operatorsv1.OperatorStatus) error {
 	log := logf.FromContext(ctx)
 	switch do {
-	case rest:
+	case actionNone:
 		return nil
-	case remove:
-		log.Info("Deleting an Operator that has no components any more")
-		return r.remove(ctx, have)
-	case create:
+	case actionDelete:
+		log.Info("Deleting an Operator without components")
+		return r.deleteOperator(ctx, have)
+	case actionCreate:
 		var err error
-		if have, err = r.make(ctx, name); err != nil {
+		if have, err = r.createOperator(ctx, name); err != nil {
 			return err
 		}
-	case show:
+	case actionUpdateStatus:
 	}
-	if err := r.show(ctx, have, want); err != nil {
+	if err := r.updateStatus(ctx, have, want); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.wrote.Store(name, r.clock.Now())
-	log.Info("Updated Operator status", "components", len(want.Components.Refs), "created", do == create)
+	r.lastWrites.Store(name, r.clock.Now())
+	log.Info("Updated Operator status", "components", len(want.Components.Refs), "created", do == actionCreate)
 	return nil
 }

@@ -13,22 +13,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// adoptionReconciler sets component labels on versions and on the objects that they own.
-type adoptionReconciler struct {
-	memory
+// labelReconciler sets component labels on versions and on the objects that they own.
+type labelReconciler struct {
+	readers
 
 	client client.Client
 }
 
 // Reconcile labels one version and its objects.
-func (r *adoptionReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *labelReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := r.client.Get(ctx, req.NamespacedName, csv, readOnly); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	switch {
 	case isCopied(csv):
-		return ctrl.Result{}, r.release(ctx, csv)
+		return ctrl.Result{}, r.removeLabels(ctx, csv)
 	case !csv.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
@@ -40,28 +40,28 @@ func (r *adoptionReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	if len(keys) == 0 {
 		return ctrl.Result{}, nil
 	}
-	if err := r.adopt(ctx, versionKind(), csv, keys); err != nil {
+	if err := r.addLabels(ctx, versionKind(), csv, keys); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.adoptOwned(ctx, csv, keys)
+	return ctrl.Result{}, r.labelOwned(ctx, csv, keys)
 }
 
-// release removes the component labels from a copy.
-func (r *adoptionReconciler) release(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+// removeLabels removes the component labels from a copy.
+func (r *labelReconciler) removeLabels(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	keys := componentKeys(csv.Labels)
 	if len(keys) == 0 {
 		return nil
 	}
-	if err := relabel(ctx, r.client, versionKind(), csv, all(keys, nil)); err != nil {
+	if err := patchLabels(ctx, r.client, versionKind(), csv, labelChanges(keys, nil)); err != nil {
 		return err
 	}
-	logf.FromContext(ctx).Info("Released a copy, which is no component", "labels", keys)
+	logf.FromContext(ctx).Info("Removed component labels from a copied ClusterServiceVersion", "labels", keys)
 	return nil
 }
 
-// adoptOwned labels the objects that a version owns and the CustomResourceDefinitions that it
+// labelOwned labels the objects that a version owns and the CustomResourceDefinitions that it
 // provides, which have no owner. An error does not block the other objects.
-func (r *adoptionReconciler) adoptOwned(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, keys []string) error {
+func (r *labelReconciler) labelOwned(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, keys []string) error {
 	var errs []error
 	for _, k := range kinds() {
 		if !k.ownable {
@@ -70,16 +70,16 @@ func (r *adoptionReconciler) adoptOwned(ctx context.Context, csv *operatorsv1alp
 		owned, err := r.owned(ctx, k, csv)
 		errs = append(errs, err)
 		for _, o := range owned {
-			errs = append(errs, r.adopt(ctx, k, o, keys))
+			errs = append(errs, r.addLabels(ctx, k, o, keys))
 		}
 	}
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
-		errs = append(errs, r.adoptDefinition(ctx, d.Name, keys))
+		errs = append(errs, r.labelCRD(ctx, d.Name, keys))
 	}
 	return errors.Join(errs...)
 }
 
-func (r *adoptionReconciler) adoptDefinition(ctx context.Context, name string, keys []string) error {
+func (r *labelReconciler) labelCRD(ctx context.Context, name string, keys []string) error {
 	definition := crdKind().object()
 	err := r.definitions.Get(ctx, client.ObjectKey{Name: name}, definition, readOnly)
 	if apierrors.IsNotFound(err) {
@@ -88,18 +88,18 @@ func (r *adoptionReconciler) adoptDefinition(ctx context.Context, name string, k
 	if err != nil {
 		return fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
 	}
-	return r.adopt(ctx, crdKind(), definition, keys)
+	return r.addLabels(ctx, crdKind(), definition, keys)
 }
 
 // owned returns the objects of a kind that a version owns.
-func (r *adoptionReconciler) owned(ctx context.Context, k kind, csv *operatorsv1alpha1.ClusterServiceVersion) ([]client.Object, error) {
+func (r *labelReconciler) owned(ctx context.Context, k kind, csv *operatorsv1alpha1.ClusterServiceVersion) ([]client.Object, error) {
 	var where client.ListOption = client.InNamespace(csv.Namespace)
 	if k.cluster {
 		where = client.MatchingFields{indexOwner: client.ObjectKeyFromObject(csv).String()}
 	}
 	var owned []client.Object
 	if k.named {
-		secrets, err := r.secretsBeside(ctx, csv)
+		secrets, err := r.secretsOf(ctx, csv)
 		for _, secret := range secrets {
 			if owns(csv, secret) {
 				owned = append(owned, secret)
@@ -115,20 +115,20 @@ func (r *adoptionReconciler) owned(ctx context.Context, k kind, csv *operatorsv1
 	return owned, err
 }
 
-func (r *adoptionReconciler) adopt(ctx context.Context, k kind, o client.Object, keys []string) error {
-	missing := without(o.GetLabels(), keys)
+func (r *labelReconciler) addLabels(ctx context.Context, k kind, o client.Object, keys []string) error {
+	missing := missingKeys(o.GetLabels(), keys)
 	if len(missing) == 0 || !o.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	if err := relabel(ctx, r.client, k, o, all(missing, new(string))); err != nil {
+	if err := patchLabels(ctx, r.client, k, o, labelChanges(missing, new(string))); err != nil {
 		return err
 	}
-	logf.FromContext(ctx).Info("Adopted a component", "kind", k.gvk.Kind, "object", client.ObjectKeyFromObject(o).String(), "labels", missing)
+	logf.FromContext(ctx).Info("Labelled a component", "kind", k.gvk.Kind, "object", client.ObjectKeyFromObject(o).String(), "labels", missing)
 	return nil
 }
 
-// installed returns a request for the version that a Subscription has installed.
-func installed(_ context.Context, o client.Object) []reconcile.Request {
+// installedVersion returns a request for the version that a Subscription has installed.
+func installedVersion(_ context.Context, o client.Object) []reconcile.Request {
 	sub, is := o.(*operatorsv1alpha1.Subscription)
 	if !is || sub.Status.InstalledCSV == "" {
 		return nil
@@ -136,9 +136,9 @@ func installed(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: sub.Namespace, Name: sub.Status.InstalledCSV}}}
 }
 
-// byOwner returns requests for the versions that own an object according to its references and
+// owningVersions returns requests for the versions that own an object according to its references and
 // labels.
-func byOwner(_ context.Context, o client.Object) []reconcile.Request {
+func owningVersions(_ context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, key := range owners(o) {
 		requests = append(requests, reconcile.Request{NamespacedName: key})
@@ -146,14 +146,14 @@ func byOwner(_ context.Context, o client.Object) []reconcile.Request {
 	return requests
 }
 
-// providers returns requests for the versions that provide a CustomResourceDefinition and whose
+// providingVersions returns requests for the versions that provide a CustomResourceDefinition and whose
 // label it lacks. A definition may have thousands of providers, and each label is a separate
 // change.
-func (r *adoptionReconciler) providers(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *labelReconciler) providingVersions(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	err := r.each(ctx, versionKind(), func(item client.Object) {
 		csv, is := item.(*operatorsv1alpha1.ClusterServiceVersion)
-		if is && !isCopied(csv) && len(without(o.GetLabels(), componentKeys(csv.Labels))) > 0 {
+		if is && !isCopied(csv) && len(missingKeys(o.GetLabels(), componentKeys(csv.Labels))) > 0 {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)})
 		}
 	}, client.MatchingFields{indexDefinition: o.GetName()})
