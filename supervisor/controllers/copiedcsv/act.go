@@ -28,34 +28,34 @@ type writer struct {
 	client client.Client // all writes
 	live   client.Reader // reads from the API server
 	clock  clock.PassiveClock
-	pace   pace
+	limits limits
 	counts *counts
 }
 
 // model is the wanted content of the copies of one version.
 type model struct {
-	key   types.NamespacedName
-	image *operatorsv1alpha1.ClusterServiceVersion
-	says  fingerprint
+	key         types.NamespacedName
+	image       *operatorsv1alpha1.ClusterServiceVersion
+	fingerprint fingerprint
 }
 
-// take executes a step. All steps are idempotent. found describes the copy, or the role or binding that
+// execute executes a step. All steps are idempotent. found describes the copy, or the role or binding that
 // was compared, afterwards; it is nil for other steps and if the copy is gone.
-func (w writer) take(ctx context.Context, s step, m model) (found *record, err error) {
+func (w writer) execute(ctx context.Context, s step, m model) (found *record, err error) {
 	switch s.action {
-	case publish:
-		return w.publish(ctx, s, m)
-	case compare:
-		return w.compare(ctx, s, m)
-	case withdraw:
+	case createCopy:
+		return w.createCopy(ctx, s, m)
+	case syncCopy:
+		return w.syncCopy(ctx, s, m)
+	case deleteCopy:
 		return nil, w.remove(ctx, s, &operatorsv1alpha1.ClusterServiceVersion{})
-	case unbind:
+	case deleteBinding:
 		return nil, w.remove(ctx, s, &rbacv1.RoleBinding{})
-	case revoke:
+	case deleteRole:
 		return nil, w.remove(ctx, s, &rbacv1.Role{})
-	case grant:
+	case applyRole:
 		return w.give(ctx, s, m, s.role)
-	case bind:
+	case applyBinding:
 		return w.give(ctx, s, m, s.binding)
 	}
 	return nil, fmt.Errorf("unknown action %q", s.action)
@@ -63,7 +63,7 @@ func (w writer) take(ctx context.Context, s step, m model) (found *record, err e
 
 // remove deletes the object with the UID of the step. A newer object of the same name stays.
 func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
-	if err := w.pace.write(ctx); err != nil {
+	if err := w.limits.write(ctx); err != nil {
 		return err
 	}
 	obj.SetNamespace(s.namespace)
@@ -79,13 +79,13 @@ func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
 	return nil
 }
 
-// publish creates a copy.
-func (w writer) publish(ctx context.Context, s step, m model) (*record, error) {
+// createCopy creates a copy.
+func (w writer) createCopy(ctx context.Context, s step, m model) (*record, error) {
 	u, err := applied(m.image, s.namespace)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.pace.write(ctx); err != nil {
+	if err := w.limits.write(ctx); err != nil {
 		return nil, err
 	}
 	made, absent, err := apply.IfAbsent(ctx, w.client, u)
@@ -94,17 +94,17 @@ func (w writer) publish(ctx context.Context, s step, m model) (*record, error) {
 		return nil, fmt.Errorf("copying ClusterServiceVersion %s to namespace %s: %w", m.key, s.namespace, err)
 	}
 	if !absent {
-		return w.met(ctx, s, m)
+		return w.resolveExisting(ctx, s, m)
 	}
-	bare := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
+	created := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.namespace, Name: m.key.Name, UID: made.GetUID(), ResourceVersion: made.GetResourceVersion(),
 	}}
-	return w.status(ctx, bare, m)
+	return w.updateStatus(ctx, created, m)
 }
 
-// met handles an existing object where publish expected none. Usually, it is a copy that the cache
+// resolveExisting handles an existing object where createCopy expected none. Usually, it is a copy that the cache
 // lacks.
-func (w writer) met(ctx context.Context, s step, m model) (*record, error) {
+func (w writer) resolveExisting(ctx context.Context, s step, m model) (*record, error) {
 	live := copyMetadata()
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: m.key.Name}, live); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -114,12 +114,12 @@ func (w writer) met(ctx context.Context, s step, m model) (*record, error) {
 			s.namespace, m.key.Name, errForeign, s.namespace)
 	}
 	s.uid = live.UID
-	return w.compare(ctx, s, m)
+	return w.syncCopy(ctx, s, m)
 }
 
-// compare reads a copy and corrects differences. It writes nothing to a copy that matches.
-func (w writer) compare(ctx context.Context, s step, m model) (*record, error) {
-	if err := w.pace.read(ctx); err != nil {
+// syncCopy reads a copy and corrects differences. It writes nothing to a copy that matches.
+func (w writer) syncCopy(ctx context.Context, s step, m model) (*record, error) {
+	if err := w.limits.read(ctx); err != nil {
 		return nil, err
 	}
 	live := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -129,19 +129,19 @@ func (w writer) compare(ctx context.Context, s step, m model) (*record, error) {
 		}
 		return nil, fmt.Errorf("reading the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, s.namespace, err)
 	}
-	if live.UID != s.uid || live.Labels[api.LabelCopiedFrom] != m.key.Namespace || gone(live) {
+	if live.UID != s.uid || live.Labels[api.LabelCopiedFrom] != m.key.Namespace || isDeleting(live) {
 		return nil, nil //nolint:nilnil // It is another one now; that is on the way here too.
 	}
 	if !sameContent(live, m.image) {
-		if err := w.correct(ctx, live, m); err != nil {
+		if err := w.updateCopy(ctx, live, m); err != nil {
 			return nil, err
 		}
 	}
-	return w.status(ctx, live, m)
+	return w.updateStatus(ctx, live, m)
 }
 
-// correct applies a version to one of its copies and updates the resource version of live.
-func (w writer) correct(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) error {
+// updateCopy applies a version to one of its copies and updates the resource version of live.
+func (w writer) updateCopy(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) error {
 	u, err := applied(m.image, live.Namespace)
 	if err != nil {
 		return err
@@ -152,11 +152,11 @@ func (w writer) correct(ctx context.Context, live *operatorsv1alpha1.ClusterServ
 	}
 	before := &unstructured.Unstructured{Object: content}
 	before.SetGroupVersionKind(u.GroupVersionKind())
-	if err := w.pace.write(ctx); err != nil {
+	if err := w.limits.write(ctx); err != nil {
 		return err
 	}
 	after, _, err := apply.Over(ctx, w.client, u, before)
-	w.counts.wrote(string(compare), err)
+	w.counts.wrote(string(syncCopy), err)
 	if err != nil {
 		return fmt.Errorf("correcting the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)
 	}
@@ -164,16 +164,16 @@ func (w writer) correct(ctx context.Context, live *operatorsv1alpha1.ClusterServ
 	return nil
 }
 
-// status writes the status of a copy if it differs. It uses an optimistic lock, because a merge
+// updateStatus writes the status of a copy if it differs. It uses an optimistic lock, because a merge
 // patch replaces lists as a whole.
-func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) (*record, error) {
+func (w writer) updateStatus(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) (*record, error) {
 	if !sameStatus(live, m.image) {
 		meta := metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name, ResourceVersion: live.ResourceVersion}
 		base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: live.Status}
 		// The client decodes the response into changed, and the image shares its status with the
 		// cache.
 		changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: *m.image.Status.DeepCopy()}
-		if err := w.pace.write(ctx); err != nil {
+		if err := w.limits.write(ctx); err != nil {
 			return nil, err
 		}
 		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
@@ -184,7 +184,7 @@ func (w writer) status(ctx context.Context, live *operatorsv1alpha1.ClusterServi
 		}
 		live.ResourceVersion = changed.ResourceVersion
 	}
-	return &record{uid: live.UID, version: live.ResourceVersion, says: m.says, at: w.clock.Now()}, nil
+	return &record{uid: live.UID, version: live.ResourceVersion, fingerprint: m.fingerprint, at: w.clock.Now()}, nil
 }
 
 // give creates or corrects a copied role or binding.
@@ -197,7 +197,7 @@ func (w writer) give(ctx context.Context, s step, m model, want client.Object) (
 	u := &unstructured.Unstructured{Object: content}
 	var found *record
 	if s.trimmed {
-		found, err = w.compareRight(ctx, s, m, u)
+		found, err = w.syncRBAC(ctx, s, m, u)
 	} else {
 		err = w.write(ctx, s, m, u)
 	}
@@ -209,7 +209,7 @@ func (w writer) give(ctx context.Context, s step, m model, want client.Object) (
 
 // write creates a role or binding. If it exists, write corrects it, unless it has another owner.
 func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unstructured) (err error) {
-	if err := w.pace.write(ctx); err != nil {
+	if err := w.limits.write(ctx); err != nil {
 		return err
 	}
 	defer func() { w.counts.wrote(string(s.action), err) }()
@@ -218,7 +218,7 @@ func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unst
 			return err
 		}
 	}
-	live, err := w.readRight(ctx, u, m)
+	live, err := w.readRBAC(ctx, u, m)
 	if err != nil {
 		return err
 	}
@@ -226,13 +226,13 @@ func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unst
 	return err
 }
 
-// compareRight reads a role or binding and corrects differences. It writes nothing if it matches. Memory
+// syncRBAC reads a role or binding and corrects differences. It writes nothing if it matches. Memory
 // holds one object at a time, of any size that the API server stores.
-func (w writer) compareRight(ctx context.Context, s step, m model, u *unstructured.Unstructured) (*record, error) {
-	if err := w.pace.read(ctx); err != nil {
+func (w writer) syncRBAC(ctx context.Context, s step, m model, u *unstructured.Unstructured) (*record, error) {
+	if err := w.limits.read(ctx); err != nil {
 		return nil, err
 	}
-	live, err := w.readRight(ctx, u, m)
+	live, err := w.readRBAC(ctx, u, m)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (w writer) compareRight(ctx context.Context, s step, m model, u *unstructur
 		return nil, err
 	}
 	if differs {
-		if err := w.pace.write(ctx); err != nil {
+		if err := w.limits.write(ctx); err != nil {
 			return nil, err
 		}
 		live, _, err = apply.Over(ctx, w.client, u, live)
@@ -253,8 +253,8 @@ func (w writer) compareRight(ctx context.Context, s step, m model, u *unstructur
 	return &record{uid: live.GetUID(), version: live.GetResourceVersion(), at: w.clock.Now()}, nil
 }
 
-// readRight reads a role or binding from the API server. The error is errForeign if it has another owner.
-func (w writer) readRight(ctx context.Context, u *unstructured.Unstructured, m model) (*unstructured.Unstructured, error) {
+// readRBAC reads a role or binding from the API server. The error is errForeign if it has another owner.
+func (w writer) readRBAC(ctx context.Context, u *unstructured.Unstructured, m model) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(u), live); err != nil {

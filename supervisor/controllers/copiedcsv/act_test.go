@@ -25,13 +25,13 @@ func writerOf(t *testing.T, c client.Client) writer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writer{client: c, live: c, clock: testclock.NewFakePassiveClock(noon()), pace: newPace(1000, 1000), counts: counts}
+	return writer{client: c, live: c, clock: testclock.NewFakePassiveClock(noon()), limits: newLimits(1000, 1000), counts: counts}
 }
 
 // TestDeletesWhatWasSeen checks that a deletion names the UID of the observed object, so that a newer object of
 // that name stays.
 func TestDeletesWhatWasSeen(t *testing.T) {
-	for _, action := range []action{withdraw, unbind, revoke} {
+	for _, action := range []action{deleteCopy, deleteBinding, deleteRole} {
 		var got []*metav1.Preconditions
 		c := interceptor.NewClient(nil, interceptor.Funcs{
 			Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
@@ -42,7 +42,7 @@ func TestDeletesWhatWasSeen(t *testing.T) {
 			},
 		})
 		seen := step{action: action, namespace: "pantry", name: "kettle.v1", uid: "seen"}
-		if _, err := writerOf(t, c).take(t.Context(), seen, model{}); err != nil {
+		if _, err := writerOf(t, c).execute(t.Context(), seen, model{}); err != nil {
 			t.Errorf("%s: %v", action, err)
 		}
 		if diff := cmp.Diff([]*metav1.Preconditions{{UID: new(types.UID("seen"))}}, got); diff != "" {
@@ -84,7 +84,7 @@ func TestReadsOnlyItsOwnRights(t *testing.T) {
 			u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
 			u.SetNamespace(role.Namespace)
 			u.SetName(role.Name)
-			_, err := w.readRight(t.Context(), u, model{key: types.NamespacedName{Namespace: home, Name: "kettle.v1"}})
+			_, err := w.readRBAC(t.Context(), u, model{key: types.NamespacedName{Namespace: home, Name: "kettle.v1"}})
 			if errors.Is(err, errForeign) != tc.foreign || err != nil && !tc.foreign {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}

@@ -21,8 +21,8 @@ import (
 const (
 	// indexName finds ClusterServiceVersions and copies by name in all namespaces.
 	indexName = "copies/name"
-	// indexSpreads finds the ClusterServiceVersions that are copied. Its only key is "true".
-	indexSpreads = "copies/spreads"
+	// indexServesOthers finds the ClusterServiceVersions that are copied. Its only key is "true".
+	indexServesOthers = "copies/spreads"
 	// indexOwner finds copied roles and bindings by the version that they were copied for.
 	indexOwner = "copies/owner"
 )
@@ -49,7 +49,7 @@ func newCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.NewSelector().Add(*copied),
 		NewInformer:          informer.New,
-		DefaultTransform:     informer.After(bare),
+		DefaultTransform:     informer.After(stripMetadata),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of copied ClusterServiceVersions: %w", err)
@@ -69,12 +69,12 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	if err := indexer.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexName, byName); err != nil {
 		return fmt.Errorf("indexing ClusterServiceVersions: %w", err)
 	}
-	if err := indexer.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexSpreads, bySpread); err != nil {
+	if err := indexer.IndexField(ctx, &operatorsv1alpha1.ClusterServiceVersion{}, indexServesOthers, byServesOthers); err != nil {
 		return fmt.Errorf("indexing ClusterServiceVersions that are copied: %w", err)
 	}
-	for _, right := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-		if err := indexer.IndexField(ctx, right, indexOwner, byOwner); err != nil {
-			return fmt.Errorf("indexing %T: %w", right, err)
+	for _, obj := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		if err := indexer.IndexField(ctx, obj, indexOwner, byOwner); err != nil {
+			return fmt.Errorf("indexing %T: %w", obj, err)
 		}
 	}
 	return nil
@@ -82,8 +82,8 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 
 func byName(obj client.Object) []string { return []string{obj.GetName()} }
 
-func bySpread(obj client.Object) []string {
-	if csv, is := obj.(*operatorsv1alpha1.ClusterServiceVersion); is && !isCopied(csv) && spreads(csv) {
+func byServesOthers(obj client.Object) []string {
+	if csv, is := obj.(*operatorsv1alpha1.ClusterServiceVersion); is && !isCopied(csv) && servesOthers(csv) {
 		return []string{"true"}
 	}
 	return nil
@@ -97,9 +97,9 @@ func byOwner(obj client.Object) []string {
 	return []string{owner.String()}
 }
 
-// bare keeps only the identity of a copy. The annotations alone contain examples of every provided
+// stripMetadata keeps only the identity of a copy. The annotations alone contain examples of every provided
 // kind, and may be larger than everything else.
-func bare(obj any) (any, error) {
+func stripMetadata(obj any) (any, error) {
 	meta, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return obj, nil

@@ -38,7 +38,7 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if err := r.client.Get(ctx, req.NamespacedName, config); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	asked, err := r.asAsked(ctx)
+	asked, err := r.matchesConfig(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -60,9 +60,9 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	return ctrl.Result{}, nil
 }
 
-// asAsked reports whether every version that serves all namespaces is copied as the OLMConfig
+// matchesConfig reports whether every version that serves all namespaces is copied as the OLMConfig
 // requests.
-func (r *configReconciler) asAsked(ctx context.Context) (bool, error) {
+func (r *configReconciler) matchesConfig(ctx context.Context) (bool, error) {
 	var versions operatorsv1alpha1.ClusterServiceVersionList
 	if err := r.reader.client.List(ctx, &versions, readOnly); err != nil {
 		return false, fmt.Errorf("listing ClusterServiceVersions: %w", err)
@@ -85,15 +85,15 @@ func (r *configReconciler) asAsked(ctx context.Context) (bool, error) {
 
 // servesAll reports whether the OperatorGroup of a version targets all namespaces or none.
 func servesAll(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	targets, told := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
-	return told && targets == ""
+	targets, found := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	return found && targets == ""
 }
 
 // complete reports whether a version that serves all namespaces has exactly the wanted copies. A
-// version with an unknown place counts as complete.
+// version with unknown target namespaces counts as complete.
 func complete(o *observation) bool {
-	p := placeOf(o)
-	if p.stand != spread || !p.global {
+	p := placementOf(o)
+	if p.mode != modeSync || !p.global {
 		return true
 	}
 	for namespace := range o.copies {
@@ -106,7 +106,7 @@ func complete(o *observation) bool {
 
 // condition returns the condition of the OLMConfig. Its texts are those of OLM, because consoles
 // and scripts compare them.
-func condition(config *operatorsv1.OLMConfig, asAsked bool, now time.Time) metav1.Condition {
+func condition(config *operatorsv1.OLMConfig, matchesConfig bool, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type:               operatorsv1.DisabledCopiedCSVsConditionType,
 		Status:             metav1.ConditionFalse,
@@ -114,11 +114,11 @@ func condition(config *operatorsv1.OLMConfig, asAsked bool, now time.Time) metav
 		LastTransitionTime: metav1.NewTime(now),
 	}
 	switch enabled := config.CopiedCSVsAreEnabled(); {
-	case enabled && asAsked:
+	case enabled && matchesConfig:
 		c.Message = "Copied CSVs are enabled and present across the cluster"
 	case enabled:
 		c.Message = "Copied CSVs are enabled and at least one copied CSVs is missing"
-	case asAsked:
+	case matchesConfig:
 		c.Status, c.Reason = metav1.ConditionTrue, api.ReasonCopiedCSVsDisabled
 		c.Message = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
 	default:

@@ -38,10 +38,10 @@ func TestComplete(t *testing.T) {
 
 func TestCondition(t *testing.T) {
 	for _, tc := range []struct {
-		disabled *bool
-		asAsked  bool
-		status   metav1.ConditionStatus
-		reason   string
+		disabled      *bool
+		matchesConfig bool
+		status        metav1.ConditionStatus
+		reason        string
 	}{
 		{nil, true, metav1.ConditionFalse, api.ReasonCopiedCSVsEnabled},
 		{nil, false, metav1.ConditionFalse, api.ReasonCopiedCSVsEnabled},
@@ -50,9 +50,9 @@ func TestCondition(t *testing.T) {
 		{new(true), false, metav1.ConditionFalse, api.ReasonCopiedCSVsDisabled},
 	} {
 		config := &operatorsv1.OLMConfig{Spec: operatorsv1.OLMConfigSpec{Features: &operatorsv1.Features{DisableCopiedCSVs: tc.disabled}}}
-		got := condition(config, tc.asAsked, noon())
+		got := condition(config, tc.matchesConfig, noon())
 		if got.Type != "DisabledCopiedCSVs" || got.Status != tc.status || got.Reason != tc.reason || got.Message == "" {
-			t.Errorf("condition(disabled %v, as asked %t) = %+v, want %s for %s", tc.disabled, tc.asAsked, got, tc.status, tc.reason)
+			t.Errorf("condition(disabled %v, as asked %t) = %+v, want %s for %s", tc.disabled, tc.matchesConfig, got, tc.status, tc.reason)
 		}
 	}
 }

@@ -19,42 +19,42 @@ import (
 func TestDecideSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawn(t)
-		says := fingerprint{content: digest{1}, status: digest{1}}
-		h := &history{records: map[string]record{}, setbacks: map[string]setback{}}
+		fp := fingerprint{content: digest{1}, status: digest{1}}
+		h := &versionState{records: map[string]record{}, failures: map[string]failure{}}
 		for pass := range 20 {
 			h.prune(o)
-			w := decide(o, h, says)
-			h.note(o.now, w.outdated)
+			w := decide(o, h, fp)
+			h.setOutdated(o.now, w.outdated)
 			if len(w.steps) == 0 && w.wait == 0 {
 				rested(t, o, w)
 				return
 			}
 			for i, s := range w.steps {
-				takeInMemory(o, h, s, says, fmt.Sprintf("%d-%d", pass, i))
+				takeInMemory(o, h, s, fp, fmt.Sprintf("%d-%d", pass, i))
 			}
 			o.now = o.now.Add(max(w.wait, time.Millisecond))
 		}
-		t.Fatalf("there is no end to it: %v", outline(decide(o, h, says).steps))
+		t.Fatalf("there is no end to it: %v", outline(decide(o, h, fp).steps))
 	})
 }
 
 // rested checks the final state.
 func rested(t *rapid.T, o *observation, w work) {
-	if w.place.stand == keep || w.place.stand == leave {
+	if w.placement.mode == modeUpdate || w.placement.mode == modeNone {
 		return
 	}
 	for namespace := range o.copies {
-		if o.namespaces.Has(namespace) && !w.place.wanted.Has(namespace) {
+		if o.namespaces.Has(namespace) && !w.placement.wanted.Has(namespace) {
 			t.Errorf("there is a copy in %s, where none is wanted", namespace)
 		}
 	}
-	for namespace := range w.place.wanted {
-		if w.place.stand == spread && o.copies[namespace] == nil && o.taken[namespace] == "" {
+	for namespace := range w.placement.wanted {
+		if w.placement.mode == modeSync && o.copies[namespace] == nil && o.taken[namespace] == "" {
 			t.Errorf("there is no copy in %s", namespace)
 		}
 	}
 	for namespace, granted := range o.granted {
-		if len(granted.bindings) > 0 && o.namespaces.Has(namespace) && (w.place.global || !w.place.wanted.Has(namespace)) {
+		if len(granted.bindings) > 0 && o.namespaces.Has(namespace) && (w.placement.global || !w.placement.wanted.Has(namespace)) {
 			t.Errorf("there are rights in %s, which the version does not serve", namespace)
 		}
 	}
@@ -75,7 +75,7 @@ func drawn(t *rapid.T) *observation {
 	o.namespaces = sets.New(subset("namespaces")...)
 	o.enabled = rapid.Bool().Draw(t, "enabled")
 	o.protected = subset("protected")
-	o.rights = owned()
+	o.rbac = owned()
 	for _, namespace := range subset("copies") {
 		if namespace == home {
 			continue
@@ -92,7 +92,7 @@ func drawn(t *rapid.T) *observation {
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "origin") {
 	case 0:
-		o.origin, o.rights = nil, rights{}
+		o.origin, o.rbac = nil, rbac{}
 	case 1:
 		o.origin.DeletionTimestamp = new(metav1.NewTime(noon()))
 	case 2:
@@ -104,28 +104,28 @@ func drawn(t *rapid.T) *observation {
 }
 
 // takeInMemory applies a step to an observation.
-func takeInMemory(o *observation, h *history, s step, says fingerprint, id string) {
+func takeInMemory(o *observation, h *versionState, s step, want fingerprint, id string) {
 	granted := o.granted[s.namespace]
 	switch s.action {
-	case publish:
+	case createCopy:
 		meta := copyIn(s.namespace)
 		meta.UID = types.UID(id)
 		o.copies[s.namespace] = meta
-		h.records[s.namespace] = record{uid: meta.UID, version: meta.ResourceVersion, says: says, at: o.now}
-	case compare:
+		h.records[s.namespace] = record{uid: meta.UID, version: meta.ResourceVersion, fingerprint: want, at: o.now}
+	case syncCopy:
 		meta := o.copies[s.namespace]
-		h.records[s.namespace] = record{uid: meta.UID, version: meta.ResourceVersion, says: says, at: o.now}
-	case withdraw:
+		h.records[s.namespace] = record{uid: meta.UID, version: meta.ResourceVersion, fingerprint: want, at: o.now}
+	case deleteCopy:
 		delete(o.copies, s.namespace)
-	case unbind:
+	case deleteBinding:
 		granted.bindings = nil
-	case revoke:
+	case deleteRole:
 		granted.roles = nil
-	case grant:
+	case applyRole:
 		role := *s.role
 		role.UID = types.UID(id)
 		granted.roles = append(granted.roles[:0:0], role)
-	case bind:
+	case applyBinding:
 		binding := *s.binding
 		binding.UID = types.UID(id)
 		granted.bindings = append(granted.bindings[:0:0], binding)

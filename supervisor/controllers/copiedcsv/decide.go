@@ -18,17 +18,17 @@ type action string
 // Actions in the order of one pass. A pass deletes roles and bindings before the copy that owns
 // them, and creates them after the copy.
 const (
-	unbind   action = "unbind"   // deletes a binding
-	revoke   action = "revoke"   // deletes a role
-	withdraw action = "withdraw" // deletes a copy
-	publish  action = "publish"  // creates a copy
-	grant    action = "grant"    // creates or corrects a role
-	bind     action = "bind"     // creates or corrects a binding
-	compare  action = "compare"  // reads a copy and corrects it
+	deleteBinding action = "unbind"   // deletes a binding
+	deleteRole    action = "revoke"   // deletes a role
+	deleteCopy    action = "withdraw" // deletes a copy
+	createCopy    action = "publish"  // creates a copy
+	applyRole     action = "grant"    // creates or corrects a role
+	applyBinding  action = "bind"     // creates or corrects a binding
+	syncCopy      action = "compare"  // reads a copy and corrects it
 )
 
 func order() []action {
-	return []action{unbind, revoke, withdraw, publish, grant, bind, compare}
+	return []action{deleteBinding, deleteRole, deleteCopy, createCopy, applyRole, applyBinding, syncCopy}
 }
 
 // step is one action in one namespace.
@@ -46,8 +46,8 @@ type step struct {
 	trimmed bool
 }
 
-// right returns the wanted role or binding.
-func (s step) right() metav1.Object {
+// object returns the wanted role or binding.
+func (s step) object() metav1.Object {
 	if s.role != nil {
 		return s.role
 	}
@@ -67,8 +67,8 @@ const statusPause = 2 * time.Second
 
 // work is the result of decide.
 type work struct {
-	place place
-	steps []step
+	placement placement
+	steps     []step
 	// blocked maps namespaces without a copy to the reason.
 	blocked map[string]string
 	// outdated is true if copies exist of which only the status is outdated.
@@ -77,23 +77,23 @@ type work struct {
 	wait time.Duration
 }
 
-// decide returns the steps that bring the copies of a version to the content of says. The result
+// decide returns the steps that bring the copies of a version to the wanted content. The result
 // does not depend on the order of the observed objects.
-func decide(o *observation, h *history, says fingerprint) work {
-	w := work{place: placeOf(o), blocked: map[string]string{}}
-	if w.place.stand == leave {
+func decide(o *observation, h *versionState, want fingerprint) work {
+	w := work{placement: placementOf(o), blocked: map[string]string{}}
+	if w.placement.mode == modeNone {
 		return w
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(o.copies)) {
-		w.existing(o, h, namespace, says)
+		w.addExisting(o, h, namespace, want)
 	}
-	if w.place.stand == spread {
-		for _, namespace := range slices.Sorted(maps.Keys(w.place.wanted)) {
-			w.missing(o, h, namespace)
+	if w.placement.mode == modeSync {
+		for _, namespace := range slices.Sorted(maps.Keys(w.placement.wanted)) {
+			w.addMissing(o, h, namespace)
 		}
 	}
-	if w.place.stand != keep {
-		w.rights(o, h)
+	if w.placement.mode != modeUpdate {
+		w.rbac(o, h)
 	}
 	slices.SortStableFunc(w.steps, func(a, b step) int {
 		return slices.Index(order(), a.action) - slices.Index(order(), b.action)
@@ -101,29 +101,29 @@ func decide(o *observation, h *history, says fingerprint) work {
 	return w
 }
 
-// existing adds the step for an existing copy.
-func (w *work) existing(o *observation, h *history, namespace string, says fingerprint) {
+// addExisting adds the step for an existing copy.
+func (w *work) addExisting(o *observation, h *versionState, namespace string, want fingerprint) {
 	copied := o.copies[namespace]
 	if !copied.DeletionTimestamp.IsZero() || !o.namespaces.Has(namespace) {
 		return
 	}
-	if w.place.stand != keep && !w.place.wanted.Has(namespace) {
-		w.steps = append(w.steps, step{action: withdraw, namespace: namespace, name: copied.Name, uid: copied.UID})
+	if w.placement.mode != modeUpdate && !w.placement.wanted.Has(namespace) {
+		w.steps = append(w.steps, step{action: deleteCopy, namespace: namespace, name: copied.Name, uid: copied.UID})
 		return
 	}
 	known, ok := h.records[namespace]
 	ok = ok && known.covers(copied)
 	switch {
-	case ok && known.says == says:
+	case ok && known.fingerprint == want:
 		return
-	case ok && known.says.content == says.content && !w.statusDue(o, h):
+	case ok && known.fingerprint.content == want.content && !w.statusDue(o, h):
 		return
 	}
-	w.steps = append(w.steps, step{action: compare, namespace: namespace, name: copied.Name, uid: copied.UID})
+	w.steps = append(w.steps, step{action: syncCopy, namespace: namespace, name: copied.Name, uid: copied.UID})
 }
 
 // statusDue reports whether copies with an outdated status are written now.
-func (w *work) statusDue(o *observation, h *history) bool {
+func (w *work) statusDue(o *observation, h *versionState) bool {
 	w.outdated = true
 	since := h.outdated
 	if since.IsZero() {
@@ -131,13 +131,13 @@ func (w *work) statusDue(o *observation, h *history) bool {
 	}
 	left := statusPause - o.now.Sub(since)
 	if left > 0 {
-		w.after(left)
+		w.requeueAfter(left)
 	}
 	return left <= 0
 }
 
-// missing adds the step for a namespace without a wanted copy.
-func (w *work) missing(o *observation, h *history, namespace string) {
+// addMissing adds the step for a namespace without a wanted copy.
+func (w *work) addMissing(o *observation, h *versionState, namespace string) {
 	if o.copies[namespace] != nil {
 		return
 	}
@@ -147,24 +147,24 @@ func (w *work) missing(o *observation, h *history, namespace string) {
 	}
 	if made, ok := h.records[namespace]; ok {
 		if left := cacheLag - o.now.Sub(made.at); left > 0 {
-			w.after(left)
+			w.requeueAfter(left)
 			return
 		}
 	}
-	w.steps = append(w.steps, step{action: publish, namespace: namespace, name: o.key.Name})
+	w.steps = append(w.steps, step{action: createCopy, namespace: namespace, name: o.key.Name})
 }
 
 // after schedules another reconciliation.
-func (w *work) after(d time.Duration) {
+func (w *work) requeueAfter(d time.Duration) {
 	if w.wait == 0 || d < w.wait {
 		w.wait = d
 	}
 }
 
-// rights adds the steps for the roles and bindings in the target namespaces.
-func (w *work) rights(o *observation, h *history) {
-	named := w.place.wanted
-	if w.place.global {
+// rbac adds the steps for the roles and bindings in the target namespaces.
+func (w *work) rbac(o *observation, h *versionState) {
+	named := w.placement.wanted
+	if w.placement.global {
 		// Cluster roles cover a version that serves all namespaces.
 		named = nil
 	}
@@ -173,7 +173,7 @@ func (w *work) rights(o *observation, h *history) {
 			continue
 		}
 		if !named.Has(namespace) {
-			w.takeAway(o, namespace, rights{})
+			w.removeRBAC(o, namespace, rbac{})
 		}
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(named)) {
@@ -181,55 +181,55 @@ func (w *work) rights(o *observation, h *history) {
 		if copied == nil || !copied.DeletionTimestamp.IsZero() {
 			continue
 		}
-		want := wantedRights(o, copied)
-		w.takeAway(o, namespace, want)
-		if w.place.stand == spread {
+		want := wantedRBAC(o, copied)
+		w.removeRBAC(o, namespace, want)
+		if w.placement.mode == modeSync {
 			w.give(o, h, namespace, want)
 		}
 	}
 }
 
-// takeAway deletes unwanted roles and bindings in a namespace.
-func (w *work) takeAway(o *observation, namespace string, want rights) {
+// removeRBAC deletes unwanted roles and bindings in a namespace.
+func (w *work) removeRBAC(o *observation, namespace string, want rbac) {
 	have := o.granted[namespace]
 	for i := range have.bindings {
 		b := &have.bindings[i]
 		wanted := bindingNamed(want.bindings, b.Name)
-		if gone(b) || (wanted != nil && wanted.RoleRef == b.RoleRef) || (wanted == nil && w.unsure(o, b)) {
+		if isDeleting(b) || (wanted != nil && wanted.RoleRef == b.RoleRef) || (wanted == nil && w.differsFromDeclared(o, b)) {
 			continue
 		}
-		w.steps = append(w.steps, step{action: unbind, namespace: namespace, name: b.Name, uid: b.UID})
+		w.steps = append(w.steps, step{action: deleteBinding, namespace: namespace, name: b.Name, uid: b.UID})
 	}
 	for i := range have.roles {
 		r := &have.roles[i]
-		if gone(r) || roleNamed(want.roles, r.Name) != nil || w.unsure(o, r) {
+		if isDeleting(r) || roleNamed(want.roles, r.Name) != nil || w.differsFromDeclared(o, r) {
 			continue
 		}
-		w.steps = append(w.steps, step{action: revoke, namespace: namespace, name: r.Name, uid: r.UID})
+		w.steps = append(w.steps, step{action: deleteRole, namespace: namespace, name: r.Name, uid: r.UID})
 	}
 }
 
-// unsure reports whether an unwanted role or binding has a counterpart in the version's own
+// differsFromDeclared reports whether an unwanted role or binding has a counterpart in the version's own
 // namespace that differs from the version's declaration. The copy then stays unchanged.
-func (w *work) unsure(o *observation, right metav1.Object) bool {
-	if w.place.global || !w.place.wanted.Has(right.GetNamespace()) || o.origin == nil {
+func (w *work) differsFromDeclared(o *observation, obj metav1.Object) bool {
+	if w.placement.global || !w.placement.wanted.Has(obj.GetNamespace()) || o.origin == nil {
 		return false
 	}
-	return roleNamed(o.rights.roles, right.GetName()) != nil || bindingNamed(o.rights.bindings, right.GetName()) != nil
+	return roleNamed(o.rbac.roles, obj.GetName()) != nil || bindingNamed(o.rbac.bindings, obj.GetName()) != nil
 }
 
 // give creates or corrects the roles and bindings in a namespace. One that the cache lacks a part of is
 // compared at the API server, unless this process has found it as wanted.
-func (w *work) give(o *observation, h *history, namespace string, want rights) {
+func (w *work) give(o *observation, h *versionState, namespace string, want rbac) {
 	have := o.granted[namespace]
 	for i := range want.roles {
 		r := &want.roles[i]
 		switch live := roleNamed(have.roles, r.Name); {
 		case live == nil:
-			w.steps = append(w.steps, step{action: grant, namespace: namespace, name: r.Name, role: r})
-		case !gone(live) && !sameRole(live, r):
-			s := step{action: grant, namespace: namespace, name: r.Name, uid: live.UID, role: r, trimmed: informer.Trimmed(live)}
-			if !h.confirms(s, live) {
+			w.steps = append(w.steps, step{action: applyRole, namespace: namespace, name: r.Name, role: r})
+		case !isDeleting(live) && !sameRole(live, r):
+			s := step{action: applyRole, namespace: namespace, name: r.Name, uid: live.UID, role: r, trimmed: informer.Trimmed(live)}
+			if !h.matches(s, live) {
 				w.steps = append(w.steps, s)
 			}
 		}
@@ -238,15 +238,15 @@ func (w *work) give(o *observation, h *history, namespace string, want rights) {
 		b := &want.bindings[i]
 		switch live := bindingNamed(have.bindings, b.Name); {
 		case live == nil:
-			w.steps = append(w.steps, step{action: bind, namespace: namespace, name: b.Name, binding: b})
-		case !gone(live) && live.RoleRef == b.RoleRef && !sameBinding(live, b):
+			w.steps = append(w.steps, step{action: applyBinding, namespace: namespace, name: b.Name, binding: b})
+		case !isDeleting(live) && live.RoleRef == b.RoleRef && !sameBinding(live, b):
 			// The roleRef of a binding is immutable. A binding to another role is deleted first.
-			s := step{action: bind, namespace: namespace, name: b.Name, uid: live.UID, binding: b, trimmed: informer.Trimmed(live)}
-			if !h.confirms(s, live) {
+			s := step{action: applyBinding, namespace: namespace, name: b.Name, uid: live.UID, binding: b, trimmed: informer.Trimmed(live)}
+			if !h.matches(s, live) {
 				w.steps = append(w.steps, s)
 			}
 		}
 	}
 }
 
-func gone(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
+func isDeleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }

@@ -12,34 +12,34 @@ import (
 )
 
 func TestDecideAboutCopies(t *testing.T) {
-	says := fingerprint{content: digest{1}, status: digest{1}}
+	fp := fingerprint{content: digest{1}, status: digest{1}}
 	older := fingerprint{content: digest{1}, status: digest{2}}
 	other := fingerprint{content: digest{3}, status: digest{1}}
 	two := []string{"cellar", "pantry"}
 	for name, tc := range map[string]struct {
 		reason  string
 		o       *observation
-		h       *history
+		h       *versionState
 		want    []string
 		blocked []string
 		wait    time.Duration
 	}{
 		"New": {
-			"a version gets its copies", seen([]string{""}, nil), knowing(says),
+			"a version gets its copies", seen([]string{""}, nil), knowing(fp),
 			[]string{"publish cellar/kettle.v1", "publish garden/kettle.v1", "publish pantry/kettle.v1"},
 			nil, 0,
 		},
-		"Steady":  {"nothing is done when nothing has changed", seen(two, two), knowing(says, two...), nil, nil, 0},
-		"Unknown": {"after a start each copy is looked at once", seen(two, two), knowing(says), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
+		"Steady":  {"nothing is done when nothing has changed", seen(two, two), knowing(fp, two...), nil, nil, 0},
+		"Unknown": {"after a start each copy is looked at once", seen(two, two), knowing(fp), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
 		"Changed": {"a copy that somebody has changed is looked at", seen(two, two, func(o *observation) {
 			o.copies["pantry"].ResourceVersion = "21"
-		}), knowing(says, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
+		}), knowing(fp, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
 		"Late": {"a cache may be behind what was written", seen(two, two, func(o *observation) {
 			o.copies["pantry"].ResourceVersion = "19"
-		}), knowing(says, two...), nil, nil, 0},
+		}), knowing(fp, two...), nil, nil, 0},
 		"Another": {"a copy of another making is looked at", seen(two, two, func(o *observation) {
 			o.copies["pantry"].UID = "another"
-		}), knowing(says, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
+		}), knowing(fp, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
 		"Outdated":   {"a change of content is written at once", seen(two, two), knowing(other, two...), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
 		"StatusNew":  {"a change of status can wait", seen(two, two), knowing(older, two...), nil, nil, statusPause},
 		"StatusWait": {"it waits no longer than that", seen(two, two), outdated(knowing(older, two...), time.Second), nil, nil, statusPause - time.Second},
@@ -48,34 +48,34 @@ func TestDecideAboutCopies(t *testing.T) {
 			[]string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"},
 			nil, 0,
 		},
-		"Removed": {"a namespace that is no target any more loses its copy", seen([]string{"pantry"}, two), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
-		"Gone":    {"a version that is gone leaves nothing", seen(two, two, func(o *observation) { o.origin = nil }), knowing(says, two...), []string{"withdraw cellar/kettle.v1", "withdraw pantry/kettle.v1"}, nil, 0},
+		"Removed": {"a namespace that is no target any more loses its copy", seen([]string{"pantry"}, two), knowing(fp, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+		"Gone":    {"a version that is gone leaves nothing", seen(two, two, func(o *observation) { o.origin = nil }), knowing(fp, two...), []string{"withdraw cellar/kettle.v1", "withdraw pantry/kettle.v1"}, nil, 0},
 		"Going": {"a copy that is going already is let go", seen(two, two, func(o *observation) {
 			o.origin = nil
 			o.copies["pantry"].DeletionTimestamp = new(metav1.NewTime(noon()))
-		}), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
-		"Deleting": {"a version that is being deleted is left alone", seen(two, []string{"garden"}, func(o *observation) { o.origin.DeletionTimestamp = new(metav1.NewTime(noon())) }), knowing(says), nil, nil, 0},
+		}), knowing(fp, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+		"Deleting": {"a version that is being deleted is left alone", seen(two, []string{"garden"}, func(o *observation) { o.origin.DeletionTimestamp = new(metav1.NewTime(noon())) }), knowing(fp), nil, nil, 0},
 		"NamespaceGoing": {"what is in a namespace that is going goes with it", seen(two, two, func(o *observation) {
 			o.namespaces.Delete("pantry")
 			o.origin = nil
-		}), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+		}), knowing(fp, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
 		"Keep": {"copies stay while nobody says where they belong", seen(two, []string{"garden", "pantry"}, func(o *observation) { o.groups = nil }), knowing(other, "garden", "pantry"), []string{"compare garden/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
 		"Shrink": {"a version that has not been looked at spreads no further, but retreats", seen(two, []string{"garden", "pantry"}, func(o *observation) {
 			o.origin.Status.Phase = ""
-		}), knowing(says, "garden", "pantry"), []string{"withdraw garden/kettle.v1"}, nil, 0},
-		"Taken": {"a version of that name is not touched", seen(two, nil, func(o *observation) { o.taken["pantry"] = "it is there" }), knowing(says), []string{"publish cellar/kettle.v1"}, []string{"pantry"}, 0},
-		"JustMade": {"what was just made need not be in the cache", seen([]string{"pantry"}, nil), func() *history {
-			h := knowing(says, "pantry")
-			h.records["pantry"] = record{uid: "uid-pantry", version: "20", says: says, at: noon().Add(-time.Second)}
+		}), knowing(fp, "garden", "pantry"), []string{"withdraw garden/kettle.v1"}, nil, 0},
+		"Taken": {"a version of that name is not touched", seen(two, nil, func(o *observation) { o.taken["pantry"] = "it is there" }), knowing(fp), []string{"publish cellar/kettle.v1"}, []string{"pantry"}, 0},
+		"JustMade": {"what was just made need not be in the cache", seen([]string{"pantry"}, nil), func() *versionState {
+			h := knowing(fp, "pantry")
+			h.records["pantry"] = record{uid: "uid-pantry", version: "20", fingerprint: fp, at: noon().Add(-time.Second)}
 			return h
 		}(), nil, nil, cacheLag - time.Second},
-		"Deleted": {"what somebody deleted comes back", seen([]string{"pantry"}, nil), knowing(says, "pantry"), []string{"publish pantry/kettle.v1"}, nil, 0},
+		"Deleted": {"what somebody deleted comes back", seen([]string{"pantry"}, nil), knowing(fp, "pantry"), []string{"publish pantry/kettle.v1"}, nil, 0},
 		"Disabled": {"turning copies off takes them away", seen([]string{""}, two, func(o *observation) {
 			o.enabled, o.protected = false, []string{"pantry"}
-		}), knowing(says, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
+		}), knowing(fp, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.o, tc.h, says)
+			got := decide(tc.o, tc.h, fp)
 			if diff := cmp.Diff(tc.want, outline(got.steps)); diff != "" {
 				t.Errorf("%s\nsteps: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -93,16 +93,16 @@ func TestDecideAboutCopies(t *testing.T) {
 	}
 }
 
-func outdated(h *history, since time.Duration) *history {
+func outdated(h *versionState, since time.Duration) *versionState {
 	h.outdated = noon().Add(-since)
 	return h
 }
 
 func TestDecideAboutRights(t *testing.T) {
-	says := fingerprint{content: digest{1}}
+	fp := fingerprint{content: digest{1}}
 	const right = "pantry/kettle.v1-kettle-abc"
-	withOwned := func(o *observation) { o.rights = owned() }
-	granted := func(change ...func(*rights)) func(*observation) {
+	withOwned := func(o *observation) { o.rbac = owned() }
+	granted := func(change ...func(*rbac)) func(*observation) {
 		return func(o *observation) {
 			g := copied(o, "pantry")
 			for _, c := range change {
@@ -122,19 +122,19 @@ func TestDecideAboutRights(t *testing.T) {
 		"Steady":    {"once", []string{"pantry"}, []func(*observation){withOwned, granted()}, nil},
 		"Global":    {"rights for all namespaces are the cluster's", []string{""}, []func(*observation){withOwned}, nil},
 		"NowGlobal": {"and nobody needs those of a namespace then", []string{""}, []func(*observation){withOwned, granted()}, []string{"unbind " + right, "revoke " + right}},
-		"Rules": {"rules that have changed are refreshed", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+		"Rules": {"rules that have changed are refreshed", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.roles[0].Rules = nil
 		})}, []string{"grant " + right}},
-		"Subjects": {"and so is who has them", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+		"Subjects": {"and so is who has them", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.bindings[0].Subjects[0].Name = "other"
 		})}, []string{"bind " + right}},
-		"RoleRef": {"a binding of another role goes first", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+		"RoleRef": {"a binding of another role goes first", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.bindings[0].RoleRef.Name = "other"
 		})}, []string{"unbind " + right}},
-		"Owner": {"rights belong to the copy that is there", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+		"Owner": {"rights belong to the copy that is there", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.roles[0].OwnerReferences[0].UID = "before"
 		})}, []string{"grant " + right}},
-		"Others": {"what others add is theirs", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+		"Others": {"what others add is theirs", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.roles[0].Labels["x"] = "y"
 		})}, nil},
 		"Surplus": {"a role that is no longer the version's goes", []string{"pantry"}, []func(*observation){granted()}, []string{"unbind " + right, "revoke " + right}},
@@ -145,27 +145,27 @@ func TestDecideAboutRights(t *testing.T) {
 		"NoCopyYet": {"rights wait for the copy that owns them", []string{"pantry"}, []func(*observation){withOwned, func(o *observation) {
 			delete(o.copies, "pantry")
 		}}, []string{"publish pantry/kettle.v1"}},
-		"Keep": {"nothing is taken or given while it is not known where", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rights) {
+		"Keep": {"nothing is taken or given while it is not known where", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.roles[0].Rules = nil
 		}), func(o *observation) { o.groups = nil }}, nil},
 		"Undeclared": {"a role that the version does not declare is not copied", []string{"pantry"}, []func(*observation){func(o *observation) {
-			o.rights = owned()
-			o.rights.roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+			o.rbac = owned()
+			o.rbac.roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 		}}, nil},
 		"Tampered": {"what was copied before stays as it was", []string{"pantry"}, []func(*observation){withOwned, granted(), func(o *observation) {
-			o.rights.roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+			o.rbac.roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 		}}, nil},
 		"Stranger": {"a binding that names somebody else is not copied", []string{"pantry"}, []func(*observation){func(o *observation) {
-			o.rights = owned()
-			o.rights.bindings[0].Subjects = append(o.rights.bindings[0].Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: "mallory"})
+			o.rbac = owned()
+			o.rbac.bindings[0].Subjects = append(o.rbac.bindings[0].Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: "mallory"})
 		}}, []string{"grant " + right}},
 		"OtherAccount": {"nor one of an account that the role is not declared for", []string{"pantry"}, []func(*observation){func(o *observation) {
-			o.rights = owned()
-			o.rights.bindings[0].Subjects[0].Name = "mallory"
+			o.rbac = owned()
+			o.rbac.bindings[0].Subjects[0].Name = "mallory"
 		}}, []string{"grant " + right}},
 		"ClusterRole": {"nor one of a role of the cluster", []string{"pantry"}, []func(*observation){func(o *observation) {
-			o.rights = owned()
-			o.rights.bindings[0].RoleRef.Kind = "ClusterRole"
+			o.rbac = owned()
+			o.rbac.bindings[0].RoleRef.Kind = "ClusterRole"
 		}}, []string{"grant " + right}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,11 +175,11 @@ func TestDecideAboutRights(t *testing.T) {
 			}
 			there = append(there, "pantry")
 			o := seen(tc.targets, there, tc.change...)
-			h := knowing(says, "cellar", "garden", "pantry")
+			h := knowing(fp, "cellar", "garden", "pantry")
 			if tc.targets[0] == "cellar" || o.copies["pantry"] == nil {
-				h = knowing(says)
+				h = knowing(fp)
 			}
-			if diff := cmp.Diff(tc.want, outline(decide(o, h, says).steps)); diff != "" {
+			if diff := cmp.Diff(tc.want, outline(decide(o, h, fp).steps)); diff != "" {
 				t.Errorf("%s\nsteps: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -188,8 +188,8 @@ func TestDecideAboutRights(t *testing.T) {
 
 // TestTrimmedRightsAreComparedOnce has a copied role and a binding that the cache lacks a part of.
 func TestTrimmedRightsAreComparedOnce(t *testing.T) {
-	says := fingerprint{content: digest{1}}
-	o := seen([]string{"pantry"}, []string{"pantry"}, func(o *observation) { o.rights = owned() })
+	fp := fingerprint{content: digest{1}}
+	o := seen([]string{"pantry"}, []string{"pantry"}, func(o *observation) { o.rbac = owned() })
 	g := copied(o, "pantry")
 	g.roles[0].Rules, g.bindings[0].Subjects = nil, nil
 	for _, right := range []metav1.Object{&g.roles[0], &g.bindings[0]} {
@@ -198,17 +198,17 @@ func TestTrimmedRightsAreComparedOnce(t *testing.T) {
 		right.SetAnnotations(map[string]string{api.AnnotationTrimmed: ""})
 	}
 	o.granted["pantry"] = g
-	h := knowing(says, "pantry")
+	h := knowing(fp, "pantry")
 	const right = "pantry/kettle.v1-kettle-abc"
 	steps := func(reason string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, outline(decide(o, h, says).steps)); diff != "" {
+		if diff := cmp.Diff(want, outline(decide(o, h, fp).steps)); diff != "" {
 			t.Errorf("%s\nsteps: -want, +got:\n%s", reason, diff)
 		}
 	}
 	steps("it is not known whether they are as wanted", "grant "+right, "bind "+right)
-	for _, s := range decide(o, h, says).steps {
-		h.remember(s, record{uid: "right", version: "30"})
+	for _, s := range decide(o, h, fp).steps {
+		h.record(s, record{uid: "right", version: "30"})
 	}
 	steps("they were compared")
 	g.roles[0].ResourceVersion = "31"
@@ -216,26 +216,26 @@ func TestTrimmedRightsAreComparedOnce(t *testing.T) {
 	g.roles[0].ResourceVersion, g.roles[0].UID = "30", "other"
 	steps("another process has recreated it", "grant "+right)
 	g.roles[0].UID = "right"
-	o.rights.bindings[0].Subjects = append(o.rights.bindings[0].Subjects, o.rights.bindings[0].Subjects[0])
+	o.rbac.bindings[0].Subjects = append(o.rbac.bindings[0].Subjects, o.rbac.bindings[0].Subjects[0])
 	steps("the version's binding has changed", "bind "+right)
-	o.rights = owned()
+	o.rbac = owned()
 	delete(g.roles[0].Annotations, api.AnnotationTrimmed)
 	steps("the cache shows that the role differs", "grant "+right)
 	g.roles[0].Annotations[api.AnnotationTrimmed] = ""
 	delete(o.copies, "pantry")
 	h.prune(o)
-	if len(h.rights) > 0 {
+	if len(h.rbac) > 0 {
 		t.Error("roles of a copy that is gone are remembered")
 	}
 }
 
 // copied returns the copies of a version's roles and bindings in a namespace.
-func copied(o *observation, namespace string) rights {
-	before := o.rights
-	defer func() { o.rights = before }()
-	o.rights = owned()
-	want := wantedRights(o, o.copies[namespace])
-	return rights{
+func copied(o *observation, namespace string) rbac {
+	before := o.rbac
+	defer func() { o.rbac = before }()
+	o.rbac = owned()
+	want := wantedRBAC(o, o.copies[namespace])
+	return rbac{
 		roles:    []rbacv1.Role{*want.roles[0].DeepCopy()},
 		bindings: []rbacv1.RoleBinding{*want.bindings[0].DeepCopy()},
 	}

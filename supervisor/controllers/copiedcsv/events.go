@@ -16,44 +16,44 @@ import (
 const (
 	// actionCopy is the action of all Events of this package.
 	actionCopy = "Copy"
-	// newcomer is the maximum age of a version for an Event that it is not copied, unless a copy
-	// was just withdrawn. Older versions had the Event before this process started.
-	newcomer = 10 * time.Minute
-	// worthTelling is the number of failures of a step before an Event reports it. A short outage
+	// maxEventAge is the maximum age of a version for an Event that it is not copied, unless a copy
+	// was just deleted. Older versions had the Event before this process started.
+	maxEventAge = 10 * time.Minute
+	// minFailures is the number of failures of a step before an Event reports it. A short outage
 	// of the API server causes no Event.
-	worthTelling = 3
+	minFailures = 3
 )
 
-// tell emits Events on a version about relevant changes.
-func (r *reconciler) tell(o *observation, h *history, w work) {
+// emitEvents emits Events on a version about relevant changes.
+func (r *reconciler) emitEvents(o *observation, h *versionState, w work) {
 	if o.origin == nil {
 		return
 	}
-	r.tellBlocked(o, h, hindrances(w.blocked, h.setbacks))
+	r.emitBlocked(o, h, problemsByNamespace(w.blocked, h.failures))
 	switch {
-	case w.place.stand != spread:
-	case !w.place.disabled:
-		h.announced = ""
-	case announceDisabled(o, h, w):
-		h.announced = o.origin.UID
+	case w.placement.mode != modeSync:
+	case !w.placement.disabled:
+		h.disabledEvent = ""
+	case shouldEmitDisabled(o, h, w):
+		h.disabledEvent = o.origin.UID
 		r.events.Eventf(o.origin, nil, corev1.EventTypeWarning, operatorsv1.DisabledCopiedCSVsConditionType, actionCopy,
 			"CSV copying disabled for %s/%s", o.key.Namespace, o.key.Name)
 	}
 }
 
-// announceDisabled reports whether to emit the Event that a version is not copied.
-func announceDisabled(o *observation, h *history, w work) bool {
-	if h.announced == o.origin.UID {
+// shouldEmitDisabled reports whether to emit the Event that a version is not copied.
+func shouldEmitDisabled(o *observation, h *versionState, w work) bool {
+	if h.disabledEvent == o.origin.UID {
 		return false
 	}
-	withdrawn := slices.ContainsFunc(w.steps, func(s step) bool { return s.action == withdraw })
-	return withdrawn || o.now.Sub(o.origin.CreationTimestamp.Time) < newcomer
+	deletes := slices.ContainsFunc(w.steps, func(s step) bool { return s.action == deleteCopy })
+	return deletes || o.now.Sub(o.origin.CreationTimestamp.Time) < maxEventAge
 }
 
-// tellBlocked emits an Event for each of the first few namespaces that are newly blocked. Each
+// emitBlocked emits an Event for each of the first few namespaces that are newly blocked. Each
 // Event has its namespace as related object, because Events that differ only in their notes are
 // merged into a series.
-func (r *reconciler) tellBlocked(o *observation, h *history, why map[string]string) {
+func (r *reconciler) emitBlocked(o *observation, h *versionState, why map[string]string) {
 	const most = 3
 	news := 0
 	for _, namespace := range slices.Sorted(maps.Keys(why)) {
@@ -78,11 +78,11 @@ func (r *reconciler) tellBlocked(o *observation, h *history, why map[string]stri
 	h.blocked = why
 }
 
-// hindrances maps namespaces without a complete copy to the reason.
-func hindrances(blocked map[string]string, setbacks map[string]setback) map[string]string {
+// problemsByNamespace maps namespaces without a complete copy to the reason.
+func problemsByNamespace(blocked map[string]string, failures map[string]failure) map[string]string {
 	why := map[string]string{}
-	for _, step := range slices.Sorted(maps.Keys(setbacks)) {
-		if s := setbacks[step]; s.times >= worthTelling && why[s.namespace] == "" {
+	for _, step := range slices.Sorted(maps.Keys(failures)) {
+		if s := failures[step]; s.times >= minFailures && why[s.namespace] == "" {
 			why[s.namespace] = s.problem
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestHindrances(t *testing.T) {
-	got := hindrances(map[string]string{"b": "x is there"}, map[string]setback{
+	got := problemsByNamespace(map[string]string{"b": "x is there"}, map[string]failure{
 		"publish a/x": {namespace: "a", times: 3, problem: "refused"}, "publish c/x": {namespace: "c", times: 2, problem: "refused"},
 	})
 	want := map[string]string{
@@ -41,7 +41,7 @@ func TestTellBlocked(t *testing.T) {
 		for _, namespace := range tt.more {
 			why[namespace] = "no"
 		}
-		r.tellBlocked(o, h, why)
+		r.emitBlocked(o, h, why)
 		for _, want := range tt.want {
 			if got := <-recorder.Events; got != begin+want {
 				t.Errorf("%q, want %q", got, begin+want)
@@ -56,7 +56,7 @@ func TestTellBlocked(t *testing.T) {
 func TestTellOnlyNews(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := &reconciler{events: recorder}
-	told := func() []string {
+	found := func() []string {
 		var lines []string
 		for {
 			select {
@@ -70,35 +70,35 @@ func TestTellOnlyNews(t *testing.T) {
 	h := knowing(fingerprint{})
 	off := seen([]string{""}, []string{"pantry"}, func(o *observation) { o.enabled, o.now = false, noon().Add(time.Hour) })
 	for i, want := range [][]string{{"Warning DisabledCopiedCSVs CSV copying disabled for kitchen/kettle.v1"}, nil} {
-		r.tell(off, h, decide(off, h, fingerprint{}))
-		if diff := cmp.Diff(want, told()); diff != "" {
+		r.emitEvents(off, h, decide(off, h, fingerprint{}))
+		if diff := cmp.Diff(want, found()); diff != "" {
 			t.Errorf("pass %d: -want, +got:\n%s", i, diff)
 		}
 	}
 	off.copies = nil
-	r.tell(off, knowing(fingerprint{}), decide(off, knowing(fingerprint{}), fingerprint{}))
-	if got := told(); got != nil {
-		t.Errorf("a process that has just begun tells what is old: %v", got)
+	r.emitEvents(off, knowing(fingerprint{}), decide(off, knowing(fingerprint{}), fingerprint{}))
+	if got := found(); got != nil {
+		t.Errorf("a new process emits an Event of an old version: %v", got)
 	}
 
 	on := seen([]string{""}, nil)
-	failed := step{action: publish, namespace: "pantry"}
+	failed := step{action: createCopy, namespace: "pantry"}
 	for range 3 {
-		r.tell(on, h, decide(on, h, fingerprint{}))
-		if told() != nil {
-			t.Error("a trouble is told that may pass")
+		r.emitEvents(on, h, decide(on, h, fingerprint{}))
+		if found() != nil {
+			t.Error("an Event of a few failures is emitted")
 		}
 		h.fail(failed, noon(), errors.New("quota exceeded"))
 	}
 	for i, want := range [][]string{{"Warning CopyBlocked Not copied everywhere: namespace pantry: quota exceeded"}, nil} {
-		r.tell(on, h, decide(on, h, fingerprint{}))
-		if diff := cmp.Diff(want, told()); diff != "" {
+		r.emitEvents(on, h, decide(on, h, fingerprint{}))
+		if diff := cmp.Diff(want, found()); diff != "" {
 			t.Errorf("pass %d: -want, +got:\n%s", i, diff)
 		}
 	}
-	delete(h.setbacks, failed.String())
-	r.tell(on, h, decide(on, h, fingerprint{}))
-	if got := told(); got != nil {
+	delete(h.failures, failed.String())
+	r.emitEvents(on, h, decide(on, h, fingerprint{}))
+	if got := found(); got != nil {
 		t.Errorf("that a trouble is over is no event: %v", got)
 	}
 }

@@ -93,7 +93,7 @@ func seen(targets, copied []string, change ...func(*observation)) *observation {
 		allGroups:  []operatorsv1.OperatorGroup{groupFor(targets...)},
 		copies:     map[string]*metav1.PartialObjectMetadata{},
 		taken:      map[string]string{},
-		granted:    map[string]rights{},
+		granted:    map[string]rbac{},
 	}
 	for _, namespace := range copied {
 		o.copies[namespace] = copyIn(namespace)
@@ -112,16 +112,16 @@ func copyIn(namespace string) *metav1.PartialObjectMetadata {
 }
 
 // knowing returns a history with records of the copies in the given namespaces.
-func knowing(says fingerprint, namespaces ...string) *history {
-	h := &history{records: map[string]record{}, setbacks: map[string]setback{}}
+func knowing(want fingerprint, namespaces ...string) *versionState {
+	h := &versionState{records: map[string]record{}, failures: map[string]failure{}}
 	for _, namespace := range namespaces {
-		h.records[namespace] = record{uid: types.UID("uid-" + namespace), version: "20", says: says, at: noon().Add(-time.Hour)}
+		h.records[namespace] = record{uid: types.UID("uid-" + namespace), version: "20", fingerprint: want, at: noon().Add(-time.Hour)}
 	}
 	return h
 }
 
 // owned returns the version's role and binding in its own namespace.
-func owned() rights {
+func owned() rbac {
 	meta := func() metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Namespace: home, Name: "kettle.v1-kettle-abc", UID: "right",
@@ -131,7 +131,7 @@ func owned() rights {
 			},
 		}
 	}
-	return rights{
+	return rbac{
 		roles: []rbacv1.Role{{ObjectMeta: meta(), Rules: rules()}},
 		bindings: []rbacv1.RoleBinding{{
 			ObjectMeta: meta(),

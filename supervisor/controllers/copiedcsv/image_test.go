@@ -46,11 +46,11 @@ func TestFingerprintTellsContentFromStatus(t *testing.T) {
 	of := func(change func(*operatorsv1alpha1.ClusterServiceVersion)) fingerprint {
 		csv := kettle("")
 		change(csv)
-		says, err := fingerprintOf(imageOf(csv))
+		want, err := fingerprintOf(imageOf(csv))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return says
+		return want
 	}
 	first := of(func(*operatorsv1alpha1.ClusterServiceVersion) {})
 	for name, tc := range map[string]struct {
@@ -131,7 +131,7 @@ func TestBareKeepsWhatNamesACopy(t *testing.T) {
 	meta.Labels["olm.api.abc"], meta.Annotations = "provided", map[string]string{"alm-examples": "[…]"}
 	meta.Finalizers, meta.Generation = []string{"x"}, 7
 	meta.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
-	got, err := bare(meta)
+	got, err := stripMetadata(meta)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,14 @@ const perCopy = 2048
 func TestMemoryOfACopy(t *testing.T) {
 	const copies = 4500
 	before := heap()
-	store, histories := fill(t, copies)
+	store, states := fill(t, copies)
 	after := heap()
 	each := (int64(after) - int64(before)) / copies
 	t.Logf("a copy takes %d bytes", each)
 	if each > perCopy {
 		t.Errorf("a copy takes %d bytes, want %d at most", each, perCopy)
 	}
-	if got := len(store.List()); got != copies || len(histories) == 0 {
+	if got := len(store.List()); got != copies || len(states) == 0 {
 		t.Errorf("%d copies in store, want %d", got, copies)
 	}
 }
@@ -41,10 +41,10 @@ func BenchmarkMemory(b *testing.B) {
 		b.Run(strconv.Itoa(copies), func(b *testing.B) {
 			for b.Loop() {
 				before := heap()
-				store, histories := fill(b, copies)
+				store, states := fill(b, copies)
 				b.ReportMetric(float64(heap()-before)/float64(copies), "B/copy")
 				runtime.KeepAlive(store)
-				runtime.KeepAlive(histories)
+				runtime.KeepAlive(states)
 			}
 		})
 	}
@@ -58,31 +58,31 @@ func heap() uint64 {
 }
 
 // fill creates copies of fifteen versions and their histories.
-func fill(tb testing.TB, copies int) (cache.Indexer, map[int]*history) {
+func fill(tb testing.TB, copies int) (cache.Indexer, map[int]*versionState) {
 	tb.Helper()
 	const versions = 15
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		indexName:            func(obj any) ([]string, error) { return byName(obj.(*metav1.PartialObjectMetadata)), nil },
 	})
-	histories := map[int]*history{}
+	states := map[int]*versionState{}
 	for i := range copies {
-		meta, err := bare(fetched(i/versions, i%versions))
+		meta, err := stripMetadata(fetched(i/versions, i%versions))
 		if err != nil {
 			tb.Fatal(err)
 		}
 		if err := store.Add(meta); err != nil {
 			tb.Fatal(err)
 		}
-		h := histories[i%versions]
+		h := states[i%versions]
 		if h == nil {
-			h = &history{records: map[string]record{}, setbacks: map[string]setback{}}
-			histories[i%versions] = h
+			h = &versionState{records: map[string]record{}, failures: map[string]failure{}}
+			states[i%versions] = h
 		}
 		kept := meta.(*metav1.PartialObjectMetadata)
 		h.records[kept.Namespace] = record{uid: kept.UID, version: kept.ResourceVersion, at: time.Unix(int64(i), 0)}
 	}
-	return store, histories
+	return store, states
 }
 
 // fetched returns the metadata of a copy as the API server sends it: with large annotations and

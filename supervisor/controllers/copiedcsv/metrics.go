@@ -72,7 +72,7 @@ func (c *counts) wrote(what string, err error) {
 	c.writes.WithLabelValues(what, result).Inc()
 }
 
-func (c *counts) left(key types.NamespacedName, pending, blocked int) {
+func (c *counts) setPending(key types.NamespacedName, pending, blocked int) {
 	c.pending.WithLabelValues(key.Namespace, key.Name).Set(float64(pending))
 	c.blocked.WithLabelValues(key.Namespace, key.Name).Set(float64(blocked))
 }

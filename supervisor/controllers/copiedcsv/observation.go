@@ -35,14 +35,14 @@ type observation struct {
 	// taken maps namespaces to a description of another object with the version's name.
 	taken map[string]string
 
-	// rights are the version's roles and bindings in its own namespace; none if the version is gone.
-	rights rights
+	// rbac are the version's roles and bindings in its own namespace; none if the version is gone.
+	rbac rbac
 	// granted are the roles and bindings that the copies own, by namespace. They may lack a part.
-	granted map[string]rights
+	granted map[string]rbac
 }
 
-// rights are the roles and bindings of one namespace.
-type rights struct {
+// rbac are the roles and bindings of one namespace.
+type rbac struct {
 	roles    []rbacv1.Role
 	bindings []rbacv1.RoleBinding
 }

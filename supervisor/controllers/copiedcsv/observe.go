@@ -65,7 +65,7 @@ func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observa
 	if err := r.readCopies(ctx, o); err != nil {
 		return nil, err
 	}
-	return o, r.readRights(ctx, o)
+	return o, r.readAllRBAC(ctx, o)
 }
 
 // origin returns a version; nil if there is none with that name, or only a copy.
@@ -92,7 +92,7 @@ func (r reader) namespaces(ctx context.Context) (sets.Set[string], error) {
 	}
 	names := make(sets.Set[string], len(list.Items))
 	for i := range list.Items {
-		if !gone(&list.Items[i]) {
+		if !isDeleting(&list.Items[i]) {
 			names.Insert(list.Items[i].Name)
 		}
 	}
@@ -143,8 +143,8 @@ func (r reader) readCopies(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// readRights reads the roles and bindings of a version, and their copies.
-func (r reader) readRights(ctx context.Context, o *observation) error {
+// readAllRBAC reads the roles and bindings of a version, and their copies.
+func (r reader) readAllRBAC(ctx context.Context, o *observation) error {
 	if err := r.readOwn(ctx, o); err != nil {
 		return err
 	}
@@ -174,15 +174,15 @@ func (r reader) readOwn(ctx context.Context, o *observation) error {
 	}
 	for i := range roles.Items {
 		if !isCopied(&roles.Items[i]) {
-			o.rights.roles = append(o.rights.roles, roles.Items[i])
+			o.rbac.roles = append(o.rbac.roles, roles.Items[i])
 		}
 	}
 	for i := range bindings.Items {
 		if !isCopied(&bindings.Items[i]) {
-			o.rights.bindings = append(o.rights.bindings, bindings.Items[i])
+			o.rbac.bindings = append(o.rbac.bindings, bindings.Items[i])
 		}
 	}
-	return completeDeclared(ctx, r.live, o.origin, o.rights.roles)
+	return completeDeclared(ctx, r.live, o.origin, o.rbac.roles)
 }
 
 // maxLargeRoles is the maximum number of large roles of a version that are read from the API server in
@@ -233,7 +233,7 @@ func (r reader) readGranted(ctx context.Context, o *observation) error {
 	if err := r.client.List(ctx, &bindings, copied...); err != nil {
 		return fmt.Errorf("listing copied RoleBindings of ClusterServiceVersion %s: %w", o.key, err)
 	}
-	o.granted = map[string]rights{}
+	o.granted = map[string]rbac{}
 	for i := range roles.Items {
 		namespace := roles.Items[i].Namespace
 		if !ownedByCopy(&roles.Items[i], o.copies[namespace]) {
@@ -257,7 +257,7 @@ func (r reader) readGranted(ctx context.Context, o *observation) error {
 
 // ownedByCopy reports whether the copy of a version in a namespace owns a role or binding there. Labels
 // alone are no proof: users of any namespace can set them. Kubernetes deletes a role whose owner is gone.
-func ownedByCopy(right metav1.Object, copied *metav1.PartialObjectMetadata) bool {
-	return copied != nil && slices.ContainsFunc(right.GetOwnerReferences(),
+func ownedByCopy(obj metav1.Object, copied *metav1.PartialObjectMetadata) bool {
+	return copied != nil && slices.ContainsFunc(obj.GetOwnerReferences(),
 		func(ref metav1.OwnerReference) bool { return ref.UID == copied.UID })
 }

@@ -129,13 +129,13 @@ func TestLargeRolesOfAVersion(t *testing.T) {
 	if len(reads) != most {
 		t.Errorf("reads %d objects from the API server, want %d", len(reads), most)
 	}
-	for i := range o.rights.roles {
-		role := &o.rights.roles[i]
+	for i := range o.rbac.roles {
+		role := &o.rbac.roles[i]
 		if len(role.Rules) > 0 && role.Name != "small" && &role.Rules[0] != &o.origin.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0] {
 			t.Errorf("role %s has rules of its own in memory", role.Name)
 		}
 	}
-	if got := len(o.rights.roles); got != len(roles) {
+	if got := len(o.rbac.roles); got != len(roles) {
 		t.Errorf("%d roles, want %d", got, len(roles))
 	}
 	if _, reads := observed(t, nil, roles...); len(reads) > 0 {

@@ -17,8 +17,8 @@ type record struct {
 	uid types.UID
 	// version is the copy's resource version at that time. The content is known while it matches.
 	version string
-	// says is the fingerprint of the content. That of a role or a binding has no status.
-	says fingerprint
+	// fingerprint identifies the content. That of a role or a binding has no status.
+	fingerprint fingerprint
 	// at is the time of the read or write.
 	at time.Time
 }
@@ -36,58 +36,60 @@ func (r record) covers(copied metav1.Object) bool {
 	return err == nil && order < 0
 }
 
-// setback is a step that failed.
-type setback struct {
+// failure is a step that failed.
+type failure struct {
 	namespace string
 	times     int
 	due       time.Time
 	problem   string
 }
 
-// history is the state that this process remembers of a version and its copies. It is not safe for
+// versionState is the state that this process remembers of a version and its copies. It is not safe for
 // concurrent use.
-type history struct {
-	// uid and version identify the content of the version that says was computed from.
-	uid      types.UID
-	version  string
-	says     fingerprint
-	records  map[string]record  // by namespace
-	setbacks map[string]setback // by step
-	// rights are the records of roles and bindings that the cache lacks a part of.
-	rights map[rightKey]record
+type versionState struct {
+	// uid and version identify the content of the version that lastFingerprint was computed from.
+	uid             types.UID
+	version         string
+	lastFingerprint fingerprint
+	records         map[string]record  // by namespace
+	failures        map[string]failure // by step
+	// rbac are the records of roles and bindings that the cache lacks a part of.
+	rbac map[rbacKey]record
 	// outdated is since when copies have an outdated status.
 	outdated time.Time
-	// announced is the UID of the version that has the Event that it is not copied.
-	announced types.UID
+	// disabledEvent is the UID of the version that has the Event that it is not copied.
+	disabledEvent types.UID
 	// blocked holds the last reported problem of each namespace without a copy.
 	blocked map[string]string
 }
 
-// rightKey identifies a copied role or binding by the step that creates it.
-type rightKey struct {
+// rbacKey identifies a copied role or binding by the step that creates it.
+type rbacKey struct {
 	action          action
 	namespace, name string
 }
 
-func keyOf(s step) rightKey { return rightKey{action: s.action, namespace: s.namespace, name: s.name} }
+func rbacKeyOf(s step) rbacKey {
+	return rbacKey{action: s.action, namespace: s.namespace, name: s.name}
+}
 
 // memory holds the histories of all versions.
 type memory struct {
-	mu        sync.Mutex
-	histories map[types.NamespacedName]*history
+	mu     sync.Mutex
+	states map[types.NamespacedName]*versionState
 }
 
 func newMemory() *memory {
-	return &memory{histories: map[types.NamespacedName]*history{}}
+	return &memory{states: map[types.NamespacedName]*versionState{}}
 }
 
-func (m *memory) of(key types.NamespacedName) *history {
+func (m *memory) get(key types.NamespacedName) *versionState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := m.histories[key]
+	h := m.states[key]
 	if h == nil {
-		h = &history{records: map[string]record{}, setbacks: map[string]setback{}}
-		m.histories[key] = h
+		h = &versionState{records: map[string]record{}, failures: map[string]failure{}}
+		m.states[key] = h
 	}
 	return h
 }
@@ -95,73 +97,73 @@ func (m *memory) of(key types.NamespacedName) *history {
 func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.histories, key)
+	delete(m.states, key)
 }
 
 // fingerprint returns the fingerprint of a version's image. It is computed once per content,
 // because that takes longer than the rest of a pass.
-func (h *history) fingerprint(csv, image *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
+func (h *versionState) fingerprint(csv, image *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
 	if csv.UID == h.uid && csv.ResourceVersion == h.version && h.version != "" {
-		return h.says, nil
+		return h.lastFingerprint, nil
 	}
-	says, err := fingerprintOf(image)
+	want, err := fingerprintOf(image)
 	if err != nil {
-		return says, err
+		return want, err
 	}
-	h.uid, h.version, h.says = csv.UID, csv.ResourceVersion, says
-	return says, nil
+	h.uid, h.version, h.lastFingerprint = csv.UID, csv.ResourceVersion, want
+	return want, nil
 }
 
 // prune deletes the records of copies that are gone.
-func (h *history) prune(o *observation) {
+func (h *versionState) prune(o *observation) {
 	for namespace, r := range h.records {
 		if o.copies[namespace] == nil && o.now.Sub(r.at) > cacheLag {
 			delete(h.records, namespace)
 		}
 	}
-	maps.DeleteFunc(h.rights, func(key rightKey, _ record) bool { return o.copies[key.namespace] == nil })
+	maps.DeleteFunc(h.rbac, func(key rbacKey, _ record) bool { return o.copies[key.namespace] == nil })
 }
 
-// remember records what a step found or wrote. Of roles and bindings, it records those that the cache
+// record records what a step found or wrote. Of roles and bindings, it records those that the cache
 // lacks a part of.
-func (h *history) remember(s step, found record) {
+func (h *versionState) record(s step, found record) {
 	switch {
 	case s.role == nil && s.binding == nil:
 		h.records[s.namespace] = found
 	case s.trimmed:
-		wanted, err := digestOf(s.right())
+		wanted, err := digestOf(s.object())
 		if err != nil {
 			return
 		}
-		if h.rights == nil {
-			h.rights = map[rightKey]record{}
+		if h.rbac == nil {
+			h.rbac = map[rbacKey]record{}
 		}
-		found.says.content = wanted
-		h.rights[keyOf(s)] = found
+		found.fingerprint.content = wanted
+		h.rbac[rbacKeyOf(s)] = found
 	}
 }
 
-// confirms reports whether this process has found a role or binding, of which the cache lacks a part, as
+// matches reports whether this process has found a role or binding, of which the cache lacks a part, as
 // the step wants it.
-func (h *history) confirms(s step, live metav1.Object) bool {
-	known, ok := h.rights[keyOf(s)]
+func (h *versionState) matches(s step, live metav1.Object) bool {
+	known, ok := h.rbac[rbacKeyOf(s)]
 	if !ok || !s.trimmed || !known.covers(live) {
 		return false
 	}
-	wanted, err := digestOf(s.right())
-	return err == nil && wanted == known.says.content
+	wanted, err := digestOf(s.object())
+	return err == nil && wanted == known.fingerprint.content
 }
 
-// resume deletes the failures of steps that are not needed any more.
-func (h *history) resume(steps []step) {
-	if len(h.setbacks) == 0 {
+// pruneFailures deletes the failures of steps that are not needed any more.
+func (h *versionState) pruneFailures(steps []step) {
+	if len(h.failures) == 0 {
 		return
 	}
 	wanted := make(map[string]bool, len(steps))
 	for _, s := range steps {
 		wanted[s.String()] = true
 	}
-	maps.DeleteFunc(h.setbacks, func(name string, _ setback) bool { return !wanted[name] })
+	maps.DeleteFunc(h.failures, func(name string, _ failure) bool { return !wanted[name] })
 }
 
 // First and last pause before a failed step is repeated. The pause doubles.
@@ -171,16 +173,16 @@ const (
 )
 
 // fail records the failure of a step and when to repeat it.
-func (h *history) fail(s step, now time.Time, err error) {
-	before := h.setbacks[s.String()]
+func (h *versionState) fail(s step, now time.Time, err error) {
+	before := h.failures[s.String()]
 	pause := lastPause
 	if before.times < 9 {
 		pause = min(lastPause, firstPause<<before.times)
 	}
-	h.setbacks[s.String()] = setback{namespace: s.namespace, times: before.times + 1, due: now.Add(pause), problem: err.Error()}
+	h.failures[s.String()] = failure{namespace: s.namespace, times: before.times + 1, due: now.Add(pause), problem: err.Error()}
 }
 
-// rests returns how long a step must still wait.
-func (h *history) rests(s step, now time.Time) time.Duration {
-	return max(0, h.setbacks[s.String()].due.Sub(now))
+// retryIn returns how long a step must still wait.
+func (h *versionState) retryIn(s step, now time.Time) time.Duration {
+	return max(0, h.failures[s.String()].due.Sub(now))
 }

@@ -34,37 +34,37 @@ func TestRecordCovers(t *testing.T) {
 
 func TestSetbacksGrow(t *testing.T) {
 	h := knowing(fingerprint{})
-	now, s := noon(), step{action: publish, namespace: "pantry"}
+	now, s := noon(), step{action: createCopy, namespace: "pantry"}
 	for i, want := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300} {
 		h.fail(s, now, errors.New("boom"))
-		if got := h.rests(s, now); got != time.Duration(want)*time.Second {
+		if got := h.retryIn(s, now); got != time.Duration(want)*time.Second {
 			t.Errorf("after %d failures the pause is %s, want %s", i+1, got, time.Duration(want)*time.Second)
 		}
 	}
-	if got := h.rests(s, now.Add(lastPause)); got != 0 {
+	if got := h.retryIn(s, now.Add(lastPause)); got != 0 {
 		t.Errorf("when the time has come there is a pause of %s", got)
 	}
-	if got := h.rests(step{action: publish, namespace: "cellar"}, now); got != 0 {
+	if got := h.retryIn(step{action: createCopy, namespace: "cellar"}, now); got != 0 {
 		t.Errorf("another namespace waits %s", got)
 	}
-	h.resume([]step{s})
-	if len(h.setbacks) != 1 {
+	h.pruneFailures([]step{s})
+	if len(h.failures) != 1 {
 		t.Error("a failure was forgotten that is waited for")
 	}
-	h.resume(nil)
-	if len(h.setbacks) != 0 {
+	h.pruneFailures(nil)
+	if len(h.failures) != 0 {
 		t.Error("a failure was kept that nobody waits for")
 	}
 }
 
 func TestNobodyIsBoundToARoleThatCouldNotBeGiven(t *testing.T) {
 	h := knowing(fingerprint{})
-	h.fail(step{action: grant, namespace: "pantry", name: "r"}, noon(), errors.New("boom"))
+	h.fail(step{action: applyRole, namespace: "pantry", name: "r"}, noon(), errors.New("boom"))
 	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Name: "r"}}
-	if !h.waits(step{action: bind, namespace: "pantry", name: "b", binding: binding}) {
+	if !h.roleFailed(step{action: applyBinding, namespace: "pantry", name: "b", binding: binding}) {
 		t.Error("it is bound to it")
 	}
-	if h.waits(step{action: bind, namespace: "cellar", name: "b", binding: binding}) {
+	if h.roleFailed(step{action: applyBinding, namespace: "cellar", name: "b", binding: binding}) {
 		t.Error("it is held up in another namespace")
 	}
 }

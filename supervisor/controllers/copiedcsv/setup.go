@@ -99,17 +99,17 @@ func setupCopies(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	m := mapper{reader: mgr.GetClient(), copies: copied}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("copies").
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versions(), builder.WithPredicates(informer.ExceptCauses())).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versions()).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.inGroup)).
 		Watches(&operatorsv1.OLMConfig{}, handler.EnqueueRequestsFromMapFunc(m.global)).
 		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
-		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.serving), builder.WithPredicates(comings())).
+		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.serving), builder.WithPredicates(existenceChanged())).
 		WatchesRawSource(source.Kind(copied, copyMetadata(), m.copied())).
 		WithOptions(options(o.Workers)).
 		Complete(&reconciler{
 			reader: r,
-			writer: writer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: o.Clock, pace: newPace(o.Rate, o.Burst), counts: counts},
+			writer: writer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: o.Clock, limits: newLimits(o.Rate, o.Burst), counts: counts},
 			memory: newMemory(),
 			clock:  o.Clock,
 			events: mgr.GetEventRecorder("chandlery-copies"),
@@ -121,10 +121,10 @@ func setupConfig(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("olmconfig").
 		For(&operatorsv1.OLMConfig{}).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, recount[client.Object](), builder.WithPredicates(informer.ExceptCauses())).
-		Watches(&operatorsv1.OperatorGroup{}, recount[client.Object]()).
-		WatchesMetadata(namespaceMetadata(), recount[client.Object](), builder.WithPredicates(comings())).
-		WatchesRawSource(source.Kind(copied, copyMetadata(), recount[*metav1.PartialObjectMetadata]())).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, enqueueConfig[client.Object]()).
+		Watches(&operatorsv1.OperatorGroup{}, enqueueConfig[client.Object]()).
+		WatchesMetadata(namespaceMetadata(), enqueueConfig[client.Object](), builder.WithPredicates(existenceChanged())).
+		WatchesRawSource(source.Kind(copied, copyMetadata(), enqueueConfig[*metav1.PartialObjectMetadata]())).
 		WithOptions(options(1)).
 		Complete(&configReconciler{reader: r, client: mgr.GetClient(), clock: o.Clock})
 }

@@ -41,7 +41,7 @@ func (m mapper) versions() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			m.add(ctx, q, e.Object)
-			m.addHindered(ctx, q, e.Object)
+			m.addBlocked(ctx, q, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			m.add(ctx, q, e.ObjectOld)
@@ -49,7 +49,7 @@ func (m mapper) versions() handler.EventHandler {
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			m.add(ctx, q, e.Object)
-			m.addHindered(ctx, q, e.Object)
+			m.addBlocked(ctx, q, e.Object)
 		},
 	}
 }
@@ -65,7 +65,7 @@ func (m mapper) copied() handler.TypedEventHandler[*metav1.PartialObjectMetadata
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
 			add(q, e.Object)
-			m.addHindered(ctx, q, e.Object)
+			m.addBlocked(ctx, q, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
 			add(q, e.ObjectOld)
@@ -73,7 +73,7 @@ func (m mapper) copied() handler.TypedEventHandler[*metav1.PartialObjectMetadata
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q queue) {
 			add(q, e.Object)
-			m.addHindered(ctx, q, e.Object)
+			m.addBlocked(ctx, q, e.Object)
 		},
 	}
 }
@@ -81,14 +81,14 @@ func (m mapper) copied() handler.TypedEventHandler[*metav1.PartialObjectMetadata
 // add enqueues a version if it is copied or has copies.
 func (m mapper) add(ctx context.Context, q queue, o client.Object) {
 	csv, is := o.(*operatorsv1alpha1.ClusterServiceVersion)
-	if is && !isCopied(csv) && (spreads(csv) || m.hasCopies(ctx, client.ObjectKeyFromObject(csv))) {
+	if is && !isCopied(csv) && (servesOthers(csv) || m.hasCopies(ctx, client.ObjectKeyFromObject(csv))) {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)})
 	}
 }
 
-// addHindered enqueues the versions with an object's name that are copied to its namespace.
-func (m mapper) addHindered(ctx context.Context, q queue, o client.Object) {
-	for _, request := range m.spreading(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+// addBlocked enqueues the versions with an object's name that are copied to its namespace.
+func (m mapper) addBlocked(ctx context.Context, q queue, o client.Object) {
+	for _, request := range m.copiedVersions(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return csv.Name == o.GetName() && csv.Namespace != o.GetNamespace() && targets(csv, o.GetNamespace())
 	}) {
 		q.Add(request)
@@ -107,11 +107,11 @@ func (m mapper) hasCopies(ctx context.Context, key types.NamespacedName) bool {
 	})
 }
 
-// spreads reports whether a version serves other namespaces than its own, according to its
+// servesOthers reports whether a version serves other namespaces than its own, according to its
 // annotation.
-func spreads(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	namespaces, told := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
-	return told && namespaces != csv.Namespace
+func servesOthers(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	namespaces, found := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	return found && namespaces != csv.Namespace
 }
 
 // targets reports whether a version serves a namespace, according to its annotation.
@@ -119,22 +119,22 @@ func targets(csv *operatorsv1alpha1.ClusterServiceVersion, namespace string) boo
 	return servesAll(csv) || slices.Contains(strings.Split(csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey], ","), namespace)
 }
 
-// grouped maps an OperatorGroup to the copied versions of its namespace, and to those of other
+// inGroup maps an OperatorGroup to the copied versions of its namespace, and to those of other
 // namespaces that provide an API which it has claimed.
-func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) inGroup(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
 	if !ok {
 		return nil
 	}
 	claimed := providedapis.Claimed(group)
-	return m.spreading(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return m.copiedVersions(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return csv.Namespace == group.Namespace || len(claimed) > 0 && len(providedapis.Of(csv).Both(claimed)) > 0
 	})
 }
 
 // serving maps a namespace to the versions that serve it.
 func (m mapper) serving(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return m.spreading(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return targets(csv, namespace.GetName()) })
+	return m.copiedVersions(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return targets(csv, namespace.GetName()) })
 }
 
 // global maps the OLMConfig to the versions that serve all namespaces.
@@ -142,27 +142,27 @@ func (m mapper) global(ctx context.Context, config client.Object) []reconcile.Re
 	if config.GetName() != configName {
 		return nil
 	}
-	return m.spreading(ctx, servesAll)
+	return m.copiedVersions(ctx, servesAll)
 }
 
 // owner maps a role or a binding to the version in its labels, if that version is copied. It maps a
 // copied role or binding to its version in any case.
-func (m mapper) owner(ctx context.Context, right client.Object) []reconcile.Request {
-	owner, ok := ownerOf(right)
+func (m mapper) owner(ctx context.Context, obj client.Object) []reconcile.Request {
+	owner, ok := ownerOf(obj)
 	if !ok {
 		return nil
 	}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if !isCopied(right) && (m.reader.Get(ctx, owner, csv, readOnly) != nil || !spreads(csv)) {
+	if !isCopied(obj) && (m.reader.Get(ctx, owner, csv, readOnly) != nil || !servesOthers(csv)) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: owner}}
 }
 
-// spreading returns requests for the copied versions that keep accepts.
-func (m mapper) spreading(ctx context.Context, keep func(*operatorsv1alpha1.ClusterServiceVersion) bool) []reconcile.Request {
+// copiedVersions returns requests for the copied versions that keep accepts.
+func (m mapper) copiedVersions(ctx context.Context, keep func(*operatorsv1alpha1.ClusterServiceVersion) bool) []reconcile.Request {
 	var list operatorsv1alpha1.ClusterServiceVersionList
-	if err := m.reader.List(ctx, &list, client.MatchingFields{indexSpreads: "true"}, readOnly); err != nil {
+	if err := m.reader.List(ctx, &list, client.MatchingFields{indexServesOthers: "true"}, readOnly); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
@@ -174,11 +174,11 @@ func (m mapper) spreading(ctx context.Context, keep func(*operatorsv1alpha1.Clus
 	return requests
 }
 
-// comings admits the creation, the start of the deletion and the deletion of a namespace. Other
+// existenceChanged admits the creation, the start of the deletion and the deletion of a namespace. Other
 // updates do not affect copies.
-func comings() predicate.Predicate {
+func existenceChanged() predicate.Predicate {
 	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool { return gone(e.ObjectOld) != gone(e.ObjectNew) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return isDeleting(e.ObjectOld) != isDeleting(e.ObjectNew) },
 	}
 }
 
@@ -186,8 +186,8 @@ func comings() predicate.Predicate {
 // created and deleted in hundreds.
 const configDelay = 2 * time.Second
 
-// recount enqueues the update of the OLMConfig's condition after configDelay.
-func recount[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+// enqueueConfig enqueues the update of the OLMConfig's condition after configDelay.
+func enqueueConfig[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	add := func(q queue) { q.AddAfter(configRequest(), configDelay) }
 	return handler.TypedFuncs[T, reconcile.Request]{
 		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { add(q) },

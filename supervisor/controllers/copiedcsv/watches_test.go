@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// told returns a version with an annotation of its target namespaces.
-func told(namespace, targets string) *operatorsv1alpha1.ClusterServiceVersion {
+// found returns a version with an annotation of its target namespaces.
+func found(namespace, targets string) *operatorsv1alpha1.ClusterServiceVersion {
 	return &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "kettle.v1", Annotations: map[string]string{"olm.targetNamespaces": targets},
 	}}
@@ -40,7 +40,7 @@ func watchedBy(t *testing.T, originals, copied []client.Object) mapper {
 	}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	return mapper{
-		reader: fake.NewClientBuilder().WithScheme(scheme).WithIndex(csv, indexSpreads, bySpread).WithObjects(originals...).Build(),
+		reader: fake.NewClientBuilder().WithScheme(scheme).WithIndex(csv, indexServesOthers, byServesOthers).WithObjects(originals...).Build(),
 		copies: fake.NewClientBuilder().WithScheme(scheme).WithIndex(csv, indexName, byName).WithObjects(copied...).Build(),
 	}
 }
@@ -48,7 +48,7 @@ func watchedBy(t *testing.T, originals, copied []client.Object) mapper {
 // TestVersionsThatAreCopiedAreWoken has the same operator in several namespaces. Only some versions
 // are copied.
 func TestVersionsThatAreCopiedAreWoken(t *testing.T) {
-	global, some := told("everywhere", ""), told("some", "some,b")
+	global, some := found("everywhere", ""), found("some", "some,b")
 	cases := map[string]struct {
 		reason string
 		copies []client.Object
@@ -57,27 +57,27 @@ func TestVersionsThatAreCopiedAreWoken(t *testing.T) {
 	}{
 		"OwnChanges": {
 			"one that serves its own namespace has no copies", nil, func(m mapper, q queue) {
-				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: told("a", "a"), ObjectNew: told("a", "a")}, q)
+				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a"), ObjectNew: found("a", "a")}, q)
 			}, nil,
 		},
 		"OwnCreated": {
 			"it is in the way of a copy of that name", nil, func(m mapper, q queue) {
-				m.versions().Create(t.Context(), event.CreateEvent{Object: told("b", "b")}, q)
+				m.versions().Create(t.Context(), event.CreateEvent{Object: found("b", "b")}, q)
 			}, []string{"everywhere", "some"},
 		},
 		"OwnElsewhereDeleted": {
 			"copies to that namespace may be created", nil, func(m mapper, q queue) {
-				m.versions().Delete(t.Context(), event.DeleteEvent{Object: told("c", "c")}, q)
+				m.versions().Delete(t.Context(), event.DeleteEvent{Object: found("c", "c")}, q)
 			}, []string{"everywhere"},
 		},
 		"Narrowed": {
 			"it was copied before", nil, func(m mapper, q queue) {
-				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: told("a", "a,b"), ObjectNew: told("a", "a")}, q)
+				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a,b"), ObjectNew: found("a", "a")}, q)
 			}, []string{"a"},
 		},
 		"LeftOvers": {
 			"copies from before are to be deleted", []client.Object{copyOf("a", "b")}, func(m mapper, q queue) {
-				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: told("a", "a"), ObjectNew: told("a", "a")}, q)
+				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a"), ObjectNew: found("a", "a")}, q)
 			}, []string{"a"},
 		},
 		"CopyChanges": {
@@ -116,7 +116,7 @@ func TestRolesOfVersionsThatAreCopied(t *testing.T) {
 		}
 		return r
 	}
-	m := watchedBy(t, []client.Object{told("some", "some,b"), told("a", "a")}, nil)
+	m := watchedBy(t, []client.Object{found("some", "some,b"), found("a", "a")}, nil)
 	for name, tc := range map[string]struct {
 		reason string
 		role   *rbacv1.Role

@@ -11,25 +11,25 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// stand is the mode of handling the copies of a version.
-type stand string
+// mode is the mode of handling the copies of a version.
+type mode string
 
 const (
-	// spread creates wanted copies and deletes all others.
-	spread stand = "Spread"
-	// shrink deletes unwanted copies and creates none. The version may not serve the targets of its
+	// modeSync creates wanted copies and deletes all others.
+	modeSync mode = "Spread"
+	// modePrune deletes unwanted copies and creates none. The version may not serve the targets of its
 	// OperatorGroup, or that is unknown yet.
-	shrink stand = "Shrink"
-	// keep updates the existing copies. It is unknown which copies are wanted.
-	keep stand = "Keep"
-	// leave changes nothing. The version is being deleted, and its operator may still need its
+	modePrune mode = "Shrink"
+	// modeUpdate updates the existing copies. It is unknown which copies are wanted.
+	modeUpdate mode = "Keep"
+	// modeNone changes nothing. The version is being deleted, and its operator may still need its
 	// roles. The cleanup of the version deletes the copies afterwards.
-	leave stand = "Leave"
+	modeNone mode = "Leave"
 )
 
-// place describes the namespaces of a version's copies.
-type place struct {
-	stand stand
+// placement describes the namespaces of a version's copies.
+type placement struct {
+	mode mode
 	// wanted are the namespaces that get a copy, without the version's own.
 	wanted sets.Set[string]
 	// global is true if the version serves all namespaces. Cluster roles then cover its
@@ -39,19 +39,19 @@ type place struct {
 	disabled bool
 }
 
-// placeOf determines the namespaces of a version's copies.
-func placeOf(o *observation) place {
+// placementOf determines the namespaces of a version's copies.
+func placementOf(o *observation) placement {
 	switch {
 	case o.origin == nil:
-		return place{stand: spread, wanted: sets.New[string]()}
+		return placement{mode: modeSync, wanted: sets.New[string]()}
 	case !o.origin.DeletionTimestamp.IsZero():
-		return place{stand: leave}
+		return placement{mode: modeNone}
 	}
 	group := groupOf(o.origin, o.groups)
 	if group == nil {
-		return place{stand: keep}
+		return placement{mode: modeUpdate}
 	}
-	p := place{stand: spread, global: slices.Contains(group.Status.Namespaces, corev1.NamespaceAll)}
+	p := placement{mode: modeSync, global: slices.Contains(group.Status.Namespaces, corev1.NamespaceAll)}
 	switch {
 	case p.global && o.enabled:
 		p.wanted = o.namespaces.Clone()
@@ -62,18 +62,18 @@ func placeOf(o *observation) place {
 	}
 	p.wanted.Delete(o.key.Namespace)
 	switch {
-	case lost(o.origin):
+	case apisRefused(o.origin):
 		p.wanted, p.disabled = sets.New[string](), false
 	case excluded(o.origin) || !serves(o.origin, group, o.allGroups):
-		p.stand = shrink
+		p.mode = modePrune
 	}
 	return p
 }
 
-// lost reports whether a version failed because it may not provide its APIs: another OperatorGroup
+// apisRefused reports whether a version failed because it may not provide its APIs: another OperatorGroup
 // has claimed them, or its own group has fixed others. Its operator does not run. Its copies would
 // only block a version of the same name.
-func lost(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+func apisRefused(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed &&
 		(csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
 			csv.Status.Reason == operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
@@ -93,8 +93,8 @@ func groupOf(csv *operatorsv1alpha1.ClusterServiceVersion, groups []operatorsv1.
 		return nil
 	}
 	group := &groups[0]
-	targets, told := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
-	if !told || targets != group.BuildTargetNamespaces() ||
+	targets, found := csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	if !found || targets != group.BuildTargetNamespaces() ||
 		csv.Annotations[operatorsv1.OperatorGroupAnnotationKey] != group.Name ||
 		csv.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] != group.Namespace {
 		return nil

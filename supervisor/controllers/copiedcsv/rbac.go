@@ -14,36 +14,36 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// wantedRights returns the roles and bindings for the namespace of a copy. They match those of the
+// wantedRBAC returns the roles and bindings for the namespace of a copy. They match those of the
 // version's own namespace that the version declares. Without that restriction, a user who creates
 // roles in the version's namespace could label one and have it copied to other namespaces.
-func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
-	var want rights
+func wantedRBAC(o *observation, copied *metav1.PartialObjectMetadata) rbac {
+	var want rbac
 	if o.origin == nil {
 		return want
 	}
 	accounts := map[string][]string{} // by role name, the service accounts that declare it
-	for i := range o.rights.roles {
-		r := &o.rights.roles[i]
+	for i := range o.rbac.roles {
+		r := &o.rbac.roles[i]
 		named := plan.DeclaredFor(o.origin, r.Rules)
-		if gone(r) || len(named) == 0 {
+		if isDeleting(r) || len(named) == 0 {
 			continue
 		}
 		accounts[r.Name] = named
 		want.roles = append(want.roles, rbacv1.Role{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
-			ObjectMeta: rightMeta(o, r, copied),
+			ObjectMeta: rbacMeta(o, r, copied),
 			Rules:      r.Rules,
 		})
 	}
-	for i := range o.rights.bindings {
-		b := &o.rights.bindings[i]
-		if gone(b) || !plan.BindsRole(b, accounts[b.RoleRef.Name]) {
+	for i := range o.rbac.bindings {
+		b := &o.rbac.bindings[i]
+		if isDeleting(b) || !plan.BindsRole(b, accounts[b.RoleRef.Name]) {
 			continue
 		}
 		want.bindings = append(want.bindings, rbacv1.RoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
-			ObjectMeta: rightMeta(o, b, copied),
+			ObjectMeta: rbacMeta(o, b, copied),
 			RoleRef:    b.RoleRef,
 			Subjects:   b.Subjects,
 		})
@@ -51,10 +51,10 @@ func wantedRights(o *observation, copied *metav1.PartialObjectMetadata) rights {
 	return want
 }
 
-// rightMeta returns the metadata of a copied role or binding. The copy of the version owns it.
-func rightMeta(o *observation, right metav1.Object, copied *metav1.PartialObjectMetadata) metav1.ObjectMeta {
+// rbacMeta returns the metadata of a copied role or binding. The copy of the version owns it.
+func rbacMeta(o *observation, obj metav1.Object, copied *metav1.PartialObjectMetadata) metav1.ObjectMeta {
 	labels := map[string]string{}
-	for key, value := range right.GetLabels() {
+	for key, value := range obj.GetLabels() {
 		if strings.HasPrefix(key, prefixPublic) {
 			labels[key] = value
 		}
@@ -62,7 +62,7 @@ func rightMeta(o *observation, right metav1.Object, copied *metav1.PartialObject
 	maps.Copy(labels, plan.OwnerLabels(o.key.Name, copied.Namespace))
 	labels[api.LabelCopiedFrom] = o.key.Namespace
 	return metav1.ObjectMeta{
-		Namespace: copied.Namespace, Name: right.GetName(), Labels: labels,
+		Namespace: copied.Namespace, Name: obj.GetName(), Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion:         operatorsv1alpha1.ClusterServiceVersionAPIVersion,
 			Kind:               operatorsv1alpha1.ClusterServiceVersionKind,

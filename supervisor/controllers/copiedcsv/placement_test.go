@@ -38,55 +38,55 @@ func TestPlaceOf(t *testing.T) {
 		reason  string
 		targets []string
 		change  []func(*observation)
-		stand   stand
+		mode    mode
 		want    []string
 	}{
-		"All":         {"every namespace but the version's own", all, nil, spread, []string{"cellar", "garden", "pantry"}},
-		"Listed":      {"those that the group names", two, nil, spread, two},
-		"Own":         {"the version's own namespace needs no copy", []string{home}, nil, spread, nil},
-		"OwnAndOther": {"but the others do", []string{home, "pantry"}, nil, spread, []string{"pantry"}},
-		"NotThere":    {"a target that does not exist waits", []string{"attic", "pantry"}, nil, spread, []string{"pantry"}},
-		"Nobody":      {"a selector may select none, which no version can serve", []string{}, nil, shrink, nil},
-		"Disabled":    {"copies of global versions may be turned off", all, []func(*observation){disabled}, spread, nil},
+		"All":         {"every namespace but the version's own", all, nil, modeSync, []string{"cellar", "garden", "pantry"}},
+		"Listed":      {"those that the group names", two, nil, modeSync, two},
+		"Own":         {"the version's own namespace needs no copy", []string{home}, nil, modeSync, nil},
+		"OwnAndOther": {"but the others do", []string{home, "pantry"}, nil, modeSync, []string{"pantry"}},
+		"NotThere":    {"a target that does not exist waits", []string{"attic", "pantry"}, nil, modeSync, []string{"pantry"}},
+		"Nobody":      {"a selector may select none, which no version can serve", []string{}, nil, modePrune, nil},
+		"Disabled":    {"copies of global versions may be turned off", all, []func(*observation){disabled}, modeSync, nil},
 		"Protected": {"but in some namespaces", all, []func(*observation){disabled, func(o *observation) {
 			o.protected = []string{"pantry", home, "attic"}
-		}}, spread, []string{"pantry"}},
-		"DisabledListed": {"turning off is about global versions alone", two, []func(*observation){disabled}, spread, two},
-		"Gone":           {"nothing is wanted of what is gone", all, []func(*observation){func(o *observation) { o.origin = nil }}, spread, nil},
+		}}, modeSync, []string{"pantry"}},
+		"DisabledListed": {"turning off is about global versions alone", two, []func(*observation){disabled}, modeSync, two},
+		"Gone":           {"nothing is wanted of what is gone", all, []func(*observation){func(o *observation) { o.origin = nil }}, modeSync, nil},
 		"Deleting": {"whoever is being deleted may need what he has", all, []func(*observation){func(o *observation) {
 			o.origin.DeletionTimestamp = new(metav1.NewTime(noon()))
-		}}, leave, nil},
-		"NoGroup":    {"nobody says where", all, []func(*observation){func(o *observation) { o.groups = nil }}, keep, nil},
-		"TwoGroups":  {"two say where", all, []func(*observation){func(o *observation) { o.groups = append(o.groups, groupFor("pantry")) }}, keep, nil},
-		"NotWorked":  {"the group has not been looked at", all, []func(*observation){func(o *observation) { o.groups[0].Status.LastUpdated = nil }}, keep, nil},
-		"NotTold":    {"the version has not been told", two, []func(*observation){func(o *observation) { delete(o.origin.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey) }}, keep, nil},
-		"ToldBefore": {"the group has changed since", two, []func(*observation){func(o *observation) { o.groups[0].Status.Namespaces = all }}, keep, nil},
-		"OtherGroup": {"the version was told by another group", two, []func(*observation){func(o *observation) { o.groups[0].Name = "other" }}, keep, nil},
-		"Unseen":     {"nobody has looked at the version", two, []func(*observation){func(o *observation) { o.origin.Status = operatorsv1alpha1.ClusterServiceVersionStatus{} }}, shrink, two},
+		}}, modeNone, nil},
+		"NoGroup":    {"nobody says where", all, []func(*observation){func(o *observation) { o.groups = nil }}, modeUpdate, nil},
+		"TwoGroups":  {"two say where", all, []func(*observation){func(o *observation) { o.groups = append(o.groups, groupFor("pantry")) }}, modeUpdate, nil},
+		"NotWorked":  {"the group has not been looked at", all, []func(*observation){func(o *observation) { o.groups[0].Status.LastUpdated = nil }}, modeUpdate, nil},
+		"NotTold":    {"the version has not been told", two, []func(*observation){func(o *observation) { delete(o.origin.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey) }}, modeUpdate, nil},
+		"ToldBefore": {"the group has changed since", two, []func(*observation){func(o *observation) { o.groups[0].Status.Namespaces = all }}, modeUpdate, nil},
+		"OtherGroup": {"the version was told by another group", two, []func(*observation){func(o *observation) { o.groups[0].Name = "other" }}, modeUpdate, nil},
+		"Unseen":     {"nobody has looked at the version", two, []func(*observation){func(o *observation) { o.origin.Status = operatorsv1alpha1.ClusterServiceVersionStatus{} }}, modePrune, two},
 		"Unsupported": {"a version that may not serve them is not shown to more", two, []func(*observation){
 			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup),
-		}, shrink, two},
-		"Claimed":   {"one whose group has claimed its APIs is", two, []func(*observation){provides, claimed}, spread, two},
-		"Unclaimed": {"one whose group has yet to claim them is not yet", two, []func(*observation){provides}, shrink, two},
-		"Fixed":     {"one whose APIs are not in a fixed list is not", two, []func(*observation){provides, static}, shrink, two},
-		"K1":        {"one whose APIs another group has claimed is not, while it is Pending", two, []func(*observation){provides, rival, pendingPhase}, shrink, two},
-		"K3":        {"nor while its group has yet to give them back", two, []func(*observation){provides, claimed, rival}, shrink, two},
-		"K3 Failed": {"one that has lost has no copies left", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict)}, spread, nil},
-		"K4 Failed": {"nor has one that lost to a fixed list", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)}, spread, nil},
-		"K8":        {"one that cannot watch the targets is not copied before it has failed for it", all, []func(*observation){ownOnly}, shrink, []string{"cellar", "garden", "pantry"}},
+		}, modePrune, two},
+		"Claimed":   {"one whose group has claimed its APIs is", two, []func(*observation){provides, claimed}, modeSync, two},
+		"Unclaimed": {"one whose group has yet to claim them is not yet", two, []func(*observation){provides}, modePrune, two},
+		"Fixed":     {"one whose APIs are not in a fixed list is not", two, []func(*observation){provides, static}, modePrune, two},
+		"K1":        {"one whose APIs another group has claimed is not, while it is Pending", two, []func(*observation){provides, rival, pendingPhase}, modePrune, two},
+		"K3":        {"nor while its group has yet to give them back", two, []func(*observation){provides, claimed, rival}, modePrune, two},
+		"K3 Failed": {"one that has lost has no copies left", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict)}, modeSync, nil},
+		"K4 Failed": {"nor has one that lost to a fixed list", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)}, modeSync, nil},
+		"K8":        {"one that cannot watch the targets is not copied before it has failed for it", all, []func(*observation){ownOnly}, modePrune, []string{"cellar", "garden", "pantry"}},
 		"K11": {"nor in protected namespaces", all, []func(*observation){disabled, provides, rival, func(o *observation) {
 			o.protected = []string{"pantry"}
-		}}, shrink, []string{"pantry"}},
-		"Failed": {"one that has failed otherwise is", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInstallCheckFailed)}, spread, two},
+		}}, modePrune, []string{"pantry"}},
+		"Failed": {"one that has failed otherwise is", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInstallCheckFailed)}, modeSync, two},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(tc.targets, nil, tc.change...)
 			if len(o.groups) == 1 {
 				o.allGroups[0] = o.groups[0]
 			}
-			got := placeOf(o)
-			if got.stand != tc.stand {
-				t.Errorf("%s\nstand %s, want %s", tc.reason, got.stand, tc.stand)
+			got := placementOf(o)
+			if got.mode != tc.mode {
+				t.Errorf("%s\nstand %s, want %s", tc.reason, got.mode, tc.mode)
 			}
 			if diff := cmp.Diff(tc.want, slices.Sorted(slices.Values(got.wanted.UnsortedList()))); diff != "" {
 				t.Errorf("%s\nwanted: -want, +got:\n%s", tc.reason, diff)

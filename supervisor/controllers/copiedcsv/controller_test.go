@@ -28,7 +28,7 @@ func TestPassServesAllNamespaces(t *testing.T) {
 	builder := fake.NewClientBuilder().WithScheme(s).WithObjects(&operatorsv1alpha1.ClusterServiceVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cellar", Name: "kettle.v1", UID: "uid-cellar"},
 	})
-	var granted rights
+	var granted rbac
 	for i := range 2 * stepsPerPass {
 		role := rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "pantry", Name: fmt.Sprintf("role-%03d", i), UID: types.UID(strconv.Itoa(i))}}
 		builder.WithObjects(role.DeepCopy())
@@ -40,10 +40,10 @@ func TestPassServesAllNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, now := builder.Build(), testclock.NewFakePassiveClock(noon())
-	r := &reconciler{writer: writer{client: c, live: c, clock: now, pace: newPace(1000, 1000), counts: counts}, clock: now, counts: counts}
-	says := fingerprint{content: digest{1}}
-	h := knowing(says, "pantry", "cellar")
-	result := r.perform(t.Context(), o, h, model{key: o.key}, decide(o, h, says))
+	r := &reconciler{writer: writer{client: c, live: c, clock: now, limits: newLimits(1000, 1000), counts: counts}, clock: now, counts: counts}
+	fp := fingerprint{content: digest{1}}
+	h := knowing(fp, "pantry", "cellar")
+	result := r.executeSteps(t.Context(), o, h, model{key: o.key}, decide(o, h, fp))
 
 	var versions operatorsv1alpha1.ClusterServiceVersionList
 	var roles rbacv1.RoleList

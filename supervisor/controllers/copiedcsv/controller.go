@@ -49,24 +49,24 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{}, err
 	}
 	o.now = r.clock.Now()
-	h := r.memory.of(req.NamespacedName)
+	h := r.memory.get(req.NamespacedName)
 	h.prune(o)
 	m := model{key: o.key}
 	if o.origin != nil {
 		m.image = imageOf(o.origin)
-		if m.says, err = h.fingerprint(o.origin, m.image); err != nil {
+		if m.fingerprint, err = h.fingerprint(o.origin, m.image); err != nil {
 			return ctrl.Result{}, reconcile.TerminalError(err)
 		}
-	} else if there, err := r.there(ctx, o); there || err != nil {
+	} else if exists, err := r.existsUncached(ctx, o); exists || err != nil {
 		return ctrl.Result{RequeueAfter: conflictDelay}, err
 	}
-	w := decide(o, h, m.says)
-	h.note(o.now, w.outdated)
-	result := r.perform(ctx, o, h, m, w)
+	w := decide(o, h, m.fingerprint)
+	h.setOutdated(o.now, w.outdated)
+	result := r.executeSteps(ctx, o, h, m, w)
 	if err := ctx.Err(); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tell(o, h, w)
+	r.emitEvents(o, h, w)
 	if o.origin == nil && len(o.copies) == 0 && len(w.steps) == 0 {
 		r.memory.forget(o.key)
 		r.counts.forget(o.key)
@@ -74,9 +74,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, nil
 }
 
-// there reports whether the API server has a version that the cache lacks, although copies exist.
+// existsUncached reports whether the API server has a version that the cache lacks, although copies exist.
 // Without this check, the copies would be deleted as leftovers.
-func (r *reconciler) there(ctx context.Context, o *observation) (bool, error) {
+func (r *reconciler) existsUncached(ctx context.Context, o *observation) (bool, error) {
 	if len(o.copies)+len(o.granted) == 0 {
 		return false, nil
 	}
@@ -90,21 +90,21 @@ func (r *reconciler) there(ctx context.Context, o *observation) (bool, error) {
 	return !isCopied(origin), nil
 }
 
-// perform executes steps up to the limit of one pass. A failed step does not block others, except
+// executeSteps executes steps up to the limit of one pass. A failed step does not block others, except
 // bindings to a role that could not be created.
-func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m model, w work) reconcile.Result {
+func (r *reconciler) executeSteps(ctx context.Context, o *observation, h *versionState, m model, w work) reconcile.Result {
 	wait, left, taken, in := w.wait, len(w.steps), 0, map[string]int{}
 	sooner := func(d time.Duration) {
 		if d > 0 && (wait == 0 || d < wait) {
 			wait = d
 		}
 	}
-	h.resume(w.steps)
+	h.pruneFailures(w.steps)
 	for _, s := range w.steps {
-		if s.binding != nil && h.waits(s) {
+		if s.binding != nil && h.roleFailed(s) {
 			continue
 		}
-		if rest := h.rests(s, o.now); rest > 0 {
+		if rest := h.retryIn(s, o.now); rest > 0 {
 			sooner(rest)
 			continue
 		}
@@ -114,67 +114,67 @@ func (r *reconciler) perform(ctx context.Context, o *observation, h *history, m 
 		}
 		taken++
 		in[s.namespace]++
-		found, err := r.writer.take(ctx, s, m)
+		found, err := r.writer.execute(ctx, s, m)
 		if ctx.Err() != nil {
 			return ctrl.Result{}
 		}
-		sooner(r.took(ctx, h, s, found, err))
+		sooner(r.recordResult(ctx, h, s, found, err))
 		if err == nil {
 			left--
 		}
 	}
-	r.counts.left(o.key, left, h.stuck(w))
+	r.counts.setPending(o.key, left, h.countBlocked(w))
 	return ctrl.Result{RequeueAfter: wait}
 }
 
-// took records the result of a step. It returns when to repeat the step; 0 for never.
-func (r *reconciler) took(ctx context.Context, h *history, s step, found *record, err error) time.Duration {
+// recordResult records the result of a step. It returns when to repeat the step; 0 for never.
+func (r *reconciler) recordResult(ctx context.Context, h *versionState, s step, found *record, err error) time.Duration {
 	switch {
 	case err == nil:
 		if found != nil {
-			h.remember(s, *found)
+			h.record(s, *found)
 		}
-		delete(h.setbacks, s.String())
+		delete(h.failures, s.String())
 		return 0
 	case apierrors.IsConflict(err):
 		// Another client has written first. The cache will receive the newer object.
 		return conflictDelay
-	case leaving(err):
+	case namespaceGone(err):
 		// The namespace is being deleted or gone, and the cache will receive that. Otherwise, the
 		// next pass finds the cause.
 		return cacheLag
 	}
 	h.fail(s, r.clock.Now(), err)
-	rest := h.rests(s, r.clock.Now())
+	rest := h.retryIn(s, r.clock.Now())
 	logf.FromContext(ctx).Info("Failed to keep a copy", "action", s.action, "target", s.namespace, "name", s.name,
 		"error", err.Error(), "again", rest.String())
 	return rest
 }
 
-// stuck counts the namespaces with problems that waiting does not solve.
-func (h *history) stuck(w work) int {
+// countBlocked counts the namespaces with problems that waiting does not solve.
+func (h *versionState) countBlocked(w work) int {
 	namespaces := sets.KeySet(w.blocked)
-	for _, s := range h.setbacks {
+	for _, s := range h.failures {
 		namespaces.Insert(s.namespace)
 	}
 	return namespaces.Len()
 }
 
-// waits reports whether a binding refers to a role that could not be created.
-func (h *history) waits(s step) bool {
-	role := step{action: grant, namespace: s.namespace, name: s.binding.RoleRef.Name}
-	_, failed := h.setbacks[role.String()]
+// roleFailed reports whether a binding refers to a role that could not be created.
+func (h *versionState) roleFailed(s step) bool {
+	role := step{action: applyRole, namespace: s.namespace, name: s.binding.RoleRef.Name}
+	_, failed := h.failures[role.String()]
 	return failed
 }
 
-// leaving reports whether a write failed because its namespace is being deleted.
-func leaving(err error) bool {
+// namespaceGone reports whether a write failed because its namespace is being deleted.
+func namespaceGone(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
 		(apierrors.IsNotFound(err) && !errors.Is(err, errForeign))
 }
 
-// note records since when copies with an outdated status exist.
-func (h *history) note(now time.Time, outdated bool) {
+// setOutdated records since when copies with an outdated status exist.
+func (h *versionState) setOutdated(now time.Time, outdated bool) {
 	switch {
 	case !outdated:
 		h.outdated = time.Time{}

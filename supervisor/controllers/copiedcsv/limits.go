@@ -11,26 +11,26 @@ import (
 // stored and sent to all watchers.
 const readsPerWrite = 4
 
-// pace limits the requests for all versions together.
-type pace struct {
+// limits bounds the rate of the requests for all versions together.
+type limits struct {
 	writes, reads *rate.Limiter
 }
 
-func newPace(perSecond float64, burst int) pace {
-	return pace{
+func newLimits(perSecond float64, burst int) limits {
+	return limits{
 		writes: rate.NewLimiter(rate.Limit(perSecond), burst),
 		reads:  rate.NewLimiter(rate.Limit(readsPerWrite*perSecond), readsPerWrite*burst),
 	}
 }
 
-func (p pace) write(ctx context.Context) error {
+func (p limits) write(ctx context.Context) error {
 	if err := p.writes.Wait(ctx); err != nil {
 		return fmt.Errorf("waiting for a turn to write: %w", err)
 	}
 	return nil
 }
 
-func (p pace) read(ctx context.Context) error {
+func (p limits) read(ctx context.Context) error {
 	if err := p.reads.Wait(ctx); err != nil {
 		return fmt.Errorf("waiting for a turn to read: %w", err)
 	}
