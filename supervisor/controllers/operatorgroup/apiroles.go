@@ -22,8 +22,8 @@ const (
 	kindAPIService = "APIService"
 )
 
-// surface is one API that a ClusterServiceVersion provides, with the object that serves it.
-type surface struct {
+// providedAPI is one API that a ClusterServiceVersion provides, with the object that serves it.
+type providedAPI struct {
 	API schema.GroupVersionKind
 	// Resource is the resource name of the API in rules.
 	Resource string
@@ -33,17 +33,17 @@ type surface struct {
 	ServerKind, Server string
 }
 
-// surfaces returns the APIs that a ClusterServiceVersion provides. If two APIs have the same role
+// providedAPIs returns the APIs that a ClusterServiceVersion provides. If two APIs have the same role
 // names, only the first one is returned. That happens for resources of the same name in two groups.
-func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
-	var out []surface
+func providedAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) []providedAPI {
+	var out []providedAPI
 	for i := range csv.Spec.CustomResourceDefinitions.Owned {
 		d := &csv.Spec.CustomResourceDefinitions.Owned[i]
 		plural, group, ok := strings.Cut(d.Name, ".")
 		if !ok {
 			continue
 		}
-		out = append(out, surface{
+		out = append(out, providedAPI{
 			API:      schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind},
 			Resource: plural, Prefix: d.Name + "-" + d.Version + "-", ServerKind: kindCRD, Server: d.Name,
 		})
@@ -54,13 +54,13 @@ func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
 		if len(validation.IsDNS1035Label(d.Name)) > 0 {
 			continue
 		}
-		out = append(out, surface{
+		out = append(out, providedAPI{
 			API:      schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind},
 			Resource: d.Name, Prefix: d.Name + "-" + d.Version + "-", ServerKind: kindAPIService, Server: d.Version + "." + d.Group,
 		})
 	}
 	taken := map[string]bool{}
-	return slices.DeleteFunc(out, func(s surface) bool {
+	return slices.DeleteFunc(out, func(s providedAPI) bool {
 		before := taken[s.Prefix]
 		taken[s.Prefix] = true
 		return before
@@ -69,7 +69,7 @@ func surfaces(csv *operatorsv1alpha1.ClusterServiceVersion) []surface {
 
 // roles returns the cluster roles for an API, one for each level. The built-in role of the level
 // aggregates it as well. For a custom resource, there is another role to read its definition.
-func (s surface) roles() []*rbacv1.ClusterRole {
+func (s providedAPI) roles() []*rbacv1.ClusterRole {
 	roles := make([]*rbacv1.ClusterRole, 0, len(levels())+1)
 	for _, l := range levels() {
 		roles = append(roles, s.role(string(l), l, rbacv1.PolicyRule{
@@ -85,7 +85,7 @@ func (s surface) roles() []*rbacv1.ClusterRole {
 	return roles
 }
 
-func (s surface) role(suffix string, l level, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
+func (s providedAPI) role(suffix string, l level, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -102,7 +102,7 @@ func (s surface) role(suffix string, l level, rule rbacv1.PolicyRule) *rbacv1.Cl
 
 // sameAPIRole reports whether a live role matches want and is owned by the object that serves the
 // API. The owner's UID need not be compared, because the role is deleted with its owner.
-func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
+func (s providedAPI) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 	return hasLabels(have, want.Labels) && equality.Semantic.DeepEqual(have.Rules, want.Rules) &&
 		slices.ContainsFunc(have.OwnerReferences, func(ref metav1.OwnerReference) bool {
 			return ref.Kind == s.ServerKind && ref.Name == s.Server
@@ -113,7 +113,7 @@ func (s surface) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 // belongs to it if the object that serves the API owns it. A role without such an owner belongs to
 // it if it has an aggregation label. Some versions of OLM wrote the owner's kind in lower case,
 // which the garbage collector does not resolve.
-func (s surface) foreign(have *rbacv1.ClusterRole) bool {
+func (s providedAPI) foreign(have *rbacv1.ClusterRole) bool {
 	another := false
 	for _, ref := range have.OwnerReferences {
 		if strings.EqualFold(ref.Kind, s.ServerKind) && ref.Name == s.Server {
@@ -132,9 +132,9 @@ func (s surface) foreign(have *rbacv1.ClusterRole) bool {
 	return true
 }
 
-// misfit returns how a definition differs from the ClusterServiceVersion; empty if it does not. No
+// mismatch returns how a definition differs from the ClusterServiceVersion; empty if it does not. No
 // permissions are granted for an API that is declared incorrectly.
-func (s surface) misfit(crd *apiextensionsv1.CustomResourceDefinition) string {
+func (s providedAPI) mismatch(crd *apiextensionsv1.CustomResourceDefinition) string {
 	switch {
 	case crd.Spec.Names.Kind != s.API.Kind:
 		return fmt.Sprintf("its kind is %s, not %s", crd.Spec.Names.Kind, s.API.Kind)

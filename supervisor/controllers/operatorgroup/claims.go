@@ -30,9 +30,9 @@ type claimReconciler struct {
 
 	// turn serializes new claims, so that each one takes earlier ones into account. If two groups
 	// want the same API, the first one gets it, and the second one sees that claim.
-	turn sync.Mutex
-	// granted holds the last claims that this process wrote.
-	granted granted
+	mu sync.Mutex
+	// written holds the last claims that this process wrote.
+	written claimCache
 }
 
 // Reconcile updates the claims of one group.
@@ -44,7 +44,7 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if !group.DeletionTimestamp.IsZero() || group.Spec.StaticProvidedAPIs {
 		return ctrl.Result{}, nil
 	}
-	groups, err := r.around(ctx, &group)
+	groups, err := r.contendingGroups(ctx, &group)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -55,7 +55,7 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	have, want := providedapis.Claimed(&group), claims(&group, groups, members)
 	switch {
 	case len(want.Without(have)) > 0:
-		return unlessConflict(client.IgnoreNotFound(r.grow(ctx, &group, members)))
+		return unlessConflict(client.IgnoreNotFound(r.claimAvailable(ctx, &group, members)))
 	case len(have.Without(want)) > 0:
 		return unlessConflict(client.IgnoreNotFound(r.write(ctx, &group, want)))
 	default:
@@ -63,9 +63,9 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	}
 }
 
-// around returns the groups of a group's namespace and its contenders in other namespaces, from the
+// contendingGroups returns the groups of a group's namespace and its contenders in other namespaces, from the
 // cache.
-func (r *claimReconciler) around(ctx context.Context, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
+func (r *claimReconciler) contendingGroups(ctx context.Context, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
 	var own operatorsv1.OperatorGroupList
 	if err := r.client.List(ctx, &own, client.InNamespace(group.Namespace), readOnly); err != nil {
 		return nil, fmt.Errorf("listing OperatorGroups in namespace %s: %w", group.Namespace, err)
@@ -77,19 +77,19 @@ func (r *claimReconciler) around(ctx context.Context, group *operatorsv1.Operato
 	return append(own.Items, contenders...), nil
 }
 
-// grow claims the available APIs. It holds turn. The cache may lack claims of this process; granted
+// claimAvailable claims the available APIs. It holds mu. The cache may lack claims of this process; written
 // supplies them.
-func (r *claimReconciler) grow(ctx context.Context, group *operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion) error {
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	groups, err := r.around(ctx, group)
+func (r *claimReconciler) claimAvailable(ctx context.Context, group *operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	groups, err := r.contendingGroups(ctx, group)
 	if err != nil {
 		return err
 	}
 	for i := range groups {
-		groups[i] = *r.granted.complete(&groups[i])
+		groups[i] = *r.written.withWritten(&groups[i])
 	}
-	group = r.granted.complete(group)
+	group = r.written.withWritten(group)
 	want := claims(group, groups, members)
 	if want.String() == providedapis.Claimed(group).String() {
 		return nil
@@ -135,9 +135,9 @@ func (r *claimReconciler) write(ctx context.Context, group *operatorsv1.Operator
 	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("writing the claims of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
-	r.granted.note(target, want)
+	r.written.add(target, want)
 	have := providedapis.Claimed(group)
 	logf.FromContext(ctx).Info("Updated the APIs that an OperatorGroup provides",
-		"claimed", want.Without(have).String(), "givenBack", have.Without(want).String())
+		"claimed", want.Without(have).String(), "released", have.Without(want).String())
 	return nil
 }

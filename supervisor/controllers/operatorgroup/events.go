@@ -16,8 +16,8 @@ import (
 // newer object.
 const conflictDelay = 50 * time.Millisecond
 
-// announce emits Events for new problems and for changed targets of a group.
-func announce(recorder events.EventRecorder, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) {
+// emitEvents emits Events for new problems and for changed targets of a group.
+func emitEvents(recorder events.EventRecorder, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) {
 	for _, kind := range []string{
 		operatorsv1.MutlipleOperatorGroupCondition, operatorsv1.OperatorGroupServiceAccountCondition, api.ConditionTargetsResolved,
 	} {

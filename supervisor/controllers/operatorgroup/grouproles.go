@@ -55,12 +55,12 @@ func groupRoleName(group *operatorsv1.OperatorGroup, l level) string {
 	var n big.Int
 	digest := n.SetBytes(sum[:]).Text(62)
 	rest := fmt.Sprintf(".%s-%s", l, digest)
-	return groupRolePrefix + cut(group.Name, maxName-len(groupRolePrefix)-len(rest)) + rest
+	return groupRolePrefix + truncate(group.Name, maxName-len(groupRolePrefix)-len(rest)) + rest
 }
 
 const groupRolePrefix = "olm.og."
 
-func cut(s string, length int) string {
+func truncate(s string, length int) string {
 	return s[:min(len(s), length)]
 }
 
@@ -76,7 +76,7 @@ func groupLabels(group *operatorsv1.OperatorGroup) map[string]string {
 }
 
 func ownerLabel(name string) string {
-	return strings.TrimRight(cut(name, validation.LabelValueMaxLength), "-.")
+	return strings.TrimRight(truncate(name, validation.LabelValueMaxLength), "-.")
 }
 
 // sameGroupRole reports whether a live role matches want. It ignores the order of the selectors and
@@ -88,10 +88,10 @@ func sameGroupRole(want, have *rbacv1.ClusterRole) bool {
 	if want.AggregationRule == nil {
 		return len(have.Rules) == 0
 	}
-	return slices.Equal(gathered(want), gathered(have))
+	return slices.Equal(selectorsOf(want), selectorsOf(have))
 }
 
-func gathered(role *rbacv1.ClusterRole) []string {
+func selectorsOf(role *rbacv1.ClusterRole) []string {
 	var selectors []string
 	for i := range role.AggregationRule.ClusterRoleSelectors {
 		selectors = append(selectors, metav1.FormatLabelSelector(&role.AggregationRule.ClusterRoleSelectors[i]))
@@ -110,12 +110,12 @@ func hasLabels(have metav1.Object, want map[string]string) bool {
 	return true
 }
 
-// leftovers returns the roles of deleted groups among the roles with the owner label of a
+// orphanedRoles returns the roles of deleted groups among the roles with the owner label of a
 // namespace. A role only counts if its name has a current or former form of group role names. A
 // label alone does not justify the deletion of a cluster role. Roles with other names that OLM
 // created for an existing group stay: they aggregate the same rules, and bindings may refer to
 // them.
-func leftovers(groups []operatorsv1.OperatorGroup, labelled []rbacv1.ClusterRole) []*rbacv1.ClusterRole {
+func orphanedRoles(groups []operatorsv1.OperatorGroup, labelled []rbacv1.ClusterRole) []*rbacv1.ClusterRole {
 	alive := map[string]bool{}
 	for i := range groups {
 		alive[ownerLabel(groups[i].Name)] = true
@@ -123,23 +123,23 @@ func leftovers(groups []operatorsv1.OperatorGroup, labelled []rbacv1.ClusterRole
 	var gone []*rbacv1.ClusterRole
 	for i := range labelled {
 		role := &labelled[i]
-		if owner := role.Labels[api.LabelOwner]; owner != "" && !alive[owner] && calledAfter(role.Name, owner) {
+		if owner := role.Labels[api.LabelOwner]; owner != "" && !alive[owner] && isNamedAfter(role.Name, owner) {
 			gone = append(gone, role)
 		}
 	}
 	return gone
 }
 
-func calledAfter(role, owner string) bool {
+func isNamedAfter(role, owner string) bool {
 	if strings.HasPrefix(role, groupRolePrefix+owner) {
 		return true
 	}
 	return slices.ContainsFunc(levels(), func(l level) bool { return role == owner+"-"+string(l) })
 }
 
-// ofGroupIn returns the namespace in the owner labels of an OperatorGroup's role. ok is false for
+// groupNamespaceOf returns the namespace in the owner labels of an OperatorGroup's role. ok is false for
 // other roles.
-func ofGroupIn(role metav1.Object) (namespace string, ok bool) {
+func groupNamespaceOf(role metav1.Object) (namespace string, ok bool) {
 	labels := role.GetLabels()
 	if labels[api.LabelOwnerKind] != operatorsv1.OperatorGroupKind {
 		return "", false

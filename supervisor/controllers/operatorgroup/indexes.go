@@ -37,7 +37,7 @@ func addIndexes(to client.FieldIndexer) error {
 		{&operatorsv1alpha1.ClusterServiceVersion{}, indexProvided, provided},
 		{&operatorsv1.OperatorGroup{}, indexSelecting, selects},
 		{namespaceMetadata(), indexLabelled, groupLabelsOf},
-		{&rbacv1.ClusterRole{}, indexGroupsIn, groupsIn},
+		{&rbacv1.ClusterRole{}, indexGroupsIn, groupNamespaceKeys},
 	} {
 		if err := to.IndexField(ctx, index.object, index.name, index.keys); err != nil {
 			return fmt.Errorf("adding the index %s: %w", index.name, err)
@@ -71,8 +71,8 @@ func groupLabelsOf(o client.Object) []string {
 	return keys
 }
 
-func groupsIn(o client.Object) []string {
-	if namespace, is := ofGroupIn(o); is {
+func groupNamespaceKeys(o client.Object) []string {
+	if namespace, is := groupNamespaceOf(o); is {
 		return []string{namespace}
 	}
 	return nil

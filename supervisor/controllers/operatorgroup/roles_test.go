@@ -134,7 +134,7 @@ func TestLeftovers(t *testing.T) {
 		role("olm.og..admin-x4", ""),
 	}
 	var got []string
-	for _, r := range leftovers([]operatorsv1.OperatorGroup{*claiming("kitchen", "alive", "")}, labelled) {
+	for _, r := range orphanedRoles([]operatorsv1.OperatorGroup{*claiming("kitchen", "alive", "")}, labelled) {
 		got = append(got, r.Name)
 	}
 	if diff := cmp.Diff([]string{"olm.og.gone.admin-x2", "gone-edit"}, got); diff != "" {
@@ -142,10 +142,10 @@ func TestLeftovers(t *testing.T) {
 	}
 
 	long := claiming("kitchen", strings.Repeat("g", 100), "")
-	if got := leftovers([]operatorsv1.OperatorGroup{*long}, []rbacv1.ClusterRole{*groupRoles(long)[0]}); len(got) > 0 {
+	if got := orphanedRoles([]operatorsv1.OperatorGroup{*long}, []rbacv1.ClusterRole{*groupRoles(long)[0]}); len(got) > 0 {
 		t.Error("the role of a group with a long name is taken for left over")
 	}
-	if got := leftovers(nil, []rbacv1.ClusterRole{*groupRoles(long)[0]}); len(got) != 1 {
+	if got := orphanedRoles(nil, []rbacv1.ClusterRole{*groupRoles(long)[0]}); len(got) != 1 {
 		t.Error("the role of a group with a long name is not found when the group is gone")
 	}
 }
@@ -156,7 +156,7 @@ func TestAPIRoles(t *testing.T) {
 	csv.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{
 		{Name: "packagemanifests", Group: "packages.operators.coreos.com", Version: "v1", Kind: "PackageManifest"},
 	}
-	found := surfaces(csv)
+	found := providedAPIs(csv)
 	if len(found) != 2 || found[0].Server != "lamps.shop.example" || found[1].Server != "v1.packages.operators.coreos.com" {
 		t.Fatalf("surfaces(...) = %+v", found)
 	}
@@ -203,18 +203,18 @@ func TestSurfacesOfOneName(t *testing.T) {
 		{Group: "b.example", Version: "v1", Kind: "Backup", Name: "backups"},
 		{Group: "evil.example", Version: "v1", Kind: "Lamp", Name: "lamps.shop.example"},
 	}
-	found := surfaces(csv)
+	found := providedAPIs(csv)
 	if len(found) != 1 || found[0].API.Group != "a.example" {
 		t.Errorf("surfaces(...) = %v, want the first of two with one name and none with that of a definition", found)
 	}
 }
 
-func aggregationHash(s surface) string {
+func aggregationHash(s providedAPI) string {
 	return strings.TrimSuffix(strings.TrimPrefix(aggregationLabel(s.API, admin), api.PrefixAggregate), "-admin")
 }
 
 func TestWhoseAPIRole(t *testing.T) {
-	s := surfaces(lamps())[0]
+	s := providedAPIs(lamps())[0]
 	owner := metav1.OwnerReference{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "lamps.shop.example", UID: "1"}
 	small := owner
 	small.Kind = "customresourcedefinition"
@@ -271,7 +271,7 @@ func TestMisfit(t *testing.T) {
 		{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "its kind is Lamp, not Secret"},
 		{schema.GroupVersionKind{Version: "v2", Kind: "Lamp"}, "it has no version v2"},
 	} {
-		if got := (surface{API: tc.api}).misfit(crd); got != tc.want {
+		if got := (providedAPI{API: tc.api}).mismatch(crd); got != tc.want {
 			t.Errorf("misfit(%s) = %q, want %q", tc.api, got, tc.want)
 		}
 	}
@@ -285,7 +285,7 @@ func TestInstalls(t *testing.T) {
 	} {
 		csv := lamps()
 		csv.Status.Phase = phase
-		if got := installs(csv); got != want {
+		if got := isVerified(csv); got != want {
 			t.Errorf("installs(%q) = %t, want %t", phase, got, want)
 		}
 	}

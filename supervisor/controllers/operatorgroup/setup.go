@@ -73,9 +73,9 @@ func setupGroups(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup").
 		For(&operatorsv1.OperatorGroup{}).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.beside)).
-		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.selecting)).
-		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.installedBy)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.inSameNamespace)).
+		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.withSelector)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.withAccount)).
 		WithOptions(options(o)).
 		Complete(r)
 }
@@ -85,7 +85,7 @@ func setupNamespaces(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup-labels").
 		For(namespaceMetadata(), builder.OnlyMetadata).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.labelled)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.targetNamespaces)).
 		WithOptions(options(o)).
 		Complete(&namespaceReconciler{client: mgr.GetClient()})
 }
@@ -96,7 +96,7 @@ func setupClaims(mgr ctrl.Manager, o Options) error {
 		Named("operatorgroup-claims").
 		For(&operatorsv1.OperatorGroup{}).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.contenders)).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.beside),
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.inSameNamespace),
 			builder.WithPredicates(originals(), predicate.GenerationChangedPredicate{})).
 		WithOptions(options(o)).
 		Complete(&claimReconciler{client: mgr.GetClient()})
@@ -118,7 +118,7 @@ func setupAPIRoles(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup-api-roles").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}, builder.WithPredicates(originals(), phaseChanged())).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.providing), builder.WithPredicates(roleChanged())).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.providingVersions), builder.WithPredicates(roleChanged())).
 		WithOptions(options(o)).
 		Complete(&apiRolesReconciler{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(),

@@ -23,7 +23,7 @@ type namespace struct {
 // selector. It may contain namespaces that do not exist yet.
 func targets(spec operatorsv1.OperatorGroupSpec, namespaces []namespace) ([]string, error) {
 	if len(spec.TargetNamespaces) > 0 {
-		return listed(spec.TargetNamespaces)
+		return explicitTargets(spec.TargetNamespaces)
 	}
 	if isEmptySelector(spec.Selector) {
 		return []string{corev1.NamespaceAll}, nil
@@ -42,7 +42,7 @@ func targets(spec operatorsv1.OperatorGroupSpec, namespaces []namespace) ([]stri
 	return selected, nil
 }
 
-func listed(names []string) ([]string, error) {
+func explicitTargets(names []string) ([]string, error) {
 	if slices.Contains(names, corev1.NamespaceAll) {
 		return nil, errors.New("spec.targetNamespaces: contains an empty name; " +
 			"leave the whole list out to target all namespaces")

@@ -25,8 +25,8 @@ type mapper struct {
 	reader client.Reader
 }
 
-// selecting maps a namespace to the groups with a selector.
-func (m mapper) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
+// withSelector maps a namespace to the groups with a selector.
+func (m mapper) withSelector(ctx context.Context, _ client.Object) []reconcile.Request {
 	return m.groups(ctx, func(*operatorsv1.OperatorGroup) bool { return true }, client.MatchingFields{indexSelecting: selecting})
 }
 
@@ -44,9 +44,9 @@ func (m mapper) groups(ctx context.Context, keep func(*operatorsv1.OperatorGroup
 	return requests
 }
 
-// labelled maps a group, existing or deleted, to the namespaces that it targets and to those with
+// targetNamespaces maps a group, existing or deleted, to the namespaces that it targets and to those with
 // its label.
-func (m mapper) labelled(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) targetNamespaces(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
 	if !ok {
 		return nil
@@ -67,9 +67,9 @@ func (m mapper) labelled(ctx context.Context, obj client.Object) []reconcile.Req
 	return requests
 }
 
-// beside maps an object to the groups of its namespace. For a group, the condition
+// inSameNamespace maps an object to the groups of its namespace. For a group, the condition
 // MultipleOperatorGroup of these groups may change.
-func (m mapper) beside(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) inSameNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.in(ctx, obj.GetNamespace())
 }
 
@@ -77,8 +77,8 @@ func (m mapper) in(ctx context.Context, namespace string) []reconcile.Request {
 	return m.groups(ctx, func(*operatorsv1.OperatorGroup) bool { return true }, client.InNamespace(namespace))
 }
 
-// installedBy maps a ServiceAccount to the groups that refer to it.
-func (m mapper) installedBy(ctx context.Context, obj client.Object) []reconcile.Request {
+// withAccount maps a ServiceAccount to the groups that refer to it.
+func (m mapper) withAccount(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.groups(ctx, func(g *operatorsv1.OperatorGroup) bool { return g.Spec.ServiceAccountName == obj.GetName() },
 		client.InNamespace(obj.GetNamespace()))
 }
@@ -91,7 +91,7 @@ func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.R
 	if !ok {
 		return nil
 	}
-	requests := m.beside(ctx, group)
+	requests := m.inSameNamespace(ctx, group)
 	if len(providedapis.Claimed(group)) == 0 {
 		return requests
 	}
@@ -105,8 +105,8 @@ func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.R
 	return requests
 }
 
-// providers returns requests for the ClusterServiceVersions that provide an API.
-func (m mapper) providers(ctx context.Context, hash string) []reconcile.Request {
+// providersOf returns requests for the ClusterServiceVersions that provide an API.
+func (m mapper) providersOf(ctx context.Context, hash string) []reconcile.Request {
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := m.reader.List(ctx, &list, client.MatchingFields{indexProvided: hash}, readOnly); err != nil {
 		return nil
@@ -118,8 +118,8 @@ func (m mapper) providers(ctx context.Context, hash string) []reconcile.Request 
 	return requests
 }
 
-// providing maps a role for an API to the ClusterServiceVersions that provide it.
-func (m mapper) providing(ctx context.Context, obj client.Object) []reconcile.Request {
+// providingVersions maps a role for an API to the ClusterServiceVersions that provide it.
+func (m mapper) providingVersions(ctx context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for key := range obj.GetLabels() {
 		rest, ok := strings.CutPrefix(key, api.PrefixAggregate)
@@ -127,7 +127,7 @@ func (m mapper) providing(ctx context.Context, obj client.Object) []reconcile.Re
 			continue
 		}
 		hash, _, _ := strings.Cut(rest, "-")
-		requests = append(requests, m.providers(ctx, hash)...)
+		requests = append(requests, m.providersOf(ctx, hash)...)
 	}
 	return requests
 }
@@ -139,7 +139,7 @@ func ownNamespace(_ context.Context, obj client.Object) []reconcile.Request {
 
 // groupsNamespace maps a role of a group to the group's namespace.
 func groupsNamespace(_ context.Context, obj client.Object) []reconcile.Request {
-	namespace, ok := ofGroupIn(obj)
+	namespace, ok := groupNamespaceOf(obj)
 	if !ok {
 		return nil
 	}

@@ -18,19 +18,19 @@ func TestGrantedCompletesALateCache(t *testing.T) {
 			Namespace: "a", Name: "own", UID: "1", ResourceVersion: version, Annotations: map[string]string{key: claims},
 		}}
 	}
-	var g granted
-	if got := g.complete(at("7", "")); got.Annotations[key] != "" {
+	var c claimCache
+	if got := c.withWritten(at("7", "")); got.Annotations[key] != "" {
 		t.Errorf("without a claim the group has %q", got.Annotations[key])
 	}
-	g.note(at("8", ""), providedapis.Parse(lamp))
+	c.add(at("8", ""), providedapis.Parse(lamp))
 	late := at("7", "")
-	if got := g.complete(late); got.Annotations[key] != lamp || got.ResourceVersion != "8" || late.Annotations[key] != "" {
+	if got := c.withWritten(late); got.Annotations[key] != lamp || got.ResourceVersion != "8" || late.Annotations[key] != "" {
 		t.Errorf("the late group has %q in version %s, and the cache's %q", got.Annotations[key], got.ResourceVersion, late.Annotations[key])
 	}
-	if got := g.complete(at("9", "")); got.Annotations[key] != "" {
+	if got := c.withWritten(at("9", "")); got.Annotations[key] != "" {
 		t.Errorf("a group that has changed since has %q", got.Annotations[key])
 	}
-	if got := g.complete(at("7", "")); got.Annotations[key] != "" || len(g.last) > 0 {
-		t.Errorf("a claim that the cache had is remembered: %v", g.last)
+	if got := c.withWritten(at("7", "")); got.Annotations[key] != "" || len(c.last) > 0 {
+		t.Errorf("a claim that the cache has is still recorded: %v", c.last)
 	}
 }

@@ -29,10 +29,10 @@ type roleWriter struct {
 	lag    *cachelag.Tracker
 }
 
-// put creates or updates a cluster role. have is the role in the cache; nil if there is none. put
+// createOrUpdate creates or updates a cluster role. have is the role in the cache; nil if there is none. It
 // also takes over fields of another lifecycle manager. It returns a conflict if the role has
 // changed or appeared since it was cached, because the decision is then outdated.
-func (w roleWriter) put(ctx context.Context, want, have *rbacv1.ClusterRole) (apply.Result, error) {
+func (w roleWriter) createOrUpdate(ctx context.Context, want, have *rbacv1.ClusterRole) (apply.Result, error) {
 	u, err := encode(want)
 	if err != nil {
 		return "", err
@@ -40,14 +40,14 @@ func (w roleWriter) put(ctx context.Context, want, have *rbacv1.ClusterRole) (ap
 	if have == nil {
 		_, absent, err := apply.IfAbsent(ctx, w.client, u)
 		if err != nil {
-			return "", fmt.Errorf("making a role: %w", err)
+			return "", fmt.Errorf("creating a role: %w", err)
 		}
 		if !absent {
-			return "", outdated(want.Name)
+			return "", conflictError(want.Name)
 		}
 		return apply.Created, nil
 	}
-	next := over(want, have)
+	next := merged(want, have)
 	if equality.Semantic.DeepEqual(next, have) {
 		return apply.Unchanged, nil
 	}
@@ -58,10 +58,10 @@ func (w roleWriter) put(ctx context.Context, want, have *rbacv1.ClusterRole) (ap
 	return apply.Updated, nil
 }
 
-// over returns have with the wanted fields. It keeps labels and owners of others, but replaces a
+// merged returns have with the wanted fields. It keeps labels and owners of others, but replaces a
 // reference to the same owner by another lifecycle manager. Kubernetes sets the rules of an
 // aggregated role. The resourceVersion of have prevents the update of a newer role.
-func over(want, have *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+func merged(want, have *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	next := have.DeepCopy()
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
@@ -80,11 +80,11 @@ func over(want, have *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	return next
 }
 
-func outdated(name string) error {
-	return apierrors.NewConflict(rbacv1.Resource("clusterroles"), name, errOutdated)
+func conflictError(name string) error {
+	return apierrors.NewConflict(rbacv1.Resource("clusterroles"), name, errChanged)
 }
 
-var errOutdated = errors.New("it has come, or become another one, since it was looked at")
+var errChanged = errors.New("it was created or changed since it was read")
 
 // encode returns the form of a role that is applied. It omits nil rules, which another manager
 // sets. It keeps empty rules, which remove all existing ones.
@@ -113,8 +113,8 @@ func (w roleWriter) get(ctx context.Context, name string) (*rbacv1.ClusterRole, 
 	return have, nil
 }
 
-// behind reports whether the cache lacks the last write of a role.
-func (w roleWriter) behind(role *rbacv1.ClusterRole) bool { return w.lag.Behind(role, w.clock.Now()) }
+// isStale reports whether the cache lacks the last write of a role.
+func (w roleWriter) isStale(role *rbacv1.ClusterRole) bool { return w.lag.Behind(role, w.clock.Now()) }
 
 // remove deletes a role if it still has the UID of role.
 func (w roleWriter) remove(ctx context.Context, role *rbacv1.ClusterRole) error {

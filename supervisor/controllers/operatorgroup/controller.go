@@ -45,7 +45,7 @@ func (r *groupReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 		return unlessConflict(err)
 	}
 	logf.FromContext(ctx).Info("Updated OperatorGroup status", "namespaces", want.Namespaces)
-	announce(r.events, &group, want)
+	emitEvents(r.events, &group, want)
 	return ctrl.Result{}, nil
 }
 

@@ -38,19 +38,19 @@ func (r *apiRolesReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	if err := r.client.Get(ctx, req.NamespacedName, csv, readOnly); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if isCopied(csv) || !csv.DeletionTimestamp.IsZero() || !installs(csv) {
+	if isCopied(csv) || !csv.DeletionTimestamp.IsZero() || !isVerified(csv) {
 		return ctrl.Result{}, nil
 	}
 	var problems []error
-	for _, s := range surfaces(csv) {
+	for _, s := range providedAPIs(csv) {
 		problems = append(problems, r.ensure(ctx, csv, s))
 	}
 	return unlessConflict(errors.Join(problems...))
 }
 
-// installs reports whether the phase of a ClusterServiceVersion implies that its APIs have been
+// isVerified reports whether the phase of a ClusterServiceVersion implies that its APIs have been
 // verified.
-func installs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+func isVerified(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	switch csv.Status.Phase {
 	case operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling,
 		operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing:
@@ -62,7 +62,7 @@ func installs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 
 // ensure creates and updates the roles for one API. It reads the owner only if a write is
 // necessary.
-func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s surface) error {
+func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s providedAPI) error {
 	var owner *metav1.OwnerReference
 	for _, want := range s.roles() {
 		have, err := r.roles.get(ctx, want.Name)
@@ -70,14 +70,14 @@ func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.
 		case err != nil:
 			return err
 		case have == nil:
-		case r.roles.behind(have), s.sameAPIRole(want, have):
+		case r.roles.isStale(have), s.sameAPIRole(want, have):
 			continue
 		case s.foreign(have):
-			r.tellForeign(ctx, csv, s, want.Name)
+			r.reportForeign(ctx, csv, s, want.Name)
 			continue
 		}
 		if owner == nil {
-			if owner, err = r.server(ctx, s); err != nil {
+			if owner, err = r.servingObject(ctx, s); err != nil {
 				return err
 			}
 			if owner == nil {
@@ -85,28 +85,28 @@ func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.
 			}
 		}
 		want.OwnerReferences = []metav1.OwnerReference{*owner}
-		result, err := r.roles.put(ctx, want, have)
+		result, err := r.roles.createOrUpdate(ctx, want, have)
 		if err != nil {
-			return fmt.Errorf("keeping the roles for API %s: %w", s.API, err)
+			return fmt.Errorf("writing the roles for API %s: %w", s.API, err)
 		}
 		logf.FromContext(ctx).Info("Wrote a ClusterRole for an API", "clusterRole", want.Name, "api", s.API.String(), "result", result)
 	}
 	return nil
 }
 
-func (r *apiRolesReconciler) tellForeign(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s surface, name string) {
+func (r *apiRolesReconciler) reportForeign(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s providedAPI, name string) {
 	message := fmt.Sprintf("ClusterRole %s is needed for users of API %s and has another owner; it is left as it is: "+
 		"rename or delete it, or grant access to the API in another way", name, s.API)
-	logf.FromContext(ctx).Info("Left a ClusterRole alone that has another owner", "clusterRole", name, "api", s.API.String())
+	logf.FromContext(ctx).Info("Kept a ClusterRole of another owner", "clusterRole", name, "api", s.API.String())
 	r.events.Eventf(csv.DeepCopy(), nil, corev1.EventTypeWarning, ForeignRoleReason, "ProvideRoles", "%s", message)
 }
 
-// server returns the owner reference to the object that serves an API. It returns nil if the object
+// servingObject returns the owner reference to the object that serves an API. It returns nil if the object
 // does not exist or does not match the ClusterServiceVersion. In that case, the operator's
 // installation waits, and its next phase triggers another reconciliation.
-func (r *apiRolesReconciler) server(ctx context.Context, s surface) (*metav1.OwnerReference, error) {
+func (r *apiRolesReconciler) servingObject(ctx context.Context, s providedAPI) (*metav1.OwnerReference, error) {
 	if s.ServerKind == kindCRD {
-		return r.definition(ctx, s)
+		return r.crdOwner(ctx, s)
 	}
 	gvk := schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: kindAPIService}
 	service := &metav1.PartialObjectMetadata{}
@@ -121,7 +121,7 @@ func (r *apiRolesReconciler) server(ctx context.Context, s surface) (*metav1.Own
 	return reference(gvk, service), nil
 }
 
-func (r *apiRolesReconciler) definition(ctx context.Context, s surface) (*metav1.OwnerReference, error) {
+func (r *apiRolesReconciler) crdOwner(ctx context.Context, s providedAPI) (*metav1.OwnerReference, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: s.Server}, crd)
 	if apierrors.IsNotFound(err) {
@@ -130,8 +130,8 @@ func (r *apiRolesReconciler) definition(ctx context.Context, s surface) (*metav1
 	if err != nil {
 		return nil, fmt.Errorf("getting CustomResourceDefinition %s: %w", s.Server, err)
 	}
-	if problem := s.misfit(crd); problem != "" {
-		logf.FromContext(ctx).Info("Made no roles for an API that is not as its ClusterServiceVersion says", "crd", s.Server, "problem", problem)
+	if problem := s.mismatch(crd); problem != "" {
+		logf.FromContext(ctx).Info("Created no roles for an API that its ClusterServiceVersion declares incorrectly", "crd", s.Server, "problem", problem)
 		return nil, nil //nolint:nilnil // The same.
 	}
 	return reference(apiextensionsv1.SchemeGroupVersion.WithKind(kindCRD), crd), nil

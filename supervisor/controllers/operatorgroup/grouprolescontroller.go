@@ -34,12 +34,12 @@ func (r *groupRolesReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 		return ctrl.Result{}, fmt.Errorf("listing ClusterRoles of the OperatorGroups in namespace %s: %w", namespace, err)
 	}
 	var problems []error
-	for _, role := range leftovers(groups.Items, labelled.Items) {
+	for _, role := range orphanedRoles(groups.Items, labelled.Items) {
 		if err := r.roles.remove(ctx, role); err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		logf.FromContext(ctx).Info("Deleted a ClusterRole of an OperatorGroup that is gone", "clusterRole", role.Name)
+		logf.FromContext(ctx).Info("Deleted the ClusterRole of a deleted OperatorGroup", "clusterRole", role.Name)
 	}
 	for i := range groups.Items {
 		if groups.Items[i].DeletionTimestamp.IsZero() {
@@ -55,12 +55,12 @@ func (r *groupRolesReconciler) ensure(ctx context.Context, group *operatorsv1.Op
 		if err != nil {
 			return err
 		}
-		if have != nil && (r.roles.behind(have) || sameGroupRole(want, have)) {
+		if have != nil && (r.roles.isStale(have) || sameGroupRole(want, have)) {
 			continue
 		}
-		result, err := r.roles.put(ctx, want, have)
+		result, err := r.roles.createOrUpdate(ctx, want, have)
 		if err != nil {
-			return fmt.Errorf("keeping the roles of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
+			return fmt.Errorf("writing the roles of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 		}
 		logf.FromContext(ctx).Info("Wrote a ClusterRole of an OperatorGroup", "operatorGroup", client.ObjectKeyFromObject(group),
 			"clusterRole", want.Name, "result", result)
