@@ -33,12 +33,12 @@ type observation struct {
 type decision struct {
 	// apply lists the objects to write.
 	apply []client.Object
-	// remake is an owned binding to another role. Its roleRef is immutable, so it is deleted. The
+	// recreate is an owned binding to another role. Its roleRef is immutable, so it is deleted. The
 	// deletion event then triggers its recreation.
-	remake *rbacv1.RoleBinding
-	// conditions are the wanted conditions in the status. show is true if they must be written now.
-	conditions []metav1.Condition
-	show       bool
+	recreate *rbacv1.RoleBinding
+	// conditions are the wanted conditions in the status. updateStatus is true if they must be written now.
+	conditions   []metav1.Condition
+	updateStatus bool
 	// foreign describes objects of other owners with the needed names; empty if there are none.
 	foreign string
 }
@@ -69,7 +69,7 @@ func decide(o observation) decision {
 	d.conditions = opcondition.Conditions(o.condition, o.now)
 	// The apply may increase the generation, and the annotation must name a condition type before
 	// the status has it.
-	d.show = !changed && !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
+	d.updateStatus = !changed && !equality.Semantic.DeepEqual(d.conditions, o.condition.Status.Conditions)
 	return d
 }
 
@@ -93,8 +93,8 @@ func (d *decision) decideRole(o observation) {
 	switch {
 	case o.role == nil:
 		d.apply = append(d.apply, want)
-	case !ours(o.role, o.condition):
-		d.meet("Role", o.role)
+	case !owns(o.role, o.condition):
+		d.addForeign("Role", o.role)
 	case !sameMeta(o.role, want) || !equality.Semantic.DeepEqual(o.role.Rules, want.Rules):
 		d.apply = append(d.apply, want)
 	}
@@ -104,17 +104,17 @@ func (d *decision) decideBinding(o observation, want *rbacv1.RoleBinding) {
 	switch {
 	case o.binding == nil:
 		d.apply = append(d.apply, want)
-	case !ours(o.binding, o.condition):
-		d.meet("RoleBinding", o.binding)
+	case !owns(o.binding, o.condition):
+		d.addForeign("RoleBinding", o.binding)
 	case o.binding.RoleRef != want.RoleRef:
-		d.remake = o.binding
+		d.recreate = o.binding
 	case !sameMeta(o.binding, want) || !sameSubjects(o.binding.Subjects, want.Subjects):
 		d.apply = append(d.apply, want)
 	}
 }
 
-// meet records an object of another owner that has a needed name.
-func (d *decision) meet(kind string, o client.Object) {
+// addForeign records an object of another owner that has a needed name.
+func (d *decision) addForeign(kind string, o client.Object) {
 	if d.foreign != "" {
 		d.foreign += "; "
 	}
@@ -122,9 +122,9 @@ func (d *decision) meet(kind string, o client.Object) {
 		"until it is deleted or renamed the operator may not be able to report conditions", kind, o.GetNamespace(), o.GetName())
 }
 
-// ours reports whether an OperatorCondition with this name owns an object, no matter which
+// owns reports whether an OperatorCondition with this name owns an object, no matter which
 // lifecycle manager created it. An object without an owner belongs to the bundle or to a user.
-func ours(o client.Object, c *operatorsv2.OperatorCondition) bool {
+func owns(o client.Object, c *operatorsv2.OperatorCondition) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return ref.Kind == kindCondition && ref.Name == c.Name && strings.HasPrefix(ref.APIVersion, operatorsv2.GroupVersion.Group+"/")
 	})

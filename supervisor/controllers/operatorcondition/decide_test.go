@@ -26,8 +26,8 @@ func version() *operatorsv1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// settled returns a version with all wanted objects.
-func settled() observation {
+// upToDate returns a version with all wanted objects.
+func upToDate() observation {
 	csv := version()
 	c := desiredCondition(csv, nil)
 	c.UID, c.Generation = "condition", 2
@@ -35,7 +35,7 @@ func settled() observation {
 }
 
 func TestDesired(t *testing.T) {
-	o := settled()
+	o := upToDate()
 	want := operatorsv2.OperatorConditionSpec{Deployments: []string{"kettle", "lid", "spout"}, ServiceAccounts: []string{"default", "kettle"}}
 	if diff := cmp.Diff(want, o.condition.Spec); diff != "" {
 		t.Errorf("the spec of the condition (-want +got):\n%s", diff)
@@ -60,13 +60,13 @@ func TestDecide(t *testing.T) {
 	shown.ObservedGeneration = 2
 	foreign := func(meta *metav1.ObjectMeta) { meta.OwnerReferences = nil }
 	for name, tt := range map[string]struct {
-		change  func(*observation)
-		apply   string // kinds
-		remake  bool
-		show    []metav1.Condition
-		foreign string
+		change       func(*observation)
+		apply        string // kinds
+		recreate     bool
+		updateStatus []metav1.Condition
+		foreign      string
 	}{
-		"settled":    {change: func(*observation) {}},
+		"up to date": {change: func(*observation) {}},
 		"no version": {change: func(o *observation) { o.csv, o.role = nil, nil }},
 		"a copy":     {change: func(o *observation) { o.csv.Labels, o.condition = map[string]string{"olm.copiedFrom": "x"}, nil }},
 		"a version that goes": {change: func(o *observation) {
@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 		"a subject with its group written out": {
 			change: func(o *observation) { o.binding.Subjects[0].APIGroup = "" },
 		},
-		"another role":      {change: func(o *observation) { o.binding.RoleRef.Name = "admin" }, remake: true},
+		"another role":      {change: func(o *observation) { o.binding.RoleRef.Name = "admin" }, recreate: true},
 		"a foreign role":    {change: func(o *observation) { foreign(&o.role.ObjectMeta) }, foreign: "Role kitchen/kettle.v1"},
 		"a foreign binding": {change: func(o *observation) { foreign(&o.binding.ObjectMeta); o.binding.RoleRef.Name = "x" }, foreign: "RoleBinding kitchen/kettle.v1"},
 		"both foreign": {
@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 				o.condition.Spec.Conditions = []metav1.Condition{no}
 				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
-			show: []metav1.Condition{shown},
+			updateStatus: []metav1.Condition{shown},
 		},
 		"a report that is not marked yet is marked before it is shown": {
 			change: func(o *observation) { o.condition.Spec.Conditions = []metav1.Condition{no} }, apply: "OperatorCondition",
@@ -122,7 +122,7 @@ func TestDecide(t *testing.T) {
 				o.condition.Generation, o.condition.Status.Conditions = 3, []metav1.Condition{shown}
 				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
-			show: []metav1.Condition{},
+			updateStatus: []metav1.Condition{},
 		},
 		"the mark of a copy that is removed": {
 			change: func(o *observation) {
@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) {
 		"the accounts in another order": {change: func(o *observation) { slices.Reverse(o.condition.Spec.ServiceAccounts) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := settled()
+			o := upToDate()
 			tt.change(&o)
 			d := decide(o)
 			var kinds []string
@@ -147,11 +147,11 @@ func TestDecide(t *testing.T) {
 			if got := strings.Join(kinds, " "); got != tt.apply {
 				t.Errorf("applies %q, want %q", got, tt.apply)
 			}
-			if (d.remake != nil) != tt.remake {
-				t.Errorf("remakes %v", d.remake)
+			if (d.recreate != nil) != tt.recreate {
+				t.Errorf("remakes %v", d.recreate)
 			}
-			if d.show != (tt.show != nil) || d.show && !cmp.Equal(tt.show, d.conditions, cmpopts.EquateEmpty()) {
-				t.Errorf("shows %v: %v; want %v", d.show, d.conditions, tt.show)
+			if d.updateStatus != (tt.updateStatus != nil) || d.updateStatus && !cmp.Equal(tt.updateStatus, d.conditions, cmpopts.EquateEmpty()) {
+				t.Errorf("shows %v: %v; want %v", d.updateStatus, d.conditions, tt.updateStatus)
 			}
 			if !strings.Contains(d.foreign, tt.foreign) || (d.foreign == "") != (tt.foreign == "") {
 				t.Errorf("in the way is %q, want %q", d.foreign, tt.foreign)

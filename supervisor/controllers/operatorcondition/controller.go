@@ -31,10 +31,10 @@ const readOnly = client.UnsafeDisableDeepCopy
 
 // reconciler reconciles the OperatorCondition of each version with its role and binding.
 type reconciler struct {
-	client client.Client
-	clock  clock.PassiveClock
-	events events.EventRecorder
-	told   sync.Map // by version, the last reported problem with objects of other owners
+	client   client.Client
+	clock    clock.PassiveClock
+	events   events.EventRecorder
+	reported sync.Map // by version, the last reported problem with objects of other owners
 }
 
 // Reconcile creates and updates the objects of one version. All of them have the name of the
@@ -45,7 +45,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{}, err
 	}
 	d := decide(o)
-	r.tell(ctx, req, o, d.foreign)
+	r.reportForeign(ctx, req, o, d.foreign)
 	err = r.act(ctx, o, d)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -60,16 +60,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (observation, error) {
 	o := observation{now: r.clock.Now()}
 	var err error
-	if o.csv, err = found(ctx, r.client, key, &operatorsv1alpha1.ClusterServiceVersion{}); err != nil || !wanted(o.csv) {
+	if o.csv, err = getOrNil(ctx, r.client, key, &operatorsv1alpha1.ClusterServiceVersion{}); err != nil || !wanted(o.csv) {
 		return observation{}, err
 	}
-	if o.condition, err = found(ctx, r.client, key, &operatorsv2.OperatorCondition{}); err != nil {
+	if o.condition, err = getOrNil(ctx, r.client, key, &operatorsv2.OperatorCondition{}); err != nil {
 		return observation{}, err
 	}
-	if o.role, err = found(ctx, r.client, key, &rbacv1.Role{}); err != nil {
+	if o.role, err = getOrNil(ctx, r.client, key, &rbacv1.Role{}); err != nil {
 		return observation{}, err
 	}
-	if o.binding, err = found(ctx, r.client, key, &rbacv1.RoleBinding{}); err != nil {
+	if o.binding, err = getOrNil(ctx, r.client, key, &rbacv1.RoleBinding{}); err != nil {
 		return observation{}, err
 	}
 	o.replaced, err = r.replaced(ctx, key)
@@ -87,8 +87,8 @@ func (r *reconciler) replaced(ctx context.Context, key client.ObjectKey) (bool, 
 	}), nil
 }
 
-// found reads an object; the result is nil if it does not exist.
-func found[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
+// getOrNil reads an object; the result is nil if it does not exist.
+func getOrNil[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
 	var none T
 	err := c.Get(ctx, key, into, readOnly)
 	if apierrors.IsNotFound(err) {
@@ -108,13 +108,13 @@ func (r *reconciler) act(ctx context.Context, o observation, d decision) error {
 		}
 		log.Info("Applied", "kind", obj.GetObjectKind().GroupVersionKind().Kind)
 	}
-	if d.remake != nil {
-		if err := remove(ctx, r.client, d.remake); err != nil {
+	if d.recreate != nil {
+		if err := remove(ctx, r.client, d.recreate); err != nil {
 			return err
 		}
-		log.Info("Deleted a RoleBinding to another role, to recreate it", "role", d.remake.RoleRef.Name)
+		log.Info("Deleted a RoleBinding to another role, to recreate it", "role", d.recreate.RoleRef.Name)
 	}
-	if !d.show {
+	if !d.updateStatus {
 		return nil
 	}
 	if err := writeStatus(ctx, r.client, o.condition, d.conditions); err != nil {
@@ -124,13 +124,13 @@ func (r *reconciler) act(ctx context.Context, o observation, d decision) error {
 	return nil
 }
 
-// tell reports objects of other owners once, in the log and as an Event.
-func (r *reconciler) tell(ctx context.Context, req reconcile.Request, o observation, foreign string) {
+// reportForeign reports objects of other owners once, in the log and as an Event.
+func (r *reconciler) reportForeign(ctx context.Context, req reconcile.Request, o observation, foreign string) {
 	if foreign == "" {
-		r.told.Delete(req.NamespacedName)
+		r.reported.Delete(req.NamespacedName)
 		return
 	}
-	if before, _ := r.told.Swap(req.NamespacedName, foreign); before == foreign {
+	if before, _ := r.reported.Swap(req.NamespacedName, foreign); before == foreign {
 		return
 	}
 	logf.FromContext(ctx).Info("Left a foreign object as it is", "problem", foreign)
