@@ -31,12 +31,12 @@ type Identity struct {
 // in one namespace do not collide by chance.
 const nameLength = 10
 
-// ours matches the names of this project's InstallPlans. The names of another lifecycle manager have five
+// namePattern matches the names of this project's InstallPlans. The names of another lifecycle manager have five
 // characters.
-var ours = regexp.MustCompile(fmt.Sprintf(`^install-[a-z2-7]{%d}(-[0-9]+)?$`, nameLength))
+var namePattern = regexp.MustCompile(fmt.Sprintf(`^install-[a-z2-7]{%d}(-[0-9]+)?$`, nameLength))
 
 // IsName reports whether a name is one that Name returns.
-func IsName(name string) bool { return ours.MatchString(name) }
+func IsName(name string) bool { return namePattern.MatchString(name) }
 
 // Name returns the name of the InstallPlan for the versions that it installs, in any order. The first attempt
 // has number 1. Another attempt is made only if the versions of an earlier one have been removed since.

@@ -127,7 +127,7 @@ func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace
 	}
 	scope, supported := ScopeOf(kind)
 	switch {
-	case holds == unpacked():
+	case holds == unpackedKind():
 		return fmt.Errorf("%w: step %s %s refers to ConfigMap %s, into which OLM unpacked a bundle and which is not read here; its Subscription gets a plan of its own",
 			ErrManifest, step.Resource.Kind, step.Resource.Name, u.Object["name"])
 	case holds.Group != named.Group:
@@ -144,14 +144,14 @@ func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace
 	case supported && scope == ClusterScoped:
 		namespace = ""
 	}
-	return settle(u, step, namespace)
+	return setNamespace(u, step, namespace)
 }
 
-// unpacked returns the kind in OLM's references to unpacked bundles.
-func unpacked() schema.GroupVersionKind { return schema.GroupVersionKind{Kind: "ConfigMap"} }
+// unpackedKind returns the kind in OLM's references to unpacked bundles.
+func unpackedKind() schema.GroupVersionKind { return schema.GroupVersionKind{Kind: "ConfigMap"} }
 
-// settle sets the namespace of a namespaced object, unless it names another.
-func settle(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
+// setNamespace sets the namespace of a namespaced object, unless it names another.
+func setNamespace(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
 	if has := u.GetNamespace(); has != "" && has != namespace {
 		return fmt.Errorf("%w: step %s %s belongs into namespace %q, its manifest into %q", ErrManifest, step.Resource.Kind, step.Resource.Name, namespace, has)
 	}

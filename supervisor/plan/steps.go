@@ -32,7 +32,7 @@ func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	csv, err := theCSV(b, objects)
+	csv, err := csvOf(b, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 
 	var steps []*operatorsv1alpha1.Step
 	seen := map[string]bool{}
-	for _, u := range inOrder(objects, generated) {
-		owned(u, namespace, b.Name)
+	for _, u := range sortObjects(objects, generated) {
+		setOwner(u, namespace, b.Name)
 		step, err := newStep(u, b)
 		if err != nil {
 			return nil, err
@@ -69,8 +69,8 @@ func Steps(namespace string, b Bundle) ([]*operatorsv1alpha1.Step, error) {
 	return steps, nil
 }
 
-// theCSV returns the only ClusterServiceVersion among a bundle's objects.
-func theCSV(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// csvOf returns the only ClusterServiceVersion among a bundle's objects.
+func csvOf(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var found *unstructured.Unstructured
 	for _, u := range objects {
 		if u.GetKind() != kindCSV {
@@ -98,9 +98,9 @@ func theCSV(b Bundle, objects []*unstructured.Unstructured) (*unstructured.Unstr
 	return found, nil
 }
 
-// recorded reports whether only the supervisor may write an annotation of a ClusterServiceVersion. The recorded
-// OperatorGroup of a version bounds its clean-up, so bundles must not set it.
-func recorded(key string) bool {
+// isReserved reports whether only the supervisor may write an annotation of a ClusterServiceVersion. The
+// recorded OperatorGroup of a version bounds its clean-up, so bundles must not set it.
+func isReserved(key string) bool {
 	switch key {
 	case operatorsv1.OperatorGroupAnnotationKey, operatorsv1.OperatorGroupNamespaceAnnotationKey, operatorsv1.OperatorGroupTargetsAnnotationKey:
 		return true
@@ -124,7 +124,7 @@ func completeCSV(csv *unstructured.Unstructured, namespace string, b Bundle) err
 		return fmt.Errorf("bundle %s of package %s: %w", b.Name, b.Package, err)
 	}
 	annotations := csv.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return recorded(key) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return isReserved(key) })
 	csv.SetAnnotations(merged(annotations, map[string]string{
 		api.AnnotationProperties:   properties,
 		api.AnnotationCatalog:      b.Catalog.String(),
@@ -189,7 +189,7 @@ func keepUnknown(normal, raw map[string]any) {
 	for key, value := range raw {
 		has, found := normal[key]
 		switch {
-		case !found && meansSomething(value) && !meant(normal, key):
+		case !found && isNonZero(value) && !hasDifferentCase(normal, key):
 			normal[key] = runtime.DeepCopyJSONValue(value)
 		case found:
 			keepUnknownIn(has, value)
@@ -212,9 +212,9 @@ func keepUnknownIn(normal, raw any) {
 	}
 }
 
-// meant reports whether an object has a field whose name differs only in case. Its Go type has then read the
-// value.
-func meant(normal map[string]any, key string) bool {
+// hasDifferentCase reports whether an object has a field whose name differs only in case. Its Go type has then
+// read the value.
+func hasDifferentCase(normal map[string]any, key string) bool {
 	for name := range normal {
 		if strings.EqualFold(name, key) {
 			return true
@@ -223,7 +223,7 @@ func meant(normal map[string]any, key string) bool {
 	return false
 }
 
-func meansSomething(value any) bool {
+func isNonZero(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return false
@@ -259,9 +259,9 @@ func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// inOrder sorts a bundle's objects and the generated ones into the order of application. Objects that others
+// sortObjects sorts a bundle's objects and the generated ones into the order of application. Objects that others
 // need come first. Ties are sorted by name, so that the order does not depend on the order in the bundle.
-func inOrder(objects, generated []*unstructured.Unstructured) []*unstructured.Unstructured {
+func sortObjects(objects, generated []*unstructured.Unstructured) []*unstructured.Unstructured {
 	byName := slices.Clone(objects)
 	slices.SortStableFunc(byName, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(rank(a.GetKind()), rank(b.GetKind())), cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
@@ -283,9 +283,9 @@ func rank(kind string) int {
 	return len(order)
 }
 
-// owned sets the plan's namespace if the object's kind is namespaced, and the owner labels of the
+// setOwner sets the namespace of the plan in a namespaced object, and in others the owner labels of the
 // ClusterServiceVersion otherwise.
-func owned(u *unstructured.Unstructured, namespace, csv string) {
+func setOwner(u *unstructured.Unstructured, namespace, csv string) {
 	labels := map[string]string{api.LabelManaged: "true"}
 	scope, ok := ScopeOf(u.GroupVersionKind().GroupKind())
 	if !ok {

@@ -31,7 +31,7 @@ func ManifestWarnings(steps []*operatorsv1alpha1.Step, bundles []Bundle) (string
 			for _, warning := range texts {
 				size += len(warning)
 			}
-			step := slices.IndexFunc(steps, func(s *operatorsv1alpha1.Step) bool { return s.Resolving == b.Name && isOf(s, u) })
+			step := slices.IndexFunc(steps, func(s *operatorsv1alpha1.Step) bool { return s.Resolving == b.Name && isCreatedFrom(s, u) })
 			if len(texts) > 0 && step >= 0 && size <= maxWarnings {
 				found[step] = append(found[step], texts...)
 			}
@@ -57,8 +57,8 @@ func ManifestWarningsOf(annotations map[string]string) map[int][]string {
 	return found
 }
 
-// isOf reports whether a step was created from an object.
-func isOf(s *operatorsv1alpha1.Step, u *unstructured.Unstructured) bool {
+// isCreatedFrom reports whether a step was created from an object.
+func isCreatedFrom(s *operatorsv1alpha1.Step, u *unstructured.Unstructured) bool {
 	kind := schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}
 	return s.Resource.Name == u.GetName() && objectKind(kind) == u.GroupVersionKind().GroupKind()
 }

@@ -1,7 +1,7 @@
 // Package refusal classifies why the API server refuses a request.
 //
 // A Status has a reason (Forbidden, Invalid), but no field for the admission plugin that refuses. Only its
-// text tells a quota from a LimitRange, a webhook or a missing right. The API server's text also arrives
+// text distinguishes a quota, a LimitRange, a webhook and a missing right. The API server's text also arrives
 // without its Status, in conditions of Deployments and in Events. This package is the only one that reads it.
 package refusal
 
