@@ -69,7 +69,7 @@ func deleteOldPlans(ctx context.Context, c client.Client, last *operatorsv1alpha
 			plans.Items[i] = *last
 		}
 	}
-	for _, p := range superfluous(plans.Items, subscriptions.Items, kept) {
+	for _, p := range superfluous(plans.Items, subscriptions.Items, maxFinishedPlans) {
 		// The resource version excludes a plan that was set to run again.
 		err := c.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
 		if ignoreAbsent(err) != nil {

@@ -23,7 +23,7 @@ import (
 // crdApplier creates and updates the CustomResourceDefinitions of a plan.
 type crdApplier struct {
 	observer *observer
-	checker  *checker
+	checker  *crdChecker
 	// writer has the rights of the supervisor, or those of the OperatorGroup's service account if
 	// asAccount is set.
 	writer    client.Client
@@ -31,8 +31,8 @@ type crdApplier struct {
 	// unbounded reports whether the OperatorGroup targets all namespaces and names no service
 	// account.
 	unbounded bool
-	// turns orders the writes of all plans of this process.
-	turns *crdTurns
+	// locks orders the writes of all plans of this process.
+	locks *crdLocks
 	// reverts names the version whose definitions replace newer ones; empty for none.
 	reverts string
 	// prepared holds the changes that are checked and not written yet.
@@ -134,7 +134,7 @@ func (a *crdApplier) apply(ctx context.Context, s *operatorsv1alpha1.Step) (oper
 			return crdStatus(live, operatorsv1alpha1.StepStatusCreated, err)
 		}
 	}
-	defer a.turns.take(s.Resource.Name)()
+	defer a.locks.lock(s.Resource.Name)()
 	if c := a.prepared[s]; c != nil && a.isStale(s, c) {
 		delete(a.prepared, s)
 	}
@@ -147,7 +147,7 @@ func (a *crdApplier) apply(ctx context.Context, s *operatorsv1alpha1.Step) (oper
 	return "", errChanged
 }
 
-// isStale reports whether a definition has to be read again when its turn begins. A key that is
+// isStale reports whether a definition has to be read again after its lock is taken. A key that is
 // added needs no fresh read. Stale records are removed from the newest object only: an older read
 // would conflict with the writes of other plans. The records would then accumulate, and each plan
 // would read each of their versions.
@@ -155,7 +155,7 @@ func (a *crdApplier) isStale(s *operatorsv1alpha1.Step, c *crdChange) bool {
 	if c.joins != nil {
 		return len(c.joins.Remove) > 0
 	}
-	return a.turns.changed(s.Resource.Name, c.live)
+	return a.locks.changed(s.Resource.Name, c.live)
 }
 
 // applyOnce writes the definition of a step. It reads the definition first unless the plan has just
@@ -170,7 +170,7 @@ func (a *crdApplier) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (
 	delete(a.prepared, s)
 	written, result, err := a.write(ctx, c)
 	if err == nil && (result == apply.Created || result == apply.Updated) && c.joins == nil {
-		a.turns.wrote(written)
+		a.locks.wrote(written)
 	}
 	return written, result, err
 }

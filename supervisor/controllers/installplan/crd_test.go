@@ -80,7 +80,7 @@ func TestApplyCRD(t *testing.T) {
 			}).Build()
 			a := &crdApplier{
 				observer: &observer{namespace: "ops", live: c, content: &content{namespace: "ops", versions: map[string]*unstructured.Unstructured{"lamp.v1": nil}}},
-				checker:  &checker{client: c}, writer: c, unbounded: true, asAccount: tc.asAccount, turns: newCRDTurns(),
+				checker:  &crdChecker{client: c}, writer: c, unbounded: true, asAccount: tc.asAccount, locks: newCRDLocks(),
 				prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 			}
 			got, err := a.apply(t.Context(), &operatorsv1alpha1.Step{Resolving: "lamp.v1", Resource: operatorsv1alpha1.StepResource{
@@ -135,7 +135,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 			namespace: "ops", observer: o, content: bundle, owners: &owners{observer: o, byName: map[string]*owner{}},
 			objects: &objectApplier{observer: o, writer: c, own: c}, warnings: &warningRecorder{client: c, content: bundle},
 			crds: &crdApplier{
-				observer: o, checker: &checker{client: c}, writer: c, unbounded: true, asAccount: asAccount, turns: newCRDTurns(),
+				observer: o, checker: &crdChecker{client: c}, writer: c, unbounded: true, asAccount: asAccount, locks: newCRDLocks(),
 				prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 			},
 		}

@@ -22,7 +22,7 @@ type executor struct {
 	unpacker unpacker
 	// crdsAsAccount selects the rights of the account of a plan to write CustomResourceDefinitions.
 	crdsAsAccount bool
-	crdTurns      *crdTurns
+	crdLocks      *crdLocks
 }
 
 // execution prepares a pass over the steps of a plan. A dry run writes nothing.
@@ -43,8 +43,8 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 	}
 	o := &observer{cached: x.cached, live: own, content: c, namespace: p.Namespace}
 	crds := &crdApplier{
-		observer: o, checker: &checker{client: own, lender: x.lender, reporter: to}, writer: own, unbounded: in.unbounded,
-		turns: x.crdTurns, reverts: p.Annotations[api.AnnotationReverts], prepared: map[*operatorsv1alpha1.Step]*crdChange{},
+		observer: o, checker: &crdChecker{client: own, lender: x.lender, reporter: to}, writer: own, unbounded: in.unbounded,
+		locks: x.crdLocks, reverts: p.Annotations[api.AnnotationReverts], prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 	}
 	if x.crdsAsAccount && in.account != nil {
 		crds.writer, crds.asAccount = steps, true

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kept is the number of finished plans that are kept in each namespace.
-const kept = 5
+// maxFinishedPlans is the number of finished plans that are kept in each namespace.
+const maxFinishedPlans = 5
 
 // superfluous returns the finished plans of a namespace that may be deleted. It keeps the newest
 // ones, those that a Subscription refers to, and those that a Subscription does not show yet. It

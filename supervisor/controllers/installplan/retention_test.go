@@ -74,13 +74,13 @@ func TestCollectLeavesWhatRunsAgain(t *testing.T) {
 		again  bool
 		want   int
 	}{
-		"Ended": {"they are superfluous", false, kept},
-		"Again": {"they are in progress", true, kept + 2},
+		"Ended": {"they are superfluous", false, maxFinishedPlans},
+		"Again": {"they are in progress", true, maxFinishedPlans + 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			builder := fake.NewClientBuilder().WithScheme(scheme)
 			var last operatorsv1alpha1.InstallPlan
-			for generation := range kept + 2 {
+			for generation := range maxFinishedPlans + 2 {
 				last = finished(generation, complete)
 				last.Namespace, last.Name = "ops", strings.ToLower(last.Name)
 				builder.WithObjects(last.DeepCopy())

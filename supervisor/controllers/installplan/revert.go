@@ -13,7 +13,7 @@ import (
 
 // checkRevert returns an error if an object would lose data when the definition of an older version
 // replaces the live one.
-func (c *checker) checkRevert(ctx context.Context, s *crdState) error {
+func (c *crdChecker) checkRevert(ctx context.Context, s *crdState) error {
 	before, err := typedCRD(s.live)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func TestRevert(t *testing.T) {
 			if tt.declares {
 				csv = parsed(t, `{"kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},"spec":{"webhookdefinitions":[{"type":"ConversionWebhook","conversionCRDs":["lamps.example"]}]}}`)
 			}
-			c := &checker{client: stored}
+			c := &crdChecker{client: stored}
 			err := c.checkRevert(t.Context(), &crdState{
 				version: types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}, csv: csv, live: parsed(t, tt.live), bundle: parsed(t, tt.older),
 			})

@@ -69,7 +69,7 @@ func newValidator(version apiextensionsv1.CustomResourceDefinitionVersion) (*val
 // problem returns the validation errors of an object; empty when it is valid. It first sets the
 // defaults of the schema in the object.
 func (v *validator) problem(object map[string]any) string {
-	fill(object, v.schema)
+	fillDefaults(object, v.schema)
 	result := v.objects.Validate(object)
 	if result.IsValid() {
 		return ""
@@ -106,8 +106,8 @@ func visit(s *spec.Schema, do func(*spec.Schema)) {
 	visit(s.Not, do)
 }
 
-// fill sets defaults in a value, as the API server does on reads.
-func fill(value any, s *spec.Schema) {
+// fillDefaults sets defaults in a value, as the API server does on reads.
+func fillDefaults(value any, s *spec.Schema) {
 	if s == nil {
 		return
 	}
@@ -115,16 +115,16 @@ func fill(value any, s *spec.Schema) {
 	case map[string]any:
 		for name, property := range s.Properties {
 			if _, has := v[name]; !has && property.Default != nil {
-				v[name] = runtime.DeepCopyJSONValue(whole(property.Default))
+				v[name] = runtime.DeepCopyJSONValue(wholeNumbers(property.Default))
 			}
-			fill(v[name], &property)
+			fillDefaults(v[name], &property)
 		}
 		if s.AdditionalProperties == nil {
 			return
 		}
 		for name, each := range v {
 			if _, has := s.Properties[name]; !has {
-				fill(each, s.AdditionalProperties.Schema)
+				fillDefaults(each, s.AdditionalProperties.Schema)
 			}
 		}
 	case []any:
@@ -132,22 +132,22 @@ func fill(value any, s *spec.Schema) {
 			return
 		}
 		for _, each := range v {
-			fill(each, s.Items.Schema)
+			fillDefaults(each, s.Items.Schema)
 		}
 	}
 }
 
-// whole returns a value with numbers without a fraction as int64, as in objects that the API server
+// wholeNumbers returns a value with numbers without a fraction as int64, as in objects that the API server
 // returns.
-func whole(value any) any {
+func wholeNumbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, each := range v {
-			v[key] = whole(each)
+			v[key] = wholeNumbers(each)
 		}
 	case []any:
 		for i, each := range v {
-			v[i] = whole(each)
+			v[i] = wholeNumbers(each)
 		}
 	case float64:
 		if n := int64(v); float64(n) == v {

@@ -111,7 +111,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
 		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(plans.withRights)).
 		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
-			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](plans.awaitingKind), served())).
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](plans.awaitingKind), definitionChanged())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout,
 			// The limit lets plans continue soon after an outage of the API server, however long it
@@ -138,7 +138,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		live:   mgr.GetAPIReader(),
 		executor: &executor{
 			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), lender: o.Lender,
-			bundles: o.Bundles, unpacker: o.Unpacker, crdsAsAccount: o.CRDAsServiceAccount, crdTurns: newCRDTurns(),
+			bundles: o.Bundles, unpacker: o.Unpacker, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
 		},
 		gate:         &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
 		recorder:     mgr.GetEventRecorder("chandlery-installplan"),

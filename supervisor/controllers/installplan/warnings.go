@@ -39,8 +39,8 @@ func (w stepWarnings) dropped() int {
 	return n
 }
 
-// cut reports whether the API server may have left warnings out.
-func cut(texts []string) bool {
+// truncated reports whether the API server may have left warnings out.
+func truncated(texts []string) bool {
 	characters := 0
 	for _, text := range texts {
 		characters += len(text)
@@ -82,8 +82,8 @@ func (r *warningRecorder) complete(ctx context.Context, s *operatorsv1alpha1.Ste
 	if err != nil {
 		return w
 	}
-	w.texts = withMeant(texts, misspelt(r.client.Scheme(), u))
-	if !cut(texts) {
+	w.texts = withSuggestions(texts, misspelt(r.client.Scheme(), u))
+	if !truncated(texts) {
 		return w
 	}
 	// Compare with the stored object to count all dropped fields.
@@ -94,8 +94,8 @@ func (r *warningRecorder) complete(ctx context.Context, s *operatorsv1alpha1.Ste
 	return w
 }
 
-// withMeant adds the correct names to the warnings about unknown fields.
-func withMeant(texts []string, meant map[string]string) []string {
+// withSuggestions adds the correct names to the warnings about unknown fields.
+func withSuggestions(texts []string, meant map[string]string) []string {
 	out := slices.Clone(texts)
 	for path, name := range meant {
 		if i := slices.Index(out, fmt.Sprintf("unknown field %q", path)); i >= 0 {

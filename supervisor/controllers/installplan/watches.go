@@ -42,7 +42,7 @@ func unfinished(o client.Object) []string {
 
 // served accepts the creation and deletion of a definition, and changes of its specification or
 // status.
-func served() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition] {
+func definitionChanged() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition] {
 	return predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
 			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation ||

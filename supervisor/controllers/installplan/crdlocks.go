@@ -10,7 +10,7 @@ import (
 
 // crdTurns serializes the writes of each CustomResourceDefinition by the plans of this process. It
 // is safe for concurrent use.
-type crdTurns struct {
+type crdLocks struct {
 	locks keymutex.KeyMutex
 
 	mu sync.Mutex
@@ -19,32 +19,32 @@ type crdTurns struct {
 	written map[string]string
 }
 
-func newCRDTurns() *crdTurns {
-	return &crdTurns{locks: keymutex.NewHashed(0), written: map[string]string{}}
+func newCRDLocks() *crdLocks {
+	return &crdLocks{locks: keymutex.NewHashed(0), written: map[string]string{}}
 }
 
-// take waits until no other plan writes a definition, and returns the function that ends the turn.
-func (t *crdTurns) take(name string) (release func()) {
-	t.locks.LockKey(name)
+// lock waits until no other plan writes a definition, and returns the function that unlocks it.
+func (l *crdLocks) lock(name string) (release func()) {
+	l.locks.LockKey(name)
 	return func() {
 		// UnlockKey fails only for a key that is not locked.
-		_ = t.locks.UnlockKey(name)
+		_ = l.locks.UnlockKey(name)
 	}
 }
 
 // wrote records the resource version of a definition that a write returned.
-func (t *crdTurns) wrote(crd *unstructured.Unstructured) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.written[crd.GetName()] = crd.GetResourceVersion()
+func (l *crdLocks) wrote(crd *unstructured.Unstructured) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.written[crd.GetName()] = crd.GetResourceVersion()
 }
 
 // changed reports whether this process has written a definition since it was read. A nil read means
 // that it was absent.
-func (t *crdTurns) changed(name string, read *unstructured.Unstructured) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	last, written := t.written[name]
+func (l *crdLocks) changed(name string, read *unstructured.Unstructured) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, written := l.written[name]
 	if !written || read == nil {
 		return written
 	}

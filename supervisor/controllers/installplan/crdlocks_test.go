@@ -13,11 +13,11 @@ func TestDefinitionsWrittenSinceTheyWereRead(t *testing.T) {
 		u.SetResourceVersion(version)
 		return u
 	}
-	turns := newCRDTurns()
-	if turns.changed("cups.example.com", at("7")) || turns.changed("cups.example.com", nil) {
+	locks := newCRDLocks()
+	if locks.changed("cups.example.com", at("7")) || locks.changed("cups.example.com", nil) {
 		t.Error("a definition that was never written has changed")
 	}
-	turns.wrote(at("8"))
+	locks.wrote(at("8"))
 	for name, tc := range map[string]struct {
 		reason string
 		read   *unstructured.Unstructured
@@ -29,15 +29,15 @@ func TestDefinitionsWrittenSinceTheyWereRead(t *testing.T) {
 		"Absent": {"it was not there, and is now", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := turns.changed("cups.example.com", tc.read); got != tc.want {
+			if got := locks.changed("cups.example.com", tc.read); got != tc.want {
 				t.Errorf("%s: changed %t, want %t", tc.reason, got, tc.want)
 			}
 		})
 	}
-	release := turns.take("cups.example.com")
+	release := locks.lock("cups.example.com")
 	next := make(chan struct{})
 	go func() {
-		turns.take("cups.example.com")()
+		locks.lock("cups.example.com")()
 		close(next)
 	}()
 	select {

@@ -62,13 +62,13 @@ func TestCheckReadsFewAtOnce(t *testing.T) {
 		reader.all = append(reader.all, lamp("lit", map[string]any{"spec": "bright"}))
 	}
 	reader.all = append(reader.all, lamp("out", map[string]any{}))
-	c := &checker{client: reader}
+	c := &crdChecker{client: reader}
 	lamps := schema.GroupVersionKind{Group: "example", Version: "v1", Kind: "Lamp"}
 	reader.pages.Again = func(ctx context.Context) error {
-		_, err := c.pages(ctx, lamps, v)
+		_, err := c.findInvalidIn(ctx, lamps, v)
 		return err
 	}
-	complaint, err := c.pages(t.Context(), lamps, v)
+	complaint, err := c.findInvalidIn(t.Context(), lamps, v)
 	if err != nil || !strings.Contains(complaint, "ops/out") {
 		t.Errorf("complaint %q, error %v", complaint, err)
 	}

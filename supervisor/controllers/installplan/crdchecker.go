@@ -18,8 +18,8 @@ import (
 // maxComplaint bounds the message about one custom resource, in bytes.
 const maxComplaint = 1024
 
-// checker checks whether a CustomResourceDefinition may replace another.
-type checker struct {
+// crdChecker checks whether a CustomResourceDefinition may replace another.
+type crdChecker struct {
 	// client lists custom resources.
 	client client.Reader
 	// grants gives the supervisor the right to list the objects of a definition, which it lacks
@@ -29,7 +29,7 @@ type checker struct {
 }
 
 // check returns an error if the definition of a bundle must not replace the live one.
-func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured) error {
+func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructured) error {
 	before, err := typedCRD(live)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 			return fmt.Errorf("%w: the schema of version %s of %q cannot be read: %w", errUnsafe, version.Name, after.Name, err)
 		}
 		kind := schema.GroupVersionKind{Group: after.Spec.Group, Version: version.Name, Kind: before.Spec.Names.Kind}
-		complaint, err := c.existing(ctx, before, kind, v)
+		complaint, err := c.findInvalid(ctx, before, kind, v)
 		if err != nil {
 			return err
 		}
@@ -70,21 +70,21 @@ func (c *checker) check(ctx context.Context, live, u *unstructured.Unstructured)
 	return nil
 }
 
-// existing returns a message about the first object of a kind that the validator rejects; empty
+// findInvalid returns a message about the first object of a kind that the validator rejects; empty
 // when there is none.
-func (c *checker) existing(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (string, error) {
+func (c *crdChecker) findInvalid(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (string, error) {
 	var complaint string
 	err := c.grants.With(ctx, crd, grant.Check, func() error {
 		var err error
-		complaint, err = c.pages(ctx, kind, v)
+		complaint, err = c.findInvalidIn(ctx, kind, v)
 		return err
 	})
 	return complaint, err //nolint:wrapcheck // it says which kind
 }
 
-// pages validates the objects of a kind page by page, and returns a message about the first invalid
+// findInvalidIn validates the objects of a kind page by page, and returns a message about the first invalid
 // one.
-func (c *checker) pages(ctx context.Context, kind schema.GroupVersionKind, v *validator) (complaint string, err error) {
+func (c *crdChecker) findInvalidIn(ctx context.Context, kind schema.GroupVersionKind, v *validator) (complaint string, err error) {
 	newPage := func() *unstructured.UnstructuredList {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
