@@ -2,15 +2,10 @@ package operatorcondition
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -25,9 +20,6 @@ import (
 // conflictDelay is the pause after a write conflict. It is long enough for the cache to receive the
 // newer object.
 const conflictDelay = 50 * time.Millisecond
-
-// readOnly avoids copies of objects that are only read.
-const readOnly = client.UnsafeDisableDeepCopy
 
 // reconciler reconciles the OperatorCondition of each version with its role and binding.
 type reconciler struct {
@@ -55,49 +47,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, err
-}
-
-func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (observation, error) {
-	o := observation{now: r.clock.Now()}
-	var err error
-	if o.csv, err = getOrNil(ctx, r.client, key, &operatorsv1alpha1.ClusterServiceVersion{}); err != nil || !wanted(o.csv) {
-		return observation{}, err
-	}
-	if o.condition, err = getOrNil(ctx, r.client, key, &operatorsv2.OperatorCondition{}); err != nil {
-		return observation{}, err
-	}
-	if o.role, err = getOrNil(ctx, r.client, key, &rbacv1.Role{}); err != nil {
-		return observation{}, err
-	}
-	if o.binding, err = getOrNil(ctx, r.client, key, &rbacv1.RoleBinding{}); err != nil {
-		return observation{}, err
-	}
-	o.replaced, err = r.replaced(ctx, key)
-	return o, err
-}
-
-// replaced reports whether a version exists that replaces the given one.
-func (r *reconciler) replaced(ctx context.Context, key client.ObjectKey) (bool, error) {
-	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
-	if err := r.client.List(ctx, versions, client.InNamespace(key.Namespace), readOnly); err != nil {
-		return false, fmt.Errorf("listing ClusterServiceVersions of namespace %s: %w", key.Namespace, err)
-	}
-	return slices.ContainsFunc(versions.Items, func(csv operatorsv1alpha1.ClusterServiceVersion) bool {
-		return replaces(&csv, key.Name)
-	}), nil
-}
-
-// getOrNil reads an object; the result is nil if it does not exist.
-func getOrNil[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
-	var none T
-	err := c.Get(ctx, key, into, readOnly)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("getting %T %s: %w", into, key, err)
-	}
-	return into, nil
 }
 
 func (r *reconciler) act(ctx context.Context, o observation, d decision) error {
