@@ -18,14 +18,14 @@ import (
 	"github.com/chandlery/chandlery/test/latewatch"
 )
 
-// TestPlanGoesOnWhenTheGroupNamesNoAccount removes the account of a group for which a plan waits
+// TestPlanContinuesWithoutAccount removes the account of a group for which a plan waits
 // (R6 of the compatibility scenarios).
-func TestPlanGoesOnWhenTheGroupNamesNoAccount(t *testing.T) {
+func TestPlanContinuesWithoutAccount(t *testing.T) {
 	w := newWorld(t)
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
 	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
-	w.employ()
+	w.useDeployedRights()
 	w.supervise(time.Second)
 	w.plan(w.bundle(w.crd(), settings), true, plan.MaxInline)
 	p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {

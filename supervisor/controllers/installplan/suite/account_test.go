@@ -38,7 +38,7 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
 	w.create(group)
-	w.employ()
+	w.useDeployedRights()
 	w.supervise(time.Second)
 	w.plan(w.bundle(w.crd(), settings), true, plan.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {

@@ -26,8 +26,8 @@ func (w *world) subscribed() *operatorsv1alpha1.Subscription {
 	return sub
 }
 
-// tell writes the stage of a plan into the status of the Subscription.
-func (w *world) tell(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
+// showStage writes the stage of a plan into the status of the Subscription.
+func (w *world) showStage(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
 	w.t.Helper()
 	stage := history.StageOf(p)
 	sub.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now(), InstallPlanRef: &corev1.ObjectReference{
@@ -52,12 +52,12 @@ func TestNextPhaseWaitsForTheSubscription(t *testing.T) {
 	w.plan(w.bundle(settings), true, plan.MaxInline)
 	p := w.read()
 	w.stays(p.Status.Phase)
-	w.tell(sub, p)
+	w.showStage(sub, p)
 	p = w.reaches(working)
 	w.hasSettings()
 	w.stays(working)
 	made := w.settings().ResourceVersion
-	w.tell(sub, p)
+	w.showStage(sub, p)
 	p = w.reaches(complete)
 	if got := w.settings().ResourceVersion; got != made {
 		t.Error("what was done while waiting was done again")
@@ -78,8 +78,8 @@ func TestNextPhaseDoesNotWaitForEver(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestPhaseOfSomebodyElseStands clears the phase of a complete plan.
-func TestPhaseOfSomebodyElseStands(t *testing.T) {
+// TestPhaseOfAnotherClientStays clears the phase of a complete plan.
+func TestPhaseOfAnotherClientStays(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Minute)

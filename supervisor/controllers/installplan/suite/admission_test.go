@@ -41,9 +41,9 @@ func (w *world) policy(action admissionregistrationv1.ValidationAction) *admissi
 	// The API server applies the policy after a moment.
 	w.Eventually(func() bool {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}}
-		heard := w.heard()
+		heard := w.warningCount()
 		err := w.Create(w.t.Context(), probe, client.DryRunAll)
-		return err != nil || w.heard() > heard
+		return err != nil || w.warningCount() > heard
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
 	return binding
 }
@@ -98,8 +98,8 @@ func TestQuotaPasses(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestWarningsAreTold has an API server that accepts an object with a warning.
-func TestWarningsAreTold(t *testing.T) {
+// TestWarningsAreReported has an API server that accepts an object with a warning.
+func TestWarningsAreReported(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.policy(admissionregistrationv1.Warn)

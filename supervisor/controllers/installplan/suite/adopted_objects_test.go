@@ -94,9 +94,9 @@ func adoptsFrom(t *testing.T, manager string) {
 	}
 }
 
-// TestTakingOverIsTold installs an operator over the ConfigMap of a user, and over one of a removed
+// TestTakeOverIsReported installs an operator over the ConfigMap of a user, and over one of a removed
 // operator, which needs no Event.
-func TestTakingOverIsTold(t *testing.T) {
+func TestTakeOverIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"mine": "1"}},

@@ -32,9 +32,9 @@ func bare(group, plural, kind string, scope apiextensionsv1.ResourceScope) *apie
 	}
 }
 
-// TestPlanGoesOnWhenItsAPIAppears lets a plan wait for an API until its pauses exceed the time that
+// TestPlanContinuesWhenItsAPIIsServed lets a plan wait for an API until its pauses exceed the time that
 // the test waits. Only the definition can then make it continue.
-func TestPlanGoesOnWhenItsAPIAppears(t *testing.T) {
+func TestPlanContinuesWhenItsAPIIsServed(t *testing.T) {
 	const soon = 5 * time.Second
 	for _, tt := range []struct {
 		reason       string

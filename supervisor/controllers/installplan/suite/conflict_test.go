@@ -120,8 +120,8 @@ func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestWhatIsThereIsKept applies objects over existing ones that other clients created or changed.
-func TestWhatIsThereIsKept(t *testing.T) {
+// TestFieldsOfOtherClientsAreKept applies objects over existing ones that other clients created or changed.
+func TestFieldsOfOtherClientsAreKept(t *testing.T) {
 	w := newWorld(t)
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Annotations: map[string]string{"theirs": "kept"}}
@@ -165,9 +165,9 @@ func TestWhatIsThereIsKept(t *testing.T) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// TestBindingOfItsOwnIsMadeAnew changes the role of a binding between two versions, which the API
+// TestOwnBindingIsRecreated changes the role of a binding between two versions, which the API
 // does not allow.
-func TestBindingOfItsOwnIsMadeAnew(t *testing.T) {
+func TestOwnBindingIsRecreated(t *testing.T) {
 	w := newWorld(t)
 	before := w.version("lamp.v0", "lamp")
 	binding := &rbacv1.RoleBinding{

@@ -52,7 +52,7 @@ func ofTray(w *world) *apiextensionsv1.CustomResourceDefinition {
 	w.version("tray.v1", "tray")
 	crd := w.lamps(map[string]string{"v1": anything})
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
-	w.made(crd, "catalog")
+	w.createCRD(crd, "catalog")
 	return w.lamps(map[string]string{"v1": coloured})
 }
 
@@ -106,7 +106,7 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 			w.ownNamespace()
 			bundled := tt.brings(w)
 			before := w.specOf(bundled.Name)
-			w.employ()
+			w.useDeployedRights()
 			w.supervise(time.Hour)
 			b := w.bundle(text(t, bundled))
 			b.Replaces = tt.replaces
@@ -132,23 +132,23 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 	}
 }
 
-// made creates a definition as another field manager.
-func (w *world) made(crd *apiextensionsv1.CustomResourceDefinition, manager string) {
+// createCRD creates a definition as another field manager.
+func (w *world) createCRD(crd *apiextensionsv1.CustomResourceDefinition, manager string) {
 	w.t.Helper()
 	if err := w.Create(w.t.Context(), crd, client.FieldOwner(manager)); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// TestRefusedCRDGoesOnWhenItIsReleased installs beside the definition of another package, which is
+// TestRefusedCRDContinuesAfterRelease installs beside the definition of another package, which is
 // then uninstalled.
-func TestRefusedCRDGoesOnWhenItIsReleased(t *testing.T) {
+func TestRefusedCRDContinuesAfterRelease(t *testing.T) {
 	w := newWorld(t)
 	w.ownNamespace()
 	tray := w.version("tray.v1", "tray")
 	crd := w.lamps(map[string]string{"v1": anything})
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
-	w.made(crd, "catalog")
+	w.createCRD(crd, "catalog")
 	w.supervise(time.Hour)
 	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
 	w.reaches(failed)
@@ -195,7 +195,7 @@ func TestBundleCannotConvertForeignCRDs(t *testing.T) {
 	group.Spec.ServiceAccountName = "installer"
 	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
 	w.served(w.lamps(map[string]string{"v1": anything}))
-	w.employ()
+	w.useDeployedRights()
 	w.supervise(time.Hour)
 	b := w.bundle()
 	b.Objects[0] = strings.Replace(b.Objects[0], `"version":"1.0.0"`,
@@ -205,7 +205,7 @@ func TestBundleCannotConvertForeignCRDs(t *testing.T) {
 	if says := "CustomResourceDefinition lamps." + w.namespace + ".example is refused (ForeignManager): it was made by field manager "; !strings.Contains(c.Message, says) {
 		t.Errorf("condition %+v", c)
 	}
-	w.nothingIsMade()
+	w.expectNothingCreated()
 }
 
 // TestCRDAsServiceAccount writes definitions with the account of a group, as with the flag
@@ -220,7 +220,7 @@ func TestCRDAsServiceAccount(t *testing.T) {
 		rule(operatorsv1alpha1.GroupName, "clusterserviceversions", "create"),
 		rule("", "serviceaccounts", "create", "update", "patch"), rule("", "pods", "get"),
 		rule(rbacv1.GroupName, "roles", "create", "update", "patch"), rule(rbacv1.GroupName, "rolebindings", "create", "update", "patch"))
-	w.employ()
+	w.useDeployedRights()
 	w.supervise(time.Hour)
 	w.plan(w.bundle(w.crd()), true, plan.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {

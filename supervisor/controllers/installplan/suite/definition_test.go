@@ -88,8 +88,8 @@ const (
 	coloured = `{"type":"object","required":["colour","power"],"properties":{"colour":{"type":"string","enum":["red","green"]},"power":{"type":"integer","default":1}}}`
 )
 
-// nothingIsMade checks that a refused plan has changed nothing.
-func (w *world) nothingIsMade() {
+// expectNothingCreated checks that a refused plan has changed nothing.
+func (w *world) expectNothingCreated() {
 	w.t.Helper()
 	versions := &operatorsv1alpha1.ClusterServiceVersionList{}
 	if err := w.List(w.t.Context(), versions, client.InNamespace(w.namespace)); err != nil || len(versions.Items) != 0 {
@@ -108,7 +108,7 @@ func TestStoredVersionIsNotDropped(t *testing.T) {
 	if c := installed(p); !strings.Contains(c.Message, fmt.Sprintf(`risk of data loss updating "lamps.%s.example": new CRD removes version v1 that is listed as a stored version on the existing CRD`, w.namespace)) {
 		t.Errorf("condition %+v", c)
 	}
-	w.nothingIsMade()
+	w.expectNothingCreated()
 }
 
 // TestExistingObjectsStayValid brings a schema that rejects an existing object, until the object is
@@ -122,13 +122,13 @@ func TestExistingObjectsStayValid(t *testing.T) {
 			w.lamp("good", "red")
 			bad := w.lamp("bad", "blue")
 			if !trusted {
-				w.employ()
+				w.useDeployedRights()
 			}
 			w.supervise(time.Second)
 			w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
 			says := fmt.Sprintf(`error validating existing CRs against new CRD's schema for "lamps.%[1]s.example": error validating %[1]s.example/v1, Kind=lamp "%[1]s/bad": updated validation is too restrictive: spec.colour`, w.namespace)
 			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool { return strings.Contains(p.Status.Message, says) })
-			w.nothingIsMade()
+			w.expectNothingCreated()
 			p := w.reaches(failed)
 			if !strings.Contains(installed(p).Message, says) {
 				t.Errorf("condition %+v", installed(p))
@@ -172,9 +172,9 @@ func TestConversionIsKept(t *testing.T) {
 	}
 }
 
-// TestDefinitionTellsWhomItWasInstalledWith has a definition that two versions and a deleted one
+// TestDefinitionNamesItsVersions has a definition that two versions and a deleted one
 // share.
-func TestDefinitionTellsWhomItWasInstalledWith(t *testing.T) {
+func TestDefinitionNamesItsVersions(t *testing.T) {
 	w := newWorld(t)
 	w.version("tray.v1", "tray")
 	w.create(w.group("group"))
@@ -257,11 +257,11 @@ func TestOldDefinitionIsRefused(t *testing.T) {
 	if !strings.Contains(installed(p).Message, "Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of lamp.v1 for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1") {
 		t.Errorf("condition %+v", installed(p))
 	}
-	w.nothingIsMade()
+	w.expectNothingCreated()
 }
 
-// employ runs the controller with the rights of the supervisor in deploy/.
-func (w *world) employ() {
+// useDeployedRights runs the controller with the rights of the supervisor in deploy/.
+func (w *world) useDeployedRights() {
 	w.t.Helper()
 	text, err := os.ReadFile("../../../../deploy/rbac/supervisor.yaml")
 	if err != nil {

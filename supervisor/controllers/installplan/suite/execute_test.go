@@ -166,8 +166,8 @@ func TestPlanWithForbiddenKindFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPlanSaysThatNamesAreTaken has another definition with the names of the kind in the bundle.
-func TestPlanSaysThatNamesAreTaken(t *testing.T) {
+// TestPlanReportsTakenNames has another definition with the names of the kind in the bundle.
+func TestPlanReportsTakenNames(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	group := w.namespace + ".example"
@@ -196,9 +196,9 @@ func TestPlanSaysThatNamesAreTaken(t *testing.T) {
 	w.reaches(complete)
 }
 
-// TestPlanThatWasCutOffGoesOn stops the process between two steps; the next process finishes the
+// TestInterruptedPlanContinues stops the process between two steps; the next process finishes the
 // plan.
-func TestPlanThatWasCutOffGoesOn(t *testing.T) {
+func TestInterruptedPlanContinues(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	stop := w.supervise(time.Hour)
@@ -210,7 +210,7 @@ func TestPlanThatWasCutOffGoesOn(t *testing.T) {
 	before := w.settings()
 	definition := bare("monitoring.coreos.com", "servicemonitors", "ServiceMonitor", apiextensionsv1.NamespaceScoped)
 	w.create(definition)
-	w.finally(definition)
+	w.deleteAtEnd(definition)
 	w.supervise(time.Hour)
 	p := w.reaches(complete)
 	if got := statuses(p); got[0] != "ClusterServiceVersion=Created" || got[len(got)-1] != "ServiceMonitor=Created" {

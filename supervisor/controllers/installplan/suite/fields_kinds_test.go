@@ -26,7 +26,7 @@ func (w *world) kind(group, kind, schema string, scope apiextensionsv1.ResourceS
 	w.t.Helper()
 	crd := kindOf(w.t, group, kind, schema, scope)
 	w.create(crd)
-	w.finally(crd)
+	w.deleteAtEnd(crd)
 	w.serves(crd)
 }
 
@@ -61,8 +61,8 @@ func (w *world) serves(crd *apiextensionsv1.CustomResourceDefinition) {
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 
-// finally deletes a definition when the test ends, and waits until it is gone.
-func (w *world) finally(crd *apiextensionsv1.CustomResourceDefinition) {
+// deleteAtEnd deletes a definition when the test ends, and waits until it is gone.
+func (w *world) deleteAtEnd(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.t.Helper()
 	w.t.Cleanup(func() {
 		ctx := context.WithoutCancel(w.t.Context())
@@ -218,7 +218,7 @@ func TestUnknownFieldsOfEveryKind(t *testing.T) {
 		names[fmt.Sprintf("status.plan[%d]", i)] = s.Resource.Name
 	}
 	got := map[string][]string{}
-	for path, note := range w.warningsTold(len(want)) {
+	for path, note := range w.warningEvents(len(want)) {
 		_, after, _ := strings.Cut(note, "): ")
 		texts := strings.Split(after, ", ")
 		slices.Sort(texts)
@@ -294,11 +294,11 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 	bundled := text(t, crd)
 	approval := `"metadata":{"annotations":{"api-approved.kubernetes.io":"unapproved, it is part of a test"},`
 	bundled = strings.Replace(bundled, `"metadata":{`, approval, 1)
-	w.finally(crd)
+	w.deleteAtEnd(crd)
 	stop := w.supervise(time.Second)
 	w.plan(w.bundle(bundled, lampAutoscaler), true, plan.MaxInline)
 	p := w.reaches(complete)
-	w.warningsTold(1)
+	w.warningEvents(1)
 	before := w.versions()
 
 	learns := func(schema, manifest string) {
@@ -313,14 +313,14 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 		}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 		// The API server applies the definition after a moment.
 		w.Eventually(func() int64 {
-			heard := w.heard()
+			heard := w.warningCount()
 			probe := manifestOf(t, manifest)
 			probe.SetName("probe")
 			probe.SetNamespace(w.namespace)
 			if err := w.Create(t.Context(), probe, client.DryRunAll); err != nil {
 				return -1
 			}
-			return w.heard() - heard
+			return w.warningCount() - heard
 		}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeZero())
 	}
 	learns(strings.Replace(known, `"known":`, `"targetRef":{"type":"object","properties":{"name":{"type":"string"}}},"known":`, 1), lampAutoscaler)
@@ -348,7 +348,7 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 	again(more)
 	w.Expect(field("spec", "new")).To(gomega.Equal("x"))
 	w.Expect(field("top")).To(gomega.Equal(int64(1)))
-	w.warningsTold(1)
+	w.warningEvents(1)
 }
 
 // TestValuesThatACreateRefuses has objects that a create refuses: their plans fail with the message
@@ -374,7 +374,7 @@ func TestValuesThatACreateRefuses(t *testing.T) {
 		}
 		if tt.warns != "" {
 			warned++
-			for _, note := range w.warningsTold(warned) {
+			for _, note := range w.warningEvents(warned) {
 				if !strings.HasSuffix(note, tt.warns) {
 					t.Errorf("%s: Event %q", tt.name, note)
 				}
@@ -382,12 +382,12 @@ func TestValuesThatACreateRefuses(t *testing.T) {
 		}
 		w.Expect(w.Delete(t.Context(), p)).To(gomega.Succeed())
 	}
-	w.warningsTold(warned)
+	w.warningEvents(warned)
 }
 
-// TestRefusedPlanTellsItsWarnings has a definition that ends the plan before a step is applied.
+// TestRefusedPlanReportsItsWarnings has a definition that ends the plan before a step is applied.
 // Events still report the fields that the other objects would lose.
-func TestRefusedPlanTellsItsWarnings(t *testing.T) {
+func TestRefusedPlanReportsItsWarnings(t *testing.T) {
 	w := newWorld(t)
 	w.ownNamespace()
 	w.served(w.lamps(map[string]string{"v1": anything}))
@@ -395,12 +395,12 @@ func TestRefusedPlanTellsItsWarnings(t *testing.T) {
 	service := custom("v1", "Service", "lamp", `"spec":{"bogus":1,"ports":[{"port":80}]}`)
 	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured})), service), true, plan.MaxInline)
 	w.reaches(failed)
-	for _, note := range w.warningsTold(1) {
+	for _, note := range w.warningEvents(1) {
 		if want := `1 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.bogus"`; note != want {
 			t.Errorf("Event %q, want %q", note, want)
 		}
 	}
-	w.nothingIsMade()
+	w.expectNothingCreated()
 	live := manifestOf(t, service)
 	live.SetNamespace(w.namespace)
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(live), live); !apierrors.IsNotFound(err) {

@@ -22,9 +22,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// warningsTold waits until there are n Events about warnings, and returns them by the path of their
+// warningEvents waits until there are n Events about warnings, and returns them by the path of their
 // step.
-func (w *world) warningsTold(n int) map[string]string {
+func (w *world) warningEvents(n int) map[string]string {
 	w.t.Helper()
 	told := map[string]string{}
 	w.Eventually(func(g gomega.Gomega) {
@@ -82,7 +82,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 		paths[fmt.Sprintf("status.plan[%d]", i)] = s.Resource.Kind
 	}
 	got := map[string]string{}
-	for path, note := range w.warningsTold(5) {
+	for path, note := range w.warningEvents(5) {
 		got[paths[path]] = note
 	}
 	crd := "lamps." + w.namespace + ".example"
@@ -107,7 +107,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 	before := w.versions()
 	w.supervise(time.Second)
 	w.Consistently(w.versions).WithTimeout(time.Second).WithPolling(polling).Should(gomega.Equal(before))
-	w.warningsTold(5)
+	w.warningEvents(5)
 }
 
 // versions returns the resource versions of the objects of the bundle.
@@ -144,7 +144,7 @@ func TestManyUnknownFieldsAreCounted(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"port":80}],`+strings.Join(fields, ",")+`}}`,
 	), true, plan.MaxInline)
 	w.reaches(complete)
-	for _, note := range w.warningsTold(2) {
+	for _, note := range w.warningEvents(2) {
 		if !strings.HasPrefix(note, "200 warning(s)") || !strings.HasSuffix(note, ", and 190 more") || strings.Count(note, "unknown field") != 10 {
 			t.Error(note)
 		}
@@ -166,7 +166,7 @@ func TestFieldsOfTheNextVersion(t *testing.T) {
 	w.supervise(time.Second)
 	w.plan(w.bundle(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"bogus":1,"publishNotReadyAddresses":true,"ports":[{"port":80}]}}`), true, plan.MaxInline)
 	p := w.reaches(complete)
-	w.warningsTold(1)
+	w.warningEvents(1)
 	service := func() *corev1.Service {
 		found := &corev1.Service{}
 		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "lamp"}, found); err != nil {
@@ -202,7 +202,7 @@ func TestAccountNeedsNoPatch(t *testing.T) {
 	for i, known := range []string{"a", "b"} {
 		w.plan(w.bundle(strings.Replace(lampAutoscaler, `"known":"a"`, `"known":"`+known+`"`, 1)), true, plan.MaxInline)
 		p := w.reaches(complete)
-		w.warningsTold(i + 1)
+		w.warningEvents(i + 1)
 		list := autoscalerList()
 		if err := w.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
 			t.Fatalf("%d objects, error %v", len(list.Items), err)
@@ -237,7 +237,7 @@ func TestDuplicateFields(t *testing.T) {
 			w.plan(b, true, inline)
 			p := w.reaches(complete)
 			got := map[string]string{}
-			for path, note := range w.warningsTold(4) {
+			for path, note := range w.warningEvents(4) {
 				var i int
 				if _, err := fmt.Sscanf(path, "status.plan[%d]", &i); err != nil {
 					t.Fatal(err)
@@ -259,7 +259,7 @@ func TestDuplicateFields(t *testing.T) {
 			before := w.versions()
 			w.supervise(time.Second)
 			w.Consistently(w.versions).WithTimeout(time.Second).WithPolling(polling).Should(gomega.Equal(before))
-			w.warningsTold(4)
+			w.warningEvents(4)
 		})
 	}
 }
@@ -274,7 +274,7 @@ func TestDuplicateFieldsOfARefusedPlan(t *testing.T) {
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"lamp"}}`,
 	), true, plan.MaxInline)
 	w.reaches(operatorsv1alpha1.InstallPlanPhaseFailed)
-	for _, note := range w.warningsTold(1) {
+	for _, note := range w.warningEvents(1) {
 		if want := `1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): duplicate field "data.a"`; note != want {
 			t.Errorf("Event %q, want %q", note, want)
 		}

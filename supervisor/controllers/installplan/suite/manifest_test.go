@@ -38,7 +38,7 @@ func TestStepHoldsWhatItNames(t *testing.T) {
 	group := w.group("group")
 	group.Spec.ServiceAccountName = "installer"
 	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
-	w.employ()
+	w.useDeployedRights()
 	w.supervise(time.Hour)
 	name := "everything-" + w.namespace
 	binding, err := json.Marshal(rbacv1.ClusterRoleBinding{
@@ -76,7 +76,7 @@ func TestUnreadableStepEndsThePlan(t *testing.T) {
 	if c := installed(w.reaches(failed)); !strings.Contains(c.Message, "the manifest of step ConfigMap settings is not a JSON object") {
 		t.Errorf("condition %+v", c)
 	}
-	w.nothingIsMade()
+	w.expectNothingCreated()
 }
 
 // TestLargeVersionAndDefinitionOfAnImage has a version and a definition that are too large for the
@@ -95,7 +95,7 @@ func TestLargeVersionAndDefinitionOfAnImage(t *testing.T) {
 		return strings.Contains(p.Status.Message, "error applying CustomResourceDefinition") &&
 			strings.Contains(p.Status.Message, "reading ClusterServiceVersion lamp.v1 for the webhook that converts")
 	})
-	w.nothingIsMade()
+	w.expectNothingCreated()
 	served := b
 	served.Objects = nil
 	w.shelf.put(served)

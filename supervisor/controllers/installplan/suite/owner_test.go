@@ -16,9 +16,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// TestNothingIsLeftOfAVersionThatIsDeletedMidway deletes the version, which has a finalizer, just
+// TestObjectsOfADeletedVersionAreDeleted deletes the version, which has a finalizer, just
 // before a cluster-scoped object is applied.
-func TestNothingIsLeftOfAVersionThatIsDeletedMidway(t *testing.T) {
+func TestObjectsOfADeletedVersionAreDeleted(t *testing.T) {
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)

@@ -114,8 +114,8 @@ type counter struct{ n *atomic.Int64 }
 // HandleWarningHeader counts one.
 func (c counter) HandleWarningHeader(int, string, string) { c.n.Add(1) }
 
-// heard returns the number of warnings that the test has received.
-func (w *world) heard() int64 { return w.warned.Load() }
+// warningCount returns the number of warnings that the test has received.
+func (w *world) warningCount() int64 { return w.warned.Load() }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()

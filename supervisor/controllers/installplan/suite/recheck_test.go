@@ -32,8 +32,8 @@ func (w *world) follow() <-chan watch.Event {
 	return watcher.ResultChan()
 }
 
-// rouse changes the OperatorGroup, which makes the controller retry plans at once.
-func (w *world) rouse() {
+// changeGroup changes the OperatorGroup, which makes the controller retry plans at once.
+func (w *world) changeGroup() {
 	w.t.Helper()
 	text := `{"metadata":{"annotations":{"roused":"` + time.Now().Format(time.RFC3339Nano) + `"}}}`
 	if err := w.Patch(w.t.Context(), w.group("group"), client.RawPatch(types.MergePatchType, []byte(text))); err != nil {
@@ -54,8 +54,8 @@ func (c *tally) mentions(name string) int {
 	return n
 }
 
-// TestFailedPlanRestsUntilItsCauseIsGone refuses a definition that follows an applicable version.
-func TestFailedPlanRestsUntilItsCauseIsGone(t *testing.T) {
+// TestFailedPlanContinuesAfterItsCause refuses a definition that follows an applicable version.
+func TestFailedPlanContinuesAfterItsCause(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.served(w.lamps(map[string]string{"v1": anything}))
@@ -71,12 +71,12 @@ func TestFailedPlanRestsUntilItsCauseIsGone(t *testing.T) {
 		// Each probe reads the definition. The next probe begins after the outcome of the one
 		// before is written.
 		before := counted.mentions(name)
-		w.rouse()
+		w.changeGroup()
 		w.Eventually(func() int { return counted.mentions(name) }).WithTimeout(patience).WithPolling(polling).Should(gomega.BeNumerically(">", before))
 	}
-	w.nothingIsMade()
+	w.expectNothingCreated()
 	w.migrate()
-	w.rouse()
+	w.changeGroup()
 	// The plan left Failed only to complete.
 	want := []string{"", "Planning", string(working), string(failed), string(working), string(complete)}
 	if diff := cmp.Diff(want, phases(t, events)); diff != "" {
@@ -104,10 +104,10 @@ func TestForbiddenKindFailsForGood(t *testing.T) {
 	w.supervise(time.Hour)
 	w.plan(w.bundle(settings, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plan.MaxInline)
 	version := w.reaches(failed).ResourceVersion
-	w.rouse()
+	w.changeGroup()
 	w.stays(failed)
 	if got := w.read().ResourceVersion; got != version {
 		t.Errorf("the plan was written again: %+v", w.read().Status)
 	}
-	w.nothingIsMade()
+	w.expectNothingCreated()
 }
