@@ -3,6 +3,7 @@ package installplan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -94,4 +97,92 @@ func ignoreAbsent(err error) error {
 		return nil
 	}
 	return err
+}
+
+// claim names a ClusterServiceVersion as the owner of an object.
+type claim struct {
+	types.NamespacedName
+
+	// uid is empty for a claim by labels, which have no UID.
+	uid types.UID
+}
+
+// claims returns the versions that own an object, from its owner references and its labels.
+func claims(live metav1.Object) []claim {
+	var list []claim
+	for _, ref := range live.GetOwnerReferences() {
+		group, _ := schema.ParseGroupVersion(ref.APIVersion)
+		if ref.Kind == operatorsv1alpha1.ClusterServiceVersionKind && group.Group == operatorsv1alpha1.GroupName {
+			list = append(list, claim{NamespacedName: types.NamespacedName{Namespace: live.GetNamespace(), Name: ref.Name}, uid: ref.UID})
+		}
+	}
+	labels := live.GetLabels()
+	if labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind || labels[api.LabelOwner] == "" {
+		return list
+	}
+	named := types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
+	if !slices.ContainsFunc(list, func(c claim) bool { return c.NamespacedName == named }) {
+		list = append(list, claim{NamespacedName: named})
+	}
+	return list
+}
+
+// sameOperator reports whether another version is of the owner's operator: of its package, or the
+// version that it replaces.
+func sameOperator(owner *owner, other metav1.Object) bool {
+	if other.GetNamespace() == owner.namespace && (other.GetName() == owner.name || other.GetName() == owner.replaces) {
+		return true
+	}
+	return plan.IsOfPackage(other, owner.pkg)
+}
+
+// ofAnotherPackage reports whether a version states a package other than the owner's. The author of
+// a bundle chooses what it replaces. That choice does not permit changes to a definition of another
+// package.
+func ofAnotherPackage(owner *owner, other metav1.Object) bool {
+	pkg := plan.PackageOf(other)
+	return pkg != "" && pkg != owner.pkg
+}
+
+// checkOwnedCRDs returns an error if another operator in the namespace owns a
+// CustomResourceDefinition that a version owns. It is called before the version is created.
+func checkOwnedCRDs(u *unstructured.Unstructured, namespace string, installed []operatorsv1alpha1.ClusterServiceVersion) error {
+	created := ownerOf(u)
+	created.namespace = namespace
+	owned, _, _ := unstructured.NestedSlice(u.Object, "spec", "customresourcedefinitions", "owned")
+	for i := range installed {
+		other := &installed[i]
+		if _, copied := other.Labels[operatorsv1alpha1.CopiedLabelKey]; copied {
+			continue
+		}
+		if sameOperator(created, other) || !other.DeletionTimestamp.IsZero() || replacedBy(other.Name, created, installed) {
+			continue
+		}
+		for _, o := range owned {
+			described, _ := o.(map[string]any)
+			if name, _ := described["name"].(string); name != "" && other.OwnsCRD(name) {
+				return fmt.Errorf("%w: pre-existing CRD owners found for owned CRD(s) of dependent CSV %s: %s is owned by ClusterServiceVersion %s; uninstall that operator, or take back the Subscription that asks for this one",
+					errForeign, u.GetName(), name, other.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// replacedBy reports whether a new version replaces another one, directly or through a chain of
+// versions.
+func replacedBy(name string, by *owner, versions []operatorsv1alpha1.ClusterServiceVersion) bool {
+	seen := map[string]bool{}
+	for at := by.replaces; at != "" && !seen[at]; {
+		if at == name {
+			return true
+		}
+		seen[at] = true
+		i := slices.IndexFunc(versions, func(v operatorsv1alpha1.ClusterServiceVersion) bool { return v.Name == at })
+		if i < 0 {
+			return false
+		}
+		at = versions[i].Spec.Replaces
+	}
+	return false
 }

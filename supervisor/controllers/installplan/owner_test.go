@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -113,5 +115,92 @@ func TestVersionOwnsWhileItExists(t *testing.T) {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
 		})
+	}
+}
+
+func TestClaims(t *testing.T) {
+	object := &metav1.ObjectMeta{
+		Namespace: "ops",
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "lamp.v1", UID: "1"},
+			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Name: "lamp", UID: "2"},
+			{APIVersion: "other.example/v1", Kind: "ClusterServiceVersion", Name: "lamp.v1", UID: "3"},
+		},
+		Labels: plan.OwnerLabels("tray.v1", "kitchen"),
+	}
+	want := []claim{
+		{NamespacedName: types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}, uid: "1"},
+		{NamespacedName: types.NamespacedName{Namespace: "kitchen", Name: "tray.v1"}},
+	}
+	if diff := cmp.Diff(want, claims(object), cmp.AllowUnexported(claim{})); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+	object.Labels = plan.OwnerLabels("lamp.v1", "ops")
+	if got := claims(object); len(got) != 1 || got[0].uid != "1" {
+		t.Errorf("one version that says so twice: %v", got)
+	}
+	if got := claims(&metav1.ObjectMeta{Labels: map[string]string{api.LabelOwner: "lamp.v1"}}); got != nil {
+		t.Errorf("a label alone: %v", got)
+	}
+}
+
+const ofLamp = `{"properties":[{"type":"olm.gvk","value":{"kind":"Lamp"}},{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`
+
+func TestSameOperator(t *testing.T) {
+	me := &owner{namespace: "ops", name: "lamp.v2", pkg: "lamp", replaces: "lamp.v1"}
+	version := func(namespace, name, properties string, labels map[string]string) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, Annotations: map[string]string{api.AnnotationProperties: properties}}
+	}
+	for _, tt := range []struct {
+		reason string
+		other  *metav1.ObjectMeta
+		want   bool
+	}{
+		{reason: "it is the same version", other: version("ops", "lamp.v2", "", nil), want: true},
+		{reason: "it is replaced", other: version("ops", "lamp.v1", "", nil), want: true},
+		{reason: "it has that name, elsewhere", other: version("other", "lamp.v1", "", nil)},
+		{reason: "its properties say so", other: version("other", "lamp.v0", ofLamp, nil), want: true},
+		{reason: "its label says so", other: version("other", "lamp.v0", "", map[string]string{plan.ComponentLabel("lamp", "other"): ""}), want: true},
+		{reason: "it is of another package", other: version("ops", "tray.v1", `{"properties":[{"type":"olm.package","value":{"packageName":"tray"}}]}`, nil)},
+		{reason: "it does not say", other: version("ops", "tray.v1", "nonsense", nil)},
+	} {
+		if got := sameOperator(me, tt.other); got != tt.want {
+			t.Errorf("%s: %v", tt.reason, got)
+		}
+	}
+	if sameOperator(&owner{namespace: "ops", name: "lamp.v2"}, version("ops", "tray.v1", "", nil)) {
+		t.Error("two versions that do not say what they are of are taken for one operator's")
+	}
+}
+
+func TestOfAnotherPackage(t *testing.T) {
+	const ofTray = `{"properties":[{"type":"olm.package","value":{"packageName":"tray"}}]}`
+	for _, tt := range []struct {
+		reason, pkg, other string
+		want               bool
+	}{
+		{reason: "both say the same", pkg: "lamp", other: ofLamp},
+		{reason: "they say different packages", pkg: "lamp", other: ofTray, want: true},
+		{reason: "the other does not say", pkg: "lamp", other: "nonsense"},
+		{reason: "the owner does not say", other: ofTray, want: true},
+	} {
+		other := &metav1.ObjectMeta{Namespace: "ops", Name: "lamp.v1", Annotations: map[string]string{api.AnnotationProperties: tt.other}}
+		if got := ofAnotherPackage(&owner{namespace: "ops", name: "lamp.v2", pkg: tt.pkg, replaces: "lamp.v1"}, other); got != tt.want {
+			t.Errorf("%s: %v", tt.reason, got)
+		}
+	}
+}
+
+func TestReplacedBy(t *testing.T) {
+	version := func(name, replaces string) operatorsv1alpha1.ClusterServiceVersion {
+		v := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		v.Spec.Replaces = replaces
+		return v
+	}
+	versions := []operatorsv1alpha1.ClusterServiceVersion{version("v3", "v2"), version("v2", "v1"), version("v1", "v3"), version("other", "")}
+	for name, want := range map[string]bool{"v3": true, "v2": true, "v1": true, "other": false, "gone": false} {
+		if got := replacedBy(name, &owner{replaces: "v3"}, versions); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
