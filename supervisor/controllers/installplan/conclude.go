@@ -17,7 +17,7 @@ import (
 
 // conclude sets the status of the plan after a pass. StartTime is when the first pass began or, if a
 // step fails, when that step failed first.
-func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, err error, now metav1.Time) ctrl.Result {
+func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, err *stepError, now metav1.Time) ctrl.Result {
 	logger := log.FromContext(ctx)
 	if err == nil {
 		api.SetCause(p, nil)
@@ -33,19 +33,13 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	if errors.Is(err, errChanged) {
 		return ctrl.Result{RequeueAfter: conflictDelay}
 	}
-	failed, ok := errors.AsType[*stepError](err)
-	if ok {
-		stepFailures.WithLabelValues(failed.step.Resource.Kind).Inc()
-		openWindow(p, &rec.backoff, failed, now)
-		api.SetCause(p, causeOf(failed, slices.Index(p.Status.Plan, failed.step)))
-	} else {
-		api.SetCause(p, nil)
-	}
+	step := slices.Index(p.Status.Plan, err.step)
+	stepFailures.WithLabelValues(err.step.Resource.Kind).Inc()
+	openWindow(p, &rec.backoff, err, now)
+	api.SetCause(p, causeOf(err, step))
 	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
 		logger.Error(err, "Giving up on plan")
-		if ok {
-			rec.backoff.giveUp(slices.Index(p.Status.Plan, failed.step))
-		}
+		rec.backoff.giveUp(step)
 		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
 		p.Status.Message = err.Error()
 		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)

@@ -38,7 +38,7 @@ func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried
 			p.Status.StartTime = new(metav1.NewTime(now))
 		}
 		a := tried(at)
-		var err error
+		var err *stepError
 		if a.err != nil {
 			err = &stepError{step: p.Status.Plan[a.step], err: a.err}
 		} else {

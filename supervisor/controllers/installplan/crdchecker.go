@@ -75,7 +75,9 @@ func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructur
 
 // findInvalid returns a message about the first object of a kind that the validator rejects; empty
 // when there is none.
-func (c *crdChecker) findInvalid(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator) (string, error) {
+func (c *crdChecker) findInvalid(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator,
+) (string, error) {
 	var complaint string
 	err := c.grants.With(ctx, crd, grant.Check, func() error {
 		var err error

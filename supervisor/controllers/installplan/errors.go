@@ -140,14 +140,16 @@ func reasonOf(err error) string {
 	return api.ReasonStepFailed
 }
 
-func remedyFor(err error) string {
-	if failed, ok := errors.AsType[*stepError](err); ok && failed.advice != "" {
-		return "; " + failed.advice
-	}
-	if isPermanent(err) {
+// remedyFor returns the end of the message of a failed plan.
+func remedyFor(err *stepError) string {
+	switch {
+	case err.advice != "":
+		return "; " + err.advice
+	case isPermanent(err):
 		return remedyContent
+	default:
+		return remedy
 	}
-	return remedy
 }
 
 // terminal reports whether an error ends the plan. elapsed is how long the step has been failing. An
@@ -169,8 +171,8 @@ func terminal(err error, elapsed, retryTimeout time.Duration) bool {
 
 // isLasting reports whether a user has to fix something before a try can succeed.
 func isLasting(err error) bool {
-	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) || isUnknownBundle(err) ||
-		apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) ||
+		isUnknownBundle(err) || apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }
 

@@ -65,8 +65,8 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 		e := &execution{account: tt.account, crds: &crdApplier{}}
 		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
 		failed := &stepError{step: step, err: tt.err}
-		if err := e.withAdvice(failed); !strings.HasPrefix(failed.advice, tt.want) || strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %v, advice %q, want %s only there", tt.reason, err, failed.advice, tt.want)
+		if advice := e.adviceFor(failed); !strings.HasPrefix(advice, tt.want) || strings.Contains(failed.Error(), tt.want) {
+			t.Errorf("%s: error %v, advice %q, want %s only there", tt.reason, failed, advice, tt.want)
 		}
 	}
 }

@@ -43,37 +43,35 @@ type execution struct {
 }
 
 // run applies the steps that are not done yet and updates their status. The first step that fails
-// ends the pass; the error is a *stepError.
+// ends the pass.
 //
 // Checks that need no write come first. A plan with a forbidden kind or an unsafe
 // CustomResourceDefinition in its last step therefore changes nothing.
-func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) error {
-	if err := e.check(ctx, steps); err != nil {
-		return e.withAdvice(err)
+func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
+	err := e.check(ctx, steps)
+	if err == nil {
+		err = e.applyAll(ctx, steps)
+		if unconfirmed := e.confirmOwners(ctx, steps); unconfirmed != nil {
+			err = unconfirmed
+		}
 	}
-	failure := e.applyAll(ctx, steps)
-	if err := e.confirmOwners(ctx, steps); err != nil {
-		return e.withAdvice(err)
+	if err == nil {
+		err = e.awaitAPIs(ctx, steps)
 	}
-	if failure != nil {
-		return e.withAdvice(failure)
+	if err != nil {
+		err.advice = e.adviceFor(err)
 	}
-	if err := e.awaitAPIs(ctx, steps); err != nil {
-		return e.withAdvice(err)
-	}
-	return nil
+	return err
 }
 
-// withAdvice adds the remedy to an error.
-func (e *execution) withAdvice(err *stepError) error {
-	refused := e.account
+// adviceFor returns the remedy for an error; empty when there is none.
+func (e *execution) adviceFor(err *stepError) string {
 	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
 	if own || errors.Is(err.err, errOwnRead) {
 		// The supervisor used its own rights.
-		refused = nil
+		return adviceFor(err.err, nil)
 	}
-	err.advice = adviceFor(err.err, refused)
-	return err
+	return adviceFor(err.err, e.account)
 }
 
 // check checks the steps before the first of them is applied.

@@ -257,7 +257,7 @@ func TestConclude(t *testing.T) {
 			if tt.failing {
 				api.SetCause(tt.plan, &api.Cause{Reason: api.ReasonStepFailed, Step: new(tt.failed)})
 			}
-			var err error
+			var err *stepError
 			if tt.err != nil {
 				steps := tt.plan.Status.Plan
 				err = &stepError{step: steps[len(steps)-1], err: tt.err}
