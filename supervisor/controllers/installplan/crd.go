@@ -71,15 +71,24 @@ func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, e
 		return nil, err
 	}
 	if newer != nil {
-		log.FromContext(ctx).Info("Keeping a definition as a newer version of the operator needs it", "crd", state.name,
-			"newer", newer.Namespace+"/"+newer.Name, "version", state.version.Name)
-		return state.keepNewer(newer)
+		change, err := state.keepNewer(newer)
+		if err == nil {
+			log.FromContext(ctx).Info("Keeping a definition as a newer version of the operator needs it", "crd", state.name,
+				"newer", newer.Namespace+"/"+newer.Name, "version", state.version.Name)
+		}
+		return change, err
 	}
 	if err := a.checker.check(ctx, state.live, state.bundle); err != nil {
 		return nil, err
 	}
 	if state.version.Name == a.reverts {
 		if err := a.checker.checkRevert(ctx, state); err != nil {
+			return nil, err
+		}
+	}
+	if _, stale := state.alongside(); len(stale) > 0 {
+		// The checks may take minutes, in which another plan may begin to install a missing version.
+		if state.recorded, err = a.observer.recorded(ctx, state.live); err != nil {
 			return nil, err
 		}
 	}

@@ -158,3 +158,39 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeKeepsRecordOfANewVersion creates the version of another namespace after the definition that records it
+// was read, as another plan does during the checks.
+func TestChangeKeepsRecordOfANewVersion(t *testing.T) {
+	const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"lamps.example"},` +
+		`"spec":{"group":"example","names":{"kind":"Lamp","plural":"lamps"},"versions":[{"name":"v1","served":true,"storage":true}]}}`
+	scheme := runtime.NewScheme()
+	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	other := types.NamespacedName{Namespace: "b", Name: "lamp.v1"}
+	for _, exists := range []bool{false, true} {
+		live := parsed(t, crd)
+		setAlongside(live, []types.NamespacedName{other})
+		c := fake.NewClientBuilder().WithScheme(scheme)
+		if exists {
+			c.WithObjects(&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: other.Name}})
+		}
+		reader := c.Build()
+		version := types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}
+		a := &crdApplier{observer: &observer{namespace: "ops", cached: reader, live: reader}, checker: &crdChecker{client: reader}, unbounded: true, asAccount: true}
+		change, err := a.change(t.Context(), &crdState{
+			name: "lamps.example", version: version, bundle: parsed(t, crd), live: live, recorded: []recordedVersion{{NamespacedName: other}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []types.NamespacedName{version}
+		if exists {
+			want = []types.NamespacedName{other, version}
+		}
+		if diff := cmp.Diff(want, plan.Alongside(change.wanted)); diff != "" {
+			t.Errorf("exists %t: records -want, +got:\n%s", exists, diff)
+		}
+	}
+}
