@@ -25,7 +25,7 @@ func TestBindsRole(t *testing.T) {
 	}{
 		"Declared":     {"the version declares the account", role, []rbacv1.Subject{lamp}, true},
 		"Twice":        {"the account is named twice", role, []rbacv1.Subject{lamp, lamp}, true},
-		"Nobody":       {"the subjects are unknown", role, nil, false},
+		"NoSubjects":   {"the subjects are unknown", role, nil, false},
 		"Beside":       {"another account has the Role too", role, []rbacv1.Subject{lamp, account("home", "tray")}, false},
 		"Undeclared":   {"the version does not declare the account", role, []rbacv1.Subject{account("home", "tray")}, false},
 		"Elsewhere":    {"an account of another namespace has that name", role, []rbacv1.Subject{account("other", "lamp")}, false},

@@ -27,7 +27,7 @@ func TestComplete(t *testing.T) {
 		"Protected":    {"where it is protected", []string{""}, []string{"pantry"}, []func(*observation){off, protect}, true},
 		"NotProtected": {"missing where it is protected", []string{""}, nil, []func(*observation){off, protect}, false},
 		"Listed":       {"a version of few namespaces is not counted", []string{"pantry"}, nil, nil, true},
-		"Unknown":      {"nor one of which nobody says where", []string{""}, nil, []func(*observation){func(o *observation) { o.groups = nil }}, true},
+		"Unknown":      {"nor one with unknown targets", []string{""}, nil, []func(*observation){func(o *observation) { o.groups = nil }}, true},
 		"Leaving":      {"what goes with its namespace is not unexpected", []string{""}, []string{"attic"}, []func(*observation){off}, true},
 	} {
 		if got := complete(seen(tc.targets, tc.copied, tc.change...)); got != tc.want {

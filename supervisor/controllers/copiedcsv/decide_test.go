@@ -30,14 +30,14 @@ func TestDecideAboutCopies(t *testing.T) {
 			nil, 0,
 		},
 		"Steady":  {"nothing is done when nothing has changed", seen(two, two), knowing(fp, two...), nil, nil, 0},
-		"Unknown": {"after a start each copy is looked at once", seen(two, two), knowing(fp), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
-		"Changed": {"a copy that somebody has changed is looked at", seen(two, two, func(o *observation) {
+		"Unknown": {"after a start each copy is compared once", seen(two, two), knowing(fp), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
+		"Changed": {"a copy that another client has changed is compared", seen(two, two, func(o *observation) {
 			o.copies["pantry"].ResourceVersion = "21"
 		}), knowing(fp, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
 		"Late": {"a cache may be behind what was written", seen(two, two, func(o *observation) {
 			o.copies["pantry"].ResourceVersion = "19"
 		}), knowing(fp, two...), nil, nil, 0},
-		"Another": {"a copy of another making is looked at", seen(two, two, func(o *observation) {
+		"Another": {"a recreated copy is compared", seen(two, two, func(o *observation) {
 			o.copies["pantry"].UID = "another"
 		}), knowing(fp, two...), []string{"compare pantry/kettle.v1"}, nil, 0},
 		"Outdated":   {"a change of content is written at once", seen(two, two), knowing(other, two...), []string{"compare cellar/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
@@ -59,8 +59,8 @@ func TestDecideAboutCopies(t *testing.T) {
 			o.namespaces.Delete("pantry")
 			o.origin = nil
 		}), knowing(fp, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
-		"Keep": {"copies stay while nobody says where they belong", seen(two, []string{"garden", "pantry"}, func(o *observation) { o.groups = nil }), knowing(other, "garden", "pantry"), []string{"compare garden/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
-		"Shrink": {"a version that has not been looked at spreads no further, but retreats", seen(two, []string{"garden", "pantry"}, func(o *observation) {
+		"Keep": {"copies stay while the targets are unknown", seen(two, []string{"garden", "pantry"}, func(o *observation) { o.groups = nil }), knowing(other, "garden", "pantry"), []string{"compare garden/kettle.v1", "compare pantry/kettle.v1"}, nil, 0},
+		"Shrink": {"a version without a verdict gets no new copies, and unwanted copies are deleted", seen(two, []string{"garden", "pantry"}, func(o *observation) {
 			o.origin.Status.Phase = ""
 		}), knowing(fp, "garden", "pantry"), []string{"withdraw garden/kettle.v1"}, nil, 0},
 		"Taken": {"a version of that name is not touched", seen(two, nil, func(o *observation) { o.taken["pantry"] = "it is there" }), knowing(fp), []string{"publish cellar/kettle.v1"}, []string{"pantry"}, 0},
@@ -69,7 +69,7 @@ func TestDecideAboutCopies(t *testing.T) {
 			h.records["pantry"] = record{uid: "uid-pantry", version: "20", fingerprint: fp, at: noon().Add(-time.Second)}
 			return h
 		}(), nil, nil, cacheLag - time.Second},
-		"Deleted": {"what somebody deleted comes back", seen([]string{"pantry"}, nil), knowing(fp, "pantry"), []string{"publish pantry/kettle.v1"}, nil, 0},
+		"Deleted": {"a deleted copy is recreated", seen([]string{"pantry"}, nil), knowing(fp, "pantry"), []string{"publish pantry/kettle.v1"}, nil, 0},
 		"Disabled": {"turning copies off takes them away", seen([]string{""}, two, func(o *observation) {
 			o.enabled, o.protected = false, []string{"pantry"}
 		}), knowing(fp, two...), []string{"withdraw cellar/kettle.v1"}, nil, 0},
@@ -121,7 +121,7 @@ func TestDecideAboutRights(t *testing.T) {
 		"Missing":   {"an operator gets its rights where it is to work", []string{"pantry"}, []func(*observation){withOwned}, []string{"grant " + right, "bind " + right}},
 		"Steady":    {"once", []string{"pantry"}, []func(*observation){withOwned, granted()}, nil},
 		"Global":    {"rights for all namespaces are the cluster's", []string{""}, []func(*observation){withOwned}, nil},
-		"NowGlobal": {"and nobody needs those of a namespace then", []string{""}, []func(*observation){withOwned, granted()}, []string{"unbind " + right, "revoke " + right}},
+		"NowGlobal": {"roles of a namespace are then not needed", []string{""}, []func(*observation){withOwned, granted()}, []string{"unbind " + right, "revoke " + right}},
 		"Rules": {"rules that have changed are refreshed", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.roles[0].Rules = nil
 		})}, []string{"grant " + right}},
@@ -131,7 +131,7 @@ func TestDecideAboutRights(t *testing.T) {
 		"RoleRef": {"a binding of another role goes first", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.bindings[0].RoleRef.Name = "other"
 		})}, []string{"unbind " + right}},
-		"Owner": {"rights belong to the copy that is there", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
+		"Owner": {"roles belong to the existing copy", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
 			g.roles[0].OwnerReferences[0].UID = "before"
 		})}, []string{"grant " + right}},
 		"Others": {"what others add is theirs", []string{"pantry"}, []func(*observation){withOwned, granted(func(g *rbac) {
@@ -155,7 +155,7 @@ func TestDecideAboutRights(t *testing.T) {
 		"Tampered": {"what was copied before stays as it was", []string{"pantry"}, []func(*observation){withOwned, granted(), func(o *observation) {
 			o.rbac.roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 		}}, nil},
-		"Stranger": {"a binding that names somebody else is not copied", []string{"pantry"}, []func(*observation){func(o *observation) {
+		"Stranger": {"a binding with another subject is not copied", []string{"pantry"}, []func(*observation){func(o *observation) {
 			o.rbac = owned()
 			o.rbac.bindings[0].Subjects = append(o.rbac.bindings[0].Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: "mallory"})
 		}}, []string{"grant " + right}},

@@ -132,7 +132,7 @@ func TestLargeRolesOfAVersion(t *testing.T) {
 	for i := range o.rbac.roles {
 		role := &o.rbac.roles[i]
 		if len(role.Rules) > 0 && role.Name != "small" && &role.Rules[0] != &o.origin.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0] {
-			t.Errorf("role %s has rules of its own in memory", role.Name)
+			t.Errorf("role %s has its own rules in memory", role.Name)
 		}
 	}
 	if got := len(o.rbac.roles); got != len(roles) {

@@ -46,23 +46,23 @@ func TestPlaceOf(t *testing.T) {
 		"Own":         {"the version's own namespace needs no copy", []string{home}, nil, modeSync, nil},
 		"OwnAndOther": {"but the others do", []string{home, "pantry"}, nil, modeSync, []string{"pantry"}},
 		"NotThere":    {"a target that does not exist waits", []string{"attic", "pantry"}, nil, modeSync, []string{"pantry"}},
-		"Nobody":      {"a selector may select none, which no version can serve", []string{}, nil, modePrune, nil},
+		"None":        {"a selector may select none, which no version can serve", []string{}, nil, modePrune, nil},
 		"Disabled":    {"copies of global versions may be turned off", all, []func(*observation){disabled}, modeSync, nil},
 		"Protected": {"but in some namespaces", all, []func(*observation){disabled, func(o *observation) {
 			o.protected = []string{"pantry", home, "attic"}
 		}}, modeSync, []string{"pantry"}},
 		"DisabledListed": {"turning off is about global versions alone", two, []func(*observation){disabled}, modeSync, two},
 		"Gone":           {"nothing is wanted of what is gone", all, []func(*observation){func(o *observation) { o.origin = nil }}, modeSync, nil},
-		"Deleting": {"whoever is being deleted may need what he has", all, []func(*observation){func(o *observation) {
+		"Deleting": {"a version that is being deleted may need its copies", all, []func(*observation){func(o *observation) {
 			o.origin.DeletionTimestamp = new(metav1.NewTime(noon()))
 		}}, modeNone, nil},
-		"NoGroup":    {"nobody says where", all, []func(*observation){func(o *observation) { o.groups = nil }}, modeUpdate, nil},
-		"TwoGroups":  {"two say where", all, []func(*observation){func(o *observation) { o.groups = append(o.groups, groupFor("pantry")) }}, modeUpdate, nil},
-		"NotWorked":  {"the group has not been looked at", all, []func(*observation){func(o *observation) { o.groups[0].Status.LastUpdated = nil }}, modeUpdate, nil},
-		"NotTold":    {"the version has not been told", two, []func(*observation){func(o *observation) { delete(o.origin.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey) }}, modeUpdate, nil},
-		"ToldBefore": {"the group has changed since", two, []func(*observation){func(o *observation) { o.groups[0].Status.Namespaces = all }}, modeUpdate, nil},
-		"OtherGroup": {"the version was told by another group", two, []func(*observation){func(o *observation) { o.groups[0].Name = "other" }}, modeUpdate, nil},
-		"Unseen":     {"nobody has looked at the version", two, []func(*observation){func(o *observation) { o.origin.Status = operatorsv1alpha1.ClusterServiceVersionStatus{} }}, modePrune, two},
+		"NoGroup":     {"no OperatorGroup has targets", all, []func(*observation){func(o *observation) { o.groups = nil }}, modeUpdate, nil},
+		"TwoGroups":   {"two OperatorGroups have targets", all, []func(*observation){func(o *observation) { o.groups = append(o.groups, groupFor("pantry")) }}, modeUpdate, nil},
+		"NotWorked":   {"the group has no status", all, []func(*observation){func(o *observation) { o.groups[0].Status.LastUpdated = nil }}, modeUpdate, nil},
+		"Unannotated": {"the version lacks the annotation", two, []func(*observation){func(o *observation) { delete(o.origin.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey) }}, modeUpdate, nil},
+		"Outdated":    {"the group has changed since", two, []func(*observation){func(o *observation) { o.groups[0].Status.Namespaces = all }}, modeUpdate, nil},
+		"OtherGroup":  {"the annotations name another group", two, []func(*observation){func(o *observation) { o.groups[0].Name = "other" }}, modeUpdate, nil},
+		"Unseen":      {"the version has no status", two, []func(*observation){func(o *observation) { o.origin.Status = operatorsv1alpha1.ClusterServiceVersionStatus{} }}, modePrune, two},
 		"Unsupported": {"a version that may not serve them is not shown to more", two, []func(*observation){
 			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup),
 		}, modePrune, two},

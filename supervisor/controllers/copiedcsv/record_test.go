@@ -19,7 +19,7 @@ func TestRecordCovers(t *testing.T) {
 		"Same":     {"what was seen", "u", "20", true},
 		"Earlier":  {"a cache is behind", "u", "19", true},
 		"FarBack":  {"versions are numbers", "u", "9", true},
-		"Later":    {"somebody wrote since", "u", "21", false},
+		"Later":    {"another client wrote since", "u", "21", false},
 		"Longer":   {"versions are numbers", "u", "100", false},
 		"Other":    {"a new object under the name", "v", "20", false},
 		"NoNumber": {"what cannot be compared is not known", "u", "x", false},
@@ -53,11 +53,11 @@ func TestSetbacksGrow(t *testing.T) {
 	}
 	h.pruneFailures(nil)
 	if len(h.failures) != 0 {
-		t.Error("a failure was kept that nobody waits for")
+		t.Error("the failure of an unneeded step was kept")
 	}
 }
 
-func TestNobodyIsBoundToARoleThatCouldNotBeGiven(t *testing.T) {
+func TestBindingWaitsForItsRole(t *testing.T) {
 	h := knowing(fingerprint{})
 	h.fail(step{action: applyRole, namespace: "pantry", name: "r"}, noon(), errors.New("boom"))
 	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Name: "r"}}
@@ -74,7 +74,7 @@ func TestPrune(t *testing.T) {
 	h.records["garden"] = record{at: noon()}
 	h.prune(seen([]string{""}, []string{"pantry"}))
 	if _, ok := h.records["pantry"]; !ok {
-		t.Error("a copy that is there was forgotten")
+		t.Error("the record of an existing copy was deleted")
 	}
 	if _, ok := h.records["cellar"]; ok {
 		t.Error("a copy that is gone was kept")
@@ -93,10 +93,10 @@ func TestFingerprintIsMadeOnceForAVersion(t *testing.T) {
 	}
 	csv.Spec.Description = "changed"
 	if again, _ := h.fingerprint(csv, imageOf(csv)); again != first {
-		t.Error("it was made again for the same resource version")
+		t.Error("it was computed again for the same resource version")
 	}
 	csv.ResourceVersion = "11"
 	if again, _ := h.fingerprint(csv, imageOf(csv)); again == first {
-		t.Error("it was not made again for another")
+		t.Error("it was not computed again for another")
 	}
 }

@@ -109,12 +109,12 @@ func TestRevert(t *testing.T) {
 		want        string
 	}{
 		{reason: "the same", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", bright, "", served), object: `{"bright":true}`},
-		{reason: "a field that nobody uses", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{}`},
+		{reason: "a field that no object uses", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{}`},
 		{
-			reason: "a field that came to be used", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`,
+			reason: "a field that an object uses now", live: fmt.Sprintf(crd, "", bright, "", served), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`,
 			want: "uses field v1 bright, which lamp.v1 does not know and would drop; fix what is named, and the plan goes on by itself",
 		},
-		{reason: "what is not served has no objects", live: fmt.Sprintf(crd, "", bright, "", `"status":{}`), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`},
+		{reason: "a definition that is not served has no objects", live: fmt.Sprintf(crd, "", bright, "", `"status":{}`), older: fmt.Sprintf(crd, "", "", "", served), object: `{"bright":true}`},
 		{reason: "no webhook any more", live: fmt.Sprintf(crd, webhook, "", v2, served), older: fmt.Sprintf(crd, "", "", v2, served), want: "by a webhook, which lamp.v1 does not have"},
 		{reason: "a webhook that it declares", live: fmt.Sprintf(crd, webhook, "", v2, served), older: fmt.Sprintf(crd, "", "", v2, served), declares: true},
 	} {

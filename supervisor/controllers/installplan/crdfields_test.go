@@ -89,13 +89,13 @@ func TestHoldConversion(t *testing.T) {
 		live, wanted string
 		noted        string
 	}{
-		"one version":                 {live: first, wanted: first, noted: "kitchen/kettle.v2"},
-		"both were served":            {strategy: `"strategy":"None"`, live: first + "," + second, wanted: second + "," + first, noted: "kitchen/kettle.v2"},
-		"one is served no more":       {live: first + "," + second, wanted: first, noted: "kitchen/kettle.v2"},
-		"one is new":                  {live: first, wanted: first + "," + second},
-		"one was not served":          {live: first + "," + off, wanted: first + "," + second},
-		"one is there and not served": {live: first, wanted: first + "," + off, noted: "kitchen/kettle.v2"},
-		"converted before":            {strategy: `"strategy":"Webhook"`, live: first, wanted: first},
+		"one version":                  {live: first, wanted: first, noted: "kitchen/kettle.v2"},
+		"both were served":             {strategy: `"strategy":"None"`, live: first + "," + second, wanted: second + "," + first, noted: "kitchen/kettle.v2"},
+		"one is served no more":        {live: first + "," + second, wanted: first, noted: "kitchen/kettle.v2"},
+		"one is new":                   {live: first, wanted: first + "," + second},
+		"one was not served":           {live: first + "," + off, wanted: first + "," + second},
+		"one exists and is not served": {live: first, wanted: first + "," + off, noted: "kitchen/kettle.v2"},
+		"converted before":             {strategy: `"strategy":"Webhook"`, live: first, wanted: first},
 	} {
 		wanted := define(`"strategy":"Webhook"`, tt.wanted)
 		holdConversion(wanted, define(tt.strategy, tt.live), types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})

@@ -37,11 +37,11 @@ func TestDeletesOnlyWhatItRead(t *testing.T) {
 		version string
 		stays   bool
 	}{
-		"Same":     {"what belongs to the version that went is deleted", mine, "", "", false},
-		"Other":    {"what belongs to another version stays", other, "", "", true},
-		"Nobody's": {"and so does what belongs to none", nil, "", "", true},
-		"Replaced": {"and another object of the name", mine, "another", "", true},
-		"Changed":  {"and one that another version has taken over since", mine, "", "another", true},
+		"Same":     {"an object of the deleted version is deleted", mine, "", "", false},
+		"Other":    {"an object of another version stays", other, "", "", true},
+		"Unowned":  {"an object without an owner stays", nil, "", "", true},
+		"Replaced": {"another object with the name stays", mine, "another", "", true},
+		"Changed":  {"an object that has changed since it was read stays", mine, "", "another", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "kettle", UID: "read", Labels: tt.labels}}

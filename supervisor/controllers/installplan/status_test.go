@@ -46,10 +46,10 @@ func TestNextPhase(t *testing.T) {
 		want   operatorsv1alpha1.InstallPlanPhase
 		ok     bool
 	}{
-		{reason: "its maker is not done", plan: planOf(none, true)},
-		{reason: "its maker is not done", plan: planOf(planning, true)},
+		{reason: "it has no steps yet", plan: planOf(none, true)},
+		{reason: "it has no steps yet", plan: planOf(planning, true)},
 		{reason: "approved from the first", plan: planOf(planning, true, unknown), want: working, ok: true},
-		{reason: "approved from the first, written by another maker", plan: planOf(none, true, unknown), want: working, ok: true},
+		{reason: "approved from the first, created by another client", plan: planOf(none, true, unknown), want: working, ok: true},
 		{reason: "to be approved", plan: planOf(planning, false, unknown), want: asking, ok: true},
 		{reason: "not yet approved", plan: planOf(asking, false, unknown)},
 		{reason: "approved", plan: planOf(asking, true, unknown), want: working, ok: true},
@@ -207,8 +207,8 @@ func TestAdvanceSaysHowToApprove(t *testing.T) {
 		{reason: "waiting already, by a version that did not say so", plan: planOf(asking, false, ""), message: toApprove},
 		{reason: "approved", plan: planOf(asking, true, "")},
 		{reason: "approved from the first", plan: planOf(planning, true, "")},
-		{reason: "declared failed by somebody", plan: planOf(lost, true, operatorsv1alpha1.StepStatusCreated)},
-		{reason: "declared complete by somebody", plan: planOf(complete, true, operatorsv1alpha1.StepStatusCreated)},
+		{reason: "declared failed by another client", plan: planOf(lost, true, operatorsv1alpha1.StepStatusCreated)},
+		{reason: "declared complete by another client", plan: planOf(complete, true, operatorsv1alpha1.StepStatusCreated)},
 	} {
 		phase := tt.plan.Status.Phase
 		if tt.plan.Spec.Approved {

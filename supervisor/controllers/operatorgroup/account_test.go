@@ -30,8 +30,8 @@ func TestAccount(t *testing.T) {
 	}{
 		"None":    {"no account, no word of one", "", nil, nil, nil, false},
 		"Dropped": {"a name that was taken out leaves no reference", "", ref, nil, nil, false},
-		"Found":   {"the account is there", "cook", nil, account("1"), ref, false},
-		"Kept":    {"a reference of OLM, with a version, is not written anew", "cook", theirs, account("1"), theirs, false},
+		"Found":   {"the account exists", "cook", nil, account("1"), ref, false},
+		"Kept":    {"a reference of OLM, with a version, is not replaced", "cook", theirs, account("1"), theirs, false},
 		"Remade":  {"another account of the name is another account", "cook", &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "kitchen", Name: "cook", UID: "0"}, account("1"), ref, false},
 		"Missing": {"nothing is installed with an account that is not there", "cook", ref, nil, nil, true},
 	}

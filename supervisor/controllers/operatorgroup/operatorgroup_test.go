@@ -30,11 +30,11 @@ func TestTargets(t *testing.T) {
 		"List":          {"sorted, each once, present or not", operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"z", "a", "z"}}, []string{"a", "z"}, false},
 		"ListFirst":     {"the list wins", operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"a"}, Selector: warm}, []string{"a"}, false},
 		"Selector":      {"sorted", operatorsv1.OperatorGroupSpec{Selector: warm}, []string{"kitchen", "pantry"}, false},
-		"Nobody": {"a selector may select none", operatorsv1.OperatorGroupSpec{
+		"None": {"a selector may select none", operatorsv1.OperatorGroupSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"room": "hot"}},
 		}, nil, false},
 		"EmptyName": {"an empty name in a list is a mistake", operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"a", ""}}, nil, true},
-		"BadSelector": {"an operator nobody knows", operatorsv1.OperatorGroupSpec{
+		"BadSelector": {"an unknown operator", operatorsv1.OperatorGroupSpec{
 			Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "room", Operator: "Near"}}},
 		}, nil, true},
 	}

@@ -71,7 +71,7 @@ func TestGroupRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := u.Object["rules"]; ok {
-		t.Error("a role that gathers rules sets rules of its own")
+		t.Error("an aggregated role has explicit rules")
 	}
 	empty := groupRoles(claiming("kitchen", "group", ""))[0]
 	u, err = encode(empty)
@@ -233,11 +233,11 @@ func TestWhoseAPIRole(t *testing.T) {
 		same, foreign bool
 	}{
 		"Ours":      {"as wanted", ours(owner), true, false},
-		"Ownerless": {"nobody would collect it", ours(), false, false},
+		"Ownerless": {"the garbage collector would not delete it", ours(), false, false},
 		"OLM":       {"a kind in small letters is not collected either", ours(small), false, false},
 		"OldOLM":    {"before OLM labelled its objects", bare, false, false},
 		"Another":   {"that of an API of the same name in another group", ours(another), false, true},
-		"Theirs":    {"somebody's own role of that name", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "lamps.shop.example-v1-admin"}}, false, true},
+		"Theirs":    {"a user's role with that name", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "lamps.shop.example-v1-admin"}}, false, true},
 		"Managed": {"a role that a bundle has brought", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
 			Name: "lamps.shop.example-v1-admin", Labels: map[string]string{"olm.managed": "true"},
 		}}, false, true},

@@ -109,17 +109,17 @@ func TestWarningsAreReported(t *testing.T) {
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
-		var told []eventsv1.Event
+		var events []eventsv1.Event
 		for i := range list.Items {
 			if list.Items[i].Reason == "AppliedWithWarnings" {
-				told = append(told, list.Items[i])
+				events = append(events, list.Items[i])
 			}
 		}
-		g.Expect(told).To(gomega.HaveLen(1))
-		g.Expect(told[0].Type).To(gomega.Equal(corev1.EventTypeWarning))
-		g.Expect(told[0].Regarding.FieldPath).To(gomega.Equal("status.plan[4]"))
-		g.Expect(told[0].Note).To(gomega.HavePrefix(`1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): `))
-		g.Expect(told[0].Note).To(gomega.ContainSubstring("settings are bad"))
+		g.Expect(events).To(gomega.HaveLen(1))
+		g.Expect(events[0].Type).To(gomega.Equal(corev1.EventTypeWarning))
+		g.Expect(events[0].Regarding.FieldPath).To(gomega.Equal("status.plan[4]"))
+		g.Expect(events[0].Note).To(gomega.HavePrefix(`1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): `))
+		g.Expect(events[0].Note).To(gomega.ContainSubstring("settings are bad"))
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }
 

@@ -107,13 +107,13 @@ func TestTakeOverIsReported(t *testing.T) {
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(w.List(t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
-		var told []string
+		var notes []string
 		for i := range list.Items {
 			if e := &list.Items[i]; e.Reason == "ObjectTakenOver" && e.Regarding.Name == "install-lamp" {
-				told = append(told, e.Note)
+				notes = append(notes, e.Note)
 			}
 		}
-		g.Expect(told).To(gomega.HaveExactElements(gomega.And(
+		g.Expect(notes).To(gomega.HaveExactElements(gomega.And(
 			gomega.ContainSubstring("/settings was there before and belonged to no operator; it is now as lamp.v1 brings it"))))
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
 }

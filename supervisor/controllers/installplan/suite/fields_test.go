@@ -26,21 +26,21 @@ import (
 // step.
 func (w *world) warningEvents(n int) map[string]string {
 	w.t.Helper()
-	told := map[string]string{}
+	notes := map[string]string{}
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(w.List(w.t.Context(), list, client.InNamespace(w.namespace))).To(gomega.Succeed())
-		clear(told)
+		clear(notes)
 		seen := 0
 		for i := range list.Items {
 			if e := &list.Items[i]; e.Reason == "AppliedWithWarnings" {
 				seen++
-				told[e.Regarding.FieldPath] = e.Note
+				notes[e.Regarding.FieldPath] = e.Note
 			}
 		}
 		g.Expect(seen).To(gomega.Equal(n))
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Succeed())
-	return told
+	return notes
 }
 
 // autoscalers creates the kind VerticalPodAutoscaler with a definition that declares only some of

@@ -43,7 +43,7 @@ func TestSubscriptionIsMadeOnce(t *testing.T) {
 		want   operatorsv1alpha1.StepStatus
 		list   []string
 	}{
-		{reason: "nobody has one", want: operatorsv1alpha1.StepStatusCreated, list: []string{"tray-stable-shop-olm"}},
+		{reason: "no Subscription exists", want: operatorsv1alpha1.StepStatusCreated, list: []string{"tray-stable-shop-olm"}},
 		{reason: "a user has one for another package", there: "lamp", as: "mine", want: operatorsv1alpha1.StepStatusCreated, list: []string{"mine", "tray-stable-shop-olm"}},
 		{reason: "a user has one by now", there: "tray", as: "mine", want: operatorsv1alpha1.StepStatusPresent, list: []string{"mine"}},
 		{reason: "the name is taken", there: "lamp", as: "tray-stable-shop-olm", want: operatorsv1alpha1.StepStatusPresent, list: []string{"tray-stable-shop-olm"}},

@@ -46,7 +46,7 @@ func TestGroupGoneWhileNoSupervisorRan(t *testing.T) {
 				ctx, cancel := cleanup(t)
 				defer cancel()
 				if err := w.Delete(ctx, bystander); err != nil {
-					t.Errorf("the role of somebody else: %v", err)
+					t.Errorf("the role of another owner: %v", err)
 				}
 			})
 			w.remove(og)

@@ -103,7 +103,7 @@ func TestForeignRoleIsLeftAlone(t *testing.T) {
 		ctx, cancel := cleanup(t)
 		defer cancel()
 		if err := w.Delete(ctx, foreign); err != nil {
-			t.Errorf("the role of somebody else: %v", err)
+			t.Errorf("the role of another owner: %v", err)
 		}
 	})
 	version := foreign.ResourceVersion
