@@ -62,10 +62,16 @@ func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observa
 	if o.enabled, err = r.enabled(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.readCopies(ctx, o); err != nil {
+	if o.copies, o.taken, err = r.namesakes(ctx, key); err != nil {
 		return nil, err
 	}
-	return o, r.readAllRBAC(ctx, o)
+	if o.origin != nil {
+		if o.rbac, err = r.ownRBAC(ctx, o.origin); err != nil {
+			return nil, err
+		}
+	}
+	o.granted, err = r.copiedRBAC(ctx, key, o.copies)
+	return o, err
 }
 
 // origin returns a version; nil if there is none with that name, or only a copy.
@@ -111,78 +117,68 @@ func (r reader) enabled(ctx context.Context) (bool, error) {
 	return config.CopiedCSVsAreEnabled(), nil
 }
 
-// readCopies reads the copies of a version and finds other objects with its name.
-func (r reader) readCopies(ctx context.Context, o *observation) error {
+// namesakes returns the copies of a version by namespace, and descriptions of other objects with its
+// name.
+func (r reader) namesakes(ctx context.Context, key types.NamespacedName) (copies map[string]*metav1.PartialObjectMetadata, taken map[string]string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind + "List"))
-	if err := r.copies.List(ctx, list, client.MatchingFields{indexName: o.key.Name}, readOnly); err != nil {
-		return fmt.Errorf("listing copies of ClusterServiceVersions named %s: %w", o.key.Name, err)
+	if err := r.copies.List(ctx, list, client.MatchingFields{indexName: key.Name}, readOnly); err != nil {
+		return nil, nil, fmt.Errorf("listing copies of ClusterServiceVersions named %s: %w", key.Name, err)
 	}
-	o.copies, o.taken = map[string]*metav1.PartialObjectMetadata{}, map[string]string{}
+	copies, taken = map[string]*metav1.PartialObjectMetadata{}, map[string]string{}
 	for i := range list.Items {
 		found := &list.Items[i]
-		if found.Namespace == o.key.Namespace {
+		if found.Namespace == key.Namespace {
 			// A version's own namespace gets no copy.
 			continue
 		}
-		if from := found.Labels[api.LabelCopiedFrom]; from != o.key.Namespace {
-			o.taken[found.Namespace] = "a copy of the ClusterServiceVersion of that name in namespace " + from + " is there"
+		if from := found.Labels[api.LabelCopiedFrom]; from != key.Namespace {
+			taken[found.Namespace] = "a copy of the ClusterServiceVersion of that name in namespace " + from + " is there"
 			continue
 		}
-		o.copies[found.Namespace] = found
+		copies[found.Namespace] = found
 	}
 	var others operatorsv1alpha1.ClusterServiceVersionList
-	if err := r.client.List(ctx, &others, client.MatchingFields{indexName: o.key.Name}, readOnly); err != nil {
-		return fmt.Errorf("listing ClusterServiceVersions named %s: %w", o.key.Name, err)
+	if err := r.client.List(ctx, &others, client.MatchingFields{indexName: key.Name}, readOnly); err != nil {
+		return nil, nil, fmt.Errorf("listing ClusterServiceVersions named %s: %w", key.Name, err)
 	}
 	for i := range others.Items {
-		if other := &others.Items[i]; !isCopied(other) && other.Namespace != o.key.Namespace {
-			o.taken[other.Namespace] = "a ClusterServiceVersion of that name is installed there"
+		if other := &others.Items[i]; !isCopied(other) && other.Namespace != key.Namespace {
+			taken[other.Namespace] = "a ClusterServiceVersion of that name is installed there"
 		}
 	}
-	return nil
+	return copies, taken, nil
 }
 
-// readAllRBAC reads the roles and bindings of a version, and their copies.
-func (r reader) readAllRBAC(ctx context.Context, o *observation) error {
-	if err := r.readOwn(ctx, o); err != nil {
-		return err
-	}
-	return r.readGranted(ctx, o)
-}
-
-// readOwn reads the roles and bindings of a version in its own namespace. Without a version, none is
-// copied.
-func (r reader) readOwn(ctx context.Context, o *observation) error {
-	if o.origin == nil {
-		return nil
-	}
+// ownRBAC returns the roles and bindings of a version in its own namespace.
+func (r reader) ownRBAC(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (rbac, error) {
 	owned := client.MatchingLabels{
-		api.LabelOwner: o.key.Name, api.LabelOwnerNamespace: o.key.Namespace,
+		api.LabelOwner: csv.Name, api.LabelOwnerNamespace: csv.Namespace,
 		api.LabelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
 	}
-	own := []client.ListOption{client.InNamespace(o.key.Namespace), owned, readOnly}
+	own := []client.ListOption{client.InNamespace(csv.Namespace), owned, readOnly}
 	var (
 		roles    rbacv1.RoleList
 		bindings rbacv1.RoleBindingList
 	)
 	if err := r.client.List(ctx, &roles, own...); err != nil {
-		return fmt.Errorf("listing Roles in namespace %s: %w", o.key.Namespace, err)
+		return rbac{}, fmt.Errorf("listing Roles in namespace %s: %w", csv.Namespace, err)
 	}
 	if err := r.client.List(ctx, &bindings, own...); err != nil {
-		return fmt.Errorf("listing RoleBindings in namespace %s: %w", o.key.Namespace, err)
+		return rbac{}, fmt.Errorf("listing RoleBindings in namespace %s: %w", csv.Namespace, err)
 	}
+	var found rbac
 	for i := range roles.Items {
 		if !isCopied(&roles.Items[i]) {
-			o.rbac.roles = append(o.rbac.roles, roles.Items[i])
+			found.roles = append(found.roles, roles.Items[i])
 		}
 	}
 	for i := range bindings.Items {
 		if !isCopied(&bindings.Items[i]) {
-			o.rbac.bindings = append(o.rbac.bindings, bindings.Items[i])
+			found.bindings = append(found.bindings, bindings.Items[i])
 		}
 	}
-	return completeDeclared(ctx, r.live, o.origin, o.rbac.roles)
+	return found, completeDeclared(ctx, r.live, csv, found.roles)
 }
 
 // maxLargeRoles is the maximum number of large roles of a version that are read from the API server in
@@ -220,39 +216,38 @@ func completeDeclared(ctx context.Context, live client.Reader, csv *operatorsv1a
 	return nil
 }
 
-// readGranted reads the copied roles and bindings of a version. The cache may lack a part of them.
-func (r reader) readGranted(ctx context.Context, o *observation) error {
-	copied := []client.ListOption{client.MatchingFields{indexOwner: o.key.String()}, readOnly}
+// copiedRBAC returns the copied roles and bindings of a version by namespace. The cache may lack a
+// part of them.
+func (r reader) copiedRBAC(ctx context.Context, key types.NamespacedName, copies map[string]*metav1.PartialObjectMetadata) (map[string]rbac, error) {
+	copied := []client.ListOption{client.MatchingFields{indexOwner: key.String()}, readOnly}
 	var (
 		roles    rbacv1.RoleList
 		bindings rbacv1.RoleBindingList
 	)
 	if err := r.client.List(ctx, &roles, copied...); err != nil {
-		return fmt.Errorf("listing copied Roles of ClusterServiceVersion %s: %w", o.key, err)
+		return nil, fmt.Errorf("listing copied Roles of ClusterServiceVersion %s: %w", key, err)
 	}
 	if err := r.client.List(ctx, &bindings, copied...); err != nil {
-		return fmt.Errorf("listing copied RoleBindings of ClusterServiceVersion %s: %w", o.key, err)
+		return nil, fmt.Errorf("listing copied RoleBindings of ClusterServiceVersion %s: %w", key, err)
 	}
-	o.granted = map[string]rbac{}
+	found := map[string]rbac{}
 	for i := range roles.Items {
-		namespace := roles.Items[i].Namespace
-		if !ownedByCopy(&roles.Items[i], o.copies[namespace]) {
-			continue
+		role := &roles.Items[i]
+		if ownedByCopy(role, copies[role.Namespace]) {
+			in := found[role.Namespace]
+			in.roles = append(in.roles, *role)
+			found[role.Namespace] = in
 		}
-		granted := o.granted[namespace]
-		granted.roles = append(granted.roles, roles.Items[i])
-		o.granted[namespace] = granted
 	}
 	for i := range bindings.Items {
-		namespace := bindings.Items[i].Namespace
-		if !ownedByCopy(&bindings.Items[i], o.copies[namespace]) {
-			continue
+		b := &bindings.Items[i]
+		if ownedByCopy(b, copies[b.Namespace]) {
+			in := found[b.Namespace]
+			in.bindings = append(in.bindings, *b)
+			found[b.Namespace] = in
 		}
-		granted := o.granted[namespace]
-		granted.bindings = append(granted.bindings, bindings.Items[i])
-		o.granted[namespace] = granted
 	}
-	return nil
+	return found, nil
 }
 
 // ownedByCopy reports whether the copy of a version in a namespace owns a role or binding there. Labels
