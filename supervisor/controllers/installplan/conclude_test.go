@@ -21,7 +21,7 @@ type attempt struct {
 // of a pass by the time since the first pass. The process restarts at restart.
 func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried func(time.Duration) attempt) (p *operatorsv1alpha1.InstallPlan, at time.Duration) {
 	t.Helper()
-	p = planOf(working, true, make([]operatorsv1alpha1.StepStatus, steps)...)
+	p = planOf(phaseInstalling, true, make([]operatorsv1alpha1.StepStatus, steps)...)
 	for i, s := range p.Status.Plan {
 		s.Resource.Name = strings.Repeat("x", i+1)
 	}
@@ -30,7 +30,7 @@ func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 900e6, time.UTC)
 	now := begin
 	restarted := restart == 0
-	for p.Status.Phase == working && at <= limit {
+	for p.Status.Phase == phaseInstalling && at <= limit {
 		if !restarted && at >= restart {
 			rec, restarted = &record{}, true
 		}
@@ -49,7 +49,7 @@ func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried
 		result := r.conclude(t.Context(), p, rec, err, metav1.NewTime(now))
 		// The API server stores whole seconds.
 		p.Status.StartTime = new(metav1.NewTime(p.Status.StartTime.Truncate(time.Second)))
-		if p.Status.Phase != working {
+		if p.Status.Phase != phaseInstalling {
 			break
 		}
 		now = now.Add(max(result.RequeueAfter, time.Millisecond))
@@ -70,15 +70,15 @@ func TestPlanFailsAtItsDeadline(t *testing.T) {
 		phase           operatorsv1alpha1.InstallPlanPhase
 		late            time.Duration // how much later than the window it may end
 	}{
-		"1s":  {reason: "the least pause is as long", window: time.Second, phase: lost},
-		"5s":  {reason: "the next pause would end after it", window: 5 * time.Second, phase: lost},
-		"1m":  {reason: "the default", window: time.Minute, phase: lost},
-		"10m": {reason: "pauses are as long as they get", window: 10 * time.Minute, phase: lost},
+		"1s":  {reason: "the least pause is as long", window: time.Second, phase: phaseFailed},
+		"5s":  {reason: "the next pause would end after it", window: 5 * time.Second, phase: phaseFailed},
+		"1m":  {reason: "the default", window: time.Minute, phase: phaseFailed},
+		"10m": {reason: "pauses are as long as they get", window: 10 * time.Minute, phase: phaseFailed},
 		"Restart": {
-			reason: "the status says since when the step fails", window: time.Minute, restart: 30 * time.Second, phase: lost,
+			reason: "the status says since when the step fails", window: time.Minute, restart: 30 * time.Second, phase: phaseFailed,
 		},
 		"FixedBeforeTheDeadline": {
-			reason: "the last try is at the deadline", window: time.Minute, phase: complete,
+			reason: "the last try is at the deadline", window: time.Minute, phase: phaseComplete,
 			tried: func(at time.Duration) attempt {
 				if at < 59*time.Second {
 					return attempt{err: lasting}
@@ -87,7 +87,7 @@ func TestPlanFailsAtItsDeadline(t *testing.T) {
 			},
 		},
 		"AwayAtTheDeadline": {
-			reason: "no answer does not end a plan, and does not begin its window again", window: time.Minute, phase: lost, late: 16 * time.Second,
+			reason: "no answer does not end a plan, and does not begin its window again", window: time.Minute, phase: phaseFailed, late: 16 * time.Second,
 			tried: func(at time.Duration) attempt {
 				if at > 50*time.Second && at < 70*time.Second {
 					return attempt{err: away}
@@ -107,7 +107,7 @@ func TestPlanFailsAtItsDeadline(t *testing.T) {
 				if p.Status.Phase != tt.phase {
 					t.Fatalf("%s: phase %q after %s", tt.reason, p.Status.Phase, took)
 				}
-				if tt.phase == lost && (took < tt.window || took > tt.window+2*time.Second+tt.late) {
+				if tt.phase == phaseFailed && (took < tt.window || took > tt.window+2*time.Second+tt.late) {
 					t.Errorf("%s: Failed after %s, want %s and at most 2 s more", tt.reason, took, tt.window)
 				}
 			}
@@ -137,7 +137,7 @@ func TestWindowsAreBounded(t *testing.T) {
 		end = at
 		return attempt{step: passes % steps, err: apierrors.NewBadRequest("odd")}
 	})
-	if took := end - begin; p.Status.Phase != lost || took > (steps+1)*window {
+	if took := end - begin; p.Status.Phase != phaseFailed || took > (steps+1)*window {
 		t.Errorf("phase %q after %s", p.Status.Phase, took)
 	}
 	// A step that begins to fail late has its whole window.

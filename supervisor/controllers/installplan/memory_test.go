@@ -33,10 +33,10 @@ func TestForeignPhaseDwell(t *testing.T) {
 	const dwell = 3 * time.Second
 	now := at(0).Time
 	rec := &record{}
-	if got := rec.foreignDwell(working, now, dwell); got != 0 {
+	if got := rec.foreignDwell(phaseInstalling, now, dwell); got != 0 {
 		t.Errorf("a phase from before this process stays for %s", got)
 	}
-	p := planOf(complete, true)
+	p := planOf(phaseComplete, true)
 	p.ResourceVersion = "12"
 	rec.wrote(p)
 	for _, tt := range []struct {
@@ -45,13 +45,13 @@ func TestForeignPhaseDwell(t *testing.T) {
 		after  time.Duration
 		want   time.Duration
 	}{
-		{reason: "this process wrote it", phase: complete, want: 0},
-		{reason: "another client wrote another phase", phase: working, after: time.Second, want: dwell},
-		{reason: "it has not changed", phase: working, after: 3 * time.Second, want: time.Second},
-		{reason: "another client wrote a third phase", phase: lost, after: 3500 * time.Millisecond, want: dwell},
-		{reason: "the dwell is over", phase: lost, after: 7 * time.Second, want: 0},
-		{reason: "the phase of this process is back", phase: complete, after: 8 * time.Second, want: 0},
-		{reason: "another client wrote the phase again", phase: lost, after: 9 * time.Second, want: dwell},
+		{reason: "this process wrote it", phase: phaseComplete, want: 0},
+		{reason: "another client wrote another phase", phase: phaseInstalling, after: time.Second, want: dwell},
+		{reason: "it has not changed", phase: phaseInstalling, after: 3 * time.Second, want: time.Second},
+		{reason: "another client wrote a third phase", phase: phaseFailed, after: 3500 * time.Millisecond, want: dwell},
+		{reason: "the dwell is over", phase: phaseFailed, after: 7 * time.Second, want: 0},
+		{reason: "the phase of this process is back", phase: phaseComplete, after: 8 * time.Second, want: 0},
+		{reason: "another client wrote the phase again", phase: phaseFailed, after: 9 * time.Second, want: dwell},
 	} {
 		if got := rec.foreignDwell(tt.phase, now.Add(tt.after), dwell); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.reason, got, tt.want)
@@ -75,15 +75,15 @@ func TestPausesOfFailedPlan(t *testing.T) {
 		{reason: "at the same step again", step: 3, want: 80 * time.Second},
 		{reason: "further on", step: 4, want: 10 * time.Second},
 		{reason: "there again", step: 4, want: 20 * time.Second},
-		{reason: "after another client wrote the phase", step: 4, before: func() { rec.foreignDwell(complete, now, time.Second) }, want: 10 * time.Second},
+		{reason: "after another client wrote the phase", step: 4, before: func() { rec.foreignDwell(phaseComplete, now, time.Second) }, want: 10 * time.Second},
 	} {
 		if tt.before != nil {
 			tt.before()
 		}
-		rec.wrote(planOf(working, true, ""))
+		rec.wrote(planOf(phaseInstalling, true, ""))
 		rec.backoff.fail(now, maxPause)
 		rec.backoff.giveUp(tt.step)
-		rec.wrote(planOf(lost, true, ""))
+		rec.wrote(planOf(phaseFailed, true, ""))
 		if !rec.backoff.due.IsZero() {
 			t.Errorf("%s: the pause between tries continues", tt.reason)
 		}
@@ -97,7 +97,7 @@ func TestPausesOfFailedPlan(t *testing.T) {
 func TestRecord(t *testing.T) {
 	m := &memory{}
 	key := types.NamespacedName{Namespace: "ops", Name: "install-lamp"}
-	p := planOf(working, true, "", "")
+	p := planOf(phaseInstalling, true, "", "")
 	p.UID, p.ResourceVersion, p.Generation = "1", "12", 1
 	rec := m.record(key, p)
 	rec.wrote(p)

@@ -152,7 +152,7 @@ func TestAdvise(t *testing.T) {
 		if (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}
-		if tt.want != "" && terminal(&stepError{step: planOf(working, true, "").Status.Plan[0], err: tt.err}, 1, 0) {
+		if tt.want != "" && terminal(&stepError{step: planOf(phaseInstalling, true, "").Status.Plan[0], err: tt.err}, 1, 0) {
 			t.Errorf("%v ends a plan", tt.err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // failedPlan returns a plan that failed with a message.
 func failedPlan(message string, statuses ...operatorsv1alpha1.StepStatus) *operatorsv1alpha1.InstallPlan {
-	p := planOf(lost, true, statuses...)
+	p := planOf(phaseFailed, true, statuses...)
 	setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, message, at(0))
 	return p
 }
@@ -28,8 +28,8 @@ func TestMayRecover(t *testing.T) {
 		{reason: "content that has changed", plan: withCause(failedPlan("no"+remedyContent, unknown, unknown), 0, true)},
 		{reason: "another cause", plan: withCause(failedPlan("no"+remedy, unknown, unknown), 0, false), want: true},
 		{reason: "nothing is left", plan: failedPlan("no"+remedy, created)},
-		{reason: "another client declared it failed", plan: planOf(lost, true, unknown)},
-		{reason: "in progress", plan: planOf(working, true, unknown)},
+		{reason: "another client declared it failed", plan: planOf(phaseFailed, true, unknown)},
+		{reason: "in progress", plan: planOf(phaseInstalling, true, unknown)},
 	} {
 		if got := mayRecover(tt.plan); got != tt.want {
 			t.Errorf("%s: %v", tt.reason, got)

@@ -31,7 +31,7 @@ func finished(generation int, phase operatorsv1alpha1.InstallPlanPhase) operator
 func TestSuperfluous(t *testing.T) {
 	var plans []operatorsv1alpha1.InstallPlan
 	for generation := range 4 {
-		for _, phase := range []operatorsv1alpha1.InstallPlanPhase{none, planning, asking, working, complete, lost} {
+		for _, phase := range []operatorsv1alpha1.InstallPlanPhase{phaseNone, phasePlanning, phaseRequiresApproval, phaseInstalling, phaseComplete, phaseFailed} {
 			plans = append(plans, finished(generation, phase))
 		}
 	}
@@ -55,7 +55,7 @@ func TestSuperfluous(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
 	}
-	same := []operatorsv1alpha1.InstallPlan{finished(1, complete), finished(1, complete)}
+	same := []operatorsv1alpha1.InstallPlan{finished(1, phaseComplete), finished(1, phaseComplete)}
 	same[0].Name, same[1].Name = "younger", "older"
 	same[0].CreationTimestamp = metav1.NewTime(at(1).Add(time.Second))
 	if got := superfluous(same, nil, 1); len(got) != 1 || got[0].Name != "older" {
@@ -81,7 +81,7 @@ func TestCollectLeavesWhatRunsAgain(t *testing.T) {
 			builder := fake.NewClientBuilder().WithScheme(scheme)
 			var last operatorsv1alpha1.InstallPlan
 			for generation := range maxFinishedPlans + 2 {
-				last = finished(generation, complete)
+				last = finished(generation, phaseComplete)
 				last.Namespace, last.Name = "ops", strings.ToLower(last.Name)
 				builder.WithObjects(last.DeepCopy())
 			}
@@ -92,7 +92,7 @@ func TestCollectLeavesWhatRunsAgain(t *testing.T) {
 						if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
 							return err
 						}
-						now.Status.Phase = working
+						now.Status.Phase = phaseInstalling
 						if err := c.Update(ctx, now); err != nil {
 							return err
 						}

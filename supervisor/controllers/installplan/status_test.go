@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	none     = operatorsv1alpha1.InstallPlanPhaseNone
-	planning = operatorsv1alpha1.InstallPlanPhasePlanning
-	asking   = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
-	working  = operatorsv1alpha1.InstallPlanPhaseInstalling
-	complete = operatorsv1alpha1.InstallPlanPhaseComplete
-	lost     = operatorsv1alpha1.InstallPlanPhaseFailed
+	phaseNone             = operatorsv1alpha1.InstallPlanPhaseNone
+	phasePlanning         = operatorsv1alpha1.InstallPlanPhasePlanning
+	phaseRequiresApproval = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
+	phaseInstalling       = operatorsv1alpha1.InstallPlanPhaseInstalling
+	phaseComplete         = operatorsv1alpha1.InstallPlanPhaseComplete
+	phaseFailed           = operatorsv1alpha1.InstallPlanPhaseFailed
 )
 
 func planOf(phase operatorsv1alpha1.InstallPlanPhase, approved bool, statuses ...operatorsv1alpha1.StepStatus) *operatorsv1alpha1.InstallPlan {
@@ -46,17 +46,17 @@ func TestNextPhase(t *testing.T) {
 		want   operatorsv1alpha1.InstallPlanPhase
 		ok     bool
 	}{
-		{reason: "it has no steps yet", plan: planOf(none, true)},
-		{reason: "it has no steps yet", plan: planOf(planning, true)},
-		{reason: "approved from the first", plan: planOf(planning, true, unknown), want: working, ok: true},
-		{reason: "approved from the first, created by another client", plan: planOf(none, true, unknown), want: working, ok: true},
-		{reason: "to be approved", plan: planOf(planning, false, unknown), want: asking, ok: true},
-		{reason: "not yet approved", plan: planOf(asking, false, unknown)},
-		{reason: "approved", plan: planOf(asking, true, unknown), want: working, ok: true},
-		{reason: "in progress", plan: planOf(working, true, unknown)},
-		{reason: "in progress, and no longer approved", plan: planOf(working, false, unknown)},
-		{reason: "done", plan: planOf(complete, true, unknown)},
-		{reason: "failed", plan: planOf(lost, true, unknown)},
+		{reason: "it has no steps yet", plan: planOf(phaseNone, true)},
+		{reason: "it has no steps yet", plan: planOf(phasePlanning, true)},
+		{reason: "approved from the first", plan: planOf(phasePlanning, true, unknown), want: phaseInstalling, ok: true},
+		{reason: "approved from the first, created by another client", plan: planOf(phaseNone, true, unknown), want: phaseInstalling, ok: true},
+		{reason: "to be approved", plan: planOf(phasePlanning, false, unknown), want: phaseRequiresApproval, ok: true},
+		{reason: "not yet approved", plan: planOf(phaseRequiresApproval, false, unknown)},
+		{reason: "approved", plan: planOf(phaseRequiresApproval, true, unknown), want: phaseInstalling, ok: true},
+		{reason: "in progress", plan: planOf(phaseInstalling, true, unknown)},
+		{reason: "in progress, and no longer approved", plan: planOf(phaseInstalling, false, unknown)},
+		{reason: "done", plan: planOf(phaseComplete, true, unknown)},
+		{reason: "failed", plan: planOf(phaseFailed, true, unknown)},
 	} {
 		phase, ok := nextPhase(tt.plan)
 		if ok != tt.ok || (ok && phase != tt.want) {
@@ -92,7 +92,7 @@ func TestTerminal(t *testing.T) {
 		{err: errOwnerGone},
 		{err: context.DeadlineExceeded},
 	} {
-		wrapped := &stepError{step: planOf(working, true, "").Status.Plan[0], err: fmt.Errorf("applying: %w", tt.err)}
+		wrapped := &stepError{step: planOf(phaseInstalling, true, "").Status.Plan[0], err: fmt.Errorf("applying: %w", tt.err)}
 		if before, then := terminal(wrapped, timeout-1, timeout), terminal(wrapped, timeout, timeout); before != tt.before || then != tt.then {
 			t.Errorf("%v ends a plan at once: %v, after the window: %v; want %v, %v", tt.err, before, then, tt.before, tt.then)
 		}
@@ -100,7 +100,7 @@ func TestTerminal(t *testing.T) {
 }
 
 func TestStepErrorNamesTheStep(t *testing.T) {
-	step := planOf(working, true, "").Status.Plan[0]
+	step := planOf(phaseInstalling, true, "").Status.Plan[0]
 	if got := (&stepError{step: step, err: errUnsupported}).Error(); !strings.Contains(got, "error applying ConfigMap settings of lamp.v1: a bundle may not bring") {
 		t.Error(got)
 	}
@@ -170,7 +170,7 @@ func at(minute int) metav1.Time {
 
 func TestSetInstalled(t *testing.T) {
 	const check = operatorsv1alpha1.InstallPlanReasonInstallCheckFailed
-	p := planOf(working, true)
+	p := planOf(phaseInstalling, true)
 	setInstalled(p, check, "no group", at(0))
 	first := p.Status.DeepCopy()
 	setInstalled(p, check, "no group", at(5))
@@ -203,12 +203,12 @@ func TestAdvanceSaysHowToApprove(t *testing.T) {
 		plan    *operatorsv1alpha1.InstallPlan
 		message string
 	}{
-		{reason: "to be approved", plan: planOf(planning, false, ""), message: toApprove},
-		{reason: "waiting already, by a version that did not say so", plan: planOf(asking, false, ""), message: toApprove},
-		{reason: "approved", plan: planOf(asking, true, "")},
-		{reason: "approved from the first", plan: planOf(planning, true, "")},
-		{reason: "declared failed by another client", plan: planOf(lost, true, operatorsv1alpha1.StepStatusCreated)},
-		{reason: "declared complete by another client", plan: planOf(complete, true, operatorsv1alpha1.StepStatusCreated)},
+		{reason: "to be approved", plan: planOf(phasePlanning, false, ""), message: toApprove},
+		{reason: "waiting already, by a version that did not say so", plan: planOf(phaseRequiresApproval, false, ""), message: toApprove},
+		{reason: "approved", plan: planOf(phaseRequiresApproval, true, "")},
+		{reason: "approved from the first", plan: planOf(phasePlanning, true, "")},
+		{reason: "declared failed by another client", plan: planOf(phaseFailed, true, operatorsv1alpha1.StepStatusCreated)},
+		{reason: "declared complete by another client", plan: planOf(phaseComplete, true, operatorsv1alpha1.StepStatusCreated)},
 	} {
 		phase := tt.plan.Status.Phase
 		if tt.plan.Spec.Approved {
@@ -217,7 +217,7 @@ func TestAdvanceSaysHowToApprove(t *testing.T) {
 		if _, err := r.advance(t.Context(), tt.plan, &record{}); err != nil || tt.plan.Status.Message != tt.message {
 			t.Errorf("%s: message %q, error %v; want %q", tt.reason, tt.plan.Status.Message, err, tt.message)
 		}
-		if (phase == lost || phase == complete) && tt.plan.Status.Phase != phase {
+		if (phase == phaseFailed || phase == phaseComplete) && tt.plan.Status.Phase != phase {
 			t.Errorf("%s: it is now %s", tt.reason, tt.plan.Status.Phase)
 		}
 	}
@@ -239,15 +239,15 @@ func TestConclude(t *testing.T) {
 		started   int // the minute of StartTime, when it moves
 		after     time.Duration
 	}{
-		{reason: "all is done", plan: planOf(working, true, created, present), phase: complete, installed: "True "},
-		{reason: "an API is not served yet", plan: planOf(working, true, created, waiting), phase: working, after: waitForAPI},
-		{reason: "what passes is tried again for ever", plan: planOf(working, true, ""), err: apierrors.NewTimeoutError("slow", 1), minute: 90, started: 90, phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what lasts is tried again for a while", plan: planOf(working, true, ""), err: apierrors.NewBadRequest("odd"), phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what lasts ends the plan", plan: planOf(working, true, ""), err: apierrors.NewBadRequest("odd"), failing: true, minute: 1, phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
-		{reason: "a step that fails for the first time is tried again for a while, however late", plan: planOf(working, true, created, ""), err: apierrors.NewBadRequest("odd"), minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
-		{reason: "so is one after another that failed", plan: planOf(working, true, created, ""), err: apierrors.NewBadRequest("odd"), failing: true, minute: 90, phase: working, message: settingsFailed, started: 90, after: firstPause},
-		{reason: "its window does not move while it fails", plan: planOf(working, true, created, ""), err: apierrors.NewTimeoutError("slow", 1), failing: true, failed: 1, minute: 90, phase: working, message: settingsFailed, after: firstPause},
-		{reason: "what cannot be fixed ends it at once", plan: planOf(working, true, ""), err: errUnsupported, phase: lost, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
+		{reason: "all is done", plan: planOf(phaseInstalling, true, created, present), phase: phaseComplete, installed: "True "},
+		{reason: "an API is not served yet", plan: planOf(phaseInstalling, true, created, waiting), phase: phaseInstalling, after: waitForAPI},
+		{reason: "what passes is tried again for ever", plan: planOf(phaseInstalling, true, ""), err: apierrors.NewTimeoutError("slow", 1), minute: 90, started: 90, phase: phaseInstalling, message: settingsFailed, after: firstPause},
+		{reason: "what lasts is tried again for a while", plan: planOf(phaseInstalling, true, ""), err: apierrors.NewBadRequest("odd"), phase: phaseInstalling, message: settingsFailed, after: firstPause},
+		{reason: "what lasts ends the plan", plan: planOf(phaseInstalling, true, ""), err: apierrors.NewBadRequest("odd"), failing: true, minute: 1, phase: phaseFailed, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
+		{reason: "a step that fails for the first time is tried again for a while, however late", plan: planOf(phaseInstalling, true, created, ""), err: apierrors.NewBadRequest("odd"), minute: 90, phase: phaseInstalling, message: settingsFailed, started: 90, after: firstPause},
+		{reason: "so is one after another that failed", plan: planOf(phaseInstalling, true, created, ""), err: apierrors.NewBadRequest("odd"), failing: true, minute: 90, phase: phaseInstalling, message: settingsFailed, started: 90, after: firstPause},
+		{reason: "its window does not move while it fails", plan: planOf(phaseInstalling, true, created, ""), err: apierrors.NewTimeoutError("slow", 1), failing: true, failed: 1, minute: 90, phase: phaseInstalling, message: settingsFailed, after: firstPause},
+		{reason: "what cannot be fixed ends it at once", plan: planOf(phaseInstalling, true, ""), err: errUnsupported, phase: phaseFailed, message: "error applying ConfigMap settings of lamp.v1: ", installed: "False InstallComponentFailed"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := &Reconciler{retryTimeout: time.Minute}
@@ -268,7 +268,7 @@ func TestConclude(t *testing.T) {
 				t.Errorf("phase %q, message %q; want %q, %q", status.Phase, status.Message, tt.phase, tt.message)
 			}
 			// Complete plans keep StartTime: only a step that begins to fail changes it.
-			if want := at(tt.started); tt.err != nil && tt.phase == working && !status.StartTime.Equal(&want) {
+			if want := at(tt.started); tt.err != nil && tt.phase == phaseInstalling && !status.StartTime.Equal(&want) {
 				t.Errorf("started at %s, want %s", status.StartTime, want)
 			}
 			installed := ""
