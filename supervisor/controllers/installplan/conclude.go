@@ -64,7 +64,7 @@ func openWindow(p *operatorsv1alpha1.InstallPlan, b *backoff, failed *stepError,
 	step := slices.Index(p.Status.Plan, failed.step)
 	begins := b.openWindow(step)
 	last, failing := api.CauseOf(p)
-	if !begins || failing && last.Step == step && p.Status.Message != "" {
+	if !begins || failing && last.Step != nil && *last.Step == step && p.Status.Message != "" {
 		return
 	}
 	p.Status.StartTime = &now

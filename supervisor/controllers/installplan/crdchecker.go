@@ -27,7 +27,7 @@ type crdChecker struct {
 	client client.Reader
 	// grants gives the supervisor the right to list the objects of a definition, which it lacks
 	// otherwise.
-	lender   *grant.Lender
+	grants   *grant.Granter
 	reporter reporter
 }
 
@@ -136,7 +136,7 @@ func (c *crdChecker) checkRevert(ctx context.Context, s *crdState) error {
 	}
 	obstacles := older.Obstacles(before, after)
 	if established(s.live) {
-		objects := rollback.Objects{Reader: c.client, Lender: c.lender}
+		objects := rollback.Objects{Reader: c.client, Grants: c.grants}
 		used, err := objects.Using(ctx, before, older.Lost(before, after), s.version.Name)
 		if err != nil {
 			return err //nolint:wrapcheck // it says which kind

@@ -101,7 +101,7 @@ func isPermanent(err error) bool {
 
 // causeOf returns the cause of a plan whose step with an index failed.
 func causeOf(failed *stepError, index int) *api.Cause {
-	return &api.Cause{Reason: reasonOf(failed.err), Step: index, Remedy: failed.advice, Final: isPermanent(failed.err)}
+	return &api.Cause{Reason: reasonOf(failed.err), Step: new(index), Remedy: failed.advice, Final: isPermanent(failed.err)}
 }
 
 // reasonOf returns the reason of a cause for the error of a step.

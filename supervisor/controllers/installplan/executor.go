@@ -17,7 +17,7 @@ type executor struct {
 	// direct reads and writes the objects of steps, past the cache.
 	direct   client.Client
 	accounts *impersonate.Accounts
-	lender   *grant.Lender
+	grants   *grant.Granter
 	bundles  bundleReader
 	unpacker unpacker
 	// crdsAsAccount selects the rights of the account of a plan to write CustomResourceDefinitions.
@@ -43,7 +43,7 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 	}
 	o := &observer{cached: x.cached, live: own, content: c, namespace: p.Namespace}
 	crds := &crdApplier{
-		observer: o, checker: &crdChecker{client: own, lender: x.lender, reporter: to}, writer: own, unbounded: in.unbounded,
+		observer: o, checker: &crdChecker{client: own, grants: x.grants, reporter: to}, writer: own, unbounded: in.unbounded,
 		locks: x.crdLocks, reverts: p.Annotations[api.AnnotationReverts], prepared: map[*operatorsv1alpha1.Step]*crdChange{},
 	}
 	if x.crdsAsAccount && in.account != nil {

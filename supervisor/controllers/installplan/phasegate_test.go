@@ -63,10 +63,10 @@ func TestShownEntryBeforeStart(t *testing.T) {
 		want   bool
 	}{
 		"without a log":                          {nil, true},
-		"with a log that is not ahead":           {history.Ledger{first}, true},
-		"after another plan":                     {history.Ledger{entry("other", "9", "Complete"), first}, true},
-		"with a later transition":                {history.Ledger{first, entry("plan", "4", "Failed")}, false},
-		"with a later entry into the same phase": {history.Ledger{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
+		"with a log that is not ahead":           {history.Log{first}, true},
+		"after another plan":                     {history.Log{entry("other", "9", "Complete"), first}, true},
+		"with a later transition":                {history.Log{first, entry("plan", "4", "Failed")}, false},
+		"with a later entry into the same phase": {history.Log{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -39,7 +39,7 @@ func TestMayRecover(t *testing.T) {
 
 // withCause adds the cause that a step could not be applied to a plan.
 func withCause(p *operatorsv1alpha1.InstallPlan, step int, final bool) *operatorsv1alpha1.InstallPlan {
-	api.SetCause(p, &api.Cause{Reason: api.ReasonStepFailed, Step: step, Final: final})
+	api.SetCause(p, &api.Cause{Reason: api.ReasonStepFailed, Step: new(step), Final: final})
 	return p
 }
 

@@ -137,7 +137,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
 		executor: &executor{
-			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), lender: o.Lender,
+			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), grants: o.Grants,
 			bundles: o.Bundles, unpacker: o.Unpacker, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
 		},
 		gate:         &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},

@@ -89,7 +89,7 @@ func (m *planMapper) withRights(ctx context.Context, o client.Object) []reconcil
 		// The supervisor creates and deletes such objects for itself only.
 		return nil
 	}
-	subjects, bound := rights.Subjects(o)
+	subjects, bound := impersonate.Subjects(o)
 	return m.requests(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
 		return ref != nil && (!bound || impersonate.Bound(subjects, ref.Namespace, ref.Name))
