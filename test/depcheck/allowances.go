@@ -25,7 +25,6 @@ func Allowances() map[string]Allowance {
 		"server.metrics":                                          {Size{4, 19}, "one field for each metric"},
 		"supervisor.Options":                                      {Size{2, 24}, "one field for each flag"},
 		"supervisor/controllers/clusterserviceversion.Serving":    {Size{1, 18}, "what is observed of webhooks"},
-		"supervisor/controllers/clusterserviceversion.reconciler": {Size{100, 20}, divide},
 		"supervisor/explain.Observation":                          {Size{1, 19}, "one field for each kind that is read"},
 		"supervisor/resolver.model":                               {Size{46, 12}, divide},
 		"supervisor/resolver.resolution":                          {Size{48, 14}, divide},

@@ -2,7 +2,6 @@ package clusterserviceversion
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,10 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
@@ -30,7 +27,7 @@ var errStale = errors.New("the ClusterServiceVersion or its OperatorGroup has ch
 func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	switch action {
 	case Annotate:
-		return r.annotate(ctx, s)
+		return r.writer.annotate(ctx, s.CSV, &s.Groups[0])
 	case Serve:
 		return r.serveConfirmed(ctx, s)
 	case Install:
@@ -48,40 +45,9 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	case LiftRoles:
 		return r.liftRolesConfirmed(ctx, s)
 	case DeleteSelf:
-		return r.deleteSelf(ctx, s.CSV)
+		return r.writer.delete(ctx, s.CSV)
 	}
 	return fmt.Errorf("unknown action %q", action)
-}
-
-func (r *reconciler) annotate(ctx context.Context, s *scope) error {
-	labels := map[string]any{}
-	for key, value := range apiLabels(s.CSV) {
-		labels[key] = value
-	}
-	for _, key := range staleLabels(s.CSV) {
-		labels[key] = nil
-	}
-	annotations := map[string]any{}
-	for key, value := range groupAnnotations(&s.Groups[0]) {
-		annotations[key] = value
-	}
-	if staleRecord(s.CSV, &s.Groups[0]) {
-		annotations[api.AnnotationGroupAccount] = nil
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.CSV.ResourceVersion,
-		"annotations":     annotations,
-		"labels":          labels,
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding annotations and labels: %w", err)
-	}
-	target := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: s.CSV.Namespace, Name: s.CSV.Name}}
-	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
-		return fmt.Errorf("annotating ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
-	}
-	r.lag.Wrote(target, r.clock.Now())
-	return nil
 }
 
 // serveConfirmed applies the objects that must exist before anything runs. Like install, it takes
@@ -203,7 +169,7 @@ func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
 	}
 	extra := surplus(s.CSV, s.lift, s.rbac)
 	for i := range extra {
-		if err := r.remove(ctx, &extra[i]); err != nil {
+		if err := remove(ctx, r.client, &extra[i]); err != nil {
 			return err
 		}
 	}
@@ -222,7 +188,7 @@ func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alph
 			continue
 		}
 		list.Items[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-		if err := r.remove(ctx, &list.Items[i]); err != nil {
+		if err := remove(ctx, r.client, &list.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -231,13 +197,13 @@ func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alph
 
 // remove deletes an object if it has not changed since it was read. It returns a conflict for a
 // recreated object, and for one that another version has taken over.
-func (r *reconciler) remove(ctx context.Context, obj client.Object) error {
-	return deleteWith(ctx, r.client, obj, asSeen(obj))
+func remove(ctx context.Context, c client.Client, obj client.Object) error {
+	return deleteIf(ctx, c, obj, asRead(obj))
 }
 
-// asSeen returns the preconditions under which an object is deleted only if it has not changed
+// asRead returns the preconditions under which an object is deleted only if it has not changed
 // since it was read.
-func asSeen(obj client.Object) client.Preconditions {
+func asRead(obj client.Object) client.Preconditions {
 	p := client.Preconditions{UID: new(obj.GetUID())}
 	if version := obj.GetResourceVersion(); version != "" {
 		p.ResourceVersion = &version
@@ -245,18 +211,14 @@ func asSeen(obj client.Object) client.Preconditions {
 	return p
 }
 
-func deleteWith(ctx context.Context, c client.Client, obj client.Object, only client.Preconditions) error {
+// deleteIf deletes an object that meets some preconditions. It returns no error if the object does
+// not exist.
+func deleteIf(ctx context.Context, c client.Client, obj client.Object, only client.Preconditions) error {
 	err := c.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
 	}
 	return nil
-}
-
-func (r *reconciler) deleteSelf(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
-	target := csv.DeepCopy()
-	target.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
-	return r.remove(ctx, target)
 }
 
 // refused reports whether the API, or the guard of definitions, has refused an object for its

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestDeletesWhatWasSeen(t *testing.T) {
+func TestDeletesWhatWasRead(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object client.Object
@@ -29,8 +29,8 @@ func TestDeletesWhatWasSeen(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, asSeen(tc.object)); diff != "" {
-				t.Errorf("%s\nasSeen(...): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, asRead(tc.object)); diff != "" {
+				t.Errorf("%s\nasRead(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -2,20 +2,22 @@ package clusterserviceversion
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
 const (
@@ -33,22 +35,65 @@ const (
 	restShare = 4
 )
 
+// cleaner removes the objects of deleted ClusterServiceVersions that have no owner reference.
+type cleaner struct {
+	client      client.Client
+	live        client.Reader
+	crds        client.Reader
+	clock       clock.PassiveClock
+	hasGroup    func(context.Context, string) (bool, error)
+	limit       *rate.Limiter // of deletions
+	owners      ownerTransfer
+	resources   resourceCleaner
+	conversions conversionCleaner
+}
+
+// cleanerOptions are the dependencies of a cleaner.
+type cleanerOptions struct {
+	client client.Client // cached reads, all writes
+	live   client.Reader // reads past the cache
+	crds   client.Reader // CustomResourceDefinitions without schemas
+	// hasGroup reports whether the API server has an API group.
+	hasGroup func(context.Context, string) (bool, error)
+	accounts *impersonate.Accounts
+	lender   *grant.Lender
+	clock    clock.PassiveClock
+}
+
+// newCleaner returns a cleaner. All its clean-ups together delete a bounded number of objects per
+// second, so that they do not slow down other clients of the API server.
+func newCleaner(o cleanerOptions) *cleaner {
+	const resources, objects = 20, 100 // per second
+	return &cleaner{
+		client: o.client, live: o.live, crds: o.crds, clock: o.clock, hasGroup: o.hasGroup, limit: rate.NewLimiter(objects, objects),
+		owners: ownerTransfer{client: o.client, live: o.live},
+		resources: resourceCleaner{
+			client: o.client, live: o.live, crds: o.crds, accounts: o.accounts, lender: o.lender, limit: rate.NewLimiter(resources, resources),
+		},
+		conversions: conversionCleaner{client: o.client, live: o.live, lender: o.lender},
+	}
+}
+
 // cleanup is one pass over the objects of a deleted ClusterServiceVersion.
 type cleanup struct {
 	csv *operatorsv1alpha1.ClusterServiceVersion
 	// others are the ClusterServiceVersions of all namespaces, without copies.
 	others csvs
 	now    time.Time
-	// inheritance is what other versions may take over; nil until the first read.
-	inheritance *inheritance
-	// left states why custom resources stay, one entry for each kind.
-	left []string
+	// remaining returns the versions that may take over objects. It reads them once.
+	remaining func() (remainingOwners, error)
 }
 
-// leave records that the custom resources of a kind stay although the version requests their
-// removal.
-func (c *cleanup) leave(crd, why string) {
-	c.left = append(c.left, crd+" (as "+why+")")
+// progress is the result of one pass of a clean-up.
+type progress struct {
+	// done is true when nothing is left.
+	done bool
+	// kept states why custom resources stay, one entry for each kind.
+	kept []string
+	// telling is the status to write; unset when nothing is left.
+	telling telling
+	// after is the time until the next pass; zero after an error.
+	after time.Duration
 }
 
 // stage is one step of a clean-up. It finds the remaining objects, deletes some, and returns what
@@ -65,61 +110,53 @@ type stage struct {
 // come last: the clean-up of custom resources needs them, and each pass begins with it. Objects in
 // the version's own namespace, such as certificates and Services, are garbage collected by their
 // owner references.
-func (r *reconciler) stages() []stage {
+func (c *cleaner) stages() []stage {
 	return []stage{
-		{"custom resources", r.cleanResources},
-		{"webhook configurations", r.sweep(webhookConfigurations()...)},
-		{"API services", r.sweep(apiServiceKind())},
-		{"conversions", r.cleanConversions},
-		{"bindings", r.sweep(bindings()...)},
-		{"roles", r.sweep(roles()...)},
-		{"other objects of the bundle", r.cleanContent},
-		{"copies", r.sweep(copies())},
-		{"records of install plans", removeRecords(r)},
+		{"custom resources", c.resources.clean},
+		{"webhook configurations", c.sweep(webhookConfigurations()...)},
+		{"API services", c.sweep(apiServiceKind())},
+		{"conversions", c.conversions.clean},
+		{"bindings", c.sweep(bindings()...)},
+		{"roles", c.sweep(roles()...)},
+		{"other objects of the bundle", c.cleanContent},
+		{"copies", c.sweep(copies())},
+		{"records of install plans", c.removeRecords},
 	}
 }
 
-// finalize cleans up after a ClusterServiceVersion that is being deleted, and removes its finalizer
-// when nothing is left. Each pass begins with the first stage and reads what is left, so that it
-// may be interrupted anywhere.
-func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup) {
-		return ctrl.Result{}, nil
-	}
-	if there, err := r.isThere(ctx, csv); err != nil || !there {
-		return ctrl.Result{}, err
-	}
-	r.gauges.record(csv, Transition{Phase: csv.Status.Phase, Reason: csv.Status.Reason})
-	c, err := r.observeCleanup(ctx, csv)
+// run makes one pass. Each pass begins with the first stage and reads what is left, so that it may
+// be interrupted anywhere.
+func (c *cleaner) run(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (progress, error) {
+	up, err := c.observe(ctx, csv)
 	if err != nil {
-		return ctrl.Result{}, err
+		return progress{}, err
 	}
-	stages := r.stages()
+	var kept []string
+	stages := c.stages()
 	for i, s := range stages {
-		left, err := s.run(ctx, c)
+		left, err := s.run(ctx, up)
+		kept = append(kept, left.kept...)
 		if err == nil && left.none() {
 			continue
 		}
 		where := fmt.Sprintf("clean-up, stage %d of %d (%s)", i+1, len(stages), s.name)
 		if err != nil {
-			told := r.tell(ctx, c, failing(where, err, c.lastResort()))
-			return ctrl.Result{}, errors.Join(fmt.Errorf("%s of ClusterServiceVersion %s/%s: %w", where, csv.Namespace, csv.Name, err), told)
+			return progress{telling: failing(where, err, up.lastResort())},
+				fmt.Errorf("%s of ClusterServiceVersion %s/%s: %w", where, csv.Namespace, csv.Name, err)
 		}
-		logf.FromContext(ctx).V(1).Info("Waiting for objects to go", "stage", s.name, "left", left.count)
-		return ctrl.Result{RequeueAfter: left.delay(c.quiet())}, r.tell(ctx, c, waitingFor(where, left))
+		logf.FromContext(ctx).V(1).Info("Waiting for the deletion of objects", "stage", s.name, "left", left.count)
+		return progress{telling: waitingFor(where, left), after: left.delay(up.quiet())}, nil
 	}
-	logf.FromContext(ctx).Info("Cleaned up", "customResourcesLeft", c.left)
-	announceLeft(r.events, csv, c.left)
-	return ctrl.Result{}, client.IgnoreNotFound(r.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
+	return progress{done: true, kept: kept}, nil
 }
 
-// isThere reports whether a ClusterServiceVersion that is being deleted still exists with its
+// exists reports whether a ClusterServiceVersion that is being deleted still exists with its
 // finalizer, from the API server. The cache may show a deleted version, and a new one of that name
 // may own the labelled objects.
-func (r *reconciler) isThere(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
+func (c *cleaner) exists(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(csv), live)
+	err := c.live.Get(ctx, client.ObjectKeyFromObject(csv), live)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -129,12 +166,15 @@ func (r *reconciler) isThere(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	return live.UID == csv.UID && controllerutil.ContainsFinalizer(live, api.FinalizerCleanup), nil
 }
 
-func (r *reconciler) observeCleanup(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*cleanup, error) {
+func (c *cleaner) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*cleanup, error) {
 	var list operatorsv1alpha1.ClusterServiceVersionList
-	if err := r.client.List(ctx, &list, readOnly); err != nil {
+	if err := c.client.List(ctx, &list, readOnly); err != nil {
 		return nil, fmt.Errorf("listing ClusterServiceVersions: %w", err)
 	}
-	return &cleanup{csv: csv, others: originals(list.Items), now: r.clock.Now()}, nil
+	others := originals(list.Items)
+	return &cleanup{csv: csv, others: others, now: c.clock.Now(), remaining: sync.OnceValues(func() (remainingOwners, error) {
+		return c.readRemaining(ctx, csv, others)
+	})}, nil
 }
 
 // replaced reports whether another version of the operator takes over the objects of this one.
@@ -155,27 +195,6 @@ func (c *cleanup) quiet() time.Duration {
 	return c.now.Sub(status.LastUpdateTime.Time)
 }
 
-// in returns the versions of one namespace.
-func (c csvs) in(namespace string) csvs {
-	var out csvs
-	for _, csv := range c {
-		if csv.Namespace == namespace {
-			out = append(out, csv)
-		}
-	}
-	return out
-}
-
-// cleanConversions ends the conversion of custom resources by webhooks of the version. Where that
-// would damage objects, it waits for a decision of a user.
-func (r *reconciler) cleanConversions(ctx context.Context, c *cleanup) (remains, error) {
-	note, err := r.unserve(ctx, c)
-	if err != nil || note == "" || c.skips() || c.csv.Annotations[api.AnnotationWithdrawn] == api.WithdrawnToInstall {
-		return remains{}, err
-	}
-	return remains{note: note + "; " + c.wayOut()}, nil
-}
-
 // skips reports whether a user has decided that custom resources stay.
 func (c *cleanup) skips() bool { return c.csv.Annotations[api.AnnotationSkipCleanup] == "true" }
 
@@ -193,39 +212,4 @@ func (c *cleanup) lastResort() string {
 func (c *cleanup) wayOut() string {
 	return fmt.Sprintf("%q goes on and leaves custom resources as they are", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
 		c.csv.Name, c.csv.Namespace, api.AnnotationSkipCleanup))
-}
-
-// tell writes into the status what the clean-up waits for, if it differs. It does not change the
-// phase, which remains the one at the time of the deletion. Progress is written every few seconds.
-func (r *reconciler) tell(ctx context.Context, c *cleanup, t telling) error {
-	want := cleanupStatus(c.csv.Status, t, c.now)
-	if want == nil {
-		return nil
-	}
-	err := r.write(ctx, c.csv, *want, t.cause)
-	if err == nil {
-		announceCleanup(r.events, c.csv, t)
-	}
-	return client.IgnoreNotFound(err)
-}
-
-// setFinalizer adds or removes the finalizer. It uses an optimistic lock because a merge patch
-// replaces the whole list of finalizers.
-func (r *reconciler) setFinalizer(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
-	change func(client.Object, string) bool,
-) error {
-	changed := csv.DeepCopy()
-	if !change(changed, api.FinalizerCleanup) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(csv, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
-		return fmt.Errorf("changing finalizers of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
-	}
-	if csv.DeletionTimestamp.IsZero() {
-		r.lag.Wrote(changed, r.clock.Now())
-	} else {
-		r.lag.Forget(csv.UID)
-	}
-	return nil
 }

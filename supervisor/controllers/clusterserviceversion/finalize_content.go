@@ -13,12 +13,12 @@ import (
 
 // cleanContent deletes the other cluster-scoped objects of a bundle. Most clusters lack most of
 // these kinds.
-func (r *reconciler) cleanContent(ctx context.Context, c *cleanup) (remains, error) {
-	kinds, err := servedKinds(ctx, r.client.RESTMapper(), r.discovered.hasGroup, contentKinds())
+func (c *cleaner) cleanContent(ctx context.Context, up *cleanup) (remains, error) {
+	kinds, err := servedKinds(ctx, c.client.RESTMapper(), c.hasGroup, contentKinds())
 	if err != nil {
 		return remains{}, err
 	}
-	return r.sweep(kinds...)(ctx, c)
+	return c.sweep(kinds...)(ctx, up)
 }
 
 // contentKinds returns the cluster-scoped kinds that bundles may bring and that have no stage of

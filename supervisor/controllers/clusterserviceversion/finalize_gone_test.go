@@ -31,7 +31,7 @@ func TestLeavesWhatAnotherOfTheNameOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", Labels: ownerLabels(gone)}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(there, role)...).Build()
-			r := &reconciler{client: c, live: c, pace: newPace()}
+			r := &reconciler{cleaner: newCleaner(cleanerOptions{client: c, live: c})}
 			if _, err := r.finalize(t.Context(), gone.DeepCopy()); err != nil {
 				t.Error(err)
 			}

@@ -66,12 +66,11 @@ func TestCleanUpReadsTheRecordLive(t *testing.T) {
 			csv := cupOwner("a", "a")
 			csv.Spec.Cleanup.Enabled = true
 			up := &cleanup{csv: csv, now: noon()}
-			r := &reconciler{client: c, live: c, crds: cached, pace: newPace()}
-			left, err := r.cleanResources(t.Context(), up)
+			left, err := newCleaner(cleanerOptions{client: c, live: c, crds: cached}).resources.clean(t.Context(), up)
 			if err != nil || left.note != "" {
 				t.Errorf("%s: error %v, note %q", tc.reason, err, left.note)
 			}
-			if diff := cmp.Diff(tc.left, up.left); diff != "" {
+			if diff := cmp.Diff(tc.left, left.kept); diff != "" {
 				t.Errorf("%s: what is left -want, +got:\n%s", tc.reason, diff)
 			}
 			err = c.Get(t.Context(), client.ObjectKeyFromObject(cup), cup)

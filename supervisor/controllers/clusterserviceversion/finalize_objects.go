@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"golang.org/x/time/rate"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,20 +19,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/pager"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
-
-// pace bounds the deletions of all clean-ups together, so that they do not slow down other clients
-// of the API server.
-type pace struct {
-	// resources is for custom resources: each deletion is work for an operator.
-	resources *rate.Limiter
-	// objects is for objects that this supervisor created.
-	objects *rate.Limiter
-}
-
-func newPace() pace {
-	const resources, objects = 20, 100
-	return pace{resources: rate.NewLimiter(resources, resources), objects: rate.NewLimiter(objects, objects)}
-}
 
 // kind is a kind of objects of a ClusterServiceVersion that have no owner reference. Labels
 // identify such objects.
@@ -99,10 +84,10 @@ func copies() kind {
 
 // sweep returns the function of a stage that deletes the objects of some kinds, one kind after the
 // other.
-func (r *reconciler) sweep(kinds ...kind) func(context.Context, *cleanup) (remains, error) {
-	return func(ctx context.Context, c *cleanup) (remains, error) {
+func (c *cleaner) sweep(kinds ...kind) func(context.Context, *cleanup) (remains, error) {
+	return func(ctx context.Context, up *cleanup) (remains, error) {
 		for _, k := range kinds {
-			left, err := r.sweepKind(ctx, c, k)
+			left, err := c.sweepKind(ctx, up, k)
 			if err != nil || !left.none() {
 				return left, err
 			}
@@ -113,27 +98,27 @@ func (r *reconciler) sweep(kinds ...kind) func(context.Context, *cleanup) (remai
 
 // sweepKind deletes the objects of a kind and returns the remaining ones, as the API server lists
 // them.
-func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains, error) {
-	found, err := r.find(ctx, c.csv, k)
+func (c *cleaner) sweepKind(ctx context.Context, up *cleanup, k kind) (remains, error) {
+	found, err := c.find(ctx, up.csv, k)
 	if err != nil {
 		return remains{}, err
 	}
-	if found, err = r.handOver(ctx, c, found); err != nil || len(found) == 0 {
+	if found, err = c.transferShared(ctx, up, found); err != nil || len(found) == 0 {
 		return remains{}, err
 	}
-	moving, err := r.removeAll(ctx, found)
+	moving, err := c.removeAll(ctx, found)
 	if err != nil {
 		return remains{}, err
 	}
 	if moving {
-		if found, err = r.find(ctx, c.csv, k); err != nil {
+		if found, err = c.find(ctx, up.csv, k); err != nil {
 			return remains{}, err
 		}
 	}
 	left := remains{moving: moving}
 	for i := range found {
 		left.add(&found[i])
-		if held(&found[i], c.now) {
+		if held(&found[i], up.now) {
 			left.blame(&found[i], k.resource)
 		}
 	}
@@ -142,17 +127,17 @@ func (r *reconciler) sweepKind(ctx context.Context, c *cleanup, k kind) (remains
 
 // removeAll deletes objects as far as the pace allows, and reports whether there were objects to
 // delete.
-func (r *reconciler) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (moving bool, err error) {
+func (c *cleaner) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (moving bool, err error) {
 	for i := range found {
 		if !found[i].DeletionTimestamp.IsZero() {
 			continue
 		}
 		moving = true
-		if !r.pace.objects.Allow() {
+		if !c.limit.Allow() {
 			break
 		}
 		// After a conflict, another version may have taken the object over.
-		if err := r.remove(ctx, &found[i]); err != nil && !apierrors.IsConflict(err) {
+		if err := remove(ctx, c.client, &found[i]); err != nil && !apierrors.IsConflict(err) {
 			return moving, err
 		}
 	}
@@ -173,14 +158,14 @@ func selectable(labels client.MatchingLabels) bool {
 
 // find returns the objects of a kind that belong to csv, as cleanupMetadata returns them. It returns
 // none for a kind that the cluster lacks.
-func (r *reconciler) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
+func (c *cleaner) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
 	labels := k.labels(csv)
 	if !selectable(labels) {
 		return nil, nil
 	}
 	var out []metav1.PartialObjectMetadata
 	newPage := func() *metav1.PartialObjectMetadataList { return metadataList(k.gvk) }
-	err := pager.EachPage(ctx, r.live, newPage, func(page *metav1.PartialObjectMetadataList) bool {
+	err := pager.EachPage(ctx, c.live, newPage, func(page *metav1.PartialObjectMetadataList) bool {
 		for i := range page.Items {
 			if k.belongs(csv, &page.Items[i]) {
 				out = append(out, cleanupMetadata(&page.Items[i], k.gvk))

@@ -12,33 +12,30 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// removeRecords returns the function of a stage that removes the records of install plans of the version
-// from CustomResourceDefinitions. A record names a version by namespace and name. It would count for a
-// later version of that name, of any package.
+// removeRecords removes the records of install plans of the version from CustomResourceDefinitions. A record
+// names a version by namespace and name. It would count for a later version of that name, of any package.
 //
 // The finalizer keeps the name of the version taken, so that no record of a later version is removed. A plan
 // that has read the record for a later version reads the definition again after it has created the version.
-func removeRecords(r *reconciler) func(context.Context, *cleanup) (remains, error) {
-	return func(ctx context.Context, c *cleanup) (remains, error) {
-		var list apiextensionsv1.CustomResourceDefinitionList
-		if err := r.crds.List(ctx, &list, readOnly); err != nil {
-			return remains{}, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
-		}
-		for i := range list.Items {
-			crd := &list.Items[i]
-			keys := plan.AlongsideKeys(crd, client.ObjectKeyFromObject(c.csv))
-			if len(keys) == 0 {
-				continue
-			}
-			u := &unstructured.Unstructured{}
-			u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-			u.SetName(crd.Name)
-			u.SetUID(crd.UID)
-			err := apply.RemoveAnnotations(ctx, r.client, u, keys)
-			if client.IgnoreNotFound(err) != nil {
-				return remains{}, err //nolint:wrapcheck // names the definition
-			}
-		}
-		return remains{}, nil
+func (c *cleaner) removeRecords(ctx context.Context, up *cleanup) (remains, error) {
+	var list apiextensionsv1.CustomResourceDefinitionList
+	if err := c.crds.List(ctx, &list, readOnly); err != nil {
+		return remains{}, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
+	for i := range list.Items {
+		crd := &list.Items[i]
+		keys := plan.AlongsideKeys(crd, client.ObjectKeyFromObject(up.csv))
+		if len(keys) == 0 {
+			continue
+		}
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		u.SetName(crd.Name)
+		u.SetUID(crd.UID)
+		err := apply.RemoveAnnotations(ctx, c.client, u, keys)
+		if client.IgnoreNotFound(err) != nil {
+			return remains{}, err //nolint:wrapcheck // names the definition
+		}
+	}
+	return remains{}, nil
 }

@@ -56,8 +56,8 @@ func TestRemoveRecords(t *testing.T) {
 					return errors.Join(err, tc.fails)
 				},
 			})
-			r := &reconciler{client: c, crds: memory(t, tc.definitions...)}
-			left, err := removeRecords(r)(t.Context(), &cleanup{csv: cupOwner("a", "a")})
+			r := &cleaner{client: c, crds: memory(t, tc.definitions...)}
+			left, err := r.removeRecords(t.Context(), &cleanup{csv: cupOwner("a", "a")})
 			if !left.none() || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 				t.Errorf("%s: left %v, error %v", tc.reason, left, err)
 			}

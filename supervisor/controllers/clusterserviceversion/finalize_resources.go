@@ -8,6 +8,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/pager"
 )
 
@@ -24,8 +26,8 @@ import (
 // time. Resources that have been stuck for long do not count: they cause no work.
 const maxTerminating = 50
 
-// territory holds the namespaces with the custom resources of an operator.
-type territory struct {
+// namespaceScope is the namespaces with the custom resources of an operator.
+type namespaceScope struct {
 	// everywhere reports that it is all namespaces except those in except.
 	everywhere bool
 	// in are the sorted namespaces if everywhere is false.
@@ -77,10 +79,10 @@ func reasonBefore(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha
 	return ""
 }
 
-// territoryOf returns the namespaces in which only csv manages the objects of a
+// namespaceScopeOf returns the namespaces in which only csv manages the objects of a
 // CustomResourceDefinition.
-func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others csvs) territory {
-	t := territory{except: sets.New[string]()}
+func namespaceScopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others csvs) namespaceScope {
+	t := namespaceScope{except: sets.New[string]()}
 	namespaces, known := watched(csv)
 	if !known {
 		t.leaves = "it is not known which namespaces it looked after"
@@ -95,13 +97,13 @@ func territoryOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, other
 		theirs, told := targets(other)
 		switch {
 		case told && slices.Contains(theirs, corev1.NamespaceAll):
-			return territory{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
+			return namespaceScope{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
 		case told:
 			t.except.Insert(theirs...)
 		case other.Status.Phase == operatorsv1alpha1.CSVPhaseNone:
 			t.undecided = other
 		case hasRun(other):
-			return territory{shared: true, leaves: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
+			return namespaceScope{shared: true, leaves: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
 		default:
 			t.except.Insert(other.Namespace)
 		}
@@ -125,7 +127,7 @@ func hasRun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 const fewNamespaces = 8
 
 // lists returns the namespaces to list objects in; the empty one stands for all.
-func (t territory) lists(scope apiextensionsv1.ResourceScope) []string {
+func (t namespaceScope) lists(scope apiextensionsv1.ResourceScope) []string {
 	switch {
 	case !t.everywhere && len(t.in) == 0:
 		return nil
@@ -137,8 +139,8 @@ func (t territory) lists(scope apiextensionsv1.ResourceScope) []string {
 	return t.in
 }
 
-// holds reports whether an object that was listed in the namespaces of lists is in the territory.
-func (t territory) holds(namespace string) bool {
+// holds reports whether an object that was listed in the namespaces of lists is in scope.
+func (t namespaceScope) holds(namespace string) bool {
 	switch {
 	case namespace == "":
 		return true
@@ -148,10 +150,20 @@ func (t territory) holds(namespace string) bool {
 	return slices.Contains(t.in, namespace)
 }
 
+// resourceCleaner deletes the custom resources of a deleted version.
+type resourceCleaner struct {
+	client   client.Client
+	live     client.Reader // reads past the cache
+	crds     client.Reader
+	accounts *impersonate.Accounts
+	lender   *grant.Lender
+	limit    *rate.Limiter // of deletions; each is work for an operator
+}
+
 // resourcePass deletes custom resources within the limits of one pass.
 type resourcePass struct {
-	*cleanup
-	*reconciler
+	cleanup *cleanup
+	cleaner resourceCleaner
 
 	bounds  bounds
 	deleter resourceDeleter
@@ -167,15 +179,15 @@ type resourcePass struct {
 	refused string
 }
 
-// cleanResources deletes the custom resources of the kinds that a ClusterServiceVersion owns, if it
+// clean deletes the custom resources of the kinds that a ClusterServiceVersion owns, if it
 // requests that. It then waits for them: only their operator can remove their finalizers. If
 // another version takes over, resources of users stay. A kind that cannot be listed does not block
 // the others, nor does an object that cannot be deleted.
-func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, error) {
+func (r resourceCleaner) clean(ctx context.Context, c *cleanup) (remains, error) {
 	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.withdrawn() || c.replaced() {
 		return remains{}, nil
 	}
-	p, err := r.resourcePass(ctx, c)
+	p, err := r.newPass(ctx, c)
 	if err != nil {
 		return remains{}, err
 	}
@@ -193,9 +205,9 @@ func (r *reconciler) cleanResources(ctx context.Context, c *cleanup) (remains, e
 // cleanOwned deletes the custom resources of all kinds that the version owns, and returns the
 // obstacles.
 func (p *resourcePass) cleanOwned(ctx context.Context) (notes []string) {
-	for _, d := range p.csv.Spec.CustomResourceDefinitions.Owned {
+	for _, d := range p.cleanup.csv.Spec.CustomResourceDefinitions.Owned {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := p.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
+		err := p.cleaner.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -212,27 +224,27 @@ func (p *resourcePass) cleanOwned(ctx context.Context) (notes []string) {
 	return notes
 }
 
-// resourcePass returns the pass over custom resources of a clean-up.
-func (r *reconciler) resourcePass(ctx context.Context, c *cleanup) (*resourcePass, error) {
+// newPass returns the pass over custom resources of a clean-up.
+func (r resourceCleaner) newPass(ctx context.Context, c *cleanup) (*resourcePass, error) {
 	b, err := r.observeBounds(ctx, c.csv.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.resourceDeleter(b)
+	d, err := r.deleter(b)
 	if err != nil {
 		return nil, err
 	}
-	return &resourcePass{cleanup: c, reconciler: r, bounds: b, deleter: d}, nil
+	return &resourcePass{cleanup: c, cleaner: r, bounds: b, deleter: d}, nil
 }
 
 // cleanDefinition deletes the custom resources of a definition where that is allowed.
 func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	before := p.left
 	p.refused = ""
-	if t := p.bounds.territory(p.csv, crd, p.others); t.leaves == "" && t.undecided == nil {
+	if t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others); t.leaves == "" && t.undecided == nil {
 		// The cache may lack the recreation of the definition, or the removal of its record.
 		live := &apiextensionsv1.CustomResourceDefinition{}
-		if err := p.live.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
+		if err := p.cleaner.live.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
 			return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the definition
 		}
 		crd = live
@@ -241,24 +253,24 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 	if !ok {
 		return nil
 	}
-	t := p.bounds.territory(p.csv, crd, p.others)
+	t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others)
 	switch {
 	case t.leaves != "":
-		p.leave(crd.Name, t.leaves)
+		p.left.kept = append(p.left.kept, crd.Name+" (as "+t.leaves+")")
 		return nil
 	case t.undecided != nil:
 		p.refused = fmt.Sprintf("csv %s/%s owns %s too, and it is not decided yet which namespaces it looks after",
 			t.undecided.Namespace, t.undecided.Name, crd.Name)
 		return nil
 	}
-	err := p.grants.With(ctx, crd, p.deleter.right(), func() error {
+	err := p.cleaner.lender.With(ctx, crd, p.deleter.right(), func() error {
 		p.left, p.refused, p.barred = before, "", sets.New[string]() // nothing is counted twice
 		return p.cleanKind(ctx, crd, gvk, t)
 	})
 	return err //nolint:wrapcheck // the caller names the definition
 }
 
-func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, t territory) error {
+func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, t namespaceScope) error {
 	for _, namespace := range t.lists(crd.Spec.Scope) {
 		next := ""
 		for more := !p.exhausted; more; more = next != "" {
@@ -268,7 +280,7 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 				err   error
 			)
 			// Deletions may take long, so other lists do not wait for them.
-			next, err = pager.ReadPage(ctx, p.live, metadataList(gvk), func(page *metav1.PartialObjectMetadataList) {
+			next, err = pager.ReadPage(ctx, p.cleaner.live, metadataList(gvk), func(page *metav1.PartialObjectMetadataList) {
 				items, after = t.of(page, gvk), following(page)
 			}, client.InNamespace(namespace), client.Continue(next))
 			if err != nil {
@@ -292,7 +304,7 @@ func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.Custo
 		o := &items[i]
 		p.left.add(o)
 		switch {
-		case held(o, p.now):
+		case held(o, p.cleanup.now):
 			p.left.blame(o, crd.Name)
 			continue
 		case !o.DeletionTimestamp.IsZero():
@@ -303,7 +315,7 @@ func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.Custo
 		case p.exhausted || p.terminating >= maxTerminating:
 			p.exhausted = true
 			continue
-		case !p.pace.resources.Allow():
+		case !p.cleaner.limit.Allow():
 			p.exhausted, p.left.moving = true, true
 			continue
 		}
@@ -341,8 +353,8 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 	return nil
 }
 
-// of returns the objects of a page that are in the territory, as cleanupMetadata returns them.
-func (t territory) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
+// of returns the objects of a page that are in scope, as cleanupMetadata returns them.
+func (t namespaceScope) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
 	var out []metav1.PartialObjectMetadata
 	for i := range page.Items {
 		if t.holds(page.Items[i].Namespace) {

@@ -20,12 +20,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
-// A ClusterServiceVersion is written by the author of a bundle, who may claim any kind as
-// owned. What its clean-up may delete is bounded by what others wrote: the record of install
-// plans on CustomResourceDefinitions, and the OperatorGroup of the namespace. A group that is
-// deleted before the version counts as the supervisor last recorded it on the version.
+// The author of a bundle writes the ClusterServiceVersion and may claim any kind as owned. Two
+// records of others therefore bound its clean-up: those of install plans on
+// CustomResourceDefinitions, and the OperatorGroup of the namespace. For a group that is deleted
+// before the version, the supervisor's last record of it on the version counts.
 
-// bounds are what bounds the clean-up of custom resources in a namespace.
+// bounds limit the clean-up of custom resources in a namespace.
 type bounds struct {
 	// group is the OperatorGroup of the namespace; nil unless there is exactly one.
 	group *operatorsv1.OperatorGroup
@@ -35,9 +35,9 @@ type bounds struct {
 	terminating bool
 }
 
-// observeBounds reads the bounds of a clean-up from the API server, past the cache: what is
-// deleted by a former state of a group does not come back.
-func (r *reconciler) observeBounds(ctx context.Context, namespace string) (bounds, error) {
+// observeBounds reads the bounds of a clean-up from the API server. Objects that are deleted because
+// of a former state of a group are lost.
+func (r resourceCleaner) observeBounds(ctx context.Context, namespace string) (bounds, error) {
 	groups := &operatorsv1.OperatorGroupList{}
 	if err := r.live.List(ctx, groups, client.InNamespace(namespace)); err != nil {
 		return bounds{}, fmt.Errorf("listing OperatorGroups of namespace %s: %w", namespace, err)
@@ -61,7 +61,8 @@ func (b bounds) pending() string {
 	return ""
 }
 
-// namespaces returns where custom resources may be deleted, the empty one standing for all.
+// namespaces returns the namespaces in which custom resources may be deleted; the empty one stands
+// for all.
 func (b bounds) namespaces(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	switch {
 	case b.group != nil:
@@ -82,8 +83,8 @@ func hadNoAccount(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return recorded && account == ""
 }
 
-// refusal returns why the custom resources of a definition stay though csv asks for their
-// removal; empty when some may be deleted.
+// refusal returns why the custom resources of a definition stay although csv requests their removal;
+// empty when some may be deleted.
 func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) string {
 	namespaces := b.namespaces(csv)
 	switch {
@@ -101,25 +102,24 @@ func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiex
 	return ""
 }
 
-// installedWith reports whether an install plan recorded on a definition that it created or
-// took it over for a version. Bundles cannot write that record: a plan replaces what a
-// manifest brings of it.
+// installedWith reports whether an install plan created a definition, or took it over, for a version.
+// Plans record that on the definition. Bundles cannot write the record: a plan replaces records in a
+// manifest.
 func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.NamespacedName) bool {
 	return slices.Contains(plan.Alongside(crd), version)
 }
 
-// territory returns where the custom resources of a definition are that the clean-up of csv
-// may delete.
-func (b bounds) territory(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others csvs) territory {
+// scope returns the namespaces in which the clean-up of csv may delete the custom resources of a
+// definition.
+func (b bounds) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others csvs) namespaceScope {
 	if why := b.refusal(csv, crd); why != "" {
-		return territory{leaves: why}
+		return namespaceScope{leaves: why}
 	}
-	return territoryOf(csv, crd.Name, others).within(b.namespaces(csv))
+	return namespaceScopeOf(csv, crd.Name, others).within(b.namespaces(csv))
 }
 
-// within returns the part of a territory that is in some namespaces, the empty one standing
-// for all.
-func (t territory) within(namespaces []string) territory {
+// within returns the part of the scope that is in some namespaces; the empty one stands for all.
+func (t namespaceScope) within(namespaces []string) namespaceScope {
 	if slices.Contains(namespaces, corev1.NamespaceAll) {
 		return t
 	}
@@ -134,16 +134,16 @@ func (t territory) within(namespaces []string) territory {
 	return t
 }
 
-// resourceDeleter deletes custom resources, with the rights of the account that the
-// OperatorGroup names where it names one.
+// resourceDeleter deletes custom resources. It has the rights of the account that the OperatorGroup
+// names, if it names one.
 type resourceDeleter struct {
 	client client.Client
-	// by says with whose rights; empty for the supervisor's own.
+	// by states whose rights it uses; empty for the supervisor's own.
 	by string
 }
 
-// resourceDeleter returns what deletes custom resources within some bounds.
-func (r *reconciler) resourceDeleter(b bounds) (resourceDeleter, error) {
+// deleter returns the deleter of custom resources within some bounds.
+func (r resourceCleaner) deleter(b bounds) (resourceDeleter, error) {
 	if b.group == nil || b.group.Spec.ServiceAccountName == "" {
 		return resourceDeleter{client: r.client}, nil
 	}
@@ -155,8 +155,8 @@ func (r *reconciler) resourceDeleter(b bounds) (resourceDeleter, error) {
 	return resourceDeleter{client: c, by: asAccount(account.Name, b.group.Name)}, nil
 }
 
-// right is what the supervisor itself needs to clean up: to list, and to delete where no
-// account does that.
+// right returns the right that the supervisor itself needs: to list, and to delete where it uses no
+// account.
 func (d resourceDeleter) right() grant.Right {
 	if d.by != "" {
 		return grant.Check
@@ -164,9 +164,9 @@ func (d resourceDeleter) right() grant.Right {
 	return grant.Cleanup
 }
 
-// delete deletes the very object that was seen, whatever its operator has written to it since.
+// delete deletes the object that was read, even if its operator has written to it since.
 func (d resourceDeleter) delete(ctx context.Context, o *metav1.PartialObjectMetadata) error {
-	err := deleteWith(ctx, d.client, o, client.Preconditions{UID: new(o.GetUID())})
+	err := deleteIf(ctx, d.client, o, client.Preconditions{UID: new(o.GetUID())})
 	if err != nil && d.by != "" {
 		return fmt.Errorf("%s: %w", d.by, err)
 	}
@@ -174,7 +174,7 @@ func (d resourceDeleter) delete(ctx context.Context, o *metav1.PartialObjectMeta
 }
 
 // lacks reports whether the account has no right to delete the objects of a definition in a
-// namespace. What admission refuses is forbidden too, so the API server is asked.
+// namespace. It asks the API server, since admission forbids requests too.
 func (d resourceDeleter) lacks(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, namespace string) bool {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -86,7 +86,7 @@ func TestBoundsOfCleanUp(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.bounds.territory(cupOwner("a", tc.told...), tc.crd, nil)
+			got := tc.bounds.scope(cupOwner("a", tc.told...), tc.crd, nil)
 			if diff := cmp.Diff(tc.lists, got.lists(tc.crd.Spec.Scope)); diff != "" {
 				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -100,11 +100,11 @@ func TestBoundsOfCleanUp(t *testing.T) {
 // TestBoundsKeepWhatOthersLookAfter has another version of the kind in one of the namespaces.
 func TestBoundsKeepWhatOthersLookAfter(t *testing.T) {
 	crd := cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1")
-	got := boundedBy("a", "b").territory(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
+	got := boundedBy("a", "b").scope(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
 	if diff := cmp.Diff([]string{"a"}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") {
 		t.Errorf("holds(b) = %t; lists(): -want, +got:\n%s", got.holds("b"), diff)
 	}
-	got = boundedBy("").territory(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
+	got = boundedBy("").scope(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
 	if diff := cmp.Diff([]string{""}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") || !got.holds("c") {
 		t.Errorf("of all namespaces: holds(b) = %t, holds(c) = %t; lists(): -want, +got:\n%s", got.holds("b"), got.holds("c"), diff)
 	}
@@ -155,7 +155,7 @@ func TestObserveBounds(t *testing.T) {
 					return c.Get(ctx, key, o, opts...)
 				},
 			}).Build()
-			got, err := (&reconciler{live: live}).observeBounds(t.Context(), "a")
+			got, err := (resourceCleaner{live: live}).observeBounds(t.Context(), "a")
 			if tc.err != "" {
 				if err == nil || err.Error() != tc.err {
 					t.Errorf("error %v, want %s", err, tc.err)
@@ -204,7 +204,7 @@ func TestBoundsOfADeletedGroup(t *testing.T) {
 			if tc.account != nil {
 				csv.Annotations["chandlery.dev/operator-group-account"] = *tc.account
 			}
-			got := tc.bounds.territory(csv, cupDefinition(tc.scope, "a/kettle.v1"), nil)
+			got := tc.bounds.scope(csv, cupDefinition(tc.scope, "a/kettle.v1"), nil)
 			if diff := cmp.Diff(tc.lists, got.lists(tc.scope)); diff != "" {
 				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -244,7 +244,7 @@ func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
 // where the group names none.
 func TestDeletesWithTheRightsOf(t *testing.T) {
 	own, accounts := memory(t), memory(t)
-	r := &reconciler{client: own, accounts: impersonate.New(&rest.Config{}, func(cfg *rest.Config, _ client.Options) (client.Client, error) {
+	r := resourceCleaner{client: own, accounts: impersonate.New(&rest.Config{}, func(cfg *rest.Config, _ client.Options) (client.Client, error) {
 		if cfg.Impersonate.UserName != "system:serviceaccount:a:cook" {
 			return nil, errors.New("no client for " + cfg.Impersonate.UserName)
 		}
@@ -264,7 +264,7 @@ func TestDeletesWithTheRightsOf(t *testing.T) {
 		"Unreadable": {wrong, resourceDeleter{}, "making a client for ServiceAccount a/waiter: no client for system:serviceaccount:a:waiter"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := r.resourceDeleter(tc.bounds)
+			got, err := r.deleter(tc.bounds)
 			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
 				t.Errorf("deletes %q, error %v; want %q, %q", got.by, err, tc.want.by, tc.err)
 			}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -22,27 +21,27 @@ import (
 // such an object name the version that was installed last. After the deletion of that version, the
 // object gets the labels of another.
 
-// brought is a cluster-scoped object that a bundle brings.
-type brought struct {
+// sharedObject is a cluster-scoped object that a bundle brings.
+type sharedObject struct {
 	schema.GroupKind
 
 	name string
 }
 
-// inheritance is what other versions may take over of the objects of a deleted version.
-type inheritance struct {
+// remainingOwners are the versions that may take over objects of a deleted version.
+type remainingOwners struct {
 	// applied holds, by object, the versions whose newest plan applied it.
-	applied map[brought]csvs
+	applied map[sharedObject]csvs
 	// unplanned are the versions in other namespaces that run and have no plan: their Subscription
 	// was deleted, and its plans with it.
 	unplanned csvs
 }
 
-// inheritanceOf returns what remaining versions may take over. A version of another package gets
-// nothing, and neither does one whose step failed or was refused in its newest plan.
-func inheritanceOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []operatorsv1alpha1.InstallPlan) inheritance {
+// remainingOwnersOf returns the versions that may take over objects of csv. A version of another
+// package gets none, and neither does one whose step failed or was refused in its newest plan.
+func remainingOwnersOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []operatorsv1alpha1.InstallPlan) remainingOwners {
 	newest := newestPlans(plans)
-	found := inheritance{applied: map[brought]csvs{}}
+	found := remainingOwners{applied: map[sharedObject]csvs{}}
 	for _, other := range others {
 		if !other.DeletionTimestamp.IsZero() || plan.PackageOf(csv) != plan.PackageOf(other) {
 			continue
@@ -74,25 +73,25 @@ func newestPlans(plans []operatorsv1alpha1.InstallPlan) map[types.NamespacedName
 }
 
 // appliedBy returns the objects of a version that a plan created or updated; nil without a plan.
-func appliedBy(p *operatorsv1alpha1.InstallPlan, version string) []brought {
+func appliedBy(p *operatorsv1alpha1.InstallPlan, version string) []sharedObject {
 	if p == nil {
 		return nil
 	}
-	var objects []brought
+	var objects []sharedObject
 	for _, s := range p.Status.Plan {
 		if s.Resolving == version && (s.Status == operatorsv1alpha1.StepStatusCreated || s.Status == operatorsv1alpha1.StepStatusPresent) {
-			objects = append(objects, brought{schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}, s.Resource.Name})
+			objects = append(objects, sharedObject{schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind}, s.Resource.Name})
 		}
 	}
 	return objects
 }
 
-// heir returns the version that takes over an object; nil for none. A version whose plan applied the
+// of returns the version that takes over an object; nil for none. A version whose plan applied the
 // object precedes those without a plan.
-func (i inheritance) heir(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.ClusterServiceVersion {
-	candidates := i.applied[brought{o.GroupVersionKind().GroupKind(), o.Name}]
+func (r remainingOwners) of(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.ClusterServiceVersion {
+	candidates := r.applied[sharedObject{o.GroupVersionKind().GroupKind(), o.Name}]
 	if len(candidates) == 0 {
-		candidates = withComponent(i.unplanned, o.Labels)
+		candidates = withComponent(r.unplanned, o.Labels)
 	}
 	if len(candidates) == 0 {
 		return nil
@@ -127,22 +126,18 @@ func withComponent(versions csvs, labels map[string]string) csvs {
 	return out
 }
 
-// inheritance returns what others may take over in a clean-up. It reads plans once in a pass, and
-// only when an object remains.
-func (r *reconciler) inheritance(ctx context.Context, c *cleanup) (*inheritance, error) {
-	if c.inheritance == nil {
-		var plans operatorsv1alpha1.InstallPlanList
-		if err := r.client.List(ctx, &plans, readOnly); err != nil {
-			return nil, fmt.Errorf("listing InstallPlans: %w", err)
-		}
-		found := inheritanceOf(c.csv, c.others, plans.Items)
-		c.inheritance = &found
+// readRemaining returns the versions that may take over objects of csv.
+func (c *cleaner) readRemaining(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) (remainingOwners, error) {
+	var plans operatorsv1alpha1.InstallPlanList
+	if err := c.client.List(ctx, &plans, readOnly); err != nil {
+		return remainingOwners{}, fmt.Errorf("listing InstallPlans: %w", err)
 	}
-	return c.inheritance, nil
+	return remainingOwnersOf(csv, others, plans.Items), nil
 }
 
-// handOver hands objects over to other versions that brought them too, and returns the rest.
-func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+// transferShared makes other versions the owners of the objects that they brought too. It returns
+// the other objects.
+func (c *cleaner) transferShared(ctx context.Context, up *cleanup, found []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
 	var rest []metav1.PartialObjectMetadata
 	for i := range found {
 		o := &found[i]
@@ -150,38 +145,21 @@ func (r *reconciler) handOver(ctx context.Context, c *cleanup, found []metav1.Pa
 			rest = append(rest, *o)
 			continue
 		}
-		others, err := r.inheritance(ctx, c)
+		owners, err := up.remaining()
 		if err != nil {
 			return nil, err
 		}
-		heir := others.heir(o)
-		if heir == nil {
+		next := owners.of(o)
+		if next == nil {
 			rest = append(rest, *o)
 			continue
 		}
-		// An object or heir that has changed since is handled in the next pass.
-		if err := transfer(ctx, r, c.csv, o, heir); apierrors.IsConflict(err) || errors.Is(err, errStale) {
+		// An object or owner that has changed since is handled in the next pass.
+		if err := c.owners.transfer(ctx, up.csv, o, next); apierrors.IsConflict(err) || errors.Is(err, errStale) {
 			rest = append(rest, *o)
 		} else if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("leaving %s to ClusterServiceVersion %s/%s, which has it too: %w", describe(o), heir.Namespace, heir.Name, err)
+			return nil, fmt.Errorf("leaving %s to ClusterServiceVersion %s/%s, which has it too: %w", describe(o), next.Namespace, next.Name, err)
 		}
 	}
 	return rest, nil
-}
-
-// relabel makes another version the owner of an object. If that is in another namespace, the object
-// loses the component labels of csv's operator.
-func (r *reconciler) relabel(
-	ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata, heir types.NamespacedName,
-) error {
-	after := o.DeepCopy()
-	after.Labels[api.LabelOwner], after.Labels[api.LabelOwnerNamespace] = heir.Name, heir.Namespace
-	if heir.Namespace != csv.Namespace {
-		for key := range plan.ComponentLabels(csv.Labels) {
-			delete(after.Labels, key)
-		}
-	}
-	patch := client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})
-	//nolint:wrapcheck // wrapped by handOver, which looks at what kind of error it is
-	return r.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager))
 }

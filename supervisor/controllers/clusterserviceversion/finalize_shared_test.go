@@ -48,7 +48,7 @@ func versionOf(pkg, namespace, name string, components ...string) *operatorsv1al
 	return csv
 }
 
-func TestInheritance(t *testing.T) {
+func TestRemainingOwners(t *testing.T) {
 	class := sharedClass()
 	planned := func(namespace, version string, status operatorsv1alpha1.StepStatus, generation int) operatorsv1alpha1.InstallPlan {
 		return planOfClass(namespace, version, class.Name, status, generation)
@@ -62,7 +62,7 @@ func TestInheritance(t *testing.T) {
 	failed.Status.Phase = operatorsv1alpha1.CSVPhaseFailed
 	const made, found, not = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusPresent, operatorsv1alpha1.StepStatusUnknown
 	type plans = []operatorsv1alpha1.InstallPlan
-	checkInheritance(t, map[string]inheritanceCase{
+	checkRemainingOwners(t, map[string]ownersCase{
 		"Alone":    {"no other version brought it", nil, plans{planned("west", "kettle.v2", made, 1)}, ""},
 		"Other":    {"another version brought another object", csvs{in("east")}, plans{planOfClass("east", "kettle.v1", "pot", made, 1)}, ""},
 		"Shared":   {"another version brought it too", csvs{in("east")}, plans{planned("west", "kettle.v2", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
@@ -95,8 +95,8 @@ func TestInheritance(t *testing.T) {
 	})
 }
 
-// TestInheritanceDuringUpgrade has several versions of one package in a namespace.
-func TestInheritanceDuringUpgrade(t *testing.T) {
+// TestRemainingOwnersDuringUpgrade has several versions of one package in a namespace.
+func TestRemainingOwnersDuringUpgrade(t *testing.T) {
 	east := func(version, replaced string, after time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := versionOf("kettle", "east", version)
 		csv.Spec.Replaces, csv.CreationTimestamp = replaced, metav1.NewTime(noon().Add(after))
@@ -108,7 +108,7 @@ func TestInheritanceDuringUpgrade(t *testing.T) {
 	const made, not = operatorsv1alpha1.StepStatusCreated, operatorsv1alpha1.StepStatusUnknown
 	type plans = []operatorsv1alpha1.InstallPlan
 	both := plans{planned("kettle.v1", made, 1), planned("kettle.v2", made, 2)}
-	checkInheritance(t, map[string]inheritanceCase{
+	checkRemainingOwners(t, map[string]ownersCase{
 		"Upgrade": {
 			"the older version is about to be replaced by the younger",
 			csvs{east("kettle.v1", "", 0), east("kettle.v2", "", time.Minute)},
@@ -143,24 +143,24 @@ func TestInheritanceDuringUpgrade(t *testing.T) {
 	})
 }
 
-// inheritanceCase states which version takes over a PriorityClass.
-type inheritanceCase struct {
+// ownersCase states which version takes over a PriorityClass.
+type ownersCase struct {
 	reason string
 	others csvs
 	plans  []operatorsv1alpha1.InstallPlan
-	// want is the namespace and name of the heir; empty for none.
+	// want is the namespace and name of the next owner; empty for none.
 	want string
 }
 
-// checkInheritance checks which version takes over a PriorityClass from version kettle.v2 in namespace
+// checkRemainingOwners checks which version takes over a PriorityClass from version kettle.v2 in namespace
 // west.
-func checkInheritance(t *testing.T, cases map[string]inheritanceCase) {
+func checkRemainingOwners(t *testing.T, cases map[string]ownersCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if heir := inheritanceOf(versionOf("kettle", "west", "kettle.v2"), tc.others, tc.plans).heir(sharedClass()); heir != nil {
-				got = client.ObjectKeyFromObject(heir).String()
+			if next := remainingOwnersOf(versionOf("kettle", "west", "kettle.v2"), tc.others, tc.plans).of(sharedClass()); next != nil {
+				got = client.ObjectKeyFromObject(next).String()
 			}
 			if got != tc.want {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)

@@ -39,6 +39,9 @@ type remains struct {
 	note string
 	// moving is true when something has been done in this pass.
 	moving bool
+	// kept states why custom resources stay although the version requests their removal, one entry
+	// for each kind.
+	kept []string
 }
 
 func (r *remains) none() bool { return r.count == 0 && r.note == "" }

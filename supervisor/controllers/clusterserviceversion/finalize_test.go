@@ -37,7 +37,7 @@ func cupOwner(namespace string, targets ...string) *operatorsv1alpha1.ClusterSer
 	return csv
 }
 
-func TestTerritory(t *testing.T) {
+func TestNamespaceScope(t *testing.T) {
 	leaving := cupOwner("leaving", "a")
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
 	stranger := kettle()
@@ -79,7 +79,7 @@ func TestTerritory(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := territoryOf(tc.csv, "cups.example.com", tc.others)
+			got := namespaceScopeOf(tc.csv, "cups.example.com", tc.others)
 			scope := apiextensionsv1.NamespaceScoped
 			if tc.cluster {
 				scope = apiextensionsv1.ClusterScoped
@@ -103,12 +103,12 @@ func TestTerritory(t *testing.T) {
 	}
 }
 
-func TestTerritoryWaitsForTheUndecided(t *testing.T) {
+func TestNamespaceScopeWaitsForTheUndecided(t *testing.T) {
 	fresh := cupOwner("b")
-	if got := territoryOf(cupOwner("a", ""), "cups.example.com", csvs{fresh}); got.undecided != fresh || got.leaves != "" {
+	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", csvs{fresh}); got.undecided != fresh || got.leaves != "" {
 		t.Errorf("with one that nobody has looked at, undecided is %v and leaves %q", got.undecided, got.leaves)
 	}
-	if got := territoryOf(cupOwner("a", ""), "cups.example.com", csvs{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
+	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", csvs{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
 		t.Errorf("with one for all namespaces, leaves is %q", got.leaves)
 	}
 }

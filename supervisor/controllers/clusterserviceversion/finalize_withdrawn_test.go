@@ -30,7 +30,7 @@ func TestCleanUpLeavesResources(t *testing.T) {
 			csv := cupOwner("a", "a")
 			csv.Spec.Cleanup.Enabled = true
 			tc.change(csv)
-			left, err := (&reconciler{}).cleanResources(t.Context(), &cleanup{csv: csv})
+			left, err := (resourceCleaner{}).clean(t.Context(), &cleanup{csv: csv})
 			if err != nil || !left.none() {
 				t.Errorf("%s: left %+v, error %v", tc.reason, left, err)
 			}

@@ -57,12 +57,12 @@ func TestRecordOfTheGroup(t *testing.T) {
 			})
 
 			c := memory(t, csv)
-			r := &reconciler{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
+			w := &versionWriter{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
 			found := &operatorsv1alpha1.ClusterServiceVersion{}
 			get(t, c, csv, found)
 			o.CSV = found
 			if annotationsDiffer(o) {
-				if err := r.annotate(t.Context(), &scope{Observation: o}); err != nil {
+				if err := w.annotate(t.Context(), o.CSV, &o.Groups[0]); err != nil {
 					t.Fatal(err)
 				}
 				get(t, c, csv, found)
@@ -77,7 +77,7 @@ func TestRecordOfTheGroup(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: record -want, +got:\n%s", tc.reason, diff)
 			}
-			left := bounds{deleted: true}.territory(found, cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1"), nil)
+			left := bounds{deleted: true}.scope(found, cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1"), nil)
 			if diff := cmp.Diff(tc.lists, left.lists(apiextensionsv1.NamespaceScoped)); diff != "" {
 				t.Errorf("%s: lists() -want, +got:\n%s", tc.reason, diff)
 			}

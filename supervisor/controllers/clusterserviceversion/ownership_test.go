@@ -91,9 +91,9 @@ func TestWritesOnlyOverWhatWasRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "kettle", ResourceVersion: "7", Labels: ownerLabels(csv)},
 	}
 	c, got := recording(t)
-	r := &reconciler{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
+	w := &versionWriter{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
 	add := func(o client.Object, finalizer string) bool { o.SetFinalizers([]string{finalizer}); return true }
-	err := errors.Join(r.setFinalizer(t.Context(), csv, add), r.relabel(t.Context(), csv, role, types.NamespacedName{Namespace: "east", Name: "kettle.v1"}))
+	err := errors.Join(w.setFinalizer(t.Context(), csv, add), ownerTransfer{client: c}.relabel(t.Context(), csv, role, types.NamespacedName{Namespace: "east", Name: "kettle.v1"}))
 	if err != nil {
 		t.Fatal(err)
 	}

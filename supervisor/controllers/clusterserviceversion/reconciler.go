@@ -19,7 +19,6 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
-	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
@@ -38,18 +37,17 @@ type reconciler struct {
 	discovered    *discovered            // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
-	namespace     string   // of the supervisor
-	pace          pace     // of deletions
-	silences      silences // of pods that convert
+	namespace     string         // of the supervisor
+	writer        *versionWriter // of ClusterServiceVersions
+	cleaner       *cleaner       // of deleted versions
+	silences      silences       // of pods that convert
 	insistence    insistence
 	refusals      refusals // of the API
 	proxies       *openshift.Proxies
-	grants        *grant.Granter
 	accounts      *impersonate.Accounts
 	events        events.EventRecorder
 	gauges        gauges
 	failures      failures
-	lag           cachelag.Tracker
 }
 
 // Reconcile makes at most one transition of one ClusterServiceVersion.
@@ -65,7 +63,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || isCopied(csv) {
 		return ctrl.Result{}, err
 	}
-	if r.lag.Behind(csv, r.clock.Now()) {
+	if r.writer.behind(csv) {
 		// The event of this process's own write causes the next reconcile.
 		return ctrl.Result{RequeueAfter: cachelag.Limit}, nil
 	}
@@ -82,7 +80,7 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 		return r.finalize(ctx, csv)
 	}
 	if !controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup) {
-		return ctrl.Result{}, r.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
+		return ctrl.Result{}, r.writer.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
 	}
 	begun := r.clock.Now()
 	s, err := r.observe(ctx, csv)
@@ -152,7 +150,7 @@ func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
 	if touched {
 		return nil
 	}
-	if err := r.write(ctx, s.CSV, want, t.Cause); err != nil {
+	if err := r.writer.write(ctx, s.CSV, want, t.Cause); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if s.CSV.Status.Phase != t.Phase {

@@ -39,6 +39,17 @@ func (c csvs) named(name string) *operatorsv1alpha1.ClusterServiceVersion {
 	return nil
 }
 
+// in returns the versions of one namespace.
+func (c csvs) in(namespace string) csvs {
+	var out csvs
+	for _, csv := range c {
+		if csv.Namespace == namespace {
+			out = append(out, csv)
+		}
+	}
+	return out
+}
+
 // predecessor returns the version that csv replaces, or nil. A version that names itself replaces
 // nothing. In a cycle, a version does not replace a younger one.
 func (c csvs) predecessor(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {

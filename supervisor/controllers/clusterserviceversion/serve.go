@@ -181,7 +181,7 @@ func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 		return err
 	}
 	for _, extra := range surplus {
-		if err := r.remove(ctx, extra); err != nil {
+		if err := remove(ctx, r.client, extra); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func (r *reconciler) withdraw(ctx context.Context, csv *operatorsv1alpha1.Cluste
 			return fmt.Errorf("listing the %ss of ClusterServiceVersion %s/%s: %w", gvk.Kind, csv.Namespace, csv.Name, err)
 		}
 		for i := range list.Items {
-			if err := r.remove(ctx, &list.Items[i]); err != nil {
+			if err := remove(ctx, r.client, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -307,5 +307,5 @@ func (r *reconciler) removeKind(ctx context.Context, obj client.Object, version,
 	u := &unstructured.Unstructured{Object: content}
 	u.SetAPIVersion(version)
 	u.SetKind(kind)
-	return r.remove(ctx, u)
+	return remove(ctx, r.client, u)
 }

@@ -3,7 +3,6 @@ package clusterserviceversion
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,13 +17,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -125,20 +122,21 @@ func (r *reconciler) convertConversions(ctx context.Context, s *scope) error {
 		if err := r.guardConversion(ctx, s, crd); err != nil {
 			return err
 		}
-		if err := r.change(ctx, crd, change); err != nil {
+		if err := patchConversion(ctx, r.client, crd, change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reconciler) change(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, change *webhook.Change) error {
+// patchConversion writes a change of the conversion of a definition.
+func patchConversion(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition, change *webhook.Change) error {
 	body, err := change.Patch(crd)
 	if err != nil {
 		return err
 	}
 	target := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
-	if err := r.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+	if err := c.Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
 		return fmt.Errorf("changing the conversion of CustomResourceDefinition %s: %w", crd.Name, err)
 	}
 	logf.FromContext(ctx).Info("Changed how custom resources are converted", "crd", crd.Name, "conversion", change.Conversion != nil, "storage", change.Storage)
@@ -217,100 +215,4 @@ func call(ctx context.Context, c webhook.Call, address string) error {
 		return fmt.Errorf("at %s: %w", address, err)
 	}
 	return nil
-}
-
-// unserve removes the conversions by csv from CustomResourceDefinitions. It returns which ones
-// cannot be removed and why; empty when none is left.
-func (r *reconciler) unserve(ctx context.Context, c *cleanup) (string, error) {
-	servers := webhook.Converters(c.csv)
-	var left []string
-	for _, server := range servers {
-		for i := range server.Webhooks {
-			for _, name := range server.Webhooks[i].ConversionCRDs {
-				if err := r.forgetPromises(ctx, c, name); err != nil {
-					return "", err
-				}
-				if heir(c, name) {
-					continue
-				}
-				why, err := r.release(ctx, c, servers, name)
-				if err != nil {
-					return "", err
-				}
-				if why != "" {
-					left = append(left, why)
-				}
-			}
-		}
-	}
-	return strings.Join(left, "; "), nil
-}
-
-// heir reports whether a remaining version converts the objects of a definition.
-func heir(c *cleanup, crd string) bool {
-	return slices.ContainsFunc(c.others, func(other *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return other.UID != c.csv.UID && other.Namespace == c.csv.Namespace && other.DeletionTimestamp.IsZero() &&
-			slices.ContainsFunc(other.Spec.WebhookDefinitions, func(d operatorsv1alpha1.WebhookDescription) bool {
-				return d.Type == operatorsv1alpha1.ConversionWebhook && slices.Contains(d.ConversionCRDs, crd)
-			})
-	})
-}
-
-// forgetPromises removes the annotations of a definition about changes that wait for the version's
-// webhook, which will never answer.
-func (r *reconciler) forgetPromises(ctx context.Context, c *cleanup, name string) error {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: name}, crd)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
-	}
-	change := webhook.Forget(crd, client.ObjectKeyFromObject(c.csv))
-	if change == nil {
-		return nil
-	}
-	return r.change(ctx, crd, change)
-}
-
-func (r *reconciler) release(ctx context.Context, c *cleanup, servers []webhook.Server, name string) (string, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: name}, crd)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
-	}
-	change, left := webhook.Release(crd, c.csv.Namespace, servers, false)
-	if left != "" {
-		empty, err := r.isEmpty(ctx, crd)
-		if err != nil {
-			// Objects that cannot be read count as existing.
-			left += fmt.Sprintf(" (reading its objects: %v)", err)
-		}
-		if empty {
-			change, left = webhook.Release(crd, c.csv.Namespace, servers, true)
-		}
-	}
-	if change == nil {
-		return left, nil
-	}
-	return "", r.change(ctx, crd, change)
-}
-
-// isEmpty reports whether a definition has no objects, read in its storage version.
-func (r *reconciler) isEmpty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage && v.Served })
-	if i < 0 {
-		return false, errors.New("the version of storage is not served")
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[i].Name, Kind: crd.Spec.Names.Kind})
-	err := r.grants.With(ctx, crd, grant.Check, func() error { return r.live.List(ctx, list, client.Limit(1)) })
-	if err != nil {
-		return false, fmt.Errorf("listing %s: %w", crd.Name, err)
-	}
-	return len(list.Items) == 0, nil
 }

@@ -104,8 +104,8 @@ func TestCallOfNobody(t *testing.T) {
 	}
 }
 
-// TestHeir checks whether another version still converts.
-func TestHeir(t *testing.T) {
+// TestConvertedByOther checks whether another version still converts.
+func TestConvertedByOther(t *testing.T) {
 	other := func(change func(*operatorsv1alpha1.ClusterServiceVersion)) *operatorsv1alpha1.ClusterServiceVersion {
 		csv := hooked()
 		csv.Name, csv.UID = "kettle.v2", "uid-2"
@@ -129,8 +129,8 @@ func TestHeir(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := heir(&cleanup{csv: hooked(), others: csvs{tc.other}}, "cups.example.com"); got != tc.want {
-				t.Errorf("heir is %t, want %t", got, tc.want)
+			if got := convertedByOther(&cleanup{csv: hooked(), others: csvs{tc.other}}, "cups.example.com"); got != tc.want {
+				t.Errorf("convertedByOther(...) = %t, want %t", got, tc.want)
 			}
 		})
 	}

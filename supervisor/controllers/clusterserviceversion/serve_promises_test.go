@@ -48,8 +48,8 @@ func TestADeletedVersionTakesItsPromisesBack(t *testing.T) {
 			crd.Spec.Conversion = c.Want
 			crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v2", Served: true}}
 			cluster := memory(t, crd)
-			r := &reconciler{client: cluster, live: cluster}
-			if why, err := r.unserve(t.Context(), &cleanup{csv: next, others: csvs{s.CSV, next}}); err != nil || why != "" {
+			r := conversionCleaner{client: cluster, live: cluster}
+			if why, err := r.remove(t.Context(), &cleanup{csv: next, others: csvs{s.CSV, next}}); err != nil || why != "" {
 				t.Fatalf("left is %q, error %v", why, err)
 			}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {

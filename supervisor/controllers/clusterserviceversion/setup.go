@@ -132,19 +132,22 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 	if err != nil {
 		return nil, fmt.Errorf("registering the metrics of ClusterServiceVersions: %w", err)
 	}
-	return &reconciler{
-		client:   mgr.GetClient(),
-		deployer: deployer,
-		live:     mgr.GetAPIReader(),
-		crds:     crds,
-		fronts:   fronts,
-		discovered: &discovered{
-			ask: discover.ServerResourcesForGroupVersionWithContext,
-			group: func(ctx context.Context, name string) error {
-				return discover.RESTClient().Get().AbsPath("/apis", name).Do(ctx).Error() //nolint:wrapcheck // wrapped by the caller, who looks for NotFound
-			},
-			clock: o.Clock,
+	c, live := mgr.GetClient(), mgr.GetAPIReader()
+	accounts := impersonate.New(cfg, client.New, options)
+	served := &discovered{
+		ask: discover.ServerResourcesForGroupVersionWithContext,
+		group: func(ctx context.Context, name string) error {
+			return discover.RESTClient().Get().AbsPath("/apis", name).Do(ctx).Error() //nolint:wrapcheck // wrapped by the caller, who looks for NotFound
 		},
+		clock: o.Clock,
+	}
+	return &reconciler{
+		client:     c,
+		deployer:   deployer,
+		live:       live,
+		crds:       crds,
+		fronts:     fronts,
+		discovered: served,
 		serverVersion: func() (string, error) {
 			info, err := discover.ServerVersion()
 			if err != nil {
@@ -154,11 +157,13 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		},
 		clock:     o.Clock,
 		namespace: o.Namespace,
-		pace:      newPace(),
-		grants:    o.Grants,
-		proxies:   o.Proxies,
-		accounts:  impersonate.New(cfg, client.New, options),
-		events:    mgr.GetEventRecorder("chandlery-clusterserviceversion"),
-		gauges:    g,
+		writer:    &versionWriter{client: c, clock: o.Clock},
+		cleaner: newCleaner(cleanerOptions{
+			client: c, live: live, crds: crds, hasGroup: served.hasGroup, accounts: accounts, lender: o.Lender, clock: o.Clock,
+		}),
+		proxies:  o.Proxies,
+		accounts: accounts,
+		events:   mgr.GetEventRecorder("chandlery-clusterserviceversion"),
+		gauges:   g,
 	}, nil
 }

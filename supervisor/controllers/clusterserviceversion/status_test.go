@@ -41,7 +41,7 @@ func TestWrite(t *testing.T) {
 	csv := good(pending, "NeedsReinstall").CSV
 	r, _ := troubledWorld(t, csv)
 	var writes []string
-	r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+	r.writer.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			writes = append(writes, "cause")
 			return c.Patch(ctx, o, p, opts...) //nolint:wrapcheck // of a fake
@@ -69,7 +69,7 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		writes = nil
-		if err := r.write(t.Context(), live, operatorsv1alpha1.ClusterServiceVersionStatus{Phase: step.phase}, step.cause); err != nil {
+		if err := r.writer.write(t.Context(), live, operatorsv1alpha1.ClusterServiceVersionStatus{Phase: step.phase}, step.cause); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		if diff := cmp.Diff(step.writes, writes); diff != "" {
@@ -85,7 +85,7 @@ func TestWrite(t *testing.T) {
 		if live.Annotations["olm.operatorGroup"] != "own" {
 			t.Errorf("%s: annotations %v are left", step.name, live.Annotations)
 		}
-		if r.lag.Behind(live, noon()) {
+		if r.writer.lag.Behind(live, noon()) {
 			t.Errorf("%s: the tracker expects another write", step.name)
 		}
 	}

@@ -76,7 +76,9 @@ func troubledWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (
 	}
 	clock := clocktesting.NewFakePassiveClock(noon())
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(csv).WithObjects(csv).Build()
-	return &reconciler{client: c, clock: clock, gauges: g, events: events.NewFakeRecorder(10)}, clock
+	return &reconciler{
+		client: c, writer: &versionWriter{client: c, clock: clock}, clock: clock, gauges: g, events: events.NewFakeRecorder(10),
+	}, clock
 }
 
 func TestErrorsThatLastAreTold(t *testing.T) {

@@ -20,12 +20,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// heirCase has a state of an heir in the API server, and the result of a hand-over to it.
-type heirCase struct {
+// transferCase has a state of the next owner in the API server, and the result of a transfer to it.
+type transferCase struct {
 	reason    string
 	live      *operatorsv1alpha1.ClusterServiceVersion
-	unread    error  // of the heir
-	unwritten error  // of the hand-over, after its write
+	unread    error  // of the next owner
+	unwritten error  // of the transfer, after its write
 	conflicts int    // of the write that takes the object back
 	claimed   string // the namespace of the owner that labels the object before that
 	replaced  bool   // another object has the name before that
@@ -35,8 +35,8 @@ type heirCase struct {
 	err       error
 }
 
-// clientOfHeir returns a client of a ClusterRole and an heir that behaves as a case requires.
-func clientOfHeir(t *testing.T, tc heirCase, role *rbacv1.ClusterRole) client.Client {
+// clientOfOwner returns a client of a ClusterRole and its next owner that behaves as a case requires.
+func clientOfOwner(t *testing.T, tc transferCase, role *rbacv1.ClusterRole) client.Client {
 	t.Helper()
 	objects := []client.Object{role}
 	if tc.live != nil {
@@ -45,17 +45,17 @@ func clientOfHeir(t *testing.T, tc heirCase, role *rbacv1.ClusterRole) client.Cl
 	patches := 0
 	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(ownershipScheme(t)).WithObjects(objects...).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			isHeir := key.Namespace != ""
-			if isHeir && tc.unread != nil {
+			isOwner := key.Namespace != ""
+			if isOwner && tc.unread != nil {
 				return tc.unread
 			}
-			if isHeir && tc.claimed != "" {
+			if isOwner && tc.claimed != "" {
 				claim := []byte(`{"metadata":{"labels":{"` + api.LabelOwnerNamespace + `":"` + tc.claimed + `"}}}`)
 				if err := c.Patch(ctx, role.DeepCopy(), client.RawPatch(types.MergePatchType, claim)); err != nil {
 					return err
 				}
 			}
-			if isHeir && tc.replaced {
+			if isOwner && tc.replaced {
 				other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name, UID: "other", Labels: maps.Clone(role.Labels)}}
 				other.Labels[api.LabelOwnerNamespace] = key.Namespace
 				delete(other.Labels, "operators.coreos.com/kettle.kitchen")
@@ -79,9 +79,9 @@ func clientOfHeir(t *testing.T, tc heirCase, role *rbacv1.ClusterRole) client.Cl
 	})
 }
 
-// TestHeirIsReadAgain hands a ClusterRole over to a version that the cache shows. The API server has
+// TestNextOwnerIsReadAgain transfers a ClusterRole to a version that the cache shows. The API server has
 // another state of that version.
-func TestHeirIsReadAgain(t *testing.T) {
+func TestNextOwnerIsReadAgain(t *testing.T) {
 	const home, away = "operators.coreos.com/kettle.kitchen", "operators.coreos.com/kettle.east"
 	roles := rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
 	cached := versionOf("kettle", "east", "kettle.v1", "kettle.east")
@@ -90,7 +90,7 @@ func TestHeirIsReadAgain(t *testing.T) {
 	recreated.UID = "recreated"
 	leaving.Finalizers, leaving.DeletionTimestamp = []string{api.FinalizerCleanup}, &metav1.Time{Time: noon()}
 	failure := errors.New("not now")
-	cases := map[string]heirCase{
+	cases := map[string]transferCase{
 		"Same":        {reason: "the version remains", live: cached, want: "east"},
 		"Deleted":     {reason: "nothing would delete the object", want: "kitchen", left: 1},
 		"Recreated":   {reason: "no plan of the new version applied the object", live: recreated, want: "kitchen", left: 1},
@@ -111,10 +111,12 @@ func TestHeirIsReadAgain(t *testing.T) {
 			}
 			csv.Labels = map[string]string{home: ""}
 			role.Labels[home], role.Labels[away] = "", ""
-			c := clientOfHeir(t, tc, role)
-			r := &reconciler{client: c, live: c, pace: newPace()}
-			object := brought{roles.GroupKind(), role.Name}
-			up := &cleanup{csv: csv, now: noon(), inheritance: &inheritance{applied: map[brought]csvs{object: {cached}}}}
+			c := clientOfOwner(t, tc, role)
+			r := newCleaner(cleanerOptions{client: c, live: c})
+			object := sharedObject{roles.GroupKind(), role.Name}
+			up := &cleanup{csv: csv, now: noon(), remaining: func() (remainingOwners, error) {
+				return remainingOwners{applied: map[sharedObject]csvs{object: {cached}}}, nil
+			}}
 			left, err := r.sweepKind(t.Context(), up, labelledKind(roles, "clusterroles"))
 			if !errors.Is(err, tc.err) || left.count != tc.left {
 				t.Errorf("%s: %d objects left, error %v; want %d, %v", tc.reason, left.count, err, tc.left, tc.err)

@@ -1,0 +1,160 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/cachelag"
+)
+
+// versionWriter writes ClusterServiceVersions, and knows which of its writes the cache lacks.
+type versionWriter struct {
+	client client.Client
+	clock  clock.PassiveClock
+	lag    cachelag.Tracker
+}
+
+// behind reports whether the cache lacks a write of csv.
+func (w *versionWriter) behind(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return w.lag.Behind(csv, w.clock.Now())
+}
+
+// write writes the status of a version and its cause, each if it differs. A cause is written before
+// the status that it explains and removed after it, so that an interrupted write can be continued.
+func (w *versionWriter) write(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
+	want operatorsv1alpha1.ClusterServiceVersionStatus, cause *api.Cause,
+) error {
+	written, err := csv, error(nil)
+	if cause != nil {
+		written, err = writeCause(ctx, w.client, written, cause)
+	}
+	if err == nil {
+		written, err = writeStatus(ctx, w.client, written, want)
+	}
+	if err == nil && cause == nil {
+		written, err = writeCause(ctx, w.client, written, nil)
+	}
+	if err == nil && written != csv {
+		w.lag.Wrote(written, w.clock.Now())
+	}
+	return err
+}
+
+// writeCause patches only the annotation of the cause, and returns the version with it. The lock is
+// that of writeStatus.
+func writeCause(ctx context.Context, writer client.Client, csv *operatorsv1alpha1.ClusterServiceVersion,
+	cause *api.Cause,
+) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	wanted := &metav1.ObjectMeta{}
+	api.SetCause(wanted, cause)
+	before, found := csv.Annotations[api.AnnotationCause]
+	text, set := wanted.Annotations[api.AnnotationCause]
+	if before == text && found == set {
+		return csv, nil
+	}
+	value := &text
+	if !set {
+		value = nil // removes the annotation
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": csv.ResourceVersion, "annotations": map[string]*string{api.AnnotationCause: value},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the cause: %w", err)
+	}
+	changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name}}
+	if err := writer.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+		return nil, fmt.Errorf("writing the cause of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
+	}
+	return changed, nil
+}
+
+// writeStatus patches only the status, so that specs with large icons and examples are not sent. It
+// returns the version with the status. The optimistic lock makes the write fail if another client,
+// in particular another supervisor, has written since csv was read. A merge patch replaces whole
+// lists, and a phase must follow from the one before it.
+func writeStatus(ctx context.Context, writer client.Client, csv *operatorsv1alpha1.ClusterServiceVersion,
+	want operatorsv1alpha1.ClusterServiceVersionStatus,
+) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	if equality.Semantic.DeepEqual(want, csv.Status) {
+		return csv, nil
+	}
+	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name, ResourceVersion: csv.ResourceVersion}
+	base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: csv.Status}
+	changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: want}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := writer.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
+		return nil, fmt.Errorf("writing phase %s of ClusterServiceVersion %s/%s: %w", want.Phase, csv.Namespace, csv.Name, err)
+	}
+	return changed, nil
+}
+
+// setFinalizer adds or removes the finalizer. It uses an optimistic lock because a merge patch
+// replaces the whole list of finalizers.
+func (w *versionWriter) setFinalizer(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion,
+	change func(client.Object, string) bool,
+) error {
+	changed := csv.DeepCopy()
+	if !change(changed, api.FinalizerCleanup) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(csv, client.MergeFromWithOptimisticLock{})
+	if err := w.client.Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
+		return fmt.Errorf("changing finalizers of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
+	}
+	if csv.DeletionTimestamp.IsZero() {
+		w.lag.Wrote(changed, w.clock.Now())
+	} else {
+		w.lag.Forget(csv.UID)
+	}
+	return nil
+}
+
+// annotate writes the OperatorGroup annotations, and the labels of the provided and required APIs.
+func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
+	labels := map[string]any{}
+	for key, value := range apiLabels(csv) {
+		labels[key] = value
+	}
+	for _, key := range staleLabels(csv) {
+		labels[key] = nil
+	}
+	annotations := map[string]any{}
+	for key, value := range groupAnnotations(group) {
+		annotations[key] = value
+	}
+	if staleRecord(csv, group) {
+		annotations[api.AnnotationGroupAccount] = nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": csv.ResourceVersion,
+		"annotations":     annotations,
+		"labels":          labels,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding annotations and labels: %w", err)
+	}
+	target := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name}}
+	if err := w.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+		return fmt.Errorf("annotating ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
+	}
+	w.lag.Wrote(target, w.clock.Now())
+	return nil
+}
+
+// delete deletes a ClusterServiceVersion if it has not changed since it was read.
+func (w *versionWriter) delete(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	target := csv.DeepCopy()
+	target.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
+	return remove(ctx, w.client, target)
+}
