@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
@@ -180,7 +181,7 @@ func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
 // another version has taken over has the labels of that version.
 func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, keep []*appsv1.Deployment) error {
 	var list appsv1.DeploymentList
-	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), ownerLabels(csv)); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), ownership.Labels(csv)); err != nil {
 		return fmt.Errorf("listing Deployments of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 	for i := range list.Items {

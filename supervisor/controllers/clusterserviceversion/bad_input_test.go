@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -64,7 +65,7 @@ func TestBadInput(t *testing.T) {
 	}
 	account := accountsByName{"boiler": {ObjectMeta: metav1.ObjectMeta{Name: "boiler"}}}
 	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle"}}
-	circle := csvs{version("kettle.v1", "kettle.v2", pending), version("kettle.v2", "kettle.v1", pending)}
+	circle := versions.List{version("kettle.v1", "kettle.v2", pending), version("kettle.v2", "kettle.v1", pending)}
 	circle[0].CreationTimestamp = metav1.NewTime(noon())
 	nothing := func(*operatorsv1alpha1.ClusterServiceVersion) {}
 	cases := map[string]struct {
@@ -97,7 +98,7 @@ func TestBadInput(t *testing.T) {
 			`ValidatingWebhookConfiguration "check" exists and belongs to csv kitchen/pot.v1`, "delete or rename one of the two",
 		}},
 		"CRDOwnedByTwo": {
-			needing(cluster{CRDs: crdsByName{"cups.example.com": cup()}, Others: csvs{asOwner("pot.v1", time.Hour)}}, owningCups),
+			needing(cluster{CRDs: crdsByName{"cups.example.com": cup()}, Others: versions.List{asOwner("pot.v1", time.Hour)}}, owningCups),
 			broken, "OwnerConflict",
 			[]string{"spec.customresourcedefinitions.owned names cups.example.com", "csv pot.v1", "uninstall one of the two"},
 		},
@@ -113,7 +114,7 @@ func TestBadInput(t *testing.T) {
 		}, ready, "AllRequirementsMet", []string{"spec.replaces names csv never, which is not in this namespace", "nothing is replaced"}},
 		"ReplacesItself": {func(o *Observation) {
 			o.CSV.Spec.Replaces = "kettle.v1"
-			o.Replacement = replacementOf(o.CSV, csvs{o.CSV})
+			o.Replacement = replacementOf(o.CSV, versions.List{o.CSV})
 		}, ready, "AllRequirementsMet", []string{"spec.replaces names this version itself", "nothing is replaced"}},
 		"Circle": {func(o *Observation) {
 			o.Replacement = replacementOf(circle[0], circle)

@@ -7,6 +7,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason) func(*Observation) {
@@ -45,7 +48,7 @@ func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 		})
 	}
 	gone := going(version("kettle.v0", "", succeeded))
-	if got := replacementOf(version("kettle.v1", "kettle.v0", pending), csvs{gone}); !got.Predecessor.Leaving {
+	if got := replacementOf(version("kettle.v1", "kettle.v0", pending), versions.List{gone}); !got.Predecessor.Leaving {
 		t.Errorf("the predecessor is on its way out, and %+v does not say so", got.Predecessor)
 	}
 }

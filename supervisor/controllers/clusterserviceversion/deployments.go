@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -58,7 +59,7 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, owned(csv))
+	maps.Copy(labels, ownership.ManagedLabels(csv))
 	// Otherwise the controller of Operators would set them with a write of its own.
 	maps.Copy(labels, plan.ComponentLabels(csv.Labels))
 	return &appsv1.Deployment{
@@ -157,4 +158,16 @@ func specHash(spec *appsv1.DeploymentSpec) (string, error) {
 	}
 	sum := sha256.Sum224(append(encoded, '\n'))
 	return new(big.Int).SetBytes(sum[:]).Text(62), nil
+}
+
+// ownerReference returns a reference to csv that does not block its deletion.
+func ownerReference(csv *operatorsv1alpha1.ClusterServiceVersion) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion:         operatorsv1alpha1.ClusterServiceVersionAPIVersion,
+		Kind:               operatorsv1alpha1.ClusterServiceVersionKind,
+		Name:               csv.Name,
+		UID:                csv.UID,
+		Controller:         new(false),
+		BlockOwnerDeletion: new(false),
+	}
 }

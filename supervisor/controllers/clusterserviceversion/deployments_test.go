@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 func desired(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) *appsv1.Deployment {
@@ -125,7 +127,7 @@ func TestComponents(t *testing.T) {
 	old := version("kettle.v0", "", replacing)
 	csv.Spec.Replaces = "kettle.v0"
 	other := version("pot.v1", "", succeeded)
-	others := csvs{old, csv, other}
+	others := versions.List{old, csv, other}
 	cases := map[string]struct {
 		reason string
 		change func(*appsv1.Deployment)
@@ -173,7 +175,7 @@ func TestComponents(t *testing.T) {
 			live := want.DeepCopy()
 			tc.change(live)
 			got := components(csv, []*appsv1.Deployment{want}, map[string]*appsv1.Deployment{"kettle": live}, others, "")
-			if ours := isOwnedBy(live.Labels, csv); got.Present != ours {
+			if ours := ownership.Names(live.Labels, csv); got.Present != ours {
 				t.Errorf("%s\ncomponents(...).Present = %t, want %t", tc.reason, got.Present, ours)
 			}
 			got.Present = false
@@ -190,7 +192,7 @@ func TestComponents(t *testing.T) {
 
 func TestLift(t *testing.T) {
 	csv := kettle()
-	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: "r", Labels: owned(csv)}
+	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: "r", Labels: ownership.ManagedLabels(csv)}
 	r := rbac{
 		Roles: []rbacv1.Role{
 			{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{policy("get")}},
@@ -204,7 +206,7 @@ func TestLift(t *testing.T) {
 	csv.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{
 		{ServiceAccountName: "boiler", Rules: []rbacv1.PolicyRule{policy("get")}},
 	}
-	home := metav1.ObjectMeta{Namespace: csv.Namespace, Name: "kettle-service-cert", Labels: owned(csv)}
+	home := metav1.ObjectMeta{Namespace: csv.Namespace, Name: "kettle-service-cert", Labels: ownership.ManagedLabels(csv)}
 	r.Roles = append(r.Roles, rbacv1.Role{ObjectMeta: home})
 	r.RoleBindings = append(r.RoleBindings, rbacv1.RoleBinding{ObjectMeta: home, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: home.Name}})
 	lives := func(map[string]string) bool { return true }

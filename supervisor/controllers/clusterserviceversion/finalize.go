@@ -16,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
@@ -78,7 +79,7 @@ func newCleaner(o cleanerOptions) *cleaner {
 type cleanup struct {
 	csv *operatorsv1alpha1.ClusterServiceVersion
 	// others are the ClusterServiceVersions of all namespaces, without copies.
-	others csvs
+	others versions.List
 	now    time.Time
 	// remaining returns the versions that may take over objects. It reads them once.
 	remaining func() (remainingOwners, error)
@@ -171,7 +172,7 @@ func (c *cleaner) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	if err := c.client.List(ctx, &list, readOnly); err != nil {
 		return nil, fmt.Errorf("listing ClusterServiceVersions: %w", err)
 	}
-	others := originals(list.Items)
+	others := versions.Originals(list.Items)
 	return &cleanup{csv: csv, others: others, now: c.clock.Now(), remaining: sync.OnceValues(func() (remainingOwners, error) {
 		return c.readRemaining(ctx, csv, others)
 	})}, nil
@@ -183,7 +184,7 @@ func (c *cleanup) replaced() bool {
 	if c.csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		return true
 	}
-	return c.others.in(c.csv.Namespace).successor(c.csv) != nil
+	return c.others.In(c.csv.Namespace).Successor(c.csv) != nil
 }
 
 // quiet returns how long the status of the clean-up has not changed.

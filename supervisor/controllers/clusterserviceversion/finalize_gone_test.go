@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 )
 
 // TestLeavesWhatAnotherOfTheNameOwns cleans up after a version that only the cache still has. A new
@@ -29,7 +30,7 @@ func TestLeavesWhatAnotherOfTheNameOwns(t *testing.T) {
 	leaving.UID = "leaving"
 	for name, there := range map[string][]client.Object{"Installed": {installed}, "Leaving": {leaving}, "None": nil} {
 		t.Run(name, func(t *testing.T) {
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", Labels: ownerLabels(gone)}}
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", Labels: ownership.Labels(gone)}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(there, role)...).Build()
 			r := &reconciler{cleaner: newCleaner(cleanerOptions{client: c, live: c})}
 			if _, err := r.finalize(t.Context(), gone.DeepCopy()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -128,7 +129,7 @@ func TestSelectable(t *testing.T) {
 			if !selectable(copies().labels(csv)) {
 				t.Errorf("%s\ncopies are found by the namespace and not by the name", tc.reason)
 			}
-			if got := selectable(client.MatchingLabels(owned(csv))); got != tc.want {
+			if got := selectable(client.MatchingLabels(ownership.ManagedLabels(csv))); got != tc.want {
 				t.Errorf("%s\nselectable(owned) = %t, want %t", tc.reason, got, tc.want)
 			}
 		})

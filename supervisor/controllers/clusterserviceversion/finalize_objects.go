@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/pager"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -36,7 +37,7 @@ type kind struct {
 // namespace are excluded: they have an owner reference too, and the next version may share them.
 func labelledKind(gvk schema.GroupVersionKind, resource string) kind {
 	return kind{
-		gvk: gvk, resource: resource, labels: ownerLabels,
+		gvk: gvk, resource: resource, labels: ownership.Labels,
 		belongs: func(csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata) bool {
 			return o.Namespace != csv.Namespace
 		},

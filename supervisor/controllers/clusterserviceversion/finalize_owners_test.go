@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 // transferCase has a state of the next owner in the API server, and the result of a transfer to it.
@@ -105,7 +107,7 @@ func TestNextOwnerIsReadAgain(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			csv := kettle()
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", UID: "role", Labels: ownerLabels(csv)}}
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", UID: "role", Labels: ownership.Labels(csv)}}
 			if tc.leaving {
 				role.Finalizers, role.DeletionTimestamp = []string{"example.com/keep"}, &metav1.Time{Time: noon()}
 			}
@@ -115,7 +117,7 @@ func TestNextOwnerIsReadAgain(t *testing.T) {
 			r := newCleaner(cleanerOptions{client: c, live: c})
 			object := sharedObject{roles.GroupKind(), role.Name}
 			up := &cleanup{csv: csv, now: noon(), remaining: func() (remainingOwners, error) {
-				return remainingOwners{applied: map[sharedObject]csvs{object: {cached}}}, nil
+				return remainingOwners{applied: map[sharedObject]versions.List{object: {cached}}}, nil
 			}}
 			left, err := r.sweepKind(t.Context(), up, labelledKind(roles, "clusterroles"))
 			if !errors.Is(err, tc.err) || left.count != tc.left {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/pager"
@@ -81,7 +82,7 @@ func reasonBefore(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha
 
 // namespaceScopeOf returns the namespaces in which only csv manages the objects of a
 // CustomResourceDefinition.
-func namespaceScopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others csvs) namespaceScope {
+func namespaceScopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others versions.List) namespaceScope {
 	t := namespaceScope{except: sets.New[string]()}
 	namespaces, known := watched(csv)
 	if !known {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -111,7 +112,7 @@ func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.
 
 // scope returns the namespaces in which the clean-up of csv may delete the custom resources of a
 // definition.
-func (b bounds) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others csvs) namespaceScope {
+func (b bounds) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others versions.List) namespaceScope {
 	if why := b.refusal(csv, crd); why != "" {
 		return namespaceScope{leaves: why}
 	}

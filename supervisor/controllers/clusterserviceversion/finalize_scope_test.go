@@ -16,16 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
 // cupDefinition returns a definition that plans of some versions have brought.
-func cupDefinition(scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+func cupDefinition(scope apiextensionsv1.ResourceScope, names ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "cups.example.com", Annotations: map[string]string{}},
 		Spec:       apiextensionsv1.CustomResourceDefinitionSpec{Group: "example.com", Scope: scope},
 	}
-	for _, v := range versions {
+	for _, v := range names {
 		crd.Annotations["operatorframework.io/installed-alongside-"+v[:1]] = v
 	}
 	return crd
@@ -100,11 +101,11 @@ func TestBoundsOfCleanUp(t *testing.T) {
 // TestBoundsKeepWhatOthersLookAfter has another version of the kind in one of the namespaces.
 func TestBoundsKeepWhatOthersLookAfter(t *testing.T) {
 	crd := cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1")
-	got := boundedBy("a", "b").scope(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
+	got := boundedBy("a", "b").scope(cupOwner("a", ""), crd, versions.List{cupOwner("b", "b")})
 	if diff := cmp.Diff([]string{"a"}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") {
 		t.Errorf("holds(b) = %t; lists(): -want, +got:\n%s", got.holds("b"), diff)
 	}
-	got = boundedBy("").scope(cupOwner("a", ""), crd, csvs{cupOwner("b", "b")})
+	got = boundedBy("").scope(cupOwner("a", ""), crd, versions.List{cupOwner("b", "b")})
 	if diff := cmp.Diff([]string{""}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") || !got.holds("c") {
 		t.Errorf("of all namespaces: holds(b) = %t, holds(c) = %t; lists(): -want, +got:\n%s", got.holds("b"), got.holds("c"), diff)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -31,17 +32,17 @@ type sharedObject struct {
 // remainingOwners are the versions that may take over objects of a deleted version.
 type remainingOwners struct {
 	// applied holds, by object, the versions whose newest plan applied it.
-	applied map[sharedObject]csvs
+	applied map[sharedObject]versions.List
 	// unplanned are the versions in other namespaces that run and have no plan: their Subscription
 	// was deleted, and its plans with it.
-	unplanned csvs
+	unplanned versions.List
 }
 
 // remainingOwnersOf returns the versions that may take over objects of csv. A version of another
 // package gets none, and neither does one whose step failed or was refused in its newest plan.
-func remainingOwnersOf(csv *operatorsv1alpha1.ClusterServiceVersion, others csvs, plans []operatorsv1alpha1.InstallPlan) remainingOwners {
+func remainingOwnersOf(csv *operatorsv1alpha1.ClusterServiceVersion, others versions.List, plans []operatorsv1alpha1.InstallPlan) remainingOwners {
 	newest := newestPlans(plans)
-	found := remainingOwners{applied: map[sharedObject]csvs{}}
+	found := remainingOwners{applied: map[sharedObject]versions.List{}}
 	for _, other := range others {
 		if !other.DeletionTimestamp.IsZero() || plan.PackageOf(csv) != plan.PackageOf(other) {
 			continue
@@ -101,11 +102,11 @@ func (r remainingOwners) of(o *metav1.PartialObjectMetadata) *operatorsv1alpha1.
 
 // youngest returns the youngest version in the first namespace. A version is younger than those that
 // it replaces. Otherwise the creation times count, and then the names. There must be a version.
-func youngest(versions csvs) *operatorsv1alpha1.ClusterServiceVersion {
-	last := slices.MinFunc(versions, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
+func youngest(list versions.List) *operatorsv1alpha1.ClusterServiceVersion {
+	last := slices.MinFunc(list, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	for _, successor := range walk(last, versions.in(last.Namespace).successor) {
+	for _, successor := range list.In(last.Namespace).Successors(last) {
 		last = successor
 	}
 	return last
@@ -114,9 +115,9 @@ func youngest(versions csvs) *operatorsv1alpha1.ClusterServiceVersion {
 // withComponent returns the versions that have an object as a component of their Operator: both have
 // the label of the version's own package and namespace. Other component labels of a version are no
 // evidence, since its bundle may bring any.
-func withComponent(versions csvs, labels map[string]string) csvs {
-	var out csvs
-	for _, v := range versions {
+func withComponent(list versions.List, labels map[string]string) versions.List {
+	var out versions.List
+	for _, v := range list {
 		own := plan.ComponentLabel(plan.PackageOf(v), v.Namespace)
 		_, labelled := v.Labels[own]
 		if _, has := labels[own]; labelled && has {
@@ -127,7 +128,7 @@ func withComponent(versions csvs, labels map[string]string) csvs {
 }
 
 // readRemaining returns the versions that may take over objects of csv.
-func (c *cleaner) readRemaining(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, others csvs) (remainingOwners, error) {
+func (c *cleaner) readRemaining(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, others versions.List) (remainingOwners, error) {
 	var plans operatorsv1alpha1.InstallPlanList
 	if err := c.client.List(ctx, &plans, readOnly); err != nil {
 		return remainingOwners{}, fmt.Errorf("listing InstallPlans: %w", err)

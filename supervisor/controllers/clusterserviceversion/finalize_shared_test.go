@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 // sharedClass returns a PriorityClass that two Operators have as a component.
@@ -64,31 +65,31 @@ func TestRemainingOwners(t *testing.T) {
 	type plans = []operatorsv1alpha1.InstallPlan
 	checkRemainingOwners(t, map[string]ownersCase{
 		"Alone":    {"no other version brought it", nil, plans{planned("west", "kettle.v2", made, 1)}, ""},
-		"Other":    {"another version brought another object", csvs{in("east")}, plans{planOfClass("east", "kettle.v1", "pot", made, 1)}, ""},
-		"Shared":   {"another version brought it too", csvs{in("east")}, plans{planned("west", "kettle.v2", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
-		"First":    {"of several namespaces, the first counts", csvs{in("north"), in("east")}, plans{planned("north", "kettle.v1", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
-		"Present":  {"its plan found it", csvs{in("east")}, plans{planned("east", "kettle.v1", found, 1)}, "east/kettle.v1"},
-		"Refused":  {"its plan did not apply it", csvs{in("east")}, plans{planned("east", "kettle.v1", not, 1)}, ""},
-		"Rightful": {"the plan of the first did not apply it", csvs{in("aaa"), in("east")}, plans{planned("aaa", "kettle.v1", not, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
+		"Other":    {"another version brought another object", versions.List{in("east")}, plans{planOfClass("east", "kettle.v1", "pot", made, 1)}, ""},
+		"Shared":   {"another version brought it too", versions.List{in("east")}, plans{planned("west", "kettle.v2", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
+		"First":    {"of several namespaces, the first counts", versions.List{in("north"), in("east")}, plans{planned("north", "kettle.v1", made, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
+		"Present":  {"its plan found it", versions.List{in("east")}, plans{planned("east", "kettle.v1", found, 1)}, "east/kettle.v1"},
+		"Refused":  {"its plan did not apply it", versions.List{in("east")}, plans{planned("east", "kettle.v1", not, 1)}, ""},
+		"Rightful": {"the plan of the first did not apply it", versions.List{in("aaa"), in("east")}, plans{planned("aaa", "kettle.v1", not, 1), planned("east", "kettle.v1", made, 1)}, "east/kettle.v1"},
 		"RefusedAgain": {
 			"an older plan applied it, with rights that are gone",
-			csvs{in("east")},
+			versions.List{in("east")},
 			plans{planned("east", "kettle.v1", not, 2), planned("east", "kettle.v1", made, 1)},
 			"",
 		},
-		"Predecessor":     {"the version before it remains", csvs{in("west")}, plans{planned("west", "kettle.v1", made, 1)}, "west/kettle.v1"},
-		"Package":         {"another package has the same name of a version", csvs{versionOf("pot", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
-		"NoPackage":       {"its package is unknown", csvs{versionOf("", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
-		"Leaving":         {"it is being deleted too", csvs{leaving}, plans{planned("east", "kettle.v1", made, 1)}, ""},
-		"Gone":            {"the version of an old plan does not exist", csvs{in("east")}, plans{planned("east", "kettle.v0", made, 1)}, ""},
-		"NoPlan":          {"its Subscription was deleted, with its plans", csvs{versionOf("kettle", "east", "kettle.v1", "kettle.east")}, nil, "east/kettle.v1"},
-		"NoPlanNoLabel":   {"the object is no component of its Operator", csvs{versionOf("kettle", "north", "kettle.v1", "kettle.north")}, nil, ""},
-		"NoPlanFailed":    {"it has no plan and does not run", csvs{failed}, nil, ""},
-		"NoPlanSameHome":  {"the label may be that of the deleted version", csvs{versionOf("kettle", "west", "kettle.v1", "kettle.west")}, nil, ""},
-		"NoPlanOtherHome": {"its bundle brought the label of another namespace", csvs{versionOf("kettle", "north", "kettle.v1", "kettle.west")}, nil, ""},
+		"Predecessor":     {"the version before it remains", versions.List{in("west")}, plans{planned("west", "kettle.v1", made, 1)}, "west/kettle.v1"},
+		"Package":         {"another package has the same name of a version", versions.List{versionOf("pot", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"NoPackage":       {"its package is unknown", versions.List{versionOf("", "east", "kettle.v1")}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"Leaving":         {"it is being deleted too", versions.List{leaving}, plans{planned("east", "kettle.v1", made, 1)}, ""},
+		"Gone":            {"the version of an old plan does not exist", versions.List{in("east")}, plans{planned("east", "kettle.v0", made, 1)}, ""},
+		"NoPlan":          {"its Subscription was deleted, with its plans", versions.List{versionOf("kettle", "east", "kettle.v1", "kettle.east")}, nil, "east/kettle.v1"},
+		"NoPlanNoLabel":   {"the object is no component of its Operator", versions.List{versionOf("kettle", "north", "kettle.v1", "kettle.north")}, nil, ""},
+		"NoPlanFailed":    {"it has no plan and does not run", versions.List{failed}, nil, ""},
+		"NoPlanSameHome":  {"the label may be that of the deleted version", versions.List{versionOf("kettle", "west", "kettle.v1", "kettle.west")}, nil, ""},
+		"NoPlanOtherHome": {"its bundle brought the label of another namespace", versions.List{versionOf("kettle", "north", "kettle.v1", "kettle.west")}, nil, ""},
 		"PlanFirst": {
 			"a version whose plan applied it precedes one without a plan",
-			csvs{versionOf("kettle", "east", "kettle.v1", "kettle.east"), in("north")},
+			versions.List{versionOf("kettle", "east", "kettle.v1", "kettle.east"), in("north")},
 			plans{planned("north", "kettle.v1", made, 1)},
 			"north/kettle.v1",
 		},
@@ -111,33 +112,33 @@ func TestRemainingOwnersDuringUpgrade(t *testing.T) {
 	checkRemainingOwners(t, map[string]ownersCase{
 		"Upgrade": {
 			"the older version is about to be replaced by the younger",
-			csvs{east("kettle.v1", "", 0), east("kettle.v2", "", time.Minute)},
+			versions.List{east("kettle.v1", "", 0), east("kettle.v2", "", time.Minute)},
 			both, "east/kettle.v2",
 		},
 		"Begins": {
 			"the younger version did not apply it yet",
-			csvs{east("kettle.v1", "", 0), east("kettle.v2", "", time.Minute)},
+			versions.List{east("kettle.v1", "", 0), east("kettle.v2", "", time.Minute)},
 			plans{planned("kettle.v1", made, 1), planned("kettle.v2", not, 2)},
 			"east/kettle.v1",
 		},
 		"SameSecond": {
 			"both were created in the same second",
-			csvs{east("kettle.v1", "", 0), east("kettle.v2", "kettle.v1", 0)},
+			versions.List{east("kettle.v1", "", 0), east("kettle.v2", "kettle.v1", 0)},
 			both, "east/kettle.v2",
 		},
 		"Chain": {
 			"the last of the chain replaces all others",
-			csvs{east("kettle.v1", "", 0), east("kettle.v2", "kettle.v3", 0), east("kettle.v3", "kettle.v1", 0)},
+			versions.List{east("kettle.v1", "", 0), east("kettle.v2", "kettle.v3", 0), east("kettle.v3", "kettle.v1", 0)},
 			append(plans{planned("kettle.v3", made, 3)}, both...), "east/kettle.v2",
 		},
 		"Recreated": {
 			"the replaced version was recreated later",
-			csvs{east("kettle.v1", "", time.Minute), east("kettle.v2", "kettle.v1", 0)},
+			versions.List{east("kettle.v1", "", time.Minute), east("kettle.v2", "kettle.v1", 0)},
 			both, "east/kettle.v2",
 		},
 		"Circle": {
 			"they replace each other, so that the younger counts",
-			csvs{east("kettle.v1", "kettle.v2", time.Minute), east("kettle.v2", "kettle.v1", 0)},
+			versions.List{east("kettle.v1", "kettle.v2", time.Minute), east("kettle.v2", "kettle.v1", 0)},
 			both, "east/kettle.v1",
 		},
 	})
@@ -146,7 +147,7 @@ func TestRemainingOwnersDuringUpgrade(t *testing.T) {
 // ownersCase states which version takes over a PriorityClass.
 type ownersCase struct {
 	reason string
-	others csvs
+	others versions.List
 	plans  []operatorsv1alpha1.InstallPlan
 	// want is the namespace and name of the next owner; empty for none.
 	want string

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 // cupOwner returns an owner of cups that watches some namespaces.
@@ -56,7 +57,7 @@ func TestNamespaceScope(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		csv     *operatorsv1alpha1.ClusterServiceVersion
-		others  csvs
+		others  versions.List
 		cluster bool
 		lists   []string
 		holds   []string // of the namespaces a, b and 1
@@ -67,15 +68,15 @@ func TestNamespaceScope(t *testing.T) {
 		"Confused":   {"all namespaces may mean none, which its reason says", confused, nil, false, nil, nil},
 		"Cleaned":    {"and said before the clean-up began", cleaned, nil, false, nil, nil},
 		"All":        {"everything", cupOwner("a", ""), nil, false, []string{""}, []string{"a", "b", "1"}},
-		"Shared":     {"but what another looks after", cupOwner("a", ""), csvs{cupOwner("b", "b")}, false, []string{""}, []string{"a", "1"}},
-		"BothAll":    {"nothing, where another looks after all", cupOwner("a", ""), csvs{cupOwner("b", "")}, false, nil, nil},
-		"Unknown":    {"nor where nobody knows what another looks after", cupOwner("a", ""), csvs{ran}, false, nil, nil},
-		"Idle":       {"one that never ran may come to look after its own namespace", cupOwner("a", ""), csvs{idle}, false, []string{""}, []string{"a", "1"}},
-		"Overlap":    {"of several what is its own alone", cupOwner("a", "a", "b"), csvs{cupOwner("b", "b")}, false, []string{"a"}, []string{"a"}},
-		"Leaving":    {"who leaves too looks after nothing", cupOwner("b", "a", "b"), csvs{leaving, stranger, cupOwner("b", "a", "b")}, false, []string{"a", "b"}, []string{"a", "b"}},
+		"Shared":     {"but what another looks after", cupOwner("a", ""), versions.List{cupOwner("b", "b")}, false, []string{""}, []string{"a", "1"}},
+		"BothAll":    {"nothing, where another looks after all", cupOwner("a", ""), versions.List{cupOwner("b", "")}, false, nil, nil},
+		"Unknown":    {"nor where nobody knows what another looks after", cupOwner("a", ""), versions.List{ran}, false, nil, nil},
+		"Idle":       {"one that never ran may come to look after its own namespace", cupOwner("a", ""), versions.List{idle}, false, []string{""}, []string{"a", "1"}},
+		"Overlap":    {"of several what is its own alone", cupOwner("a", "a", "b"), versions.List{cupOwner("b", "b")}, false, []string{"a"}, []string{"a"}},
+		"Leaving":    {"who leaves too looks after nothing", cupOwner("b", "a", "b"), versions.List{leaving, stranger, cupOwner("b", "a", "b")}, false, []string{"a", "b"}, []string{"a", "b"}},
 		"Many":       {"many are listed at once", cupOwner("a", many...), nil, false, []string{""}, []string{"1"}},
 		"Cluster":    {"what has no namespace", cupOwner("a", "a"), nil, true, []string{""}, []string{"a"}},
-		"ClusterOne": {"is left to any other", cupOwner("a", "a"), csvs{cupOwner("b", "b")}, true, nil, []string{"a"}},
+		"ClusterOne": {"is left to any other", cupOwner("a", "a"), versions.List{cupOwner("b", "b")}, true, nil, []string{"a"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,10 +106,10 @@ func TestNamespaceScope(t *testing.T) {
 
 func TestNamespaceScopeWaitsForTheUndecided(t *testing.T) {
 	fresh := cupOwner("b")
-	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", csvs{fresh}); got.undecided != fresh || got.leaves != "" {
+	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", versions.List{fresh}); got.undecided != fresh || got.leaves != "" {
 		t.Errorf("with one that nobody has looked at, undecided is %v and leaves %q", got.undecided, got.leaves)
 	}
-	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", csvs{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
+	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", versions.List{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
 		t.Errorf("with one for all namespaces, leaves is %q", got.leaves)
 	}
 }
@@ -124,14 +125,14 @@ func TestReplacedLeavesWhatUsersMade(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		csv    *operatorsv1alpha1.ClusterServiceVersion
-		others csvs
+		others versions.List
 		want   bool
 	}{
-		"Alone":     {"nobody takes over", old, csvs{old}, false},
-		"Replaced":  {"the next version does", old, csvs{old, next}, true},
-		"Elsewhere": {"one of another namespace does not", old, csvs{old, elsewhere}, false},
-		"BothGo":    {"nor one that goes too", old, csvs{old, gone}, false},
-		"ByItself":  {"what deleted itself has been replaced", self, csvs{self}, true},
+		"Alone":     {"nobody takes over", old, versions.List{old}, false},
+		"Replaced":  {"the next version does", old, versions.List{old, next}, true},
+		"Elsewhere": {"one of another namespace does not", old, versions.List{old, elsewhere}, false},
+		"BothGo":    {"nor one that goes too", old, versions.List{old, gone}, false},
+		"ByItself":  {"what deleted itself has been replaced", self, versions.List{self}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 )
 
 // derive returns the desired Deployments of a version, with its settings and certificates.
@@ -27,7 +28,7 @@ func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
 // pods. It returns nil where the Deployment differs in more than its form.
 func (s *scope) inherited(want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
-	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !isOwnedBy(have.Labels, s.CSV) {
+	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, s.CSV) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
 	theirs, same := want.DeepCopy(), want.DeepCopy()

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -39,7 +40,7 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 	accounts := map[string][]string{} // by role, the accounts that it is declared for
 	for i := range r.Roles {
 		role := &r.Roles[i]
-		if !isOwnedBy(role.Labels, csv) || certificates[role.Name] {
+		if !ownership.Names(role.Labels, csv) || certificates[role.Name] {
 			continue
 		}
 		rules, named := declaredRules(csv, role, r)
@@ -55,7 +56,7 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 	}
 	for i := range r.RoleBindings {
 		b := &r.RoleBindings[i]
-		if !isOwnedBy(b.Labels, csv) || certificates[b.Name] {
+		if !ownership.Names(b.Labels, csv) || certificates[b.Name] {
 			continue
 		}
 		subjects := declaredSubjects(csv, b, accounts[b.RoleRef.Name], r)
@@ -122,19 +123,9 @@ func certificateRights(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]
 }
 
 func liftLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
-	labels := owned(csv)
+	labels := ownership.ManagedLabels(csv)
 	labels[api.LabelLifted] = "true"
 	return labels
-}
-
-// isOwnedBy reports whether an object's labels name csv as its owner.
-func isOwnedBy(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	for key, value := range ownerLabels(csv) {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // liftState compares the desired objects with the existing ones. ownerLives reports whether the
@@ -146,7 +137,7 @@ func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac
 		switch {
 		case have == nil:
 			state.Stale = true
-		case !isOwnedBy(have.Labels, csv) && ownerLives(have.Labels):
+		case !ownership.Names(have.Labels, csv) && ownerLives(have.Labels):
 			first(&state.Foreign, foreignLift(kind, have))
 		case !sameLift(have.Labels, csv) || !same:
 			state.Stale = true
@@ -197,7 +188,7 @@ func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac) 
 }
 
 func sameLift(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	return labels[api.LabelLifted] == "true" && isOwnedBy(labels, csv)
+	return labels[api.LabelLifted] == "true" && ownership.Names(labels, csv)
 }
 
 func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadata {
@@ -208,7 +199,7 @@ func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadat
 }
 
 func foreignLift(kind string, meta *metav1.ObjectMeta) string {
-	owner, ok := labelledOwner(meta.Labels)
+	owner, ok := ownership.Of(meta.Labels)
 	if !ok {
 		return webhook.Obstacle(kind, meta.Name, "no ClusterServiceVersion")
 	}

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -30,7 +31,7 @@ func boiling() (*operatorsv1alpha1.ClusterServiceVersion, rbac) {
 
 // labelled returns the metadata of an object in the namespace of csv with its labels.
 func labelled(csv *operatorsv1alpha1.ClusterServiceVersion, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: owned(csv)}
+	return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: ownership.ManagedLabels(csv)}
 }
 
 // TestLiftsWhatIsDeclared has users who may create roles in the operator's namespace and try to get

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
@@ -42,7 +44,7 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), readOnly); err != nil {
 		return nil, fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", csv.Namespace, err)
 	}
-	others := originals(list.Items)
+	others := versions.Originals(list.Items)
 	s.Replacement = replacementOf(csv, others)
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing || csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		s.Requirements.Statuses = csv.Status.RequirementStatus
@@ -88,7 +90,7 @@ func (r *reconciler) observeGroups(ctx context.Context, s *scope) error {
 // readOnly saves copies of objects that observe does not change.
 const readOnly = client.UnsafeDisableDeepCopy
 
-func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others csvs) error {
+func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others versions.List) error {
 	found := cluster{Others: others}
 	var err error
 	if found.CRDs, err = r.readCRDs(ctx, s.CSV); err != nil {
@@ -125,7 +127,7 @@ func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others csvs) er
 // ownerLives reports whether the owner in an object's labels exists. It returns true for an object
 // without such labels, whose owner is unknown.
 func (r *reconciler) ownerLives(ctx context.Context, labels map[string]string) (bool, error) {
-	owner, ok := labelledOwner(labels)
+	owner, ok := ownership.Of(labels)
 	if !ok {
 		return true, nil
 	}
@@ -186,7 +188,7 @@ func accountMetadata() *metav1.PartialObjectMetadata {
 
 // observeComponents reads the Deployments. When the desired ones cannot be derived, it reads those
 // of the declared names.
-func (r *reconciler) observeComponents(ctx context.Context, s *scope, others csvs) error {
+func (r *reconciler) observeComponents(ctx context.Context, s *scope, others versions.List) error {
 	config, invalid, err := r.readSettings(ctx, s.CSV)
 	if err != nil {
 		return err

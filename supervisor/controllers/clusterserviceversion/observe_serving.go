@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -50,7 +52,7 @@ func newServed(servers []webhook.Server, reach webhook.Reach) *served {
 
 // observeServing reads the state of what the version serves through the API server. It runs before
 // the Deployments are derived, which mount certificates.
-func (r *reconciler) observeServing(ctx context.Context, s *scope, others csvs) error {
+func (r *reconciler) observeServing(ctx context.Context, s *scope, others versions.List) error {
 	servers, err := webhook.Servers(s.CSV)
 	if err != nil {
 		s.Serving = invalidServing(err)
@@ -110,9 +112,9 @@ func invalidServing(err error) Serving {
 	return Serving{Unsupported: err.Error()}
 }
 
-func (r *reconciler) kinOf(ctx context.Context, s *scope, others csvs) webhook.Kin {
+func (r *reconciler) kinOf(ctx context.Context, s *scope, others versions.List) webhook.Kin {
 	k := webhook.Kin{CSV: s.CSV}
-	for _, relative := range others.kin(s.CSV) {
+	for _, relative := range others.Adoptable(s.CSV) {
 		k.Chain = append(k.Chain, relative.Name)
 	}
 	k.Lives = func(name types.NamespacedName) bool {
@@ -335,7 +337,7 @@ func adoptKind(s *scope, wants []client.Object, live []*unstructured.Unstructure
 	}
 	var surplus []*unstructured.Unstructured
 	for _, l := range live {
-		undeclared := isOwnedBy(l.GetLabels(), s.CSV) && !slices.Contains(declared, l.GetName()) && s.served.complete()
+		undeclared := ownership.Names(l.GetLabels(), s.CSV) && !slices.Contains(declared, l.GetName()) && s.served.complete()
 		if slices.Contains(extra, l.GetName()) || undeclared {
 			surplus = append(surplus, l)
 		}

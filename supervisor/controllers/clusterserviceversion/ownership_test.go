@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -88,7 +89,7 @@ func TestWritesOnlyOverWhatWasRead(t *testing.T) {
 	csv.ResourceVersion = "7"
 	role := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: "kettle", ResourceVersion: "7", Labels: ownerLabels(csv)},
+		ObjectMeta: metav1.ObjectMeta{Name: "kettle", ResourceVersion: "7", Labels: ownership.Labels(csv)},
 	}
 	c, got := recording(t)
 	w := &versionWriter{client: c, clock: clocktesting.NewFakePassiveClock(noon())}
@@ -156,7 +157,7 @@ func TestLeavesObjectsOfOthersAsTheyAre(t *testing.T) {
 	s.served.kin = webhook.Kin{CSV: csv, Lives: func(types.NamespacedName) bool { return true }}
 	want := foreign.DeepCopy()
 	want.TypeMeta = metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}
-	want.ResourceVersion, want.Labels, want.Rules = "", owned(csv), []rbacv1.PolicyRule{policy("list")}
+	want.ResourceVersion, want.Labels, want.Rules = "", ownership.ManagedLabels(csv), []rbacv1.PolicyRule{policy("list")}
 	if err := (&reconciler{client: c, live: c}).put(t.Context(), s, want); err == nil {
 		t.Error("what another owner has under the name is no error")
 	}
@@ -194,13 +195,13 @@ func TestObjectsLeftBehind(t *testing.T) {
 // version, and those of others, stay.
 func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 	csv := kettle()
-	other := owned(csv)
+	other := ownership.ManagedLabels(csv)
 	other[api.LabelOwner], other[api.LabelLifted] = "pot.v1", "true"
 	for name, tt := range map[string]struct {
 		labels map[string]string
 		want   int
 	}{
-		"lifted": {liftLabels(csv), 2}, "of a plan": {owned(csv), 0}, "of another version": {other, 0}, "unowned": {map[string]string{api.LabelLifted: "true"}, 0},
+		"lifted": {liftLabels(csv), 2}, "of a plan": {ownership.ManagedLabels(csv), 0}, "of another version": {other, 0}, "unowned": {map[string]string{api.LabelLifted: "true"}, 0},
 	} {
 		meta := metav1.ObjectMeta{Name: "r", Labels: tt.labels}
 		r := rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: meta}}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{{ObjectMeta: meta}}}
@@ -215,7 +216,7 @@ func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 func TestFollowsOnlyItsOwnLift(t *testing.T) {
 	for name, labels := range map[string]func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string{
 		"unowned":   func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string { return nil },
-		"of a plan": owned,
+		"of a plan": ownership.ManagedLabels,
 	} {
 		csv, r := boiling()
 		have := desiredLift(csv, true, r)

@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
 // rbac holds the roles and bindings of a namespace, and those of the cluster.
@@ -123,7 +124,7 @@ func accountStatus(csv *operatorsv1alpha1.ClusterServiceVersion, name string, as
 
 // otherOwner returns the name of a ClusterServiceVersion that owns a service account that csv does
 // not own; empty when there is none. The deletion of that version would delete the account.
-func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Object, others csvs) string {
+func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Object, others versions.List) string {
 	owner := ""
 	for _, ref := range account.GetOwnerReferences() {
 		if ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
@@ -132,7 +133,7 @@ func otherOwner(csv *operatorsv1alpha1.ClusterServiceVersion, account metav1.Obj
 		if ref.UID == csv.UID {
 			return ""
 		}
-		if other := others.named(ref.Name); other != nil && other.UID == ref.UID {
+		if other := others.Named(ref.Name); other != nil && other.UID == ref.UID {
 			owner = ref.Name
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 // progressDeadlineExceeded is the reason with which the Deployment controller reports that a
@@ -20,7 +22,7 @@ const progressDeadlineExceeded = "ProgressDeadlineExceeded"
 // first Deployment in declared order counts. invalid states why the desired Deployments are
 // unknown; empty when they are known.
 func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.Deployment,
-	live map[string]*appsv1.Deployment, others csvs, invalid string,
+	live map[string]*appsv1.Deployment, others versions.List, invalid string,
 ) Components {
 	c := Components{Invalid: invalid}
 	for _, want := range desired {
@@ -29,7 +31,7 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 			first(&c.Stale, "missing deployment with name="+want.Name)
 			continue
 		}
-		c.Present = c.Present || isOwnedBy(have.Labels, csv)
+		c.Present = c.Present || ownership.Names(have.Labels, csv)
 		if owner := foreignOwner(csv, have, others); owner != "" {
 			first(&c.Foreign, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
 			continue
@@ -55,18 +57,18 @@ func judge(c *Components, d *appsv1.Deployment) {
 
 // foreignOwner returns the owner of a Deployment that csv must not take over. It returns "" for its
 // own, for one of a related version, and for one whose owner is gone.
-func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment, others csvs) string {
+func foreignOwner(csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment, others versions.List) string {
 	if slices.ContainsFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == csv.UID }) {
 		return ""
 	}
-	owner, ok := labelledOwner(d.Labels)
+	owner, ok := ownership.Of(d.Labels)
 	if !ok {
 		return "no ClusterServiceVersion"
 	}
-	if owner.Name == csv.Name || others.named(owner.Name) == nil {
+	if owner.Name == csv.Name || others.Named(owner.Name) == nil {
 		return ""
 	}
-	for _, relative := range others.kin(csv) {
+	for _, relative := range others.Adoptable(csv) {
 		if relative.Name == owner.Name {
 			return ""
 		}

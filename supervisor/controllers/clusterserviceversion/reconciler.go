@@ -19,6 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
@@ -60,7 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.refusals.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if err != nil || isCopied(csv) {
+	if err != nil || versions.IsCopied(csv) {
 		return ctrl.Result{}, err
 	}
 	if r.writer.behind(csv) {

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 func version(name, replaces string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
@@ -18,38 +20,6 @@ func version(name, replaces string, phase operatorsv1alpha1.ClusterServiceVersio
 	csv.Name, csv.UID = name, "uid-"+csv.UID
 	csv.Spec.Replaces, csv.Status.Phase = replaces, phase
 	return csv
-}
-
-// TestNeighbours checks which versions a changed or deleted version concerns.
-func TestNeighbours(t *testing.T) {
-	a, b, c := version("a", "", replacing), version("b", "a", replacing), version("c", "b", succeeded)
-	stranger := version("stranger", "", succeeded)
-	sharer, owner := version("sharer", "", broken), version("owner", "", succeeded)
-	for _, csv := range []*operatorsv1alpha1.ClusterServiceVersion{sharer, owner} {
-		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com"}}
-	}
-	cases := map[string]struct {
-		reason string
-		csv    *operatorsv1alpha1.ClusterServiceVersion
-		others csvs
-		want   []string
-	}{
-		"Changes":  {"all of its chain", b, csvs{a, b, c, stranger}, []string{"a", "c"}},
-		"LeafGone": {"the next leaf has waited for it", a, csvs{b, c, stranger}, []string{"b", "c"}},
-		"HeadGone": {"those that it was to replace", c, csvs{a, b, stranger}, []string{"a", "b"}},
-		"Shares":   {"who is kept from an API by it", owner, csvs{sharer, stranger}, []string{"sharer"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, csv := range tc.others.neighbours(tc.csv) {
-				got = append(got, csv.Name)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nneighbours(...): -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
 }
 
 func TestReplacementOf(t *testing.T) {
@@ -61,7 +31,7 @@ func TestReplacementOf(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
 	orphan := version("orphan", "never", pending)
 	bad, good := version("bad", "orphan", broken), version("good", "orphan", pending)
-	others := csvs{a, b, bad, c, good, leaving, orphan, self, tail, x, y}
+	others := versions.List{a, b, bad, c, good, leaving, orphan, self, tail, x, y}
 	at := func(name string, phase operatorsv1alpha1.ClusterServiceVersionPhase) *Neighbour {
 		return &Neighbour{Name: name, Phase: phase}
 	}
@@ -97,24 +67,24 @@ func TestReplacementOf(t *testing.T) {
 func TestChainsComeToRest(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	rapid.Check(t, func(t *rapid.T) {
-		var versions csvs
+		var all versions.List
 		for i, name := range names {
 			v := version(name, rapid.SampledFrom([]string{"", "a", "b", "c", "d", "never"}).Draw(t, "replaces"),
 				rapid.SampledFrom(allPhases()).Draw(t, "phase"))
 			v.UID = types.UID(strconv.Itoa(i))
 			v.CreationTimestamp = metav1.NewTime(noon().Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Hour))
 			v.Status.Reason = rapid.SampledFrom(allReasons()).Draw(t, "reason")
-			versions = append(versions, v)
+			all = append(all, v)
 		}
 		now := noon()
 		for range 60 {
-			versions = step(t, versions, now)
+			all = step(t, all, now)
 			now = now.Add(time.Minute)
 		}
-		if len(versions) == 0 {
+		if len(all) == 0 {
 			t.Fatal("nothing is left")
 		}
-		for _, v := range versions {
+		for _, v := range all {
 			if v.Status.Phase != succeeded {
 				t.Fatalf("%s, which replaces %q, is %s (%s: %s)", v.Name, v.Spec.Replaces, v.Status.Phase, v.Status.Reason, v.Status.Message)
 			}
@@ -123,13 +93,13 @@ func TestChainsComeToRest(t *testing.T) {
 }
 
 // step makes each version do one transition, from the state before any of them.
-func step(t *rapid.T, versions csvs, now time.Time) csvs {
-	var left csvs
-	for _, v := range versions {
+func step(t *rapid.T, all versions.List, now time.Time) versions.List {
+	var left versions.List
+	for _, v := range all {
 		o := good(v.Status.Phase, v.Status.Reason)
 		o.CSV = v.DeepCopy()
 		o.CSV.Annotations = groupAnnotations(&o.Groups[0])
-		o.Now, o.Replacement = now, replacementOf(v, versions)
+		o.Now, o.Replacement = now, replacementOf(v, all)
 		next := Next(o)
 		if slices.Contains(next.Actions, DeleteSelf) {
 			if o.Replacement.Successor == nil {
@@ -153,14 +123,14 @@ func TestCRDConflict(t *testing.T) {
 	}
 	pot, mug, next := owner("pot", "", 0), owner("mug", "", time.Hour), owner("pot2", "pot", 2*time.Hour)
 	pot.UID, mug.UID, next.UID = "1", "2", "3"
-	others := csvs{mug, pot, next}
+	others := versions.List{mug, pot, next}
 	if got, want := crdConflict(mug, others), "spec.customresourcedefinitions.owned names cups.example.com, which csv pot owns already; uninstall one of the two operators"; got != want {
 		t.Errorf("crdConflict(newcomer) = %q, want %q", got, want)
 	}
 	if got := crdConflict(pot, others); got != "" {
 		t.Errorf("crdConflict(first owner) = %q, want none", got)
 	}
-	if got := crdConflict(next, csvs{pot, next}); got != "" {
+	if got := crdConflict(next, versions.List{pot, next}); got != "" {
 		t.Errorf("crdConflict(successor) = %q, want none", got)
 	}
 }

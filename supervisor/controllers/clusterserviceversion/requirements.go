@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -26,7 +27,7 @@ type cluster struct {
 	APIs     apis
 	Accounts accountsByName
 	RBAC     rbac
-	Others   csvs
+	Others   versions.List
 }
 
 // requirements checks all requirements of csv. The order of the entries is fixed, so that an

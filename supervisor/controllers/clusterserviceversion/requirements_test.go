@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 func cup(change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
@@ -153,7 +154,7 @@ func TestServiceAccounts(t *testing.T) {
 			"the account would go with the old version",
 			cluster{
 				Accounts: account(metav1.OwnerReference{Kind: "ClusterServiceVersion", Name: "kettle.v0", UID: "uid-0"}),
-				RBAC:     everything, Others: csvs{old},
+				RBAC:     everything, Others: versions.List{old},
 			},
 			"PresentNotSatisfied", nil,
 		},
@@ -164,7 +165,7 @@ func TestServiceAccounts(t *testing.T) {
 					metav1.OwnerReference{Kind: "ClusterServiceVersion", Name: "kettle.v0", UID: "uid-0"},
 					metav1.OwnerReference{Kind: "ClusterServiceVersion", Name: "kettle.v1", UID: "uid-1"},
 				),
-				RBAC: everything, Others: csvs{old},
+				RBAC: everything, Others: versions.List{old},
 			},
 			"Present",
 			[]operatorsv1alpha1.StatusReason{"Satisfied", "Satisfied"},

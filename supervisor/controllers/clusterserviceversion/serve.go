@@ -16,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -194,7 +195,7 @@ func (r *reconciler) withdraw(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	for _, gvk := range []schema.GroupVersionKind{validatingKind(), mutatingKind(), webhook.APIServiceKind()} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
-		if err := r.fronts.List(ctx, list, ownerLabels(csv)); err != nil {
+		if err := r.fronts.List(ctx, list, ownership.Labels(csv)); err != nil {
 			return fmt.Errorf("listing the %ss of ClusterServiceVersion %s/%s: %w", gvk.Kind, csv.Namespace, csv.Name, err)
 		}
 		for i := range list.Items {

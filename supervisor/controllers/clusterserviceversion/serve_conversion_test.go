@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -129,7 +130,7 @@ func TestConvertedByOther(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := convertedByOther(&cleanup{csv: hooked(), others: csvs{tc.other}}, "cups.example.com"); got != tc.want {
+			if got := convertedByOther(&cleanup{csv: hooked(), others: versions.List{tc.other}}, "cups.example.com"); got != tc.want {
 				t.Errorf("convertedByOther(...) = %t, want %t", got, tc.want)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -49,7 +50,7 @@ func TestADeletedVersionTakesItsPromisesBack(t *testing.T) {
 			crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v2", Served: true}}
 			cluster := memory(t, crd)
 			r := conversionCleaner{client: cluster, live: cluster}
-			if why, err := r.remove(t.Context(), &cleanup{csv: next, others: csvs{s.CSV, next}}); err != nil || why != "" {
+			if why, err := r.remove(t.Context(), &cleanup{csv: next, others: versions.List{s.CSV, next}}); err != nil || why != "" {
 				t.Fatalf("left is %q, error %v", why, err)
 			}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {

@@ -17,6 +17,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -44,7 +46,7 @@ func keepServing(t Transition, o Observation) Transition {
 
 // observeRotation reads the certificates of a version that is being replaced when they are due.
 // Until then it reads nothing.
-func (r *reconciler) observeRotation(ctx context.Context, s *scope, others csvs) error {
+func (r *reconciler) observeRotation(ctx context.Context, s *scope, others versions.List) error {
 	at := s.CSV.Status.CertsRotateAt
 	if s.CSV.Status.Phase != operatorsv1alpha1.CSVPhaseReplacing || at == nil || at.After(s.Now) || len(s.Groups) != 1 {
 		return nil
@@ -94,8 +96,8 @@ func (r *reconciler) observeOwn(ctx context.Context, s *scope, server webhook.Se
 
 // ownsNow reports whether csv owns an object that no other version has taken over.
 func ownsNow(csv *operatorsv1alpha1.ClusterServiceVersion, obj metav1.Object) bool {
-	if _, labelled := labelledOwner(obj.GetLabels()); labelled {
-		return isOwnedBy(obj.GetLabels(), csv)
+	if _, labelled := ownership.Of(obj.GetLabels()); labelled {
+		return ownership.Names(obj.GetLabels(), csv)
 	}
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == csv.UID })
 }

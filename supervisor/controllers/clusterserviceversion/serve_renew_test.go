@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -73,17 +75,17 @@ func TestRenewsWhileBeingReplaced(t *testing.T) {
 			}
 			secret, deployment := webhook.Secret(s.CSV, s.served.servers[0], old), made[0]
 			if tc.secretTaken {
-				secret.Labels = owned(v2)
+				secret.Labels = ownership.ManagedLabels(v2)
 			}
 			if tc.deploymentTaken {
-				deployment.Labels = owned(v2)
+				deployment.Labels = ownership.ManagedLabels(v2)
 			}
 			cluster := memory(t, s.CSV, v2, secret, deployment)
 			r := &reconciler{client: cluster, live: cluster, crds: cluster, fronts: cluster}
 			seen := func() bool {
 				t.Helper()
 				s.served, s.Serving = nil, Serving{}
-				if err := r.observeRotation(t.Context(), s, csvs{s.CSV, v2}); err != nil {
+				if err := r.observeRotation(t.Context(), s, versions.List{s.CSV, v2}); err != nil {
 					t.Fatal(err)
 				}
 				return s.Serving.RenewDue
@@ -146,7 +148,7 @@ func TestRenewalKeepsTheReach(t *testing.T) {
 	cluster := memory(t, s.CSV, webhook.Secret(s.CSV, s.served.servers[0], old), hook.DeepCopy())
 	r := &reconciler{client: cluster, live: cluster, crds: cluster, fronts: cluster, namespace: "supervisors"}
 	s.served = nil
-	if err := r.observeRotation(t.Context(), s, csvs{s.CSV}); err != nil {
+	if err := r.observeRotation(t.Context(), s, versions.List{s.CSV}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.renewOwn(t.Context(), s); err != nil {

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -33,7 +35,7 @@ func (m mapper) selected(ctx context.Context, keep func(*operatorsv1alpha1.Clust
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, csv := range originals(list.Items) {
+	for _, csv := range versions.Originals(list.Items) {
 		if keep(csv) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csv)})
 		}
@@ -45,7 +47,7 @@ func (m mapper) selected(ctx context.Context, keep func(*operatorsv1alpha1.Clust
 // those that own one of the same CRDs. It also maps deleted ones, which are no longer in the cache.
 func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.Request {
 	csv, ok := obj.(*operatorsv1alpha1.ClusterServiceVersion)
-	if !ok || isCopied(csv) {
+	if !ok || versions.IsCopied(csv) {
 		return nil
 	}
 	var list operatorsv1alpha1.ClusterServiceVersionList
@@ -53,7 +55,7 @@ func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.R
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, other := range originals(list.Items).neighbours(csv) {
+	for _, other := range versions.Originals(list.Items).Affected(csv) {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
 	}
 	return requests
@@ -109,7 +111,7 @@ func (m mapper) usingAccount(ctx context.Context, obj client.Object) []reconcile
 
 // owner maps an object to the ClusterServiceVersion that its labels name.
 func (m mapper) owner(_ context.Context, obj client.Object) []reconcile.Request {
-	owner, ok := labelledOwner(obj.GetLabels())
+	owner, ok := ownership.Of(obj.GetLabels())
 	if !ok {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 )
 
 // TestWakesThoseThatWaitForRights checks how many versions a role or binding maps to. One lacks
@@ -73,5 +74,5 @@ func TestWakesThoseThatWaitForRights(t *testing.T) {
 func ownerLabelsOf(name string) map[string]string {
 	csv := kettle()
 	csv.Name = name
-	return owned(csv)
+	return ownership.ManagedLabels(csv)
 }

@@ -8,39 +8,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 func going(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
 	csv.DeletionTimestamp = &metav1.Time{Time: noon()}
 	return csv
-}
-
-// TestKin checks the versions whose objects a version may take over.
-func TestKin(t *testing.T) {
-	a, b := version("a", "", replacing), version("b", "a", succeeded)
-	cases := map[string]struct {
-		reason string
-		others csvs
-		want   []string
-	}{
-		"Chain":          {"who is replaced and who replaces", csvs{a, b, version("c", "b", pending)}, []string{"a", "c"}},
-		"FailedUpgrade":  {"a replacement that goes gives back", csvs{a, b, going(version("c", "b", broken))}, []string{"a", "c"}},
-		"AllOfIt":        {"one after the other too", csvs{a, b, going(version("c", "b", broken)), going(version("d", "c", pending))}, []string{"a", "c", "d"}},
-		"OfTheOlder":     {"one that was to replace the same", csvs{a, b, going(version("other", "a", broken))}, []string{"a", "other"}},
-		"Stranger":       {"who goes and has nothing to do with it is none", csvs{a, b, going(version("stranger", "", succeeded))}, []string{"a"}},
-		"ReplacesAbsent": {"nor who replaces what is not there", csvs{a, b, going(version("stranger", "never", succeeded))}, []string{"a"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, csv := range tc.others.kin(b) {
-				got = append(got, csv.Name)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nkin(...): -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
 }
 
 // TestTakesBackFromAVersionThatGoes deletes the new version after a failed upgrade: the old one
@@ -55,7 +29,7 @@ func TestTakesBackFromAVersionThatGoes(t *testing.T) {
 	o := good(replacing, "BeingReplaced")
 	o.CSV.ObjectMeta = old.ObjectMeta
 	o.CSV.Annotations = groupAnnotations(&o.Groups[0])
-	all := csvs{o.CSV, next}
+	all := versions.List{o.CSV, next}
 	var path []operatorsv1alpha1.ClusterServiceVersionPhase
 	for range 3 {
 		wanted, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {})
