@@ -10,7 +10,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,10 +18,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
-
-// errStale reports that the object, or its OperatorGroup, changed since it was read. The event of
-// that change causes the next reconcile.
-var errStale = errors.New("the ClusterServiceVersion or its OperatorGroup has changed since it was read")
 
 // act performs one action. All actions are idempotent.
 func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
@@ -86,23 +81,23 @@ func (r *reconciler) confirm(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	}
 	if live.UID != csv.UID || live.Generation != csv.Generation ||
 		live.Status.Phase != csv.Status.Phase || !live.DeletionTimestamp.IsZero() {
-		return errStale
+		return apply.ErrStale
 	}
 	return nil
 }
 
-// confirmAccount returns errStale if an OperatorGroup no longer names the account that it named
+// confirmAccount returns apply.ErrStale if an OperatorGroup no longer names the account that it named
 // when it was read. Nothing is applied with the rights of an earlier account.
 func (r *reconciler) confirmAccount(ctx context.Context, group *operatorsv1.OperatorGroup) error {
 	var live operatorsv1.OperatorGroup
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(group), &live); err != nil {
 		if apierrors.IsNotFound(err) {
-			return errStale
+			return apply.ErrStale
 		}
 		return fmt.Errorf("confirming OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
 	if live.Spec.ServiceAccountName != group.Spec.ServiceAccountName {
-		return errStale
+		return apply.ErrStale
 	}
 	return nil
 }
@@ -126,14 +121,14 @@ func (r *reconciler) apply(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return err
 	}
-	live, err := readAs(ctx, r.live, u)
+	live, err := apply.Live(ctx, r.live, u)
 	if err != nil {
 		return err
 	}
 	if live == nil {
 		_, absent, err := apply.IfAbsent(ctx, r.client, u)
 		if err == nil && !absent {
-			return errStale
+			return apply.ErrStale
 		}
 		return err
 	}
@@ -170,7 +165,7 @@ func (r *reconciler) liftRoles(ctx context.Context, s *scope) error {
 	}
 	extra := surplus(s.CSV, s.lift, s.rbac)
 	for i := range extra {
-		if err := remove(ctx, r.client, &extra[i]); err != nil {
+		if err := apply.Delete(ctx, r.client, &extra[i]); err != nil {
 			return err
 		}
 	}
@@ -189,35 +184,9 @@ func (r *reconciler) removeDeployments(ctx context.Context, csv *operatorsv1alph
 			continue
 		}
 		list.Items[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-		if err := remove(ctx, r.client, &list.Items[i]); err != nil {
+		if err := apply.Delete(ctx, r.client, &list.Items[i]); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// remove deletes an object if it has not changed since it was read. It returns a conflict for a
-// recreated object, and for one that another version has taken over.
-func remove(ctx context.Context, c client.Client, obj client.Object) error {
-	return deleteIf(ctx, c, obj, asRead(obj))
-}
-
-// asRead returns the preconditions under which an object is deleted only if it has not changed
-// since it was read.
-func asRead(obj client.Object) client.Preconditions {
-	p := client.Preconditions{UID: new(obj.GetUID())}
-	if version := obj.GetResourceVersion(); version != "" {
-		p.ResourceVersion = &version
-	}
-	return p
-}
-
-// deleteIf deletes an object that meets some preconditions. It returns no error if the object does
-// not exist.
-func deleteIf(ctx context.Context, c client.Client, obj client.Object, only client.Preconditions) error {
-	err := c.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
 	}
 	return nil
 }

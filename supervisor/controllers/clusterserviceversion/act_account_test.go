@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // TestConfirmAccount changes an OperatorGroup after it was read from the cache.
@@ -35,10 +37,10 @@ func TestConfirmAccount(t *testing.T) {
 	}{
 		"Same":       {reason: "the account is the one that was read", read: "cook", live: group("cook")},
 		"None":       {reason: "there was no account and is none", live: group("")},
-		"Added":      {reason: "the supervisor's own rights bound nothing any more", live: group("cook"), want: errStale},
-		"Changed":    {reason: "the former account may have had more rights", read: "cook", live: group("waiter"), want: errStale},
-		"Removed":    {reason: "the account bounds no more", read: "cook", live: group(""), want: errStale},
-		"Deleted":    {reason: "a deleted group has no account", read: "cook", want: errStale},
+		"Added":      {reason: "the supervisor's own rights bound nothing any more", live: group("cook"), want: apply.ErrStale},
+		"Changed":    {reason: "the former account may have had more rights", read: "cook", live: group("waiter"), want: apply.ErrStale},
+		"Removed":    {reason: "the account bounds no more", read: "cook", live: group(""), want: apply.ErrStale},
+		"Deleted":    {reason: "a deleted group has no account", read: "cook", want: apply.ErrStale},
 		"Unanswered": {reason: "without an answer nothing is known", read: "cook", live: group("cook"), fails: unanswered, want: unanswered},
 	}
 	for name, tc := range cases {
@@ -76,7 +78,7 @@ func TestInstallConfirmsTheAccount(t *testing.T) {
 	changed.Spec.ServiceAccountName = "cook"
 	// Without a client for writes, a write would panic.
 	r := &reconciler{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(o.CSV.DeepCopy(), changed).Build()}
-	if err := r.install(t.Context(), &scope{Observation: o}); !errors.Is(err, errStale) {
-		t.Errorf("install() = %v, want %v", err, errStale)
+	if err := r.install(t.Context(), &scope{Observation: o}); !errors.Is(err, apply.ErrStale) {
+		t.Errorf("install() = %v, want %v", err, apply.ErrStale)
 	}
 }

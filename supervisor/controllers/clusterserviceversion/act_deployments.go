@@ -75,12 +75,12 @@ func (r *reconciler) putDeployment(ctx context.Context, writer client.Client, d 
 			return apply.Created, err
 		}
 	}
-	live, err := readAs(ctx, r.live, want)
+	live, err := apply.Live(ctx, r.live, want)
 	if err != nil {
 		return "", err
 	}
 	if live == nil {
-		return "", errStale
+		return "", apply.ErrStale
 	}
 	clearRollingUpdate(want, live)
 	return apply.TakeOver(ctx, writer, want, live)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -128,7 +129,7 @@ func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
 		gvk := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
 		want := ofKind(webhook.APIServiceKind())
 		want.SetName(d.GetName())
-		live, err := readAs(ctx, r.live, want)
+		live, err := apply.Live(ctx, r.live, want)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/pager"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -138,7 +139,7 @@ func (c *cleaner) removeAll(ctx context.Context, found []metav1.PartialObjectMet
 			break
 		}
 		// After a conflict, another version may have taken the object over.
-		if err := remove(ctx, c.client, &found[i]); err != nil && !apierrors.IsConflict(err) {
+		if err := apply.Delete(ctx, c.client, &found[i]); err != nil && !apierrors.IsConflict(err) {
 			return moving, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
 
@@ -28,7 +29,7 @@ type ownerTransfer struct {
 
 // transfer makes next the owner of an object of csv. The cache may show a version whose own clean-up has
 // ended already, so that nothing would delete the object. Unless next still exists, csv becomes the
-// owner again, and transfer returns errStale.
+// owner again, and transfer returns apply.ErrStale.
 func (t ownerTransfer) transfer(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, o *metav1.PartialObjectMetadata,
 	next *operatorsv1alpha1.ClusterServiceVersion,
 ) error {
@@ -53,7 +54,7 @@ func (t ownerTransfer) transfer(ctx context.Context, csv *operatorsv1alpha1.Clus
 	return err
 }
 
-// confirm returns errStale if a version is gone, recreated or being deleted.
+// confirm returns apply.ErrStale if a version is gone, recreated or being deleted.
 func (t ownerTransfer) confirm(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
@@ -62,7 +63,7 @@ func (t ownerTransfer) confirm(ctx context.Context, csv *operatorsv1alpha1.Clust
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("confirming ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	case err != nil, found.UID != csv.UID, !found.DeletionTimestamp.IsZero():
-		return errStale
+		return apply.ErrStale
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -167,7 +168,7 @@ func (d resourceDeleter) right() grant.Right {
 
 // delete deletes the object that was read, even if its operator has written to it since.
 func (d resourceDeleter) delete(ctx context.Context, o *metav1.PartialObjectMetadata) error {
-	err := deleteIf(ctx, d.client, o, client.Preconditions{UID: new(o.GetUID())})
+	err := apply.DeleteIf(ctx, d.client, o, client.Preconditions{UID: new(o.GetUID())})
 	if err != nil && d.by != "" {
 		return fmt.Errorf("%s: %w", d.by, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -156,7 +157,7 @@ func (c *cleaner) transferShared(ctx context.Context, up *cleanup, found []metav
 			continue
 		}
 		// An object or owner that has changed since is handled in the next pass.
-		if err := c.owners.transfer(ctx, up.csv, o, next); apierrors.IsConflict(err) || errors.Is(err, errStale) {
+		if err := c.owners.transfer(ctx, up.csv, o, next); apierrors.IsConflict(err) || errors.Is(err, apply.ErrStale) {
 			rest = append(rest, *o)
 		} else if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("leaving %s to ClusterServiceVersion %s/%s, which has it too: %w", describe(o), next.Namespace, next.Name, err)

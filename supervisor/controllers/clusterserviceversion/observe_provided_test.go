@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -85,7 +86,7 @@ func TestLeavesASecretThatOthersTakeOn(t *testing.T) {
 	theirs.Data = nil
 	cluster := memory(t, theirs)
 	r := &reconciler{client: cluster, live: cluster}
-	if err := r.putSecrets(t.Context(), s); !errors.Is(err, errStale) {
+	if err := r.putSecrets(t.Context(), s); !errors.Is(err, apply.ErrStale) {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -108,7 +109,7 @@ func TestDeletedCertificateIsReplaced(t *testing.T) {
 			if err := cluster.Delete(t.Context(), secret); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.putSecrets(t.Context(), s); !errors.Is(err, errStale) {
+			if err := r.putSecrets(t.Context(), s); !errors.Is(err, apply.ErrStale) {
 				t.Errorf("error is %v, want that the pass begins again", err)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/webhook"
@@ -265,7 +266,7 @@ func (r *reconciler) readTaken(ctx context.Context, s *scope, server webhook.Ser
 	for i := range server.APIs {
 		want := ofKind(webhook.APIServiceKind())
 		want.SetName(webhook.APIServiceName(&server.APIs[i]))
-		live, err := readAs(ctx, r.live, want)
+		live, err := apply.Live(ctx, r.live, want)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -130,8 +131,8 @@ func TestConfirmsBeforeInstalling(t *testing.T) {
 			tt.change(live)
 			c := fake.NewClientBuilder().WithScheme(ownershipScheme(t)).WithObjects(live).Build()
 			err := (&reconciler{live: c}).confirm(t.Context(), at)
-			if got := errors.Is(err, errStale); got != tt.stale || !got && err != nil {
-				t.Errorf("%s: confirm() = %v, want errStale: %t", tt.reason, err, tt.stale)
+			if got := errors.Is(err, apply.ErrStale); got != tt.stale || !got && err != nil {
+				t.Errorf("%s: confirm() = %v, want apply.ErrStale: %t", tt.reason, err, tt.stale)
 			}
 		})
 	}

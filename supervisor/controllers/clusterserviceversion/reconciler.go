@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
@@ -69,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{RequeueAfter: cachelag.Limit}, nil
 	}
 	result, err := r.step(ctx, csv)
-	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
+	if apierrors.IsConflict(err) || errors.Is(err, apply.ErrStale) {
 		// Another client wrote first; its write causes an event.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}

@@ -95,7 +95,7 @@ func (r *reconciler) announceSuccessors(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		live, err := readAs(ctx, r.live, want)
+		live, err := apply.Live(ctx, r.live, want)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (r *reconciler) switchOver(ctx context.Context, s *scope) error {
 		return err
 	}
 	for _, extra := range surplus {
-		if err := remove(ctx, r.client, extra); err != nil {
+		if err := apply.Delete(ctx, r.client, extra); err != nil {
 			return err
 		}
 	}
@@ -199,7 +199,7 @@ func (r *reconciler) withdraw(ctx context.Context, csv *operatorsv1alpha1.Cluste
 			return fmt.Errorf("listing the %ss of ClusterServiceVersion %s/%s: %w", gvk.Kind, csv.Namespace, csv.Name, err)
 		}
 		for i := range list.Items {
-			if err := remove(ctx, r.client, &list.Items[i]); err != nil {
+			if err := apply.Delete(ctx, r.client, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -214,7 +214,7 @@ func (r *reconciler) put(ctx context.Context, s *scope, objects ...client.Object
 		if err != nil {
 			return err
 		}
-		live, err := readAs(ctx, r.live, want)
+		live, err := apply.Live(ctx, r.live, want)
 		if err != nil {
 			return err
 		}
@@ -230,27 +230,27 @@ func (r *reconciler) put(ctx context.Context, s *scope, objects ...client.Object
 	return s.served.lookup
 }
 
-// putAbsent creates an object. It returns errStale for a Secret that was deleted since this
+// putAbsent creates an object. It returns apply.ErrStale for a Secret that was deleted since this
 // pass read it or wrote it, and for an object that was created since.
 func (r *reconciler) putAbsent(ctx context.Context, s *scope, want *unstructured.Unstructured) error {
 	if want.GetKind() == "Secret" && s.served.stored[want.GetName()] {
-		return errStale
+		return apply.ErrStale
 	}
 	_, absent, err := apply.IfAbsent(ctx, r.client, want)
 	if err == nil && !absent {
-		return errStale
+		return apply.ErrStale
 	}
 	return err
 }
 
 // putOver updates an object that differs. It leaves an object of another owner as it is, and
-// returns errStale for a Secret that another manager has begun to provide.
+// returns apply.ErrStale for a Secret that another manager has begun to provide.
 func (r *reconciler) putOver(ctx context.Context, s *scope, want, live *unstructured.Unstructured) error {
 	if !webhook.Stale(want, live) {
 		return nil
 	}
 	if want.GetKind() == "Secret" && webhook.IsProvided(live) {
-		return errStale
+		return apply.ErrStale
 	}
 	if owner := s.served.kin.Foreign(live); owner != "" {
 		return fmt.Errorf("applying what ClusterServiceVersion %s/%s serves: %s", s.CSV.Namespace, s.CSV.Name,
@@ -308,5 +308,5 @@ func (r *reconciler) removeKind(ctx context.Context, obj client.Object, version,
 	u := &unstructured.Unstructured{Object: content}
 	u.SetAPIVersion(version)
 	u.SetKind(kind)
-	return remove(ctx, r.client, u)
+	return apply.Delete(ctx, r.client, u)
 }

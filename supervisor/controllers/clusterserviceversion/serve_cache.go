@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -98,19 +99,6 @@ func ofKind(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// readAs returns the live counterpart of an object; nil if there is none.
-func readAs(ctx context.Context, from client.Reader, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live := ofKind(want.GroupVersionKind())
-	err := from.Get(ctx, client.ObjectKeyFromObject(want), live)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // nothing is no error
-	}
-	if err != nil {
-		return nil, fmt.Errorf("getting %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
-	}
-	return live, nil
-}
-
 // readFront returns the live counterpart of an object from the caches. It reads the API where they
 // have none, or one that differs: they lag behind writes, and lack objects without their labels.
 func (r *reconciler) readFront(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -122,12 +110,12 @@ func (r *reconciler) readFront(ctx context.Context, want *unstructured.Unstructu
 			return live, err
 		}
 	default:
-		live, err := readAs(ctx, r.fronts, want)
+		live, err := apply.Live(ctx, r.fronts, want)
 		if err != nil || live != nil && !informer.Trimmed(live) && !webhook.Stale(want, live) {
 			return live, err
 		}
 	}
-	return readAs(ctx, r.live, want)
+	return apply.Live(ctx, r.live, want)
 }
 
 // readRight returns a role or binding from the manager's cache.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
@@ -64,7 +65,7 @@ func unseen(csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) *scope 
 // writes the transition that shows them.
 func (r *reconciler) troubled(ctx context.Context, s *scope, t Transition, err error) (reconcile.Result, error) {
 	// Another client wrote first, or the supervisor stops.
-	passing := apierrors.IsConflict(err) || errors.Is(err, errStale) || errors.Is(ctx.Err(), context.Canceled)
+	passing := apierrors.IsConflict(err) || errors.Is(err, apply.ErrStale) || errors.Is(ctx.Err(), context.Canceled)
 	// Proxies that are unknown at the start of the supervisor seldom become known without a change.
 	unproxied := t.Cause.Reason == api.ReasonProxiesUnknown
 	if passing || !unproxied && r.failures.last(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < troublePatience {

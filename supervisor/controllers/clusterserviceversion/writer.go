@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 )
 
@@ -156,5 +157,5 @@ func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.Clu
 func (w *versionWriter) delete(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	target := csv.DeepCopy()
 	target.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
-	return remove(ctx, w.client, target)
+	return apply.Delete(ctx, w.client, target)
 }

@@ -1,0 +1,55 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrStale reports that an object has changed since it was read. The event of the change causes the next
+// reconcile.
+var ErrStale = errors.New("an object has changed since it was read")
+
+// Live returns the live counterpart of an object; nil if there is none.
+func Live(ctx context.Context, from client.Reader, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(want.GroupVersionKind())
+	err := from.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
+	}
+	return live, nil
+}
+
+// Delete deletes an object, and its dependents in the background. It returns a conflict for an object that
+// has changed since it was read, and no error for one that does not exist.
+func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
+	return DeleteIf(ctx, c, obj, AsRead(obj))
+}
+
+// DeleteIf does the same as Delete, with other preconditions.
+func DeleteIf(ctx context.Context, c client.Writer, obj client.Object, only client.Preconditions) error {
+	err := c.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
+	}
+	return nil
+}
+
+// AsRead returns the preconditions under which an object is deleted only if it has not changed since it was
+// read. An object without a resource version was not read; only its UID counts.
+func AsRead(obj client.Object) client.Preconditions {
+	p := client.Preconditions{UID: new(obj.GetUID())}
+	if version := obj.GetResourceVersion(); version != "" {
+		p.ResourceVersion = &version
+	}
+	return p
+}
