@@ -24,7 +24,6 @@ func Allowances() map[string]Allowance {
 		"server.Config":                                           {Size{1, 15}, "one field for each setting"},
 		"server.metrics":                                          {Size{4, 19}, "one field for each metric"},
 		"supervisor.Options":                                      {Size{2, 24}, "one field for each flag"},
-		"supervisor/controllers/clusterserviceversion.Serving":    {Size{1, 18}, "what is observed of webhooks"},
 		"supervisor/explain.Observation":                          {Size{1, 19}, "one field for each kind that is read"},
 		"supervisor/resolver.model":                               {Size{46, 12}, divide},
 		"supervisor/resolver.resolution":                          {Size{48, 14}, divide},

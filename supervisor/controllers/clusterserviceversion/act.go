@@ -29,15 +29,11 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	case Install:
 		return r.install(ctx, s)
 	case Switch:
-		if err := r.switchOver(ctx, s); err != nil {
-			return err
-		}
-		r.insistence.told(wordingOf(s.CSV), s.Now)
-		return nil
+		return r.switchConfirmed(ctx, s)
 	case Withdraw:
 		return r.withdraw(ctx, s.CSV)
 	case Renew:
-		return r.renewOwn(ctx, s)
+		return r.renewConfirmed(ctx, s)
 	case LiftRoles:
 		return r.liftRolesConfirmed(ctx, s)
 	case DeleteSelf:
@@ -46,13 +42,54 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 	return fmt.Errorf("unknown action %q", action)
 }
 
-// serveConfirmed applies the objects that must exist before anything runs. Like install, it takes
-// over objects that an earlier version created.
+// serveConfirmed applies the objects that must exist before anything runs, and derives the
+// Deployments again, with the current certificates. Like install, it takes over objects that an
+// earlier version created.
 func (r *reconciler) serveConfirmed(ctx context.Context, s *scope) error {
+	if err := r.confirm(ctx, s.CSV); err != nil || s.webhooks == nil {
+		return err
+	}
+	if err := r.webhookWriter.Prepare(ctx, s.webhooks); err != nil {
+		return err
+	}
+	config, _, err := r.readSettings(ctx, s.CSV)
+	if err != nil {
+		return err
+	}
+	s.settings = config
+	_, err = r.deriveDeployments(ctx, s)
+	return err
+}
+
+// switchConfirmed makes the API server use what the Deployments serve.
+func (r *reconciler) switchConfirmed(ctx context.Context, s *scope) error {
+	if s.webhooks == nil {
+		return nil
+	}
 	if err := r.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
-	return r.serve(ctx, s)
+	if err := r.confirmAccount(ctx, &s.Groups[0]); err != nil {
+		return err
+	}
+	return r.webhookWriter.Switch(ctx, s.webhooks)
+}
+
+// renewConfirmed replaces the certificates of a waiting version, and the pods that have them.
+func (r *reconciler) renewConfirmed(ctx context.Context, s *scope) error {
+	if err := r.confirm(ctx, s.CSV); err != nil {
+		return err
+	}
+	return r.webhookWriter.Renew(ctx, s.webhooks)
+}
+
+// withdraw removes the Deployments of a version that must not run. It first removes the objects
+// that make the API server call it: calls without an answer would be refused.
+func (r *reconciler) withdraw(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	if err := r.webhookWriter.Remove(ctx, csv); err != nil {
+		return err
+	}
+	return r.removeDeployments(ctx, csv, nil)
 }
 
 // install applies everything that runs. It first confirms at the API, not in the cache, that this

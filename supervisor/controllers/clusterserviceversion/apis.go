@@ -12,11 +12,13 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -127,7 +129,8 @@ func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
 	}
 	for _, d := range s.CSV.GetRequiredAPIServiceDescriptions() {
 		gvk := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
-		want := ofKind(webhook.APIServiceKind())
+		want := &unstructured.Unstructured{}
+		want.SetGroupVersionKind(webhook.APIServiceKind())
 		want.SetName(d.GetName())
 		live, err := apply.Live(ctx, r.live, want)
 		if err != nil {
@@ -138,11 +141,11 @@ func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
 			continue
 		}
 		available, since, why := webhook.Available(live)
-		moment := s.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && s.Now.Sub(since) < disruptionTime
+		moment := s.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && s.Now.Sub(since) < phase.DisruptionTime
 		switch {
 		case !available && moment:
 			found[gvk] = servedAPI{served: true}
-			first(&s.Serving.Disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
+			first(&s.Webhooks.Disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
 		case !available:
 			found[gvk] = servedAPI{away: true, why: why}
 		default:

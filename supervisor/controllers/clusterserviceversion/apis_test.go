@@ -29,7 +29,8 @@ func requiring(phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1a
 }
 
 func metricsService(available string, since time.Time) *unstructured.Unstructured {
-	u := ofKind(webhook.APIServiceKind())
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(webhook.APIServiceKind())
 	u.SetName("v1beta1.metrics.k8s.io")
 	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": "Available", "status": available, "reason": "MissingEndpoints", "message": "no pods",
@@ -99,8 +100,8 @@ func TestAPIRequirements(t *testing.T) {
 			}}}
 			s := &scope{Observation: Observation{CSV: requiring(tc.phase), Now: noon()}}
 			found, err := r.observeAPIs(t.Context(), s)
-			if (err != nil) != tc.err || (s.Serving.Disrupted != "") != tc.disrupted {
-				t.Fatalf("%s: error %v, disrupted %q", tc.reason, err, s.Serving.Disrupted)
+			if (err != nil) != tc.err || (s.Webhooks.Disrupted != "") != tc.disrupted {
+				t.Fatalf("%s: error %v, disrupted %q", tc.reason, err, s.Webhooks.Disrupted)
 			}
 			if err != nil {
 				return

@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	csvwebhook "github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -39,14 +41,15 @@ func owningCups(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	csv.Spec.CustomResourceDefinitions.Owned = asOwner("", 0).Spec.CustomResourceDefinitions.Owned
 }
 
-// servingWith sets the serving state of a changed version.
+// servingWith sets the state of the invalid webhooks of a changed version.
 func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Observation) {
+	observer, _ := csvwebhook.New(csvwebhook.Options{})
 	return func(o *Observation) {
 		o.CSV.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
 		o.CSV.Spec.InstallStrategy = hooked().Spec.InstallStrategy
 		change(o.CSV)
-		if _, err := webhook.Servers(o.CSV); err != nil {
-			o.Serving = invalidServing(err)
+		if _, seen, err := observer.Observe(context.Background(), csvwebhook.Version{CSV: o.CSV}); err == nil {
+			o.Webhooks = seen
 		}
 	}
 }
@@ -131,7 +134,7 @@ func TestBadInput(t *testing.T) {
 		"ForeignRole": {func(o *Observation) {
 			o.CSV.Status.Phase = ready
 			want := lifted{Roles: []*rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}}
-			o.Lift = liftState(o.CSV, want, rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}},
+			o.ClusterRBAC = liftState(o.CSV, want, rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}},
 				func(map[string]string) bool { return true })
 		}, broken, "InstallComponentFailed", []string{`ClusterRole "r" exists and belongs to no ClusterServiceVersion`, "delete or rename one of the two"}},
 		"Nothing": {servingWith(nothing), ready, "AllRequirementsMet", nil},
@@ -151,7 +154,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestKeptConversionsAreTold(t *testing.T) {
-	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Observation) { o.Serving.Converts = []string{"cups.example.com"} })
+	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Observation) { o.Webhooks.Converts = []string{"cups.example.com"} })
 	got := Next(o)
 	if want := "objects of cups.example.com can be used in the version in which they are stored alone"; !strings.Contains(got.Message, want) {
 		t.Errorf("Next(...) says %q, want that %s", got.Message, want)

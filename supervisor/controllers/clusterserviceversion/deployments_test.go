@@ -217,12 +217,12 @@ func TestLift(t *testing.T) {
 	if got := desiredLift(csv, false, r); len(got.Roles)+len(got.Bindings) != 0 {
 		t.Errorf("desiredLift(not global) = %+v, want nothing", got)
 	}
-	if got := liftState(csv, want, r, lives); got != (Lift{Stale: true}) {
+	if got := liftState(csv, want, r, lives); got != (ClusterRBAC{Stale: true}) {
 		t.Errorf("liftState(missing) = %+v, want stale", got)
 	}
 	r.ClusterRoles = []rbacv1.ClusterRole{*want.Roles[0].DeepCopy()}
 	r.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{*want.Bindings[0].DeepCopy()}
-	if got := liftState(csv, want, r, lives); got != (Lift{}) {
+	if got := liftState(csv, want, r, lives); got != (ClusterRBAC{}) {
 		t.Errorf("liftState(as desired) = %+v, want nothing to do", got)
 	}
 	if got := surplus(csv, lifted{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
@@ -233,7 +233,7 @@ func TestLift(t *testing.T) {
 	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once: uninstall one of the two`, got.Foreign); diff != "" {
 		t.Errorf("liftState(taken): -want, +got:\n%s", diff)
 	}
-	if got := liftState(csv, want, r, func(map[string]string) bool { return false }); got != (Lift{Stale: true}) {
+	if got := liftState(csv, want, r, func(map[string]string) bool { return false }); got != (ClusterRBAC{Stale: true}) {
 		t.Errorf("liftState(left behind) = %+v, want stale", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	csvwebhook "github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -88,7 +89,7 @@ func (r conversionCleaner) removePending(ctx context.Context, c *cleanup, name s
 	if change == nil {
 		return nil
 	}
-	return patchConversion(ctx, r.client, crd, change)
+	return csvwebhook.PatchConversion(ctx, r.client, crd, change)
 }
 
 func (r conversionCleaner) release(ctx context.Context, c *cleanup, servers []webhook.Server, name string) (string, error) {
@@ -114,7 +115,7 @@ func (r conversionCleaner) release(ctx context.Context, c *cleanup, servers []we
 	if change == nil {
 		return left, nil
 	}
-	return "", patchConversion(ctx, r.client, crd, change)
+	return "", csvwebhook.PatchConversion(ctx, r.client, crd, change)
 }
 
 // isEmpty reports whether a definition has no objects, read in its storage version.

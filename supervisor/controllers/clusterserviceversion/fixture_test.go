@@ -2,14 +2,21 @@ package clusterserviceversion
 
 import (
 	"slices"
+	"testing"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/providedapis"
@@ -77,9 +84,9 @@ func waiting(o *Observation) {
 	o.Components.Waiting = "waiting for deployment kettle to become ready: deployment \"kettle\" not available: none up"
 }
 
-func liftGone(o *Observation) { o.Lift.Stale = true }
+func liftGone(o *Observation) { o.ClusterRBAC.Stale = true }
 
-func liftTaken(o *Observation) { o.Lift.Foreign = "ClusterRole \"x\" exists" }
+func liftTaken(o *Observation) { o.ClusterRBAC.Foreign = "ClusterRole \"x\" exists" }
 
 func noGroup(o *Observation) { o.Groups = nil }
 
@@ -112,30 +119,30 @@ func doubleModes(o *Observation) {
 	o.CSV.Spec.InstallModes = append(o.CSV.Spec.InstallModes, o.CSV.Spec.InstallModes...)
 }
 
-func unservable(o *Observation) { o.Serving.Unsupported = "this version does not support webhooks" }
+func unservable(o *Observation) { o.Webhooks.Unsupported = "this version does not support webhooks" }
 
 func invalidWebhook(o *Observation) {
-	o.Serving.Invalid = "spec.webhookdefinitions[1].generateName is used twice"
+	o.Webhooks.Invalid = "spec.webhookdefinitions[1].generateName is used twice"
 }
 
-func serviceTaken(o *Observation) { o.Serving.Conflict = "v1.tea.example.com belongs to csv pot.v1" }
+func serviceTaken(o *Observation) { o.Webhooks.Conflict = "v1.tea.example.com belongs to csv pot.v1" }
 
-func serviceBroken(o *Observation) { o.Serving.Broken = "secret kettle-service-cert is gone" }
+func serviceBroken(o *Observation) { o.Webhooks.Broken = "secret kettle-service-cert is gone" }
 
-func webhookGone(o *Observation) { o.Serving.Missing = "webhooks not installed" }
+func webhookGone(o *Observation) { o.Webhooks.Missing = "webhooks not installed" }
 
-func notServing(o *Observation) { o.Serving.Waiting = "apiServices not installed" }
+func notServing(o *Observation) { o.Webhooks.Waiting = "apiServices not installed" }
 
-func asking(o *Observation) { o.Serving.Asking = true }
+func asking(o *Observation) { o.Webhooks.Asking = true }
 
-func moving(o *Observation) { o.Serving.Disrupted = "pods of kettle are being replaced" }
+func moving(o *Observation) { o.Webhooks.Disrupted = "pods of kettle are being replaced" }
 
-func toSwitch(o *Observation) { o.Serving.SwitchDue = true }
+func toSwitch(o *Observation) { o.Webhooks.Switch.Due = true }
 
-func oldCerts(o *Observation) { o.Serving.CertsDue = true }
+func oldCerts(o *Observation) { o.Webhooks.Certificates.Due = true }
 
 func certificates(o *Observation) {
-	o.Serving.IssuedAt, o.Serving.RotateAt = noon().Add(-time.Hour), noon().Add(time.Hour)
+	o.Webhooks.Certificates.IssuedAt, o.Webhooks.Certificates.RotateAt = noon().Add(-time.Hour), noon().Add(time.Hour)
 }
 
 func corrected(o *Observation) { o.Components.Corrected = true }
@@ -207,4 +214,33 @@ func successor(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*Observa
 		o.Replacement.Successor = &Neighbour{Name: "kettle.v2", Phase: phase}
 		o.Replacement.Last = o.Replacement.Successor
 	}
+}
+
+// hooked returns the kettle with a webhook of each type.
+func hooked() *operatorsv1alpha1.ClusterServiceVersion {
+	csv := kettle()
+	csv.Spec.InstallModes = []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+	d := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
+	d.Spec.Template.Labels = map[string]string{"app": "kettle"}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kettle"}}
+	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
+	csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{
+		{GenerateName: "vcup.example.com", Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: "kettle"},
+		{GenerateName: "mcup.example.com", Type: operatorsv1alpha1.MutatingAdmissionWebhook, DeploymentName: "kettle"},
+		{GenerateName: "ccup.example.com", Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: "kettle", ConversionCRDs: []string{"cups.example.com"}},
+	}
+	return csv
+}
+
+// memory returns a client of objects in memory.
+func memory(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	return fake.NewClientBuilder().WithScheme(s).WithIndex(csv, indexState, stateKeys).WithIndex(csv, indexCRD, crdKeys).WithObjects(objects...).Build()
 }

@@ -218,21 +218,21 @@ func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Obser
 // unsupported returns the declared features that this version of the supervisor cannot provide.
 // Installing the rest would leave an operator that reports success and does not work.
 func unsupported(o Observation) string {
-	if o.Serving.Unsupported == "" {
+	if o.Webhooks.Unsupported == "" {
 		return ""
 	}
-	return "install strategy failed: " + o.Serving.Unsupported
+	return "install strategy failed: " + o.Webhooks.Unsupported
 }
 
-func invalidWebhooks(o Observation) string { return o.Serving.Invalid }
+func invalidWebhooks(o Observation) string { return o.Webhooks.Invalid }
 
 // refusedWebhooks returns which webhooks of a version the group does not allow; empty when it
 // allows all.
 func refusedWebhooks(o Observation) string {
-	if o.Serving.Refused == "" {
+	if o.Webhooks.Refused == "" {
 		return ""
 	}
-	return "install strategy failed: " + o.Serving.Refused
+	return "install strategy failed: " + o.Webhooks.Refused
 }
 
 // invalidStrategy returns what is wrong with the install strategy; empty for a valid one.
@@ -280,12 +280,6 @@ func unsupportedGroup(o Observation) string {
 		return err.Error() + ": " + misfit(o.CSV, &o.Groups[0])
 	}
 	return ""
-}
-
-// isUnbounded reports whether the operator group targets all namespaces and names no service
-// account.
-func isUnbounded(groups []operatorsv1.OperatorGroup) bool {
-	return isGlobal(groups) && groups[0].Spec.ServiceAccountName == ""
 }
 
 // isGlobal reports whether the operator group targets all namespaces.

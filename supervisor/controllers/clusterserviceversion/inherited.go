@@ -16,7 +16,7 @@ import (
 
 // derive returns the desired Deployments of a version, with its settings and certificates.
 func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
-	all, err := desiredDeployments(s.CSV, config, s.mount)
+	all, err := desiredDeployments(s.CSV, config, s.webhooks.Mount)
 	if err != nil {
 		return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
 	}
@@ -31,7 +31,12 @@ func (s *scope) inherited(want, have *appsv1.Deployment) (*appsv1.Deployment, er
 	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, s.CSV) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
-	theirs, same := want.DeepCopy(), want.DeepCopy()
+	plain, err := desiredDeployments(s.CSV, config, s.webhooks.MountCertificates)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+	}
+	i := slices.IndexFunc(plain, func(d *appsv1.Deployment) bool { return d.Name == want.Name })
+	theirs, same := plain[i].DeepCopy(), plain[i]
 	annotate(theirs, s.CSV)
 	made, err := specHash(&theirs.Spec)
 	if err != nil {

@@ -63,7 +63,7 @@ func TestInherited(t *testing.T) {
 			csv.Annotations = map[string]string{"description": "Boils water.", "olm.targetNamespaces": "kitchen", "olm.operatorGroup": "group", "olm.operatorNamespace": "kitchen"}
 			s := &scope{Observation: Observation{CSV: csv}}
 			settings := settings{config: config}
-			made, err := desiredDeployments(csv, settings, s.mount)
+			made, err := desiredDeployments(csv, settings, s.webhooks.MountCertificates)
 			if err != nil {
 				t.Fatal(err)
 			}

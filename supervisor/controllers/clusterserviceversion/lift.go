@@ -131,8 +131,8 @@ func liftLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string 
 // liftState compares the desired objects with the existing ones. ownerLives reports whether the
 // ClusterServiceVersion in the labels of an object exists. An object of a deleted version may be
 // taken over; one of an existing version may not.
-func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac, ownerLives func(map[string]string) bool) Lift {
-	state := Lift{Stale: len(surplus(csv, want, r)) > 0}
+func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac, ownerLives func(map[string]string) bool) ClusterRBAC {
+	state := ClusterRBAC{Stale: len(surplus(csv, want, r)) > 0}
 	check := func(kind string, have *metav1.ObjectMeta, same bool) {
 		switch {
 		case have == nil:

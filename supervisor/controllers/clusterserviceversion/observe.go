@@ -18,6 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
@@ -31,7 +32,7 @@ type scope struct {
 	settings    settings             // with which they were derived
 	lift        lifted               // as desired
 	rbac        rbac                 // as read
-	served      *served              // nil when it serves nothing
+	webhooks    *webhook.State       // nil when it has none
 }
 
 // observe reads everything that a transition of csv may depend on.
@@ -48,7 +49,9 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	s.Replacement = replacementOf(csv, others)
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing || csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		s.Requirements.Statuses = csv.Status.RequirementStatus
-		return s, r.observeRotation(ctx, s, others)
+		var err error
+		s.webhooks, s.Webhooks, err = r.webhooks.ObserveRotation(ctx, webhookVersion(s, others))
+		return s, err
 	}
 	if err := r.observePin(ctx, s); err != nil {
 		return nil, err
@@ -59,13 +62,27 @@ func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.Cluster
 	if err := r.observeNeeds(ctx, s, others); err != nil {
 		return nil, err
 	}
-	if err := r.observeServing(ctx, s, others); err != nil {
+	disrupted := s.Webhooks.Disrupted
+	var err error
+	if s.webhooks, s.Webhooks, err = r.webhooks.Observe(ctx, webhookVersion(s, others)); err != nil {
 		return nil, err
 	}
+	s.Webhooks.Disrupted = cmp.Or(disrupted, s.Webhooks.Disrupted)
 	if err := r.observeComponents(ctx, s, others); err != nil {
 		return nil, err
 	}
-	return s, r.observeSwitch(ctx, s)
+	s.Components.Foreign = cmp.Or(s.Components.Foreign, s.webhooks.Foreign())
+	s.Webhooks, err = r.webhooks.ObserveSwitch(ctx, s.webhooks, s.Webhooks, s.Components.Healthy())
+	return s, err
+}
+
+// webhookVersion returns the version of a scope as its webhooks need it.
+func webhookVersion(s *scope, others versions.List) webhook.Version {
+	v := webhook.Version{CSV: s.CSV, Others: others, Now: s.Now}
+	if len(s.Groups) == 1 {
+		v.Group = &s.Groups[0]
+	}
+	return v
 }
 
 // observeGroups reads the OperatorGroups of the namespace, and the claims of groups for the same
@@ -114,7 +131,7 @@ func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others versions
 	s.rbac = found.RBAC
 	s.lift = desiredLift(s.CSV, isGlobal(s.Groups), found.RBAC)
 	var lookup error
-	s.Lift = liftState(s.CSV, s.lift, found.RBAC, func(labels map[string]string) bool {
+	s.ClusterRBAC = liftState(s.CSV, s.lift, found.RBAC, func(labels map[string]string) bool {
 		lives, err := r.ownerLives(ctx, labels)
 		if err != nil {
 			lookup = err
@@ -198,7 +215,7 @@ func (r *reconciler) observeComponents(ctx context.Context, s *scope, others ver
 	if err != nil {
 		return err
 	}
-	s.Components = components(s.CSV, s.deployments, live, others, cmp.Or(invalid, s.withheld()))
+	s.Components = components(s.CSV, s.deployments, live, others, cmp.Or(invalid, s.webhooks.Withheld()))
 	return r.observeRefusal(ctx, s)
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
-	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
 // ownershipScheme has versions and roles.
@@ -135,35 +134,6 @@ func TestConfirmsBeforeInstalling(t *testing.T) {
 				t.Errorf("%s: confirm() = %v, want apply.ErrStale: %t", tt.reason, err, tt.stale)
 			}
 		})
-	}
-}
-
-// TestLeavesObjectsOfOthersAsTheyAre has an object of another owner under a name that a version
-// needs to serve.
-func TestLeavesObjectsOfOthersAsTheyAre(t *testing.T) {
-	csv := kettle()
-	foreign := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: csv.Namespace, Name: "kettle-service-cert"},
-		Rules:      []rbacv1.PolicyRule{policy("get")},
-	}
-	c, got := recording(t, foreign)
-	applied := false
-	c = interceptor.NewClient(c, interceptor.Funcs{
-		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-			applied = true
-			return nil
-		},
-	})
-	s := &scope{Observation: Observation{CSV: csv}, served: newServed(nil, webhook.Reach{})}
-	s.served.kin = webhook.Kin{CSV: csv, Lives: func(types.NamespacedName) bool { return true }}
-	want := foreign.DeepCopy()
-	want.TypeMeta = metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}
-	want.ResourceVersion, want.Labels, want.Rules = "", ownership.ManagedLabels(csv), []rbacv1.PolicyRule{policy("list")}
-	if err := (&reconciler{client: c, live: c}).put(t.Context(), s, want); err == nil {
-		t.Error("what another owner has under the name is no error")
-	}
-	if applied || len(got.patches) > 0 {
-		t.Error("the object of another owner was written")
 	}
 }
 

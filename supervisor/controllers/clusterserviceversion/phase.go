@@ -6,6 +6,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 const (
@@ -119,15 +120,31 @@ func Next(o Observation) Transition {
 			break
 		}
 	}
-	t = keepServing(t, o)
-	if o.Serving.SwitchDue && o.Serving.Rest > 0 {
-		t = noLater(t, o.Serving.Rest)
+	t = keepCertificates(t, o)
+	if o.Webhooks.Switch.Due && o.Webhooks.Switch.Pause > 0 {
+		t = noLater(t, o.Webhooks.Switch.Pause)
 	}
-	if o.Serving.Asking {
+	if o.Webhooks.Asking {
 		t = noLater(t, askingDelay)
 	}
-	if o.Serving.Certified {
+	if o.Webhooks.Certificates.Present {
 		t = noLater(t, certificatesDelay)
+	}
+	return t
+}
+
+// keepCertificates adds the renewal of certificates to the transition of a version that continues to
+// wait.
+func keepCertificates(t Transition, o Observation) Transition {
+	if !phase.IsWaiting(o.CSV) || t.Phase != o.CSV.Status.Phase || len(t.Actions) > 0 {
+		return t
+	}
+	if o.Webhooks.Certificates.RenewDue {
+		t.Actions = []Action{Renew}
+		return noLater(t, time.Second)
+	}
+	if at := o.CSV.Status.CertsRotateAt; at != nil && at.After(o.Now) {
+		return noLater(t, at.Sub(o.Now))
 	}
 	return t
 }
@@ -142,8 +159,8 @@ func noLater(t Transition, d time.Duration) Transition {
 
 // rules returns the table of a phase. The phases Replacing and Deleting skip the gates: an
 // OperatorGroup does not restore a version that another has replaced.
-func rules(phase operatorsv1alpha1.ClusterServiceVersionPhase) []rule {
-	switch phase {
+func rules(p operatorsv1alpha1.ClusterServiceVersionPhase) []rule {
+	switch p {
 	case operatorsv1alpha1.CSVPhasePending:
 		return append(gates(), pendingRules()...)
 	case operatorsv1alpha1.CSVPhaseInstallReady:

@@ -24,7 +24,7 @@ func requirementsMissing(o Observation) bool { return !o.Requirements.Met }
 
 func crdTaken(o Observation) bool { return o.Requirements.CRDConflict != "" }
 
-func apiServiceTaken(o Observation) bool { return o.Serving.Conflict != "" }
+func apiServiceTaken(o Observation) bool { return o.Webhooks.Conflict != "" }
 
 func badInstall(o Observation) bool { return o.Components.Invalid != "" }
 
@@ -32,29 +32,31 @@ func badInstall(o Observation) bool { return o.Components.Invalid != "" }
 // operators that are installed at the same time would miss each other.
 func unclaimed(o Observation) bool { return o.Claims.Result == providedapis.Add }
 
-func healthy(o Observation) bool { return o.Components.Healthy() && o.Serving.Problem() == "" }
+func healthy(o Observation) bool { return o.Components.Healthy() && o.Webhooks.Problem() == "" }
 
-func servingBroken(o Observation) bool { return o.Serving.Broken != "" }
+func servingBroken(o Observation) bool { return o.Webhooks.Broken != "" }
 
-func webhookMissing(o Observation) bool { return o.Serving.Missing != "" }
+func webhookMissing(o Observation) bool { return o.Webhooks.Missing != "" }
 
-func disrupted(o Observation) bool { return o.Serving.Disrupted != "" }
+func disrupted(o Observation) bool { return o.Webhooks.Disrupted != "" }
 
-func certsDue(o Observation) bool { return o.Serving.CertsDue }
+func certsDue(o Observation) bool { return o.Webhooks.Certificates.Due }
 
 // switchDue reports whether the API server has to be switched to what the Deployments serve. It
 // requires ready Deployments, so that calls always get an answer.
 func switchDue(o Observation) bool {
-	return o.Serving.SwitchDue && o.Serving.Rest == 0 && o.Components.Healthy()
+	return o.Webhooks.Switch.Due && o.Webhooks.Switch.Pause == 0 && o.Components.Healthy()
 }
 
 func exhausted(o Observation) bool { return o.Components.Exhausted != "" }
 
 func stale(o Observation) bool { return o.Components.Stale != "" }
 
-func liftStale(o Observation) bool { return o.Lift.Stale }
+func liftStale(o Observation) bool { return o.ClusterRBAC.Stale }
 
-func foreignObject(o Observation) bool { return o.Components.Foreign != "" || o.Lift.Foreign != "" }
+func foreignObject(o Observation) bool {
+	return o.Components.Foreign != "" || o.ClusterRBAC.Foreign != ""
+}
 
 func hasPredecessor(o Observation) bool { return o.Replacement.Predecessor != nil }
 
@@ -177,8 +179,8 @@ func after(d time.Duration) option {
 // untilNextLook sets the next reconcile to the replacement of a certificate. Where an API is
 // required that is not watched, it sets a regular one.
 func untilNextLook(t *Transition, o Observation) {
-	if !o.Serving.RotateAt.IsZero() {
-		t.After = max(o.Serving.RotateAt.Sub(o.Now), time.Second)
+	if !o.Webhooks.Certificates.RotateAt.IsZero() {
+		t.After = max(o.Webhooks.Certificates.RotateAt.Sub(o.Now), time.Second)
 	}
 	if namesAPIs(o.CSV) && (t.After == 0 || t.After > apisDelay) {
 		t.After = apisDelay
@@ -240,11 +242,11 @@ func fixed(message string) func(Observation) string {
 
 func problem(prefix string) func(Observation) string {
 	return func(o Observation) string {
-		return prefix + cmp.Or(o.Components.Problem(), o.Serving.Problem(), "webhooks not installed")
+		return prefix + cmp.Or(o.Components.Problem(), o.Webhooks.Problem(), "webhooks not installed")
 	}
 }
 
-func brokenMessage(o Observation) string { return o.Serving.Broken }
+func brokenMessage(o Observation) string { return o.Webhooks.Broken }
 
 // claimsMessage returns the message about APIs that the OperatorGroup cannot claim. It also names
 // conversions that stay although their version must not run.
@@ -255,11 +257,11 @@ func claimsMessage(says string) func(Observation) string {
 // keptConversions returns a message about conversion webhooks that stay configured without an
 // answer.
 func keptConversions(o Observation) string {
-	if len(o.Serving.Converts) == 0 {
+	if len(o.Webhooks.Converts) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; until it runs again or is deleted, objects of %s can be used in the version in which they are stored alone: "+
-		"without the conversion webhook that is gone with it they would be mixed up", strings.Join(o.Serving.Converts, ", "))
+		"without the conversion webhook that is gone with it they would be mixed up", strings.Join(o.Webhooks.Converts, ", "))
 }
 
 // lackingMessage returns a sentence that clients compare, with the cause.
@@ -276,5 +278,5 @@ func foreignMessage(o Observation) string {
 	if o.Components.Foreign != "" {
 		return "install strategy failed: " + o.Components.Foreign
 	}
-	return "install strategy failed: " + o.Lift.Foreign
+	return "install strategy failed: " + o.ClusterRBAC.Foreign
 }

@@ -51,17 +51,17 @@ func follow(o *Observation, t Transition) {
 		case Annotate:
 			o.CSV.Annotations, o.CSV.Labels = groupAnnotations(&o.Groups[0]), apiLabels(o.CSV)
 		case Serve:
-			o.Serving.CertsDue, o.Serving.Broken, o.Serving.Missing = false, "", ""
+			o.Webhooks.Certificates.Due, o.Webhooks.Broken, o.Webhooks.Missing = false, "", ""
 		case Renew:
-			o.Serving.RenewDue = false
+			o.Webhooks.Certificates.RenewDue = false
 		case Switch:
-			o.Serving.SwitchDue = false
+			o.Webhooks.Switch.Due = false
 		case Withdraw:
 			o.Components.Present = false
 		case Install:
-			o.Components.Stale, o.Lift.Stale = "", false
+			o.Components.Stale, o.ClusterRBAC.Stale = "", false
 		case LiftRoles:
-			o.Lift.Stale = false
+			o.ClusterRBAC.Stale = false
 		case DeleteSelf:
 		}
 	}

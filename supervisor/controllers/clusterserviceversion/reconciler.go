@@ -21,6 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/openshift"
 )
@@ -35,15 +36,13 @@ type reconciler struct {
 	deployer      client.Client          // writes Deployments
 	live          client.Reader          // reads past the cache
 	crds          client.Reader          // CustomResourceDefinitions without schemas
-	fronts        client.Reader          // Services, webhook configurations and API services
 	discovered    *discovered            // which APIs are served
 	serverVersion func() (string, error) // of the API server
 	clock         clock.PassiveClock
-	namespace     string         // of the supervisor
 	writer        *versionWriter // of ClusterServiceVersions
 	cleaner       *cleaner       // of deleted versions
-	silences      silences       // of pods that convert
-	insistence    insistence
+	webhooks      *webhook.Observer
+	webhookWriter *webhook.Writer
 	refusals      refusals // of the API
 	proxies       *openshift.Proxies
 	accounts      *impersonate.Accounts

@@ -86,14 +86,14 @@ func (r *refusals) forget(key types.NamespacedName) {
 // observeRefusal compares the last refused attempt with the present one. An attempt that the
 // OperatorGroup refuses counts as one that the API refused.
 func (r *reconciler) observeRefusal(ctx context.Context, s *scope) error {
-	if s.Serving.Refused == "" && !refusedToInstall(s.CSV) {
+	if s.Webhooks.Refused == "" && !refusedToInstall(s.CSV) {
 		return nil
 	}
 	present, err := r.attempt(ctx, s)
 	if err != nil {
 		return err
 	}
-	if s.Serving.Refused != "" {
+	if s.Webhooks.Refused != "" {
 		r.refusals.note(client.ObjectKeyFromObject(s.CSV), present, s.Now)
 		return nil
 	}
@@ -108,7 +108,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, s *scope) error {
 
 // attempt returns the attempt of a scope.
 func (r *reconciler) attempt(ctx context.Context, s *scope) (attempt, error) {
-	present := attempt{deployments: hashes(s.deployments), webhooks: s.Serving.Refused}
+	present := attempt{deployments: hashes(s.deployments), webhooks: s.Webhooks.Refused}
 	if len(s.Groups) != 1 || s.Groups[0].Spec.ServiceAccountName == "" {
 		return present, nil
 	}

@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 // webhooks of a version. The refusal is known although no pass observed the failed version before.
 func TestWebhooksAreAllowedNow(t *testing.T) {
 	s := &scope{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
-	s.Serving.Refused = "not allowed"
+	s.Webhooks.Refused = "not allowed"
 	r := &reconciler{}
 	if err := r.observeRefusal(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestWebhooksAreAllowedNow(t *testing.T) {
 		corrected bool
 	}{{"not allowed", false}, {"", true}} {
 		s = &scope{Observation: good(operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)}
-		s.Serving.Refused = tt.refused
+		s.Webhooks.Refused = tt.refused
 		if err := r.observeRefusal(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

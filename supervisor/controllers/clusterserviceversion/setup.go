@@ -27,6 +27,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/informer"
@@ -75,11 +76,11 @@ func (o Options) withDefaults() Options {
 // leader only and fills its caches on standbys too.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
-	fronts, err := newFronts(mgr)
+	webhooks, err := webhook.NewCache(mgr)
 	if err != nil {
 		return err
 	}
-	r, err := newReconciler(mgr, o, o.CRDs, fronts)
+	r, err := newReconciler(mgr, o, o.CRDs, webhooks)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
 		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
 			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD), definitionChanges())).
-		WatchesRawSource(fronts.events(m)).
+		WatchesRawSource(webhooks.Source(m.owner)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
@@ -116,7 +117,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reconciler, error) {
+func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*reconciler, error) {
 	discover, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
@@ -141,23 +142,26 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, fronts cache.Cache) (*reco
 		},
 		clock: o.Clock,
 	}
+	serverVersion := func() (string, error) {
+		info, err := discover.ServerVersion()
+		if err != nil {
+			return "", fmt.Errorf("GET /version: %w", err)
+		}
+		return info.GitVersion, nil
+	}
+	observer, writer := webhook.New(webhook.Options{
+		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, ServerVersion: serverVersion, Namespace: o.Namespace,
+	})
 	return &reconciler{
-		client:     c,
-		deployer:   deployer,
-		live:       live,
-		crds:       crds,
-		fronts:     fronts,
-		discovered: served,
-		serverVersion: func() (string, error) {
-			info, err := discover.ServerVersion()
-			if err != nil {
-				return "", fmt.Errorf("GET /version: %w", err)
-			}
-			return info.GitVersion, nil
-		},
-		clock:     o.Clock,
-		namespace: o.Namespace,
-		writer:    &versionWriter{client: c, clock: o.Clock},
+		webhooks: observer, webhookWriter: writer,
+		client:        c,
+		deployer:      deployer,
+		live:          live,
+		crds:          crds,
+		discovered:    served,
+		serverVersion: serverVersion,
+		clock:         o.Clock,
+		writer:        &versionWriter{client: c, clock: o.Clock},
 		cleaner: newCleaner(cleanerOptions{
 			client: c, live: live, crds: crds, hasGroup: served.hasGroup, accounts: accounts, lender: o.Lender, clock: o.Clock,
 		}),

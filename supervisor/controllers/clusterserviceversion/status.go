@@ -22,7 +22,7 @@ func status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, 
 		scratch.SetRequirementStatus(o.Requirements.Statuses)
 		scratch.Status.LastUpdateTime = &at
 	}
-	if issued, rotate := o.Serving.IssuedAt, o.Serving.RotateAt; !rotate.IsZero() {
+	if issued, rotate := o.Webhooks.Certificates.IssuedAt, o.Webhooks.Certificates.RotateAt; !rotate.IsZero() {
 		scratch.Status.CertsLastUpdated = secondsOf(issued, before.CertsLastUpdated)
 		scratch.Status.CertsRotateAt = secondsOf(rotate, before.CertsRotateAt)
 	}

@@ -29,7 +29,7 @@ func toAdoptionConflict(o Observation) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
-		Message: messageNotAdopted + ": " + o.Serving.Conflict,
+		Message: messageNotAdopted + ": " + o.Webhooks.Conflict,
 		After:   reinstallDelay,
 	}
 }
@@ -125,9 +125,9 @@ func refusedUpgrade(o Observation) string {
 // succeededMessage says too what keeps the Deployments from being brought up to
 // date, which is no reason to touch those that run, and who undoes what is set right.
 func succeededMessage(o Observation) string {
-	if o.Serving.Contested != "" {
+	if o.Webhooks.Switch.Contested != "" {
 		return fmt.Sprintf("%s; %s is changed by another client each time that it is set right, which is tried less and less often: "+
-			"see its managedFields for who, and make an exception there", messageSucceeded, o.Serving.Contested)
+			"see its managedFields for who, and make an exception there", messageSucceeded, o.Webhooks.Switch.Contested)
 	}
 	if o.Components.Invalid != "" {
 		return messageSucceeded + "; the Deployments stay as they are: " + o.Components.Invalid

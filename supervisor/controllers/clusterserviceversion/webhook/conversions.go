@@ -1,7 +1,8 @@
-package clusterserviceversion
+package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -32,58 +34,67 @@ const (
 	answerSize = 64 << 10
 )
 
-// observeConversions reports in SwitchDue whether definitions need a change for the version's
-// webhooks. It first calls the webhooks that have to answer before the change.
-func (r *reconciler) observeConversions(ctx context.Context, s *scope) error {
-	asks := s.Components.Healthy() && slices.Contains([]operatorsv1alpha1.ClusterServiceVersionPhase{
+// conversions reads and changes how CustomResourceDefinitions convert objects.
+type conversions struct {
+	client  client.Client
+	live    client.Reader // reads past the cache
+	crds    client.Reader // CustomResourceDefinitions without schemas
+	outages outages       // of pods that convert
+}
+
+// observe returns an observation that states whether definitions need a change for the version's
+// webhooks. It first calls the webhooks that have to answer before the change, if the Deployments are
+// healthy.
+func (c *conversions) observe(ctx context.Context, s *State, seen phase.Webhooks, healthy bool) (phase.Webhooks, error) {
+	asks := healthy && slices.Contains([]operatorsv1alpha1.ClusterServiceVersionPhase{
 		operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed,
-	}, s.CSV.Status.Phase)
-	for _, c := range webhook.Conversions(s.CSV, s.served.servers, s.served.certs) {
-		crd, in, err := r.readConversion(ctx, s, c)
+	}, s.version.CSV.Status.Phase)
+	for _, conversion := range webhook.Conversions(s.version.CSV, s.servers, s.certs.current) {
+		crd, in, err := c.read(ctx, s, conversion)
 		if err != nil {
-			return err
+			return seen, err
 		}
 		if crd == nil {
 			continue // reported as a requirement
 		}
-		if named := namedService(crd); named != nil && *named == serviceOf(c) {
-			s.Serving.Converts = append(s.Serving.Converts, c.CRD)
+		if named := namedService(crd); named != nil && *named == serviceOf(conversion) {
+			seen.Converts = append(seen.Converts, conversion.CRD)
 		}
-		change, waits := c.Next(crd, in)
-		s.Serving.SwitchDue = s.Serving.SwitchDue || change != nil
+		change, waits := conversion.Next(crd, in)
+		seen.Switch.Due = seen.Switch.Due || change != nil
 		if !waits || !asks {
 			continue
 		}
-		if trouble := r.ask(ctx, s, c.Deployment); trouble != nil {
-			first(&s.Serving.Waiting, fmt.Sprintf("waiting for the conversion webhook of deployment %s to answer: %v", c.Deployment, trouble))
-			s.Serving.Asking = true
+		if trouble := c.ask(ctx, s, conversion.Deployment); trouble != nil {
+			seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("waiting for the conversion webhook of deployment %s to answer: %v", conversion.Deployment, trouble))
+			seen.Asking = true
 			continue
 		}
-		s.Serving.SwitchDue = true
+		seen.Switch.Due = true
 	}
-	return nil
+	return seen, nil
 }
 
-// readConversion returns a definition, nil if there is none, and the circumstances of a change of
-// its conversion.
-func (r *reconciler) readConversion(ctx context.Context, s *scope, c webhook.Conversion,
+// read returns a definition, nil if there is none, and the circumstances of a change of its
+// conversion.
+func (c *conversions) read(ctx context.Context, s *State, conversion webhook.Conversion,
 ) (*apiextensionsv1.CustomResourceDefinition, webhook.Circumstances, error) {
-	in := webhook.Circumstances{Answers: s.served.answers[c.Deployment]}
+	in := webhook.Circumstances{Answers: s.answers[conversion.Deployment]}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := r.crds.Get(ctx, client.ObjectKey{Name: c.CRD}, crd)
+	err := c.crds.Get(ctx, client.ObjectKey{Name: conversion.CRD}, crd)
 	if apierrors.IsNotFound(err) {
 		return nil, in, nil
 	}
 	if err != nil {
-		return nil, in, fmt.Errorf("getting CustomResourceDefinition %s: %w", c.CRD, err)
+		return nil, in, fmt.Errorf("getting CustomResourceDefinition %s: %w", conversion.CRD, err)
 	}
 	named := namedService(crd)
-	if named == nil || *named == serviceOf(c) {
+	if named == nil || *named == serviceOf(conversion) {
 		return crd, in, nil
 	}
 	service := &metav1.PartialObjectMetadata{}
 	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	err = r.live.Get(ctx, *named, service)
+	err = c.live.Get(ctx, *named, service)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, in, fmt.Errorf("getting Service %s: %w", named, err)
 	}
@@ -105,32 +116,32 @@ func serviceOf(c webhook.Conversion) types.NamespacedName {
 	return types.NamespacedName{Namespace: to.Namespace, Name: to.Name}
 }
 
-// convertConversions changes the conversions of the definitions that may be changed now.
-func (r *reconciler) convertConversions(ctx context.Context, s *scope) error {
-	for _, c := range webhook.Conversions(s.CSV, s.served.servers, s.served.certs) {
-		crd, in, err := r.readConversion(ctx, s, c)
+// apply changes the conversions of the definitions that may be changed now.
+func (c *conversions) apply(ctx context.Context, s *State) error {
+	for _, conversion := range webhook.Conversions(s.version.CSV, s.servers, s.certs.current) {
+		crd, in, err := c.read(ctx, s, conversion)
 		if err != nil {
 			return err
 		}
 		if crd == nil {
 			continue
 		}
-		change, _ := c.Next(crd, in)
+		change, _ := conversion.Next(crd, in)
 		if change == nil {
 			continue
 		}
-		if err := r.guardConversion(ctx, s, crd); err != nil {
+		if err := c.guard(ctx, s, crd); err != nil {
 			return err
 		}
-		if err := patchConversion(ctx, r.client, crd, change); err != nil {
+		if err := PatchConversion(ctx, c.client, crd, change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// patchConversion writes a change of the conversion of a definition.
-func patchConversion(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition, change *webhook.Change) error {
+// PatchConversion writes a change of the conversion of a definition.
+func PatchConversion(ctx context.Context, c client.Writer, crd *apiextensionsv1.CustomResourceDefinition, change *webhook.Change) error {
 	body, err := change.Patch(crd)
 	if err != nil {
 		return err
@@ -143,47 +154,47 @@ func patchConversion(ctx context.Context, c client.Client, crd *apiextensionsv1.
 	return nil
 }
 
-// ask calls the conversion webhooks of a Deployment at each of its pods, and records when all have
-// answered.
-func (r *reconciler) ask(ctx context.Context, s *scope, deployment string) error {
-	if s.served.answers[deployment] {
+// ask calls the conversion webhooks of a Deployment at each of its pods, and records in s when all
+// have answered.
+func (c *conversions) ask(ctx context.Context, s *State, deployment string) error {
+	if s.answers[deployment] {
 		return nil
 	}
-	i := slices.IndexFunc(s.served.servers, func(server webhook.Server) bool { return server.Deployment == deployment })
-	server := s.served.servers[i]
-	calls, err := webhook.Calls(server, s.CSV.Namespace, s.served.certs[deployment])
+	i := slices.IndexFunc(s.servers, func(server webhook.Server) bool { return server.Deployment == deployment })
+	server, namespace := s.servers[i], s.version.CSV.Namespace
+	calls, err := webhook.Calls(server, namespace, s.certs.current[deployment])
 	if err != nil {
 		return err
 	}
 	var endpoints discoveryv1.EndpointSliceList
-	err = r.live.List(ctx, &endpoints, client.InNamespace(s.CSV.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: server.ServiceName()})
+	err = c.live.List(ctx, &endpoints, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: server.ServiceName()})
 	if err != nil {
-		return fmt.Errorf("listing the endpoints of Service %s/%s: %w", s.CSV.Namespace, server.ServiceName(), err)
+		return fmt.Errorf("listing the endpoints of Service %s/%s: %w", namespace, server.ServiceName(), err)
 	}
 	var silent error
-	for _, c := range calls {
-		addresses := webhook.Addresses(endpoints.Items, c.Port)
+	for _, one := range calls {
+		addresses := webhook.Addresses(endpoints.Items, one.Port)
 		if len(addresses) == 0 {
-			return fmt.Errorf("service %s/%s has no ready pods on port %d", s.CSV.Namespace, server.ServiceName(), c.Port)
+			return fmt.Errorf("service %s/%s has no ready pods on port %d", namespace, server.ServiceName(), one.Port)
 		}
 		for _, address := range addresses {
-			err := call(ctx, c, address)
-			pod := listener{s.CSV.UID, deployment, address}
+			err := call(ctx, one, address)
+			at := pod{s.version.CSV.UID, deployment, address}
 			if !webhook.Unreachable(err) {
-				r.silences.ends(pod)
+				c.outages.end(at)
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			if r.silences.lasts(pod, s.Now) < unreachableTime {
+			if c.outages.record(at, s.version.Now) < unreachableTime {
 				silent = err
 				continue
 			}
 			logf.FromContext(ctx).Info("Taking a conversion webhook that cannot be reached from here as ready", "deployment", deployment, "address", address, "error", err.Error())
 		}
 	}
-	s.served.answers[deployment] = silent == nil
+	s.answers[deployment] = silent == nil
 	return silent
 }
 

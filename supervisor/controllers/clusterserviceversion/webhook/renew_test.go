@@ -1,9 +1,8 @@
-package clusterserviceversion
+package webhook
 
 import (
 	"bytes"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -19,35 +18,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestNextKeepsCertificatesOfWhatWaits checks that certificates are renewed for versions that stay
-// in a phase for long, and for no others.
-func TestNextKeepsCertificatesOfWhatWaits(t *testing.T) {
-	due := func(o *Observation) { o.Serving.CertsDue, o.Serving.RenewDue = true, true }
-	rotates := func(o *Observation) { o.CSV.Status.CertsRotateAt = new(metav1.NewTime(noon().Add(time.Hour))) }
-	for name, tc := range map[string]struct {
-		o     Observation
-		renew bool
-		after time.Duration
-	}{
-		"ReplacementFailed":   {o: good(replacing, "BeingReplaced", successor(broken), due), renew: true, after: time.Second},
-		"ReplacementPending":  {o: good(replacing, "BeingReplaced", successor(pending), due), renew: true, after: time.Second},
-		"LacksSomething":      {o: good(pending, "RequirementsNotMet", lacking, due), renew: true, after: time.Second},
-		"BadSettings":         {o: good(pending, "NeedsReinstall", badConfig, due), renew: true, after: time.Second},
-		"TakenOver":           {o: good(replacing, "BeingReplaced", successor(broken), oldCerts)},
-		"DueLater":            {o: good(replacing, "BeingReplaced", successor(broken), rotates), after: time.Hour},
-		"LooksSoonerAnyway":   {o: good(pending, "RequirementsNotMet", lacking, rotates), after: requirementsDelay},
-		"InstalledAnyway":     {o: good(pending, "NeedsCertRotation", due)},
-		"ReplacementVanished": {o: good(replacing, "BeingReplaced", due)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			next := Next(tc.o)
-			if slices.Contains(next.Actions, Renew) != tc.renew || next.After != tc.after {
-				t.Errorf("%s with %v after %s", next.Phase, next.Actions, next.After)
-			}
-		})
-	}
-}
-
 // TestRenewsWhileBeingReplaced replaces a certificate that expires while the version waits for a
 // replacement without progress. It skips what the replacement has taken over.
 func TestRenewsWhileBeingReplaced(t *testing.T) {
@@ -62,44 +32,42 @@ func TestRenewsWhileBeingReplaced(t *testing.T) {
 		"DeploymentTaken": {at: 24 * time.Hour, deploymentTaken: true, renews: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := hookedScope(t)
-			old := s.served.certs["kettle"]
-			s.Now = old.NotAfter.Add(-tc.at)
-			s.CSV.Status.Phase = operatorsv1alpha1.CSVPhaseReplacing
-			s.CSV.Status.CertsRotateAt = new(metav1.NewTime(old.RotateAt))
+			s := hookedState(t)
+			csv, old := s.version.CSV, s.certs.current["kettle"]
+			csv.Status.Phase = operatorsv1alpha1.CSVPhaseReplacing
+			csv.Status.CertsRotateAt = new(metav1.NewTime(old.RotateAt))
 			v2 := hooked()
 			v2.Name, v2.UID = "kettle.v2", "uid-2"
-			made, err := desiredDeployments(s.CSV, settings{}, s.mount)
-			if err != nil {
-				t.Fatal(err)
-			}
-			secret, deployment := webhook.Secret(s.CSV, s.served.servers[0], old), made[0]
+			v := s.version
+			v.Now, v.Others = old.NotAfter.Add(-tc.at), versions.List{csv, v2}
+			secret, deployment := webhook.Secret(csv, s.servers[0], old), deployment(s, "kettle")
 			if tc.secretTaken {
 				secret.Labels = ownership.ManagedLabels(v2)
 			}
 			if tc.deploymentTaken {
 				deployment.Labels = ownership.ManagedLabels(v2)
 			}
-			cluster := memory(t, s.CSV, v2, secret, deployment)
-			r := &reconciler{client: cluster, live: cluster, crds: cluster, fronts: cluster}
-			seen := func() bool {
+			cluster := memory(t, csv, v2, secret, deployment)
+			o, w := inMemory(cluster)
+			observe := func() (*State, bool) {
 				t.Helper()
-				s.served, s.Serving = nil, Serving{}
-				if err := r.observeRotation(t.Context(), s, versions.List{s.CSV, v2}); err != nil {
+				s, seen, err := o.ObserveRotation(t.Context(), v)
+				if err != nil {
 					t.Fatal(err)
 				}
-				return s.Serving.RenewDue
+				return s, seen.Certificates.RenewDue
 			}
-			if got := seen(); got != tc.renews {
-				t.Fatalf("it is to be renewed: %t", got)
+			s, due := observe()
+			if due != tc.renews {
+				t.Fatalf("it is to be renewed: %t", due)
 			}
 			if !tc.renews {
 				return
 			}
-			if err := r.renewOwn(t.Context(), s); err != nil {
+			if err := w.Renew(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if seen() {
+			if _, due := observe(); due {
 				t.Error("it is to be renewed again")
 			}
 			var kept corev1.Secret
@@ -126,32 +94,33 @@ func TestRenewsWhileBeingReplaced(t *testing.T) {
 // TestRenewalKeepsTheReach renews a certificate while the version waits. Its webhooks keep the
 // limits of its OperatorGroup, and are never called for the supervisor's namespace.
 func TestRenewalKeepsTheReach(t *testing.T) {
-	s := hookedScope(t)
-	s.Groups[0].Status.Namespaces = []string{corev1.NamespaceAll}
-	s.CSV.Spec.WebhookDefinitions[0].Rules = []admissionregistrationv1.RuleWithOperations{{
+	s := hookedState(t)
+	csv := s.version.CSV
+	s.version.Group.Status.Namespaces = []string{corev1.NamespaceAll}
+	csv.Spec.WebhookDefinitions[0].Rules = []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
 	}}
 	var err error
-	if s.served.servers, err = webhook.Servers(s.CSV); err != nil {
+	if s.servers, err = webhook.Servers(csv); err != nil {
 		t.Fatal(err)
 	}
-	s.served.reach = webhook.Reach{Group: "own", AllNamespaces: true, Excluded: "supervisors"}
+	s.reach = webhook.Reach{Group: "own", AllNamespaces: true, Excluded: "supervisors"}
 	before, err := s.desired()
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := s.served.certs["kettle"]
-	s.Now = old.RotateAt
-	s.CSV.Status.Phase, s.CSV.Status.CertsRotateAt = operatorsv1alpha1.CSVPhaseReplacing, new(metav1.NewTime(old.RotateAt))
+	old, v := s.certs.current["kettle"], s.version
+	v.Now, v.Others = old.RotateAt, versions.List{csv}
+	csv.Status.Phase, csv.Status.CertsRotateAt = operatorsv1alpha1.CSVPhaseReplacing, new(metav1.NewTime(old.RotateAt))
 	hook := before.Validating[0]
-	cluster := memory(t, s.CSV, webhook.Secret(s.CSV, s.served.servers[0], old), hook.DeepCopy())
-	r := &reconciler{client: cluster, live: cluster, crds: cluster, fronts: cluster, namespace: "supervisors"}
-	s.served = nil
-	if err := r.observeRotation(t.Context(), s, versions.List{s.CSV}); err != nil {
+	cluster := memory(t, csv, webhook.Secret(csv, s.servers[0], old), hook.DeepCopy())
+	o, w := inMemory(cluster)
+	s, _, err = o.ObserveRotation(t.Context(), v)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.renewOwn(t.Context(), s); err != nil {
+	if err := w.Renew(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	var after admissionregistrationv1.ValidatingWebhookConfiguration

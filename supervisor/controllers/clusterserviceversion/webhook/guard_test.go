@@ -1,4 +1,4 @@
-package clusterserviceversion
+package webhook
 
 import (
 	"testing"
@@ -44,8 +44,7 @@ func TestIsOfOperator(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{served: &served{kin: webhook.Kin{Chain: []string{"kettle.v1"}}}}
-			s.CSV = version("a", "kettle.v2", tc.pkg)
+			s := &State{version: Version{CSV: version("a", "kettle.v2", tc.pkg)}, kin: webhook.Kin{Chain: []string{"kettle.v1"}}}
 			if got := s.isOfOperator(tc.other); got != tc.want {
 				t.Errorf("%s: isOfOperator() = %t, want %t", tc.reason, got, tc.want)
 			}
@@ -66,7 +65,7 @@ func TestConverts(t *testing.T) {
 		"Elsewhere": {"it is a Service of that name in another namespace", &types.NamespacedName{Namespace: "pantry", Name: "kettle-service"}, false},
 		"None":      {"it does not convert through a Service", nil, false},
 	} {
-		if got := hookedScope(t).served.converts(tc.service, "kitchen"); got != tc.want {
+		if got := hookedState(t).converts(tc.service); got != tc.want {
 			t.Errorf("%s: %s: %t, want %t", name, tc.reason, got, tc.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package webhook
 
 import (
 	"crypto/tls"
@@ -13,12 +13,9 @@ import (
 	"testing"
 	"time"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -34,8 +31,7 @@ func converter(w http.ResponseWriter, r *http.Request) {
 
 // TestCall calls conversion webhooks of pods.
 func TestCall(t *testing.T) {
-	s := hookedScope(t)
-	server := s.served.servers[0]
+	server := hookedState(t).servers[0]
 	server.Webhooks[2].WebhookPath = new("/convert")
 	ours, err := webhook.Issue(server, "kitchen", time.Now())
 	if err != nil {
@@ -88,8 +84,8 @@ func TestCall(t *testing.T) {
 
 // TestCallOfNobody checks that a pod that accepts no connection does not count as unreachable.
 func TestCallOfNobody(t *testing.T) {
-	s := hookedScope(t)
-	calls, err := webhook.Calls(s.served.servers[0], "kitchen", s.served.certs["kettle"])
+	s := hookedState(t)
+	calls, err := webhook.Calls(s.servers[0], "kitchen", s.certs.current["kettle"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,38 +98,6 @@ func TestCallOfNobody(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	if err := call(t.Context(), calls[0], listener.Addr().String()); err == nil || webhook.Unreachable(err) {
 		t.Errorf("silence of a pod gives %v", err)
-	}
-}
-
-// TestConvertedByOther checks whether another version still converts.
-func TestConvertedByOther(t *testing.T) {
-	other := func(change func(*operatorsv1alpha1.ClusterServiceVersion)) *operatorsv1alpha1.ClusterServiceVersion {
-		csv := hooked()
-		csv.Name, csv.UID = "kettle.v2", "uid-2"
-		change(csv)
-		return csv
-	}
-	cases := map[string]struct {
-		other *operatorsv1alpha1.ClusterServiceVersion
-		want  bool
-	}{
-		"Itself":     {other: hooked()},
-		"TheNext":    {other: other(func(*operatorsv1alpha1.ClusterServiceVersion) {}), want: true},
-		"LeavingToo": {other: other(func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.DeletionTimestamp = new(metav1.Now()) })},
-		"Elsewhere":  {other: other(func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Namespace = "bar" })},
-		"Converts": {other: other(func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Spec.WebhookDefinitions[2].ConversionCRDs = nil
-		})},
-		"OtherWebhooks": {other: other(func(csv *operatorsv1alpha1.ClusterServiceVersion) {
-			csv.Spec.WebhookDefinitions = csv.Spec.WebhookDefinitions[:2]
-		})},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := convertedByOther(&cleanup{csv: hooked(), others: versions.List{tc.other}}, "cups.example.com"); got != tc.want {
-				t.Errorf("convertedByOther(...) = %t, want %t", got, tc.want)
-			}
-		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package webhook
 
 import (
 	"testing"
@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSilencesLast counts from the first attempt of an unbroken series.
-func TestSilencesLast(t *testing.T) {
-	here, there := listener{"uid-1", "kettle", "10.0.0.1:9443"}, listener{"uid-1", "kettle", "10.0.0.2:9443"}
+// TestOutages counts from the first attempt of an unbroken series.
+func TestOutages(t *testing.T) {
+	here, there := pod{"uid-1", "kettle", "10.0.0.1:9443"}, pod{"uid-1", "kettle", "10.0.0.2:9443"}
 	for name, tc := range map[string]struct {
 		at    []int // seconds
 		heard bool  // before the last attempt
@@ -22,17 +22,17 @@ func TestSilencesLast(t *testing.T) {
 		"LongAgo":     {at: []int{0, 31}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s silences
+			var o outages
 			var got time.Duration
 			for i, second := range tc.at {
 				if tc.heard && i == len(tc.at)-1 {
-					s.ends(here)
+					o.end(here)
 				}
-				s.lasts(there, noon())
-				got = s.lasts(here, noon().Add(time.Duration(second)*time.Second))
+				o.record(there, noon())
+				got = o.record(here, noon().Add(time.Duration(second)*time.Second))
 			}
 			if got != tc.want {
-				t.Errorf("silence lasts %s, want %s", got, tc.want)
+				t.Errorf("the outage lasts %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -48,17 +48,17 @@ func TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt(t *testing.T) {
 		// The link-local address lacks its link and is unreachable.
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"fe80::1"}}},
 	})
-	r := &reconciler{live: cluster}
+	c := &conversions{live: cluster}
 	for _, tc := range []struct {
 		second  int
 		answers bool
 	}{{0, false}, {25, false}, {50, false}, {75, true}, {200, false}} {
-		s := hookedScope(t)
-		s.CSV.Status.LastTransitionTime = new(metav1.NewTime(noon().Add(-time.Hour)))
-		s.Now = noon().Add(time.Duration(tc.second) * time.Second)
-		err := r.ask(t.Context(), s, "kettle")
-		if s.served.answers["kettle"] != tc.answers || (err == nil) != tc.answers {
-			t.Errorf("after %d s, answers is %t, error %v", tc.second, s.served.answers["kettle"], err)
+		s := hookedState(t)
+		s.version.CSV.Status.LastTransitionTime = new(metav1.NewTime(noon().Add(-time.Hour)))
+		s.version.Now = noon().Add(time.Duration(tc.second) * time.Second)
+		err := c.ask(t.Context(), s, "kettle")
+		if s.answers["kettle"] != tc.answers || (err == nil) != tc.answers {
+			t.Errorf("after %d s, answers is %t, error %v", tc.second, s.answers["kettle"], err)
 		}
 	}
 }

@@ -1,0 +1,110 @@
+package webhook
+
+import (
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+// noon is the time of every observation unless a test moves it.
+func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
+
+// hooked returns an operator with a webhook of each type.
+func hooked() *operatorsv1alpha1.ClusterServiceVersion {
+	labels := map[string]string{"app": "kettle"}
+	return &operatorsv1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle.v1", UID: "uid-1"},
+		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
+			InstallModes: []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}},
+			InstallStrategy: operatorsv1alpha1.NamedInstallStrategy{
+				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
+				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
+					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{
+						Name: "kettle",
+						Spec: appsv1.DeploymentSpec{
+							Selector: &metav1.LabelSelector{MatchLabels: labels},
+							Template: corev1.PodTemplateSpec{
+								ObjectMeta: metav1.ObjectMeta{Labels: labels},
+								Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "example.com/kettle:1"}}},
+							},
+						},
+					}},
+				},
+			},
+			CustomResourceDefinitions: operatorsv1alpha1.CustomResourceDefinitions{
+				Owned: []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}},
+			},
+			WebhookDefinitions: []operatorsv1alpha1.WebhookDescription{
+				{GenerateName: "vcup.example.com", Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: "kettle"},
+				{GenerateName: "mcup.example.com", Type: operatorsv1alpha1.MutatingAdmissionWebhook, DeploymentName: "kettle"},
+				{GenerateName: "ccup.example.com", Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: "kettle", ConversionCRDs: []string{"cups.example.com"}},
+			},
+		},
+	}
+}
+
+// hookedState returns the state of a version in phase Succeeded with all certificates.
+func hookedState(t *testing.T) *State {
+	t.Helper()
+	csv := hooked()
+	csv.Status.Phase = operatorsv1alpha1.CSVPhaseSucceeded
+	servers, err := webhook.Servers(csv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := webhook.Issue(servers[0], csv.Namespace, noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "own"},
+		Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{"kitchen"}, LastUpdated: new(metav1.NewTime(noon().Add(-time.Hour)))},
+	}
+	s := newState(Version{CSV: csv, Group: group, Now: noon()}, servers, webhook.Reach{})
+	s.kin = webhook.Kin{CSV: csv, Lives: func(types.NamespacedName) bool { return true }}
+	s.certs.current["kettle"] = cert
+	return s
+}
+
+// deployment returns a Deployment of a version with its certificates.
+func deployment(s *State, name string) *appsv1.Deployment {
+	csv := s.version.CSV
+	d := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: ownership.ManagedLabels(csv)},
+		Spec:       *csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.DeepCopy(),
+	}
+	s.Mount(d)
+	return d
+}
+
+// memory returns a client of objects in memory.
+func memory(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
+}
+
+// inMemory returns an Observer and a Writer of objects in memory.
+func inMemory(c client.Client) (*Observer, *Writer) {
+	return New(Options{Client: c, Live: c, CRDs: c, Cache: c, Namespace: "supervisors"})
+}

@@ -1,0 +1,377 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
+	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/kubeversion"
+	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/webhook"
+)
+
+// lingerMinor is the first minor version of Kubernetes 1 with a preStop sleep, which needs no
+// program in the container.
+const lingerMinor = 30
+
+// Observer reads the state of the webhooks of versions.
+type Observer struct {
+	manager       client.Client // reads from the manager's cache
+	live          client.Reader // reads past the caches
+	crds          client.Reader // CustomResourceDefinitions without schemas
+	objects       reader
+	accounts      *impersonate.Accounts
+	serverVersion func() (string, error) // of the API server
+	namespace     string                 // of the supervisor
+	conversions   *conversions
+	switches      *switches
+}
+
+// Observe returns the state of the webhooks of a version. It does not depend on the Deployments,
+// which mount certificates.
+func (o *Observer) Observe(ctx context.Context, v Version) (*State, phase.Webhooks, error) {
+	servers, err := webhook.Servers(v.CSV)
+	if err != nil {
+		return nil, invalid(err), nil
+	}
+	if len(servers) == 0 || v.Group == nil {
+		return nil, phase.Webhooks{}, nil
+	}
+	reach, err := o.reach(ctx, v)
+	if err != nil {
+		return nil, phase.Webhooks{}, err
+	}
+	if err := reach.Refusal(v.CSV); err != nil {
+		return nil, invalid(err), nil
+	}
+	s := newState(v, servers, reach)
+	s.kin = o.kinOf(ctx, s)
+	if s.lingers, err = o.canLinger(servers); err != nil {
+		return nil, phase.Webhooks{}, err
+	}
+	seen, err := o.readCertificates(ctx, s)
+	if err != nil {
+		return nil, phase.Webhooks{}, err
+	}
+	found, err := o.readObjects(ctx, s)
+	if err != nil {
+		return nil, phase.Webhooks{}, err
+	}
+	refused, err := o.refusal(ctx, s, found)
+	if err != nil {
+		return nil, phase.Webhooks{}, err
+	}
+	if refused != "" {
+		return nil, phase.Webhooks{Refused: refused}, nil
+	}
+	seen = s.judge(seen, found)
+	return s, seen, s.lookup
+}
+
+// ObserveRotation returns the state of the certificates of a version that is being replaced when
+// they are due. Until then it reads nothing.
+func (o *Observer) ObserveRotation(ctx context.Context, v Version) (*State, phase.Webhooks, error) {
+	at := v.CSV.Status.CertsRotateAt
+	if v.CSV.Status.Phase != operatorsv1alpha1.CSVPhaseReplacing || at == nil || at.After(v.Now) || v.Group == nil {
+		return nil, phase.Webhooks{}, nil
+	}
+	servers, err := webhook.Servers(v.CSV)
+	if err != nil {
+		return nil, phase.Webhooks{}, nil //nolint:nilerr // The version that replaces it reports this.
+	}
+	reach, err := o.reach(ctx, v)
+	if err != nil {
+		return nil, phase.Webhooks{}, err
+	}
+	// The webhooks stay as they are while the group is not processed, or refuses them now.
+	if reach.Refusal(v.CSV) != nil || v.Group.Status.LastUpdated == nil {
+		return nil, phase.Webhooks{}, nil //nolint:nilerr // The version that replaces it reports this.
+	}
+	if refused, err := o.admissionRefusal(ctx, v); err != nil || refused != "" {
+		return nil, phase.Webhooks{}, err
+	}
+	s := newState(v, servers, reach)
+	s.kin = o.kinOf(ctx, s)
+	seen, err := o.readCertificates(ctx, s)
+	if err != nil {
+		return nil, phase.Webhooks{}, err
+	}
+	certs := phase.Certificates{RenewDue: seen.Certificates.RenewDue, IssuedAt: seen.Certificates.IssuedAt, RotateAt: seen.Certificates.RotateAt}
+	return s, phase.Webhooks{Certificates: certs}, s.lookup
+}
+
+// ObserveSwitch returns an observation with the parts that depend on the Deployments. healthy states
+// whether each Deployment is up to date and available.
+func (o *Observer) ObserveSwitch(ctx context.Context, s *State, seen phase.Webhooks, healthy bool) (phase.Webhooks, error) {
+	if s == nil || s.foreign != "" {
+		return seen, nil
+	}
+	for _, cert := range s.certs.current {
+		seen.Switch.Due = seen.Switch.Due || (len(cert.PreviousCA) > 0 && healthy)
+	}
+	seen, err := o.conversions.observe(ctx, s, seen, healthy)
+	if err != nil || !seen.Switch.Due {
+		return seen, err
+	}
+	if seen.Switch.Pause = o.switches.pause(generationOf(s.version.CSV), s.version.Now); seen.Switch.Pause > 0 {
+		seen.Switch.Contested = s.differs
+	}
+	return seen, nil
+}
+
+// reach returns the bounds of the webhooks of a version with one OperatorGroup.
+func (o *Observer) reach(ctx context.Context, v Version) (webhook.Reach, error) {
+	targets := v.Group.Status.Namespaces
+	reach := webhook.Reach{
+		Group: v.Group.Name, AllNamespaces: len(targets) == 1 && targets[0] == corev1.NamespaceAll,
+		Account: v.Group.Spec.ServiceAccountName, Excluded: o.namespace,
+	}
+	if reach.Unbounded() || len(v.CSV.Spec.WebhookDefinitions) == 0 {
+		return reach, nil
+	}
+	for _, d := range v.CSV.Spec.CustomResourceDefinitions.Owned {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := o.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return reach, fmt.Errorf("getting CustomResourceDefinition %s: %w", d.Name, err)
+		}
+		if crd.Spec.Scope == apiextensionsv1.ClusterScoped && slices.Contains(plan.Alongside(crd), client.ObjectKeyFromObject(v.CSV)) {
+			reach.ClusterScoped = append(reach.ClusterScoped, schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+		}
+	}
+	return reach, nil
+}
+
+// canLinger reports whether the pods of a converting server can keep running for a while when they
+// are to end.
+func (o *Observer) canLinger(servers []webhook.Server) (bool, error) {
+	if !slices.ContainsFunc(servers, webhook.Server.Converts) {
+		return false, nil
+	}
+	said, err := o.serverVersion()
+	if err != nil {
+		return false, fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	v, err := kubeversion.Parse(said)
+	// An unreadable version may be of any age.
+	return err == nil && kubeversion.AtLeast(v, 1, lingerMinor), nil
+}
+
+// kinOf returns the versions whose objects the version of s may take over. It records in s that an
+// owner could not be read.
+func (o *Observer) kinOf(ctx context.Context, s *State) webhook.Kin {
+	k := webhook.Kin{CSV: s.version.CSV}
+	for _, other := range s.version.Others.Adoptable(s.version.CSV) {
+		k.Chain = append(k.Chain, other.Name)
+	}
+	k.Lives = func(name types.NamespacedName) bool {
+		if name.Namespace == "" || name.Name == "" {
+			return true
+		}
+		err := o.manager.Get(ctx, name, &operatorsv1alpha1.ClusterServiceVersion{})
+		if client.IgnoreNotFound(err) != nil {
+			s.lookup = fmt.Errorf("getting ClusterServiceVersion %s: %w", name, err)
+		}
+		return !apierrors.IsNotFound(err)
+	}
+	return k
+}
+
+// readCertificates reads the Secrets into s and returns the state of the certificates. It reads from
+// the API: a cache of Secrets would hold the Secrets of all users.
+func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhooks, error) {
+	s.certs = newCertificates()
+	seen := phase.Webhooks{Certificates: phase.Certificates{Present: true}}
+	namespace := s.version.CSV.Namespace
+	for _, server := range s.servers {
+		secret := &corev1.Secret{}
+		err := o.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server.SecretName()}, secret)
+		if apierrors.IsNotFound(err) {
+			continue // reported with the other objects
+		}
+		if err != nil {
+			return seen, fmt.Errorf("getting Secret %s/%s: %w", namespace, server.SecretName(), err)
+		}
+		owner := s.kin.Foreign(secret)
+		cert, err := webhook.FromSecret(secret)
+		// A certificate of another provider is in a Secret of that provider.
+		if webhook.IsProvided(secret) {
+			if err != nil {
+				seen.Waiting = cmp.Or(seen.Waiting, s.certs.withhold(server, err))
+				continue
+			}
+		} else if owner != "" {
+			s.foreign = cmp.Or(s.foreign, webhook.Obstacle("Secret", secret.Name, owner))
+			continue
+		}
+		if err != nil {
+			seen.Broken = cmp.Or(seen.Broken, err.Error())
+			continue
+		}
+		s.certs.current[server.Deployment] = cert
+		s.certs.stored[secret.Name] = true
+		seen = judgeCertificate(seen, s.version, server, cert)
+		due, err := o.observeOwn(ctx, s, server, secret)
+		if err != nil {
+			return seen, err
+		}
+		seen.Certificates.RenewDue = seen.Certificates.RenewDue || due
+	}
+	return seen, nil
+}
+
+// observeOwn reports whether a waiting version has to renew the certificate in a Secret, or to
+// replace the pods that have it. It has to when no other version has taken over the Secret.
+func (o *Observer) observeOwn(ctx context.Context, s *State, server webhook.Server, secret *corev1.Secret) (bool, error) {
+	csv, cert := s.version.CSV, s.certs.current[server.Deployment]
+	if !phase.IsWaiting(csv) || cert.Provided || !ownsNow(csv, secret) {
+		return false, nil
+	}
+	s.certs.own[server.Deployment] = true
+	if cert.Next != nil || cert.Due(s.version.Now) {
+		return true, nil
+	}
+	if len(cert.PreviousCA) == 0 {
+		return false, nil
+	}
+	d, err := readOutdated(ctx, o.live, csv, server, cert)
+	return d != nil, err
+}
+
+// readObjects reads each object that the version needs besides Deployments, and one of those that
+// it no longer needs.
+func (o *Observer) readObjects(ctx context.Context, s *State) ([]object, error) {
+	objects, err := s.desired()
+	if err != nil {
+		return nil, err
+	}
+	surplus, err := adopt(ctx, o.objects.cache, s, objects)
+	if err != nil {
+		return nil, err
+	}
+	var found []object
+	if len(surplus) > 0 {
+		found = append(found, object{kind: surplus[0].GetKind(), name: surplus[0].GetName(), stale: true})
+	}
+	for _, server := range s.servers {
+		if s.certs.current[server.Deployment] != nil {
+			continue
+		}
+		taken, err := o.readTaken(ctx, s, server)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, taken...)
+		if s.foreign == "" && s.certs.withheld[server.Deployment] == "" {
+			found = append(found, object{kind: "Secret", name: server.SecretName(), missing: true})
+		}
+	}
+	for _, want := range slices.Concat(foundations(objects), callers(objects)) {
+		one, err := o.readOne(ctx, s, want)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+// readTaken returns API services of other owners under the names that a server needs. Without a
+// certificate, they are not among the desired objects. Nothing should be created for a version that
+// cannot have them.
+func (o *Observer) readTaken(ctx context.Context, s *State, server webhook.Server) ([]object, error) {
+	var taken []object
+	for i := range server.APIs {
+		want := ofKind(webhook.APIServiceKind())
+		want.SetName(webhook.APIServiceName(&server.APIs[i]))
+		live, err := apply.Live(ctx, o.live, want)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			continue
+		}
+		if owner := s.kin.Foreign(live); owner != "" {
+			taken = append(taken, object{kind: want.GetKind(), name: want.GetName(), foreign: webhook.ObstacleOf(live, owner)})
+		}
+	}
+	return taken, nil
+}
+
+func (o *Observer) readOne(ctx context.Context, s *State, obj client.Object) (object, error) {
+	want, err := webhook.Manifest(obj)
+	if err != nil {
+		return object{}, err
+	}
+	found := object{kind: want.GetKind(), name: want.GetName()}
+	live, err := o.objects.read(ctx, want)
+	if err != nil || live == nil {
+		found.missing, found.widened = true, isConfiguration(want)
+		return found, err
+	}
+	if owner := s.kin.Foreign(live); owner != "" {
+		found.foreign = webhook.ObstacleOf(live, owner)
+	}
+	found.stale = webhook.Stale(want, live)
+	if found.stale && isConfiguration(want) {
+		if found.widened, err = webhook.StaleBeyondBundles(want, live); err != nil {
+			return found, err
+		}
+	}
+	if want.GroupVersionKind() == webhook.APIServiceKind() {
+		if ok, since, why := webhook.Available(live); !ok {
+			found.away, found.since = why, since
+		}
+	}
+	return found, nil
+}
+
+// isConfiguration reports whether an object is a webhook configuration.
+func isConfiguration(object *unstructured.Unstructured) bool {
+	kind := object.GroupVersionKind()
+	return kind == validatingKind() || kind == mutatingKind()
+}
+
+// adopt sets the names of existing webhook configurations in the desired ones. It returns the
+// configurations that are duplicates or no longer declared.
+func adopt(ctx context.Context, from client.Reader, s *State, objects webhook.Objects) ([]*unstructured.Unstructured, error) {
+	validating, err := listConfigurations(ctx, from, validatingKind(), s.version.CSV.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	mutating, err := listConfigurations(ctx, from, mutatingKind(), s.version.CSV.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return append(s.adopt(asObjects(objects.Validating), validating), s.adopt(asObjects(objects.Mutating), mutating)...), nil
+}
+
+func listConfigurations(ctx context.Context, from client.Reader, gvk schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	if err := from.List(ctx, list, client.MatchingLabels{api.LabelOwnerNamespace: namespace}); err != nil {
+		return nil, fmt.Errorf("listing the %ss of namespace %s: %w", gvk.Kind, namespace, err)
+	}
+	out := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
