@@ -56,7 +56,7 @@ func TestConfirmAccount(t *testing.T) {
 			if tc.live != nil {
 				b.WithObjects(tc.live)
 			}
-			r := &reconciler{live: b.Build()}
+			r := &installer{live: b.Build()}
 			if err := r.confirmAccount(t.Context(), group(tc.read)); !errors.Is(err, tc.want) {
 				t.Errorf("%s: confirmAccount() = %v, want %v", tc.reason, err, tc.want)
 			}
@@ -77,7 +77,7 @@ func TestInstallConfirmsTheAccount(t *testing.T) {
 	changed := o.Groups[0].DeepCopy()
 	changed.Spec.ServiceAccountName = "cook"
 	// Without a client for writes, a write would panic.
-	r := &reconciler{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(o.CSV.DeepCopy(), changed).Build()}
+	r := &installer{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(o.CSV.DeepCopy(), changed).Build()}
 	if err := r.install(t.Context(), &scope{Observation: o}); !errors.Is(err, apply.ErrStale) {
 		t.Errorf("install() = %v, want %v", err, apply.ErrStale)
 	}

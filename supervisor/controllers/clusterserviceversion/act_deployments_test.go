@@ -48,11 +48,11 @@ func TestPutDeployment(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithReturnManagedFields().Build()
-			r := &reconciler{client: c, live: c}
+			w := deploymentWriter{client: c, live: c}
 			switch tc.maker {
 			case "":
 			case api.FieldManager:
-				if _, err := r.putDeployment(t.Context(), c, old); err != nil {
+				if _, err := w.putOne(t.Context(), c, old); err != nil {
 					t.Fatal(err)
 				}
 			default:
@@ -72,7 +72,7 @@ func TestPutDeployment(t *testing.T) {
 				}
 			}
 			for range 2 { // the second changes nothing
-				if _, err := r.putDeployment(t.Context(), c, next); err != nil {
+				if _, err := w.putOne(t.Context(), c, next); err != nil {
 					t.Fatal(err)
 				}
 			}

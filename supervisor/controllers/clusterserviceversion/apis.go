@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,44 +118,44 @@ func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, 
 	return last.kinds, nil
 }
 
-// observeAPIs looks up the APIs that a version names. For native APIs it uses discovery. For those
-// of other operators it first reads the APIService.
-func (r *reconciler) observeAPIs(ctx context.Context, s *scope) (apis, error) {
-	found := apis{}
-	for _, gvk := range nativeKinds(s.CSV) {
-		var err error
-		if found[gvk], err = r.discovered.find(ctx, gvk); err != nil {
-			return nil, err
+// readAPIs looks up the APIs that a version names. For native APIs it uses discovery. For those of
+// other operators it first reads the APIService. disrupted states which of these has just become
+// unavailable.
+func (o *observer) readAPIs(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) (found apis, disrupted string, err error) {
+	found = apis{}
+	for _, gvk := range nativeKinds(csv) {
+		if found[gvk], err = o.discovered.find(ctx, gvk); err != nil {
+			return nil, "", err
 		}
 	}
-	for _, d := range s.CSV.GetRequiredAPIServiceDescriptions() {
+	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
 		gvk := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
 		want := &unstructured.Unstructured{}
 		want.SetGroupVersionKind(webhook.APIServiceKind())
 		want.SetName(d.GetName())
-		live, err := apply.Live(ctx, r.live, want)
+		live, err := apply.Live(ctx, o.live, want)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if live == nil {
 			found[gvk] = servedAPI{}
 			continue
 		}
 		available, since, why := webhook.Available(live)
-		moment := s.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && s.Now.Sub(since) < phase.DisruptionTime
+		moment := csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && now.Sub(since) < phase.DisruptionTime
 		switch {
 		case !available && moment:
 			found[gvk] = servedAPI{served: true}
-			first(&s.Webhooks.Disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
+			disrupted = cmp.Or(disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
 		case !available:
 			found[gvk] = servedAPI{away: true, why: why}
 		default:
-			if found[gvk], err = r.discovered.find(ctx, gvk); err != nil {
-				return nil, err
+			if found[gvk], err = o.discovered.find(ctx, gvk); err != nil {
+				return nil, "", err
 			}
 		}
 	}
-	return found, nil
+	return found, disrupted, nil
 }
 
 // nativeKinds returns the kinds that csv requires of the API server.

@@ -92,22 +92,21 @@ func TestAPIRequirements(t *testing.T) {
 			if tc.service != nil {
 				c = c.WithObjects(tc.service)
 			}
-			r := &reconciler{live: c.Build(), discovered: &discovered{clock: clock, ask: func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
+			o := &observer{live: c.Build(), discovered: &discovered{clock: clock, ask: func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
 				if list := tc.serves[gv]; list != nil {
 					return list, nil
 				}
 				return nil, tc.otherwise
 			}}}
-			s := &scope{Observation: Observation{CSV: requiring(tc.phase), Now: noon()}}
-			found, err := r.observeAPIs(t.Context(), s)
-			if (err != nil) != tc.err || (s.Webhooks.Disrupted != "") != tc.disrupted {
-				t.Fatalf("%s: error %v, disrupted %q", tc.reason, err, s.Webhooks.Disrupted)
+			found, disrupted, err := o.readAPIs(t.Context(), requiring(tc.phase), noon())
+			if (err != nil) != tc.err || (disrupted != "") != tc.disrupted {
+				t.Fatalf("%s: error %v, disrupted %q", tc.reason, err, disrupted)
 			}
 			if err != nil {
 				return
 			}
 			var got []verdict
-			for _, status := range requirements(s.CSV, cluster{APIs: found}).Statuses {
+			for _, status := range requirements(requiring(tc.phase), cluster{APIs: found}).Statuses {
 				got = append(got, status.Status)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

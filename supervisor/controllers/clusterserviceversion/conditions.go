@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,25 +12,24 @@ import (
 	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
-// observeConditions reads from the OperatorConditions of the predecessor and of the version why an
-// upgrade must wait.
-func (r *reconciler) observeConditions(ctx context.Context, s *scope) error {
-	var err error
-	if p := s.Replacement.Predecessor; p != nil {
-		if s.Replacement.Refused, err = notUpgradeable(ctx, r.client, client.ObjectKey{Namespace: s.CSV.Namespace, Name: p.Name}); err != nil {
-			return err
+// notUpgradeable returns why the predecessor of a version, and the version itself, must not be
+// replaced; empty when they may be. It reads their OperatorConditions.
+func (o *observer) notUpgradeable(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, r Replacement) (refused, held string, err error) {
+	if r.Predecessor != nil {
+		if refused, err = notUpgradeable(ctx, o.client, client.ObjectKey{Namespace: csv.Namespace, Name: r.Predecessor.Name}); err != nil {
+			return "", "", err
 		}
 	}
-	if s.Replacement.Successor == nil {
-		return nil
+	if r.Successor == nil {
+		return refused, "", nil
 	}
-	s.Replacement.Held, err = notUpgradeable(ctx, r.client, client.ObjectKeyFromObject(s.CSV))
-	if err == nil && s.Replacement.Held == "" {
+	held, err = notUpgradeable(ctx, o.client, client.ObjectKeyFromObject(csv))
+	if err == nil && held == "" {
 		// A version that hands over does not revert that. The cache may lack the condition that the
 		// operator has just reported.
-		s.Replacement.Held, err = notUpgradeable(ctx, r.live, client.ObjectKeyFromObject(s.CSV))
+		held, err = notUpgradeable(ctx, o.live, client.ObjectKeyFromObject(csv))
 	}
-	return err
+	return refused, held, err
 }
 
 // notUpgradeable returns why the operator of a ClusterServiceVersion must not be replaced; empty

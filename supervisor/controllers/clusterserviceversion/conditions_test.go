@@ -27,13 +27,13 @@ func TestHandOverReadsTheReport(t *testing.T) {
 		"a withdrawal not in the cache": {cached: reported, live: silent, successor: &Neighbour{Name: "kettle.v2"}, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{client: memory(t, tc.cached), live: memory(t, tc.live)}
-			s := &scope{Observation: Observation{CSV: &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta}}}
-			s.Replacement.Successor = tc.successor
-			if err := r.observeConditions(t.Context(), s); err != nil {
+			o := &observer{client: memory(t, tc.cached), live: memory(t, tc.live)}
+			csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta}
+			_, got, err := o.notUpgradeable(t.Context(), csv, Replacement{Successor: tc.successor})
+			if err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Replacement.Held; (got != "") != tc.held {
+			if (got != "") != tc.held {
 				t.Errorf("held by %q, want held: %t", got, tc.held)
 			}
 		})

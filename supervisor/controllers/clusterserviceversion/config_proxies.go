@@ -28,19 +28,6 @@ func proxied(config, proxies []corev1.EnvVar) []corev1.EnvVar {
 	return slices.Concat(config, proxies)
 }
 
-// withProxies returns settings with the proxies of the cluster.
-func (r *reconciler) withProxies(s settings) (settings, error) {
-	if r.proxies == nil {
-		return s, nil
-	}
-	env, err := r.proxies.Env()
-	if err != nil {
-		return settings{}, err //nolint:wrapcheck // it says what is not known
-	}
-	s.config.Env = proxied(s.config.Env, env)
-	return s, nil
-}
-
 // watchProxies reconciles every ClusterServiceVersion when the proxies change.
 func watchProxies(b *builder.Builder, m mapper, proxies *openshift.Proxies) *builder.Builder {
 	if proxies == nil {

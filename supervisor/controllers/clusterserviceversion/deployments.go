@@ -36,7 +36,8 @@ func desiredDeployments(csv *operatorsv1alpha1.ClusterServiceVersion, config set
 		mount(d)
 		hash, err := specHash(&d.Spec)
 		if err != nil {
-			return nil, fmt.Errorf("spec.install.spec.deployments[%d] (%s): %w", i, specs[i].Name, err)
+			return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: spec.install.spec.deployments[%d] (%s): %w",
+				csv.Namespace, csv.Name, i, specs[i].Name, err)
 		}
 		d.Labels[api.LabelDeploymentHash] = hash
 		out = append(out, d)

@@ -12,32 +12,25 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 )
-
-// derive returns the desired Deployments of a version, with its settings and certificates.
-func (s *scope) derive(config settings) ([]*appsv1.Deployment, error) {
-	all, err := desiredDeployments(s.CSV, config, s.webhooks.Mount)
-	if err != nil {
-		return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
-	}
-	return all, nil
-}
 
 // inherited returns the current form of a Deployment that another lifecycle manager created for the
 // same version and settings. That Deployment works, and the form of this package would replace its
 // pods. It returns nil where the Deployment differs in more than its form.
-func (s *scope) inherited(want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
+func inherited(csv *operatorsv1alpha1.ClusterServiceVersion, config settings, hooks *webhook.State, want, have *appsv1.Deployment,
+) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
-	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, s.CSV) {
+	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, csv) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
-	plain, err := desiredDeployments(s.CSV, config, s.webhooks.MountCertificates)
+	plain, err := desiredDeployments(csv, config, hooks.MountCertificates)
 	if err != nil {
-		return nil, fmt.Errorf("deriving the Deployments of ClusterServiceVersion %s/%s: %w", s.CSV.Namespace, s.CSV.Name, err)
+		return nil, err
 	}
 	i := slices.IndexFunc(plain, func(d *appsv1.Deployment) bool { return d.Name == want.Name })
 	theirs, same := plain[i].DeepCopy(), plain[i]
-	annotate(theirs, s.CSV)
+	annotate(theirs, csv)
 	made, err := specHash(&theirs.Spec)
 	if err != nil {
 		return nil, err

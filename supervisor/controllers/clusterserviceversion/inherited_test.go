@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 )
 
 // defaulted sets the defaults of the API server in a Deployment.
@@ -61,9 +62,9 @@ func TestInherited(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			csv := kettle()
 			csv.Annotations = map[string]string{"description": "Boils water.", "olm.targetNamespaces": "kitchen", "olm.operatorGroup": "group", "olm.operatorNamespace": "kitchen"}
-			s := &scope{Observation: Observation{CSV: csv}}
+			var hooks *webhook.State
 			settings := settings{config: config}
-			made, err := desiredDeployments(csv, settings, s.webhooks.MountCertificates)
+			made, err := desiredDeployments(csv, settings, hooks.MountCertificates)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,11 +78,11 @@ func TestInherited(t *testing.T) {
 			}
 			defaulted(have)
 			tt.change(have)
-			wanted, err := s.derive(settings)
+			wanted, err := desiredDeployments(csv, settings, hooks.Mount)
 			if err != nil {
 				t.Fatal(err)
 			}
-			same, err := s.inherited(wanted[0], have)
+			same, err := inherited(csv, settings, hooks, wanted[0], have)
 			if err != nil || (same != nil) != tt.stays {
 				t.Fatalf("stays %v, error %v; want %v", same != nil, err, tt.stays)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -13,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -20,8 +22,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
-	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
+
+// readOnly saves copies of objects that nobody changes.
+const readOnly = client.UnsafeDisableDeepCopy
 
 // scope holds the data of one reconcile: the observation for Next, and what actions need in
 // addition.
@@ -35,44 +40,78 @@ type scope struct {
 	webhooks    *webhook.State       // nil when it has none
 }
 
+// observer reads everything that a transition may depend on.
+type observer struct {
+	client        client.Client          // reads from the cache
+	live          client.Reader          // reads past the cache
+	crds          client.Reader          // CustomResourceDefinitions without schemas
+	discovered    *discovered            // which APIs are served
+	serverVersion func() (string, error) // of the API server
+	clock         clock.PassiveClock
+	deployments   deploymentReader
+	webhooks      *webhook.Observer
+	refusals      *refusals
+}
+
 // observe reads everything that a transition of csv may depend on.
-func (r *reconciler) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*scope, error) {
-	s := &scope{Observation: Observation{CSV: csv, Now: r.clock.Now()}}
-	if err := r.observeGroups(ctx, s); err != nil {
+func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*scope, error) {
+	s := &scope{Observation: Observation{CSV: csv, Now: o.clock.Now()}}
+	var err error
+	if s.Groups, s.Claims, err = o.groups(ctx, csv); err != nil {
 		return nil, err
 	}
 	var list operatorsv1alpha1.ClusterServiceVersionList
-	if err := r.client.List(ctx, &list, client.InNamespace(csv.Namespace), readOnly); err != nil {
+	if err := o.client.List(ctx, &list, client.InNamespace(csv.Namespace), readOnly); err != nil {
 		return nil, fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", csv.Namespace, err)
 	}
 	others := versions.Originals(list.Items)
 	s.Replacement = replacementOf(csv, others)
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing || csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		s.Requirements.Statuses = csv.Status.RequirementStatus
-		var err error
-		s.webhooks, s.Webhooks, err = r.webhooks.ObserveRotation(ctx, webhookVersion(s, others))
+		s.webhooks, s.Webhooks, err = o.webhooks.ObserveRotation(ctx, webhookVersion(s, others))
 		return s, err
 	}
-	if err := r.observePin(ctx, s); err != nil {
+	if s.Replacement.Pinned, err = o.pinned(ctx, csv.Namespace, s.Replacement.Successor); err != nil {
 		return nil, err
 	}
-	if err := r.observeConditions(ctx, s); err != nil {
+	if s.Replacement.Refused, s.Replacement.Held, err = o.notUpgradeable(ctx, csv, s.Replacement); err != nil {
 		return nil, err
 	}
-	if err := r.observeNeeds(ctx, s, others); err != nil {
+	return o.observeInstallation(ctx, s, others)
+}
+
+// observeInstallation returns a scope with the state of the objects of a version, and of those that
+// it requires.
+func (o *observer) observeInstallation(ctx context.Context, s *scope, others versions.List) (*scope, error) {
+	found, disrupted, err := o.readCluster(ctx, s.CSV, s.Now)
+	if err != nil {
 		return nil, err
 	}
-	disrupted := s.Webhooks.Disrupted
-	var err error
-	if s.webhooks, s.Webhooks, err = r.webhooks.Observe(ctx, webhookVersion(s, others)); err != nil {
+	found.Others = others
+	s.Requirements, s.rbac = requirements(s.CSV, found), found.RBAC
+	s.lift = desiredLift(s.CSV, isGlobal(s.Groups), found.RBAC)
+	if s.ClusterRBAC, err = o.clusterRBAC(ctx, s.CSV, s.lift, found.RBAC); err != nil {
+		return nil, err
+	}
+	if s.webhooks, s.Webhooks, err = o.webhooks.Observe(ctx, webhookVersion(s, others)); err != nil {
 		return nil, err
 	}
 	s.Webhooks.Disrupted = cmp.Or(disrupted, s.Webhooks.Disrupted)
-	if err := r.observeComponents(ctx, s, others); err != nil {
+	config, invalid, err := o.deployments.settings(ctx, s.CSV)
+	if err != nil {
 		return nil, err
 	}
+	desired, live, err := o.deployments.derive(ctx, s.CSV, config, s.webhooks)
+	if err != nil {
+		return nil, err
+	}
+	s.settings, s.deployments = config, desired
+	s.Components = components(s.CSV, desired, live, others, cmp.Or(invalid, s.webhooks.Withheld()))
 	s.Components.Foreign = cmp.Or(s.Components.Foreign, s.webhooks.Foreign())
-	s.Webhooks, err = r.webhooks.ObserveSwitch(ctx, s.webhooks, s.Webhooks, s.Components.Healthy())
+	if s.Components.Corrected, s.Access, err = o.compareRefusal(ctx, s); err != nil {
+		return nil, err
+	}
+	s.Webhooks, err = o.webhooks.ObserveSwitch(ctx, s.webhooks, s.Webhooks, s.Components.Healthy())
 	return s, err
 }
 
@@ -85,71 +124,83 @@ func webhookVersion(s *scope, others versions.List) webhook.Version {
 	return v
 }
 
-// observeGroups reads the OperatorGroups of the namespace, and the claims of groups for the same
-// namespaces.
-func (r *reconciler) observeGroups(ctx context.Context, s *scope) error {
+// groups returns the OperatorGroups of the namespace of csv, and whether the only one may claim the
+// APIs that csv provides.
+func (o *observer) groups(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) ([]operatorsv1.OperatorGroup, providedapis.Finding, error) {
 	var own operatorsv1.OperatorGroupList
-	if err := r.client.List(ctx, &own, client.InNamespace(s.CSV.Namespace), readOnly); err != nil {
-		return fmt.Errorf("listing OperatorGroups in namespace %s: %w", s.CSV.Namespace, err)
+	if err := o.client.List(ctx, &own, client.InNamespace(csv.Namespace), readOnly); err != nil {
+		return nil, providedapis.Finding{}, fmt.Errorf("listing OperatorGroups in namespace %s: %w", csv.Namespace, err)
 	}
-	s.Groups = own.Items
-	if len(s.Groups) != 1 {
-		return nil
+	if len(own.Items) != 1 {
+		return own.Items, providedapis.Finding{}, nil
 	}
-	contenders, err := groupindex.Contenders(ctx, r.client, &s.Groups[0])
+	contenders, err := groupindex.Contenders(ctx, o.client, &own.Items[0])
 	if err != nil {
-		return err //nolint:wrapcheck // says what was listed
+		return nil, providedapis.Finding{}, err //nolint:wrapcheck // says what was listed
 	}
-	s.Claims = claims(s.CSV, s.Groups, contenders)
-	return nil
+	return own.Items, claims(csv, own.Items, contenders), nil
 }
 
-// readOnly saves copies of objects that observe does not change.
-const readOnly = client.UnsafeDisableDeepCopy
+// pinned reports whether a Subscription is pinned to the successor of a version; false without a
+// successor.
+func (o *observer) pinned(ctx context.Context, namespace string, successor *Neighbour) (bool, error) {
+	if successor == nil {
+		return false, nil
+	}
+	var subs operatorsv1alpha1.SubscriptionList
+	if err := o.client.List(ctx, &subs, client.InNamespace(namespace), readOnly); err != nil {
+		return false, fmt.Errorf("listing Subscriptions in namespace %s: %w", namespace, err)
+	}
+	return slices.ContainsFunc(subs.Items, func(sub operatorsv1alpha1.Subscription) bool {
+		return api.PinnedVersion(sub.Annotations) == successor.Name
+	}), nil
+}
 
-func (r *reconciler) observeNeeds(ctx context.Context, s *scope, others versions.List) error {
-	found := cluster{Others: others}
-	var err error
-	if found.CRDs, err = r.readCRDs(ctx, s.CSV); err != nil {
-		return err
+// readCluster returns the state against which the requirements of csv are checked, without other
+// versions. disrupted names a required API service that has just become unavailable.
+func (o *observer) readCluster(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) (found cluster, disrupted string, err error) {
+	if found.CRDs, err = o.readCRDs(ctx, csv); err != nil {
+		return found, "", err
 	}
-	if found.APIs, err = r.observeAPIs(ctx, s); err != nil {
-		return err
+	if found.APIs, disrupted, err = o.readAPIs(ctx, csv, now); err != nil {
+		return found, "", err
 	}
-	if found.Accounts, err = r.readAccounts(ctx, s.CSV); err != nil {
-		return err
+	if found.Accounts, err = o.readAccounts(ctx, csv); err != nil {
+		return found, "", err
 	}
-	if found.RBAC, err = (rbacReader{cached: r.client, live: r.live}).read(ctx, s.CSV.Namespace); err != nil {
-		return err
+	if found.RBAC, err = (rbacReader{cached: o.client, live: o.live}).read(ctx, csv.Namespace); err != nil {
+		return found, "", err
 	}
-	if s.CSV.Spec.MinKubeVersion != "" {
-		if found.Version, err = r.serverVersion(); err != nil {
-			return fmt.Errorf("asking the API server for its version: %w", err)
+	if csv.Spec.MinKubeVersion != "" {
+		if found.Version, err = o.serverVersion(); err != nil {
+			return found, "", fmt.Errorf("asking the API server for its version: %w", err)
 		}
 	}
-	s.Requirements = requirements(s.CSV, found)
-	s.rbac = found.RBAC
-	s.lift = desiredLift(s.CSV, isGlobal(s.Groups), found.RBAC)
+	return found, disrupted, nil
+}
+
+// clusterRBAC returns the state of the cluster-scoped copies of RBAC.
+func (o *observer) clusterRBAC(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, have rbac) (ClusterRBAC, error) {
 	var lookup error
-	s.ClusterRBAC = liftState(s.CSV, s.lift, found.RBAC, func(labels map[string]string) bool {
-		lives, err := r.ownerLives(ctx, labels)
+	state := liftState(csv, want, have, func(labels map[string]string) bool {
+		lives, err := o.ownerLives(ctx, labels)
 		if err != nil {
 			lookup = err
 		}
 		return lives
 	})
-	return lookup
+	return state, lookup
 }
 
 // ownerLives reports whether the owner in an object's labels exists. It returns true for an object
 // without such labels, whose owner is unknown.
-func (r *reconciler) ownerLives(ctx context.Context, labels map[string]string) (bool, error) {
+func (o *observer) ownerLives(ctx context.Context, labels map[string]string) (bool, error) {
 	owner, ok := ownership.Of(labels)
 	if !ok {
 		return true, nil
 	}
 	var csv operatorsv1alpha1.ClusterServiceVersion
-	err := r.client.Get(ctx, owner, &csv)
+	err := o.client.Get(ctx, owner, &csv)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -165,11 +216,11 @@ type (
 	accountsByName map[string]*metav1.PartialObjectMetadata
 )
 
-func (r *reconciler) readCRDs(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (crdsByName, error) {
+func (o *observer) readCRDs(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (crdsByName, error) {
 	out := crdsByName{}
 	for _, d := range csv.GetAllCRDDescriptions() {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := r.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd, readOnly)
+		err := o.crds.Get(ctx, client.ObjectKey{Name: d.Name}, crd, readOnly)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -181,11 +232,11 @@ func (r *reconciler) readCRDs(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	return out, nil
 }
 
-func (r *reconciler) readAccounts(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (accountsByName, error) {
+func (o *observer) readAccounts(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (accountsByName, error) {
 	out := accountsByName{}
 	for name := range accountNeeds(csv) {
 		account := accountMetadata()
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: name}, account)
+		err := o.client.Get(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: name}, account)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -201,120 +252,4 @@ func accountMetadata() *metav1.PartialObjectMetadata {
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	return account
-}
-
-// observeComponents reads the Deployments. When the desired ones cannot be derived, it reads those
-// of the declared names.
-func (r *reconciler) observeComponents(ctx context.Context, s *scope, others versions.List) error {
-	config, invalid, err := r.readSettings(ctx, s.CSV)
-	if err != nil {
-		return err
-	}
-	s.settings = config
-	live, err := r.deriveDeployments(ctx, s)
-	if err != nil {
-		return err
-	}
-	s.Components = components(s.CSV, s.deployments, live, others, cmp.Or(invalid, s.webhooks.Withheld()))
-	return r.observeRefusal(ctx, s)
-}
-
-// deriveDeployments derives the desired Deployments and returns the existing ones by name. An
-// equivalent Deployment of another lifecycle manager stays in its form.
-func (r *reconciler) deriveDeployments(ctx context.Context, s *scope) (live map[string]*appsv1.Deployment, err error) {
-	if s.deployments, err = s.derive(s.settings); err != nil {
-		return nil, err
-	}
-	live = map[string]*appsv1.Deployment{}
-	for i, want := range s.deployments {
-		have, err := r.readDeployment(ctx, want, hasBegun(s.CSV))
-		if err != nil {
-			return nil, err
-		}
-		if have == nil {
-			continue
-		}
-		live[want.Name] = have
-		same, err := s.inherited(want, have)
-		if err != nil {
-			return nil, err
-		}
-		if same != nil {
-			s.deployments[i] = same
-		}
-	}
-	return live, nil
-}
-
-// observePin reads whether a Subscription is pinned to the successor of a version.
-func (r *reconciler) observePin(ctx context.Context, s *scope) error {
-	if s.Replacement.Successor == nil {
-		return nil
-	}
-	var subs operatorsv1alpha1.SubscriptionList
-	if err := r.client.List(ctx, &subs, client.InNamespace(s.CSV.Namespace), readOnly); err != nil {
-		return fmt.Errorf("listing Subscriptions in namespace %s: %w", s.CSV.Namespace, err)
-	}
-	s.Replacement.Pinned = slices.ContainsFunc(subs.Items, func(sub operatorsv1alpha1.Subscription) bool {
-		return api.PinnedVersion(sub.Annotations) == s.Replacement.Successor.Name
-	})
-	return nil
-}
-
-// readSettings returns the settings of a Subscription for the Deployments, or why they are invalid.
-func (r *reconciler) readSettings(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (s settings, invalid string, err error) {
-	var subs operatorsv1alpha1.SubscriptionList
-	if err := r.client.List(ctx, &subs, client.InNamespace(csv.Namespace), readOnly); err != nil {
-		return settings{}, "", fmt.Errorf("listing Subscriptions in namespace %s: %w", csv.Namespace, err)
-	}
-	sub := subscriptionOf(csv, subs.Items)
-	if sub != nil && informer.Trimmed(sub) {
-		// The cache lacks a large configuration, which the Deployments need.
-		key := client.ObjectKeyFromObject(sub)
-		sub = &operatorsv1alpha1.Subscription{}
-		if err := r.live.Get(ctx, key, sub); err != nil {
-			return settings{}, "", fmt.Errorf("reading the whole of Subscription %s: %w", key, err)
-		}
-	}
-	s, err = settingsOf(sub)
-	if err != nil {
-		return settings{}, err.Error(), nil //nolint:nilerr // It is what is wrong with the Subscription, and said as such.
-	}
-	s, err = r.withProxies(s)
-	return s, "", err
-}
-
-// hasBegun reports whether Deployments of a version may have been written after the cache read
-// them. Before its installation begins, the version writes none.
-func hasBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	switch csv.Status.Phase {
-	case operatorsv1alpha1.CSVPhaseNone, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady:
-		return false
-	default:
-		return true
-	}
-}
-
-// readDeployment returns the existing Deployment for a desired one, nil when there is none. Where
-// the version has begun to install, it reads the API if the cache has no Deployment, or one with
-// another hash. Right after an installation, the cache still has the former state, which would
-// cause another installation.
-func (r *reconciler) readDeployment(ctx context.Context, want *appsv1.Deployment, begun bool) (*appsv1.Deployment, error) {
-	have := &appsv1.Deployment{}
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have) // is whole: see package informer
-	if err == nil && (!begun || have.Labels[api.LabelDeploymentHash] == want.Labels[api.LabelDeploymentHash]) {
-		return have, nil
-	}
-	if apierrors.IsNotFound(err) && !begun {
-		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
-	}
-	have = &appsv1.Deployment{}
-	err = r.live.Get(ctx, client.ObjectKeyFromObject(want), have)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // Absence is an answer here, and documented.
-	}
-	if err != nil {
-		return nil, fmt.Errorf("getting Deployment %s/%s: %w", want.Namespace, want.Name, err)
-	}
-	return have, nil
 }

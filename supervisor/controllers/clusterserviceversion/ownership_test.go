@@ -129,7 +129,7 @@ func TestConfirmsBeforeInstalling(t *testing.T) {
 			live := at.DeepCopy()
 			tt.change(live)
 			c := fake.NewClientBuilder().WithScheme(ownershipScheme(t)).WithObjects(live).Build()
-			err := (&reconciler{live: c}).confirm(t.Context(), at)
+			err := (&installer{live: c}).confirm(t.Context(), at)
 			if got := errors.Is(err, apply.ErrStale); got != tt.stale || !got && err != nil {
 				t.Errorf("%s: confirm() = %v, want apply.ErrStale: %t", tt.reason, err, tt.stale)
 			}

@@ -21,9 +21,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
-	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
 // conflictDelay is the pause after a write that met a newer object. In that time the cache usually
@@ -32,23 +29,16 @@ const conflictDelay = 50 * time.Millisecond
 
 // reconciler moves ClusterServiceVersions through their phases.
 type reconciler struct {
-	client        client.Client          // cached reads, all writes
-	deployer      client.Client          // writes Deployments
-	live          client.Reader          // reads past the cache
-	crds          client.Reader          // CustomResourceDefinitions without schemas
-	discovered    *discovered            // which APIs are served
-	serverVersion func() (string, error) // of the API server
-	clock         clock.PassiveClock
-	writer        *versionWriter // of ClusterServiceVersions
-	cleaner       *cleaner       // of deleted versions
-	webhooks      *webhook.Observer
-	webhookWriter *webhook.Writer
-	refusals      refusals // of the API
-	proxies       *openshift.Proxies
-	accounts      *impersonate.Accounts
-	events        events.EventRecorder
-	gauges        gauges
-	failures      failures
+	client    client.Client // reads from the cache
+	clock     clock.PassiveClock
+	observer  *observer
+	installer *installer
+	writer    *versionWriter // of ClusterServiceVersions
+	cleaner   *cleaner       // of deleted versions
+	refusals  *refusals      // of the API
+	events    events.EventRecorder
+	gauges    gauges
+	failures  failures
 }
 
 // Reconcile makes at most one transition of one ClusterServiceVersion.
@@ -84,7 +74,7 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 		return ctrl.Result{}, r.writer.setFinalizer(ctx, csv, controllerutil.AddFinalizer)
 	}
 	begun := r.clock.Now()
-	s, err := r.observe(ctx, csv)
+	s, err := r.observer.observe(ctx, csv)
 	if err != nil {
 		s = unseen(csv, begun)
 		return r.troubled(ctx, s, inTrouble(s.Observation, err), err)
@@ -128,7 +118,7 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Trans
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
 		if err != nil && slices.Contains([]Action{Serve, Install, Switch, LiftRoles}, action) && refused(err) {
-			refused, unread := r.attempt(ctx, s)
+			refused, unread := r.observer.attempt(ctx, s)
 			if unread != nil {
 				return t, unread
 			}

@@ -83,38 +83,37 @@ func (r *refusals) forget(key types.NamespacedName) {
 	delete(r.known, key)
 }
 
-// observeRefusal compares the last refused attempt with the present one. An attempt that the
-// OperatorGroup refuses counts as one that the API refused.
-func (r *reconciler) observeRefusal(ctx context.Context, s *scope) error {
+// compareRefusal compares the last refused attempt with the present one. An attempt that the
+// OperatorGroup refuses counts as one that the API refused. corrected reports whether the objects to
+// apply differ.
+func (o *observer) compareRefusal(ctx context.Context, s *scope) (corrected bool, access Access, err error) {
 	if s.Webhooks.Refused == "" && !refusedToInstall(s.CSV) {
-		return nil
+		return false, Access{}, nil
 	}
-	present, err := r.attempt(ctx, s)
+	present, err := o.attempt(ctx, s)
 	if err != nil {
-		return err
+		return false, Access{}, err
 	}
 	if s.Webhooks.Refused != "" {
-		r.refusals.note(client.ObjectKeyFromObject(s.CSV), present, s.Now)
-		return nil
+		o.refusals.note(client.ObjectKeyFromObject(s.CSV), present, s.Now)
+		return false, Access{}, nil
 	}
-	last := r.refusals.last(client.ObjectKeyFromObject(s.CSV), present)
-	s.Components.Corrected = last.deployments != present.deployments || last.webhooks != present.webhooks
-	s.Access = Access{
+	last := o.refusals.last(client.ObjectKeyFromObject(s.CSV), present)
+	return last.deployments != present.deployments || last.webhooks != present.webhooks, Access{
 		Changed:  last.access != present.access,
 		Settling: !last.changed.IsZero() && s.Now.Sub(last.changed) < accessSettling,
-	}
-	return nil
+	}, nil
 }
 
 // attempt returns the attempt of a scope.
-func (r *reconciler) attempt(ctx context.Context, s *scope) (attempt, error) {
+func (o *observer) attempt(ctx context.Context, s *scope) (attempt, error) {
 	present := attempt{deployments: hashes(s.deployments), webhooks: s.Webhooks.Refused}
 	if len(s.Groups) != 1 || s.Groups[0].Spec.ServiceAccountName == "" {
 		return present, nil
 	}
 	name := s.Groups[0].Spec.ServiceAccountName
 	account := accountMetadata()
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.CSV.Namespace, Name: name}, account)
+	err := o.client.Get(ctx, client.ObjectKey{Namespace: s.CSV.Namespace, Name: name}, account)
 	if client.IgnoreNotFound(err) != nil {
 		return attempt{}, fmt.Errorf("getting ServiceAccount %s/%s: %w", s.CSV.Namespace, name, err)
 	}

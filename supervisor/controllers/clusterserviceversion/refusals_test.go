@@ -66,8 +66,8 @@ func TestRefusals(t *testing.T) {
 func TestWebhooksAreAllowedNow(t *testing.T) {
 	s := &scope{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
 	s.Webhooks.Refused = "not allowed"
-	r := &reconciler{}
-	if err := r.observeRefusal(t.Context(), s); err != nil {
+	obs := &observer{refusals: &refusals{}}
+	if _, _, err := obs.compareRefusal(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -76,11 +76,12 @@ func TestWebhooksAreAllowedNow(t *testing.T) {
 	}{{"not allowed", false}, {"", true}} {
 		s = &scope{Observation: good(operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)}
 		s.Webhooks.Refused = tt.refused
-		if err := r.observeRefusal(t.Context(), s); err != nil {
+		corrected, _, err := obs.compareRefusal(t.Context(), s)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Components.Corrected != tt.corrected {
-			t.Errorf("refused by %q: corrected %t, want %t", tt.refused, s.Components.Corrected, tt.corrected)
+		if corrected != tt.corrected {
+			t.Errorf("refused by %q: corrected %t, want %t", tt.refused, corrected, tt.corrected)
 		}
 	}
 }
@@ -180,7 +181,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 					return tc.err
 				},
 			})
-			err = (&reconciler{client: c, deployer: c, live: c}).putDeployments(t.Context(), s)
+			err = deploymentWriter{client: c, deployer: c, live: c}.put(t.Context(), s)
 			message := afterRefusal(s.Observation, err).Message
 			if !errors.Is(err, tc.err) || !strings.HasPrefix(message, "install strategy failed: "+tc.want) || (tc.want == "" && strings.Contains(message, "my-kettle")) {
 				t.Errorf("message is %q, want %q in it", message, tc.want)

@@ -149,25 +149,28 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 		}
 		return info.GitVersion, nil
 	}
-	observer, writer := webhook.New(webhook.Options{
+	webhookObserver, webhookWriter := webhook.New(webhook.Options{
 		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, ServerVersion: serverVersion, Namespace: o.Namespace,
 	})
+	recorder, refused := mgr.GetEventRecorder("chandlery-clusterserviceversion"), &refusals{}
+	reader := deploymentReader{client: c, live: live, proxies: o.Proxies}
 	return &reconciler{
-		webhooks: observer, webhookWriter: writer,
-		client:        c,
-		deployer:      deployer,
-		live:          live,
-		crds:          crds,
-		discovered:    served,
-		serverVersion: serverVersion,
-		clock:         o.Clock,
-		writer:        &versionWriter{client: c, clock: o.Clock},
+		client: c,
+		clock:  o.Clock,
+		observer: &observer{
+			client: c, live: live, crds: crds, discovered: served, serverVersion: serverVersion, clock: o.Clock,
+			deployments: reader, webhooks: webhookObserver, refusals: refused,
+		},
+		installer: &installer{
+			client: c, live: live, derived: reader, webhooks: webhookWriter,
+			deployments: deploymentWriter{client: c, live: live, deployer: deployer, accounts: accounts, events: recorder},
+		},
+		writer: &versionWriter{client: c, clock: o.Clock},
 		cleaner: newCleaner(cleanerOptions{
 			client: c, live: live, crds: crds, hasGroup: served.hasGroup, accounts: accounts, lender: o.Lender, clock: o.Clock,
 		}),
-		proxies:  o.Proxies,
-		accounts: accounts,
-		events:   mgr.GetEventRecorder("chandlery-clusterserviceversion"),
+		refusals: refused,
+		events:   recorder,
 		gauges:   g,
 	}, nil
 }

@@ -1,0 +1,116 @@
+package clusterserviceversion
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
+	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/openshift"
+)
+
+// deploymentReader reads the Deployments of versions, and the settings with which they are derived.
+type deploymentReader struct {
+	client  client.Client      // reads from the cache
+	live    client.Reader      // reads past the cache
+	proxies *openshift.Proxies // nil for none
+}
+
+// settings returns the settings of a Subscription for the Deployments, or why they are invalid.
+func (r deploymentReader) settings(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (s settings, invalid string, err error) {
+	var subs operatorsv1alpha1.SubscriptionList
+	if err := r.client.List(ctx, &subs, client.InNamespace(csv.Namespace), readOnly); err != nil {
+		return settings{}, "", fmt.Errorf("listing Subscriptions in namespace %s: %w", csv.Namespace, err)
+	}
+	sub := subscriptionOf(csv, subs.Items)
+	if sub != nil && informer.Trimmed(sub) {
+		// The cache lacks a large configuration, which the Deployments need.
+		key := client.ObjectKeyFromObject(sub)
+		sub = &operatorsv1alpha1.Subscription{}
+		if err := r.live.Get(ctx, key, sub); err != nil {
+			return settings{}, "", fmt.Errorf("reading the whole of Subscription %s: %w", key, err)
+		}
+	}
+	s, err = settingsOf(sub)
+	if err != nil {
+		return settings{}, err.Error(), nil //nolint:nilerr // It is what is wrong with the Subscription, and said as such.
+	}
+	if r.proxies == nil {
+		return s, "", nil
+	}
+	env, err := r.proxies.Env()
+	if err != nil {
+		return settings{}, "", err //nolint:wrapcheck // it says what is not known
+	}
+	s.config.Env = proxied(s.config.Env, env)
+	return s, "", nil
+}
+
+// derive returns the desired Deployments, and the existing ones by name. An equivalent Deployment of
+// another lifecycle manager stays in its form.
+func (r deploymentReader) derive(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, config settings, hooks *webhook.State,
+) (desired []*appsv1.Deployment, live map[string]*appsv1.Deployment, err error) {
+	if desired, err = desiredDeployments(csv, config, hooks.Mount); err != nil {
+		return nil, nil, err
+	}
+	live = map[string]*appsv1.Deployment{}
+	for i, want := range desired {
+		have, err := r.read(ctx, want, hasBegun(csv))
+		if err != nil {
+			return nil, nil, err
+		}
+		if have == nil {
+			continue
+		}
+		live[want.Name] = have
+		same, err := inherited(csv, config, hooks, want, have)
+		if err != nil {
+			return nil, nil, err
+		}
+		if same != nil {
+			desired[i] = same
+		}
+	}
+	return desired, live, nil
+}
+
+// read returns the existing Deployment for a desired one, nil when there is none. Where
+// the version has begun to install, it reads the API if the cache has no Deployment, or one with
+// another hash. Right after an installation, the cache still has the former state, which would
+// cause another installation.
+func (r deploymentReader) read(ctx context.Context, want *appsv1.Deployment, begun bool) (*appsv1.Deployment, error) {
+	have := &appsv1.Deployment{}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have) // is whole: see package informer
+	if err == nil && (!begun || have.Labels[api.LabelDeploymentHash] == want.Labels[api.LabelDeploymentHash]) {
+		return have, nil
+	}
+	if apierrors.IsNotFound(err) && !begun {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	have = &appsv1.Deployment{}
+	err = r.live.Get(ctx, client.ObjectKeyFromObject(want), have)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absence is documented
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting Deployment %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return have, nil
+}
+
+// hasBegun reports whether Deployments of a version may have been written after the cache read
+// them. Before its installation begins, the version writes none.
+func hasBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	switch csv.Status.Phase {
+	case operatorsv1alpha1.CSVPhaseNone, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseInstallReady:
+		return false
+	default:
+		return true
+	}
+}
