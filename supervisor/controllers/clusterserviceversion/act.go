@@ -25,8 +25,8 @@ func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
 		return r.installer.withdraw(ctx, s.CSV)
 	case Renew:
 		return r.installer.renew(ctx, s)
-	case LiftRoles:
-		return r.installer.liftRolesConfirmed(ctx, s)
+	case CopyRBAC:
+		return r.installer.copyRBACConfirmed(ctx, s)
 	case DeleteSelf:
 		return r.writer.delete(ctx, s.CSV)
 	}

@@ -9,10 +9,10 @@ import (
 // TestSurplusIsDeletedAsSeen has a copied role that is no longer wanted.
 func TestSurplusIsDeletedAsSeen(t *testing.T) {
 	csv, r := boiling()
-	have := desiredLift(csv, true, r)
+	have := desiredClusterRBAC(csv, true, r)
 	have.Roles[0].UID, have.Roles[0].ResourceVersion = "1", "7"
 	r.ClusterRoles = []rbacv1.ClusterRole{*have.Roles[0]}
-	got := surplus(csv, lifted{}, r)
+	got := surplus(csv, clusterRBAC{}, r)
 	if len(got) != 1 || got[0].UID != "1" || got[0].ResourceVersion != "7" {
 		t.Errorf("surplus(...) = %+v, want the role with its UID and its version", got)
 	}

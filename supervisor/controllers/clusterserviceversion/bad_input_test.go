@@ -133,8 +133,8 @@ func TestBadInput(t *testing.T) {
 		}, broken, "InstallComponentFailed", []string{`deployment "kettle" exists and belongs to no ClusterServiceVersion`, "delete or rename one of the two"}},
 		"ForeignRole": {func(o *Observation) {
 			o.CSV.Status.Phase = ready
-			want := lifted{Roles: []*rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}}
-			o.ClusterRBAC = liftState(o.CSV, want, rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}},
+			want := clusterRBAC{Roles: []*rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}}
+			o.ClusterRBAC = clusterRBACState(o.CSV, want, rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}},
 				func(map[string]string) bool { return true })
 		}, broken, "InstallComponentFailed", []string{`ClusterRole "r" exists and belongs to no ClusterServiceVersion`, "delete or rename one of the two"}},
 		"Nothing": {servingWith(nothing), ready, "AllRequirementsMet", nil},

@@ -190,7 +190,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-func TestLift(t *testing.T) {
+func TestClusterRBAC(t *testing.T) {
 	csv := kettle()
 	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: "r", Labels: ownership.ManagedLabels(csv)}
 	r := rbac{
@@ -210,30 +210,30 @@ func TestLift(t *testing.T) {
 	r.Roles = append(r.Roles, rbacv1.Role{ObjectMeta: home})
 	r.RoleBindings = append(r.RoleBindings, rbacv1.RoleBinding{ObjectMeta: home, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: home.Name}})
 	lives := func(map[string]string) bool { return true }
-	want := desiredLift(csv, true, r)
+	want := desiredClusterRBAC(csv, true, r)
 	if len(want.Roles) != 1 || len(want.Bindings) != 1 || len(want.Roles[0].Rules) != 2 || want.Bindings[0].RoleRef.Kind != "ClusterRole" {
-		t.Fatalf("desiredLift(...) = %+v, want one role with two rules and one binding to it", want)
+		t.Fatalf("desiredClusterRBAC(...) = %+v, want one role with two rules and one binding to it", want)
 	}
-	if got := desiredLift(csv, false, r); len(got.Roles)+len(got.Bindings) != 0 {
-		t.Errorf("desiredLift(not global) = %+v, want nothing", got)
+	if got := desiredClusterRBAC(csv, false, r); len(got.Roles)+len(got.Bindings) != 0 {
+		t.Errorf("desiredClusterRBAC(not global) = %+v, want nothing", got)
 	}
-	if got := liftState(csv, want, r, lives); got != (ClusterRBAC{Stale: true}) {
-		t.Errorf("liftState(missing) = %+v, want stale", got)
+	if got := clusterRBACState(csv, want, r, lives); got != (ClusterRBAC{Stale: true}) {
+		t.Errorf("clusterRBACState(missing) = %+v, want stale", got)
 	}
 	r.ClusterRoles = []rbacv1.ClusterRole{*want.Roles[0].DeepCopy()}
 	r.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{*want.Bindings[0].DeepCopy()}
-	if got := liftState(csv, want, r, lives); got != (ClusterRBAC{}) {
-		t.Errorf("liftState(as desired) = %+v, want nothing to do", got)
+	if got := clusterRBACState(csv, want, r, lives); got != (ClusterRBAC{}) {
+		t.Errorf("clusterRBACState(as desired) = %+v, want nothing to do", got)
 	}
-	if got := surplus(csv, lifted{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
+	if got := surplus(csv, clusterRBAC{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
 		t.Errorf("surplus(...) = %+v, want the binding, then the role", got)
 	}
 	r.ClusterRoles[0].Labels[api.LabelOwnerNamespace] = "pantry"
-	got := liftState(csv, want, r, lives)
+	got := clusterRBACState(csv, want, r, lives)
 	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once: uninstall one of the two`, got.Foreign); diff != "" {
-		t.Errorf("liftState(taken): -want, +got:\n%s", diff)
+		t.Errorf("clusterRBACState(taken): -want, +got:\n%s", diff)
 	}
-	if got := liftState(csv, want, r, func(map[string]string) bool { return false }); got != (ClusterRBAC{Stale: true}) {
-		t.Errorf("liftState(left behind) = %+v, want stale", got)
+	if got := clusterRBACState(csv, want, r, func(map[string]string) bool { return false }); got != (ClusterRBAC{Stale: true}) {
+		t.Errorf("clusterRBACState(left behind) = %+v, want stale", got)
 	}
 }

@@ -84,9 +84,9 @@ func waiting(o *Observation) {
 	o.Components.Waiting = "waiting for deployment kettle to become ready: deployment \"kettle\" not available: none up"
 }
 
-func liftGone(o *Observation) { o.ClusterRBAC.Stale = true }
+func copyMissing(o *Observation) { o.ClusterRBAC.Stale = true }
 
-func liftTaken(o *Observation) { o.ClusterRBAC.Foreign = "ClusterRole \"x\" exists" }
+func copyTaken(o *Observation) { o.ClusterRBAC.Foreign = "ClusterRole \"x\" exists" }
 
 func noGroup(o *Observation) { o.Groups = nil }
 

@@ -86,7 +86,7 @@ func (i *installer) install(ctx context.Context, s *scope) error {
 	if err := i.confirmAccount(ctx, &s.Groups[0]); err != nil {
 		return err
 	}
-	if err := i.liftRoles(ctx, s); err != nil {
+	if err := i.copyRBAC(ctx, s); err != nil {
 		return err
 	}
 	if err := i.deployments.put(ctx, s); err != nil {
@@ -144,34 +144,34 @@ func (i *installer) apply(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// liftRolesConfirmed confirms first that the version exists. After its clean-up, nothing would
+// copyRBACConfirmed confirms first that the version exists. After its clean-up, nothing would
 // delete the objects that this call creates.
-func (i *installer) liftRolesConfirmed(ctx context.Context, s *scope) error {
+func (i *installer) copyRBACConfirmed(ctx context.Context, s *scope) error {
 	if err := i.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
-	return i.liftRoles(ctx, s)
+	return i.copyRBAC(ctx, s)
 }
 
-// liftRoles applies the roles for all namespaces and removes those no longer wanted.
-func (i *installer) liftRoles(ctx context.Context, s *scope) error {
-	for _, role := range s.lift.Roles {
-		if roleLifted(s.CSV, role, s.rbac) {
+// copyRBAC applies the roles for all namespaces and removes those no longer wanted.
+func (i *installer) copyRBAC(ctx context.Context, s *scope) error {
+	for _, role := range s.copies.Roles {
+		if hasRoleCopy(s.CSV, role, s.rbac) {
 			continue
 		}
 		if err := i.apply(ctx, role); err != nil {
 			return err
 		}
 	}
-	for _, binding := range s.lift.Bindings {
-		if bindingLifted(s.CSV, binding, s.rbac) {
+	for _, binding := range s.copies.Bindings {
+		if hasBindingCopy(s.CSV, binding, s.rbac) {
 			continue
 		}
 		if err := i.apply(ctx, binding); err != nil {
 			return err
 		}
 	}
-	extra := surplus(s.CSV, s.lift, s.rbac)
+	extra := surplus(s.CSV, s.copies, s.rbac)
 	for n := range extra {
 		if err := apply.Delete(ctx, i.client, &extra[n]); err != nil {
 			return err

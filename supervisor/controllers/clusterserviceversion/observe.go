@@ -35,7 +35,7 @@ type scope struct {
 
 	deployments []*appsv1.Deployment // as desired
 	settings    settings             // with which they were derived
-	lift        lifted               // as desired
+	copies      clusterRBAC          // as desired
 	rbac        rbac                 // as read
 	webhooks    *webhook.State       // nil when it has none
 }
@@ -89,8 +89,8 @@ func (o *observer) observeInstallation(ctx context.Context, s *scope, others ver
 	}
 	found.Others = others
 	s.Requirements, s.rbac = requirements(s.CSV, found), found.RBAC
-	s.lift = desiredLift(s.CSV, isGlobal(s.Groups), found.RBAC)
-	if s.ClusterRBAC, err = o.clusterRBAC(ctx, s.CSV, s.lift, found.RBAC); err != nil {
+	s.copies = desiredClusterRBAC(s.CSV, isGlobal(s.Groups), found.RBAC)
+	if s.ClusterRBAC, err = o.clusterRBAC(ctx, s.CSV, s.copies, found.RBAC); err != nil {
 		return nil, err
 	}
 	if s.webhooks, s.Webhooks, err = o.webhooks.Observe(ctx, webhookVersion(s, others)); err != nil {
@@ -180,9 +180,9 @@ func (o *observer) readCluster(ctx context.Context, csv *operatorsv1alpha1.Clust
 }
 
 // clusterRBAC returns the state of the cluster-scoped copies of RBAC.
-func (o *observer) clusterRBAC(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, have rbac) (ClusterRBAC, error) {
+func (o *observer) clusterRBAC(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, have rbac) (ClusterRBAC, error) {
 	var lookup error
-	state := liftState(csv, want, have, func(labels map[string]string) bool {
+	state := clusterRBACState(csv, want, have, func(labels map[string]string) bool {
 		lives, err := o.ownerLives(ctx, labels)
 		if err != nil {
 			lookup = err

@@ -162,9 +162,9 @@ func TestObjectsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestOnlyLiftedRolesAreSurplus checks that cluster-scoped roles that a plan created for the
+// TestOnlyCopiedRolesAreSurplus checks that cluster-scoped roles that a plan created for the
 // version, and those of others, stay.
-func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
+func TestOnlyCopiedRolesAreSurplus(t *testing.T) {
 	csv := kettle()
 	other := ownership.ManagedLabels(csv)
 	other[api.LabelOwner], other[api.LabelLifted] = "pot.v1", "true"
@@ -172,52 +172,52 @@ func TestOnlyLiftedRolesAreSurplus(t *testing.T) {
 		labels map[string]string
 		want   int
 	}{
-		"lifted": {liftLabels(csv), 2}, "of a plan": {ownership.ManagedLabels(csv), 0}, "of another version": {other, 0}, "unowned": {map[string]string{api.LabelLifted: "true"}, 0},
+		"copied": {copyLabels(csv), 2}, "of a plan": {ownership.ManagedLabels(csv), 0}, "of another version": {other, 0}, "unowned": {map[string]string{api.LabelLifted: "true"}, 0},
 	} {
 		meta := metav1.ObjectMeta{Name: "r", Labels: tt.labels}
 		r := rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: meta}}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{{ObjectMeta: meta}}}
-		if got := len(surplus(csv, lifted{}, r)); got != tt.want {
+		if got := len(surplus(csv, clusterRBAC{}, r)); got != tt.want {
 			t.Errorf("%s: %d objects are surplus, want %d", name, got, tt.want)
 		}
 	}
 }
 
-// TestFollowsOnlyItsOwnLift has a ClusterRole and a ClusterRoleBinding of other owners under the
+// TestFollowsOnlyItsOwnCopies has a ClusterRole and a ClusterRoleBinding of other owners under the
 // names of an edited Role and RoleBinding. Their content is not copied.
-func TestFollowsOnlyItsOwnLift(t *testing.T) {
+func TestFollowsOnlyItsOwnCopies(t *testing.T) {
 	for name, labels := range map[string]func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string{
 		"unowned":   func(*operatorsv1alpha1.ClusterServiceVersion) map[string]string { return nil },
 		"of a plan": ownership.ManagedLabels,
 	} {
 		csv, r := boiling()
-		have := desiredLift(csv, true, r)
+		have := desiredClusterRBAC(csv, true, r)
 		have.Roles[0].Labels, have.Bindings[0].Labels = labels(csv), labels(csv)
 		edited := r
 		edited.ClusterRoles = []rbacv1.ClusterRole{*have.Roles[0]}
 		edited.Roles = []rbacv1.Role{{ObjectMeta: labelled(csv, "r"), Rules: []rbacv1.PolicyRule{policy("*")}}}
-		if got := desiredLift(csv, true, edited); len(got.Roles) > 0 {
-			t.Errorf("%s: an edited role is lifted by a ClusterRole that is not its own", name)
+		if got := desiredClusterRBAC(csv, true, edited); len(got.Roles) > 0 {
+			t.Errorf("%s: an edited role is copied by a ClusterRole that is not its own", name)
 		}
 		rebound := r
 		rebound.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{*have.Bindings[0]}
 		rebound.RoleBindings = []rbacv1.RoleBinding{{ObjectMeta: labelled(csv, "r"), RoleRef: roleRef("Role", "r")}}
-		if got := desiredLift(csv, true, rebound); len(got.Bindings) > 0 {
-			t.Errorf("%s: an edited binding is lifted by a ClusterRoleBinding that is not its own", name)
+		if got := desiredClusterRBAC(csv, true, rebound); len(got.Bindings) > 0 {
+			t.Errorf("%s: an edited binding is copied by a ClusterRoleBinding that is not its own", name)
 		}
 	}
 }
 
-// TestLiftsOnlyWhatBearsItsLabels has roles and bindings that hold what the version declares but
+// TestCopiesOnlyLabelledRBAC has roles and bindings that hold what the version declares but
 // lack its labels.
-func TestLiftsOnlyWhatBearsItsLabels(t *testing.T) {
+func TestCopiesOnlyLabelledRBAC(t *testing.T) {
 	csv, r := boiling()
 	r.Roles[0].Labels = nil
-	if got := desiredLift(csv, true, r); len(got.Roles) > 0 || len(got.Bindings) > 0 {
-		t.Errorf("a role without labels is lifted: %+v", got)
+	if got := desiredClusterRBAC(csv, true, r); len(got.Roles) > 0 || len(got.Bindings) > 0 {
+		t.Errorf("a role without labels is copied: %+v", got)
 	}
 	csv, r = boiling()
 	r.RoleBindings[0].Labels = nil
-	if got := desiredLift(csv, true, r); len(got.Bindings) > 0 {
-		t.Errorf("a binding without labels is lifted: %+v", got.Bindings)
+	if got := desiredClusterRBAC(csv, true, r); len(got.Bindings) > 0 {
+		t.Errorf("a binding without labels is copied: %+v", got.Bindings)
 	}
 }

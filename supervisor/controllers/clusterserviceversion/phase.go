@@ -82,8 +82,8 @@ const (
 	Withdraw Action = "Withdraw"
 	// Renew replaces the certificates of a waiting version, and its pods.
 	Renew Action = "Renew"
-	// LiftRoles updates the roles for all namespaces.
-	LiftRoles Action = "LiftRoles"
+	// CopyRBAC updates the roles for all namespaces.
+	CopyRBAC Action = "CopyRBAC"
 	// DeleteSelf deletes the ClusterServiceVersion.
 	DeleteSelf Action = "DeleteSelf"
 )
@@ -254,8 +254,8 @@ func succeededRules() []rule {
 		}},
 		{"component unhealthy", not(healthy), then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "), unavailable)},
-		{"roles for all namespaces out of date", liftStale, func(o Observation) Transition {
-			return with(stay(o), o, do(LiftRoles))
+		{"roles for all namespaces out of date", copiesStale, func(o Observation) Transition {
+			return with(stay(o), o, do(CopyRBAC))
 		}},
 		{"away for a moment", disrupted, func(o Observation) Transition {
 			return with(stay(o), o, after(disruptionDelay))

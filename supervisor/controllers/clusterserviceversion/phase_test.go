@@ -242,7 +242,7 @@ func TestNext(t *testing.T) {
 			},
 		},
 		"InstallReadyForeignRole": {
-			"neither in the cluster", good(ready, "AllRequirementsMet", liftTaken),
+			"neither in the cluster", good(ready, "AllRequirementsMet", copyTaken),
 			Transition{
 				Phase: broken, Reason: "InstallComponentFailed", After: reinstallDelay,
 				Message: `install strategy failed: ClusterRole "x" exists`,
@@ -295,9 +295,9 @@ func TestNext(t *testing.T) {
 			"a Deployment is not available", good(succeeded, "InstallSucceeded", waiting),
 			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "installing: " + unhealthyMessage, Cause: unavailable},
 		},
-		"SucceededLift": {
-			"roles are repaired in place", good(succeeded, "InstallSucceeded", liftGone),
-			kept(succeeded, "InstallSucceeded", LiftRoles),
+		"SucceededCopiesStale": {
+			"roles are repaired in place", good(succeeded, "InstallSucceeded", copyMissing),
+			kept(succeeded, "InstallSucceeded", CopyRBAC),
 		},
 		"FailedGroupFits": {
 			"the operator group was the reason and fits now", good(broken, "UnsupportedOperatorGroup"),

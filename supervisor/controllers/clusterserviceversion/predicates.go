@@ -52,7 +52,7 @@ func exhausted(o Observation) bool { return o.Components.Exhausted != "" }
 
 func stale(o Observation) bool { return o.Components.Stale != "" }
 
-func liftStale(o Observation) bool { return o.ClusterRBAC.Stale }
+func copiesStale(o Observation) bool { return o.ClusterRBAC.Stale }
 
 func foreignObject(o Observation) bool {
 	return o.Components.Foreign != "" || o.ClusterRBAC.Foreign != ""

@@ -31,7 +31,7 @@ func allReasons() []operatorsv1alpha1.ConditionReason {
 // troubles returns all ways in which an observation can differ from a good one.
 func troubles() []func(*Observation) {
 	return []func(*Observation){
-		lacking, conflict, foreign, changed, gaveUp, waiting, liftGone, liftTaken, noGroup, twoGroups, freshGroup, bareCSV,
+		lacking, conflict, foreign, changed, gaveUp, waiting, copyMissing, copyTaken, noGroup, twoGroups, freshGroup, bareCSV,
 		targeting(""), targeting(), doubleModes, unservable, invalidWebhook, helm, noDeployments, later(10 * time.Minute),
 		predecessor(pending), predecessor(succeeded), predecessor(replacing), predecessor(deleting), predecessor(broken),
 		successor(pending), successor(succeeded), successor(broken), successor(replacing), readySuccessor,
@@ -60,7 +60,7 @@ func follow(o *Observation, t Transition) {
 			o.Components.Present = false
 		case Install:
 			o.Components.Stale, o.ClusterRBAC.Stale = "", false
-		case LiftRoles:
+		case CopyRBAC:
 			o.ClusterRBAC.Stale = false
 		case DeleteSelf:
 		}
@@ -124,7 +124,7 @@ func TestReplacedGoes(t *testing.T) {
 // of that work, and is stable: an unchanged state is not written again.
 func TestTransitionsAreSound(t *testing.T) {
 	workplace := map[Action][]operatorsv1alpha1.ClusterServiceVersionPhase{
-		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, LiftRoles: {succeeded}, DeleteSelf: {deleting}, Renew: {pending, replacing},
+		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, CopyRBAC: {succeeded}, DeleteSelf: {deleting}, Renew: {pending, replacing},
 		Annotate: {pending, ready, installs, succeeded, broken}, Withdraw: {none, unknown, pending, ready, installs, succeeded, broken},
 	}
 	for _, phase := range allPhases() {

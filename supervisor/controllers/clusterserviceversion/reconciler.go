@@ -117,7 +117,7 @@ func settling(s *scope, t Transition) time.Duration {
 func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
-		if err != nil && slices.Contains([]Action{Serve, Install, Switch, LiftRoles}, action) && refused(err) {
+		if err != nil && slices.Contains([]Action{Serve, Install, Switch, CopyRBAC}, action) && refused(err) {
 			refused, unread := r.observer.attempt(ctx, s)
 			if unread != nil {
 				return t, unread

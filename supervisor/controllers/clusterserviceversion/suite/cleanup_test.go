@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
+func TestCopiesRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	w := newWorld(t)
 	stop := w.supervise()
 	csv := w.kettle("kettle.v1", asks)
@@ -23,11 +23,11 @@ func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	w.finally(other)
 	w.succeeds("kettle.v1")
 
-	lifted := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	copied := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	bound := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(lifted), lifted)).To(gomega.Succeed())
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(copied), copied)).To(gomega.Succeed())
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(bound), bound)).To(gomega.Succeed())
-	w.Expect(lifted.Rules).To(gomega.HaveLen(2))
+	w.Expect(copied.Rules).To(gomega.HaveLen(2))
 
 	// An edited role, or a binding with copied labels, grants no more rights.
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
@@ -39,10 +39,10 @@ func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 	w.Expect(w.Patch(t.Context(), bound.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"subjects":[]}`)))).To(gomega.Succeed())
 	w.Eventually(func(g gomega.Gomega) {
 		g.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(bound), bound)).To(gomega.Succeed())
-		g.Expect(bound.Subjects).To(gomega.Equal(binding.Subjects), "what is lifted is not set right")
+		g.Expect(bound.Subjects).To(gomega.Equal(binding.Subjects), "the subjects of the copied binding are not restored")
 	}).WithTimeout(patience).Should(gomega.Succeed())
-	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(lifted), lifted)).To(gomega.Succeed())
-	w.Expect(lifted.Rules).To(gomega.HaveLen(2))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(copied), copied)).To(gomega.Succeed())
+	w.Expect(copied.Rules).To(gomega.HaveLen(2))
 	w.gone(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: mine.Name}})
 
 	stop()
@@ -51,12 +51,12 @@ func TestLiftsRolesAndCleansThemUpAfterAnAbsence(t *testing.T) {
 
 	w.supervise()
 	w.gone(csv)
-	w.gone(lifted)
+	w.gone(copied)
 	w.gone(bound)
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(other), other)).To(gomega.Succeed(), "somebody else's role went too")
 }
 
-func TestUnliftsWhenTheGroupStopsTargetingAll(t *testing.T) {
+func TestRemovesCopiesWhenTheGroupStopsTargetingAll(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	name := "kettle.v1-kettle-" + w.namespace

@@ -25,7 +25,7 @@ func Originals(items []operatorsv1alpha1.ClusterServiceVersion) List {
 }
 
 // IsCopied reports whether a ClusterServiceVersion has the label of a copy. It ignores the
-// annotations of copies, which this package rewrites.
+// annotations of copies, which the controller rewrites.
 func IsCopied(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	_, copied := csv.Labels[operatorsv1alpha1.CopiedLabelKey]
 	return copied

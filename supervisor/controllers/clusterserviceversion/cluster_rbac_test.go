@@ -34,9 +34,9 @@ func labelled(csv *operatorsv1alpha1.ClusterServiceVersion, name string) metav1.
 	return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: ownership.ManagedLabels(csv)}
 }
 
-// TestLiftsWhatIsDeclared has users who may create roles in the operator's namespace and try to get
+// TestCopiesWhatIsDeclared has users who may create roles in the operator's namespace and try to get
 // them in all.
-func TestLiftsWhatIsDeclared(t *testing.T) {
+func TestCopiesWhatIsDeclared(t *testing.T) {
 	mallory := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory"}
 	role := func(name string, verbs ...string) func(*rbac) {
 		return func(r *rbac) {
@@ -54,7 +54,7 @@ func TestLiftsWhatIsDeclared(t *testing.T) {
 	}
 	before := func(r *rbac) {
 		csv, declared := boiling()
-		have := desiredLift(csv, true, declared)
+		have := desiredClusterRBAC(csv, true, declared)
 		r.ClusterRoles, r.ClusterRoleBindings = []rbacv1.ClusterRole{*have.Roles[0]}, []rbacv1.ClusterRoleBinding{*have.Bindings[0]}
 	}
 	edited := func(r *rbac) { r.Roles[0].Rules = []rbacv1.PolicyRule{policy("*")} }
@@ -74,9 +74,9 @@ func TestLiftsWhatIsDeclared(t *testing.T) {
 		"Account":      {"nor is another account", []func(*rbac){binding("Role", "r", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kitchen", Name: "mallory"})}, []string{"role r", "binding r of r"}},
 		"Elsewhere":    {"nor one of its name elsewhere", []func(*rbac){binding("Role", "r", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "pantry", Name: "boiler"})}, []string{"role r", "binding r of r"}},
 		"Nobody":       {"a binding of nobody is none", []func(*rbac){binding("Role", "r")}, []string{"role r", "binding r of r"}},
-		"Edited":       {"a role with more rules is not lifted", []func(*rbac){edited}, nil},
+		"Edited":       {"a role with more rules is not copied", []func(*rbac){edited}, nil},
 		"Rebound":      {"nor a binding with more subjects", []func(*rbac){rebound}, []string{"role r"}},
-		"EditedLater":  {"but what was lifted before stays as it was", []func(*rbac){before, edited}, []string{"role r", "binding r of r"}},
+		"EditedLater":  {"but what was copied before stays as it was", []func(*rbac){before, edited}, []string{"role r", "binding r of r"}},
 		"ReboundLater": {"with its subjects", []func(*rbac){before, rebound}, []string{"role r", "binding r of r"}},
 		"EditedBoth": {"if that is still as it was", []func(*rbac){before, edited, func(r *rbac) {
 			r.ClusterRoles[0].Rules[0] = policy("*")
@@ -89,29 +89,29 @@ func TestLiftsWhatIsDeclared(t *testing.T) {
 				c(&r)
 			}
 			var got []string
-			lift := desiredLift(csv, true, r)
-			for _, role := range lift.Roles {
+			copies := desiredClusterRBAC(csv, true, r)
+			for _, role := range copies.Roles {
 				got = append(got, "role "+role.Name)
 				if diff := cmp.Diff([]rbacv1.PolicyRule{policy("get"), readsNamespaces()}, role.Rules); diff != "" {
 					t.Errorf("%s\nrules of %s: -want, +got:\n%s", tc.reason, role.Name, diff)
 				}
 			}
-			for _, b := range lift.Bindings {
+			for _, b := range copies.Bindings {
 				got = append(got, "binding "+b.Name+" of "+b.RoleRef.Name)
 				if diff := cmp.Diff(boiler(), b.Subjects); diff != "" {
 					t.Errorf("%s\nsubjects of %s: -want, +got:\n%s", tc.reason, b.Name, diff)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\ndesiredLift(...): -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("%s\ndesiredClusterRBAC(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// TestLiftsNoCertificateRights has a role with declared rules under the name of the role for the
+// TestCopiesNoCertificateRights has a role with declared rules under the name of the role for the
 // certificate: it is not copied.
-func TestLiftsNoCertificateRights(t *testing.T) {
+func TestCopiesNoCertificateRights(t *testing.T) {
 	csv, r := boiling()
 	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = hooked().Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	csv.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:1]
@@ -124,11 +124,11 @@ func TestLiftsNoCertificateRights(t *testing.T) {
 	role.Name, bound.Name = certificate, certificate
 	both.Name, both.RoleRef.Name = "more", certificate
 	r.Roles, r.RoleBindings = append(r.Roles, role), append(r.RoleBindings, bound, both)
-	lift := desiredLift(csv, true, r)
-	if len(lift.Roles) != 1 || lift.Roles[0].Name != "r" {
-		t.Errorf("roles %v, want r alone", lift.Roles)
+	copies := desiredClusterRBAC(csv, true, r)
+	if len(copies.Roles) != 1 || copies.Roles[0].Name != "r" {
+		t.Errorf("roles %v, want r alone", copies.Roles)
 	}
-	if len(lift.Bindings) != 1 || lift.Bindings[0].Name != "r" {
-		t.Errorf("bindings %v, want r alone", lift.Bindings)
+	if len(copies.Bindings) != 1 || copies.Bindings[0].Name != "r" {
+		t.Errorf("bindings %v, want r alone", copies.Bindings)
 	}
 }

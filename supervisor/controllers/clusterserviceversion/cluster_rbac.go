@@ -16,14 +16,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// lifted holds the cluster-scoped copies of a ClusterServiceVersion's roles and bindings. They
+// clusterRBAC holds the cluster-scoped copies of a ClusterServiceVersion's roles and bindings. They
 // grant its operator the rights of its own namespace in all namespaces.
-type lifted struct {
+type clusterRBAC struct {
 	Roles    []*rbacv1.ClusterRole
 	Bindings []*rbacv1.ClusterRoleBinding
 }
 
-// desiredLift returns the cluster-scoped copies that csv needs; none when its OperatorGroup does
+// desiredClusterRBAC returns the cluster-scoped copies that csv needs; none when its OperatorGroup does
 // not target all namespaces. The copies have the names of the originals.
 //
 // It copies only roles and bindings that csv declares, whatever labels others have. Otherwise a
@@ -31,8 +31,8 @@ type lifted struct {
 // also read namespaces, which an operator for all namespaces needs. Roles for certificates are not
 // copied: they concern only the version's own namespace, and their names occur in other namespaces
 // too.
-func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rbac) lifted {
-	var out lifted
+func desiredClusterRBAC(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rbac) clusterRBAC {
+	var out clusterRBAC
 	if !global {
 		return out
 	}
@@ -50,7 +50,7 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 		accounts[role.Name] = named
 		out.Roles = append(out.Roles, &rbacv1.ClusterRole{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name, Labels: liftLabels(csv)},
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name, Labels: copyLabels(csv)},
 			Rules:      append(slices.Clone(rules), readsNamespaces()),
 		})
 	}
@@ -65,7 +65,7 @@ func desiredLift(csv *operatorsv1alpha1.ClusterServiceVersion, global bool, r rb
 		}
 		out.Bindings = append(out.Bindings, &rbacv1.ClusterRoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: b.Name, Labels: liftLabels(csv)},
+			ObjectMeta: metav1.ObjectMeta{Name: b.Name, Labels: copyLabels(csv)},
 			Subjects:   slices.Clone(subjects),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.RoleRef.Name},
 		})
@@ -86,7 +86,7 @@ func declaredRules(csv *operatorsv1alpha1.ClusterServiceVersion, role *rbacv1.Ro
 		return role.Rules, accounts
 	}
 	meta, rules := roleNamed(r.ClusterRoles, role.Name)
-	if meta == nil || !sameLift(meta.Labels, csv) || len(rules) == 0 {
+	if meta == nil || !isCopy(meta.Labels, csv) || len(rules) == 0 {
 		return nil, nil
 	}
 	before := rules[:len(rules)-1]
@@ -101,7 +101,7 @@ func declaredSubjects(csv *operatorsv1alpha1.ClusterServiceVersion, b *rbacv1.Ro
 		return b.Subjects
 	}
 	meta, before := bindingNamed(r.ClusterRoleBindings, b.Name)
-	if b.RoleRef.Kind == "Role" && meta != nil && sameLift(meta.Labels, csv) && plan.AreAccounts(before, csv.Namespace, accounts) {
+	if b.RoleRef.Kind == "Role" && meta != nil && isCopy(meta.Labels, csv) && plan.AreAccounts(before, csv.Namespace, accounts) {
 		return before
 	}
 	return nil
@@ -122,24 +122,24 @@ func certificateRights(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]
 	return names
 }
 
-func liftLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
+func copyLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 	labels := ownership.ManagedLabels(csv)
 	labels[api.LabelLifted] = "true"
 	return labels
 }
 
-// liftState compares the desired objects with the existing ones. ownerLives reports whether the
+// clusterRBACState compares the desired objects with the existing ones. ownerLives reports whether the
 // ClusterServiceVersion in the labels of an object exists. An object of a deleted version may be
 // taken over; one of an existing version may not.
-func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac, ownerLives func(map[string]string) bool) ClusterRBAC {
+func clusterRBACState(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac, ownerLives func(map[string]string) bool) ClusterRBAC {
 	state := ClusterRBAC{Stale: len(surplus(csv, want, r)) > 0}
 	check := func(kind string, have *metav1.ObjectMeta, same bool) {
 		switch {
 		case have == nil:
 			state.Stale = true
 		case !ownership.Names(have.Labels, csv) && ownerLives(have.Labels):
-			first(&state.Foreign, foreignLift(kind, have))
-		case !sameLift(have.Labels, csv) || !same:
+			first(&state.Foreign, foreignCopy(kind, have))
+		case !isCopy(have.Labels, csv) || !same:
 			state.Stale = true
 		}
 	}
@@ -154,40 +154,40 @@ func liftState(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac
 	return state
 }
 
-// roleLifted reports whether the wanted copy of a role exists.
-func roleLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRole, r rbac) bool {
+// hasRoleCopy reports whether the wanted copy of a role exists.
+func hasRoleCopy(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRole, r rbac) bool {
 	meta, rules := roleNamed(r.ClusterRoles, want.Name)
-	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(rules, want.Rules)
+	return meta != nil && isCopy(meta.Labels, csv) && equality.Semantic.DeepEqual(rules, want.Rules)
 }
 
-// bindingLifted reports whether the wanted copy of a binding exists.
-func bindingLifted(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRoleBinding, r rbac) bool {
+// hasBindingCopy reports whether the wanted copy of a binding exists.
+func hasBindingCopy(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.ClusterRoleBinding, r rbac) bool {
 	meta, subjects := bindingNamed(r.ClusterRoleBindings, want.Name)
-	return meta != nil && sameLift(meta.Labels, csv) && equality.Semantic.DeepEqual(subjects, want.Subjects)
+	return meta != nil && isCopy(meta.Labels, csv) && equality.Semantic.DeepEqual(subjects, want.Subjects)
 }
 
 // surplus returns the copies of csv that are no longer wanted. Bindings come first: they are
 // deleted before their roles.
-func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want lifted, r rbac) []metav1.PartialObjectMetadata {
+func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac) []metav1.PartialObjectMetadata {
 	var out []metav1.PartialObjectMetadata
 	for i := range r.ClusterRoleBindings {
 		b := &r.ClusterRoleBindings[i]
 		wanted := slices.ContainsFunc(want.Bindings, func(w *rbacv1.ClusterRoleBinding) bool { return w.Name == b.Name })
-		if sameLift(b.Labels, csv) && !wanted {
+		if isCopy(b.Labels, csv) && !wanted {
 			out = append(out, metadataOf("ClusterRoleBinding", b.ObjectMeta))
 		}
 	}
 	for i := range r.ClusterRoles {
 		c := &r.ClusterRoles[i]
 		wanted := slices.ContainsFunc(want.Roles, func(w *rbacv1.ClusterRole) bool { return w.Name == c.Name })
-		if sameLift(c.Labels, csv) && !wanted {
+		if isCopy(c.Labels, csv) && !wanted {
 			out = append(out, metadataOf("ClusterRole", c.ObjectMeta))
 		}
 	}
 	return out
 }
 
-func sameLift(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+func isCopy(labels map[string]string, csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return labels[api.LabelLifted] == "true" && ownership.Names(labels, csv)
 }
 
@@ -198,7 +198,7 @@ func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadat
 	}
 }
 
-func foreignLift(kind string, meta *metav1.ObjectMeta) string {
+func foreignCopy(kind string, meta *metav1.ObjectMeta) string {
 	owner, ok := ownership.Of(meta.Labels)
 	if !ok {
 		return webhook.Obstacle(kind, meta.Name, "no ClusterServiceVersion")
