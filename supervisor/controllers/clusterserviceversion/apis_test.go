@@ -148,3 +148,22 @@ func TestLooksAgainAtAPIsThatItNeeds(t *testing.T) {
 		t.Errorf("with such APIs: after %s", got)
 	}
 }
+
+// TestHasGroup checks that an unknown group does not count as an absent one.
+func TestHasGroup(t *testing.T) {
+	unanswered := errors.New("no answer")
+	for name, tc := range map[string]struct {
+		answer error
+		want   bool
+		err    error
+	}{
+		"Present":    {want: true},
+		"Absent":     {answer: apierrors.NewNotFound(schema.GroupResource{}, "tea.example.com")},
+		"Unanswered": {answer: unanswered, err: unanswered},
+	} {
+		d := &discovered{group: func(context.Context, string) error { return tc.answer }}
+		if got, err := d.hasGroup(t.Context(), "tea.example.com"); got != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%s: hasGroup() = %t, %v, want %t, %v", name, got, err, tc.want, tc.err)
+		}
+	}
+}

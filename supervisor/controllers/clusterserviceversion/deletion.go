@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 )
 
 // finalize makes one pass of the clean-up after a ClusterServiceVersion that is being deleted. It
@@ -20,33 +21,33 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	if !controllerutil.ContainsFinalizer(csv, api.FinalizerCleanup) {
 		return ctrl.Result{}, nil
 	}
-	if exists, err := r.cleaner.exists(ctx, csv); err != nil || !exists {
+	if exists, err := r.cleaner.Exists(ctx, csv); err != nil || !exists {
 		return ctrl.Result{}, err
 	}
 	r.gauges.record(csv, Transition{Phase: csv.Status.Phase, Reason: csv.Status.Reason})
-	p, err := r.cleaner.run(ctx, csv)
+	p, err := r.cleaner.Run(ctx, csv)
 	switch {
-	case p.done:
-		logf.FromContext(ctx).Info("Cleaned up", "customResourcesLeft", p.kept)
-		announceLeft(r.events, csv, p.kept)
+	case p.Done:
+		logf.FromContext(ctx).Info("Cleaned up", "customResourcesLeft", p.Kept)
+		announceLeft(r.events, csv, p.Kept)
 		return ctrl.Result{}, client.IgnoreNotFound(r.writer.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
-	case p.telling.message == "":
+	case p.Report == nil:
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: p.after}, errors.Join(err, r.recordCleanup(ctx, csv, p.telling))
+	return ctrl.Result{RequeueAfter: p.After}, errors.Join(err, r.recordCleanup(ctx, csv, p.Report))
 }
 
 // recordCleanup writes into the status what the clean-up waits for, if it differs. It does not
 // change the phase, which remains the one at the time of the deletion. Progress is written every
 // few seconds.
-func (r *reconciler) recordCleanup(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, t telling) error {
-	want := cleanupStatus(csv.Status, t, r.clock.Now())
+func (r *reconciler) recordCleanup(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, report *cleanup.Report) error {
+	want := report.Status(csv.Status, r.clock.Now())
 	if want == nil {
 		return nil
 	}
-	err := r.writer.write(ctx, csv, *want, t.cause)
+	err := r.writer.write(ctx, csv, *want, report.Cause)
 	if err == nil {
-		announceCleanup(r.events, csv, t)
+		announceCleanup(r.events, csv, report)
 	}
 	return client.IgnoreNotFound(err)
 }

@@ -16,7 +16,6 @@
 // Package versions finds which versions replace each other, and package ownership which objects
 // belong to a version.
 //
-// The clean-up of a deleted ClusterServiceVersion is an ordered list of stages (finalize.go). Each
-// pass begins with the first stage and reads what is left, so that it may be interrupted anywhere.
-// The status shows what the clean-up waits for. See docs/decisions/0023-clusterserviceversions.md.
+// The clean-up of a deleted ClusterServiceVersion is in package cleanup. The status shows what it
+// waits for. See docs/decisions/0023-clusterserviceversions.md.
 package clusterserviceversion

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 )
 
 // announce records an Event when the phase or its reason has changed. A new message alone is only
@@ -35,17 +36,17 @@ func announceUnproxied(recorder events.EventRecorder, csv *operatorsv1alpha1.Clu
 }
 
 // announceCleanup records that a clean-up waits, and again when it needs a user.
-func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t telling) {
+func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, report *cleanup.Report) {
 	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	kind := corev1.EventTypeNormal
 	before, _ := api.CauseOf(csv)
 	switch {
-	case t.cause != nil && t.cause.Reason != before.Reason:
+	case report.Cause != nil && report.Cause.Reason != before.Reason:
 		kind = corev1.EventTypeWarning
 	case csv.Status.Reason == reason:
 		return
 	}
-	recorder.Eventf(csv, nil, kind, string(reason), "Cleanup", "%s", api.EventNote(t.message))
+	recorder.Eventf(csv, nil, kind, string(reason), "Cleanup", "%s", api.EventNote(report.Message))
 }
 
 // announceLeft records that custom resources stay although the version requests their removal.

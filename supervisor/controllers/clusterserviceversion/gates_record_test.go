@@ -6,15 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestRecordOfTheGroup compares the record of the account and the targets of a group with what a
-// clean-up may delete after the deletion of the group.
+// TestRecordOfTheGroup checks the record of the account of a group, and of its targets. They bound
+// the clean-up after the deletion of the group (package cleanup, TestBoundsOfADeletedGroup).
 func TestRecordOfTheGroup(t *testing.T) {
 	const failed, pending, succeeded = operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVPhaseSucceeded
 	none, cook := new(""), new("cook")
@@ -25,25 +24,25 @@ func TestRecordOfTheGroup(t *testing.T) {
 		targets  []string
 		account  string
 		want     *string
-		lists    []string // where the clean-up deletes after the group was deleted
 	}{
-		"New":           {"the account is recorded with the targets", pending, nil, []string{"a"}, "", none, []string{"a"}},
-		"NewAccount":    {"an account bounds the clean-up and may be deleted too", pending, nil, []string{"a"}, "cook", cook, nil},
-		"Gained":        {"a group that names an account counts at once", failed, none, []string{"a"}, "cook", cook, nil},
-		"GainedPending": {"so it does for a version that waits", pending, none, []string{"a"}, "cook", cook, nil},
-		"Other":         {"another account counts", failed, cook, []string{"a"}, "chef", new("chef"), nil},
-		"LostFailed":    {"a former account bounds more than need be, so it may stay", failed, cook, []string{"a"}, "", cook, nil},
-		"LostPending":   {"so it may for a version that waits", pending, cook, []string{"a"}, "", cook, nil},
-		"LostSucceeded": {"a version that works is written", succeeded, cook, []string{"a"}, "", none, []string{"a"}},
-		"AllNamespaces": {"a group for all namespaces is recorded with no name of one", pending, nil, []string{""}, "", none, []string{""}},
-		"NoTargets":     {"a group that selects nothing has the same targets as text, and no record", failed, nil, nil, "", nil, nil},
-		"TargetsLost":   {"a record of the time before is removed", failed, none, nil, "", nil, nil},
-		"LostBoth":      {"also one of an account", failed, cook, nil, "", nil, nil},
+		"New":           {"the account is recorded with the targets", pending, nil, []string{"a"}, "", none},
+		"NewAccount":    {"an account bounds the clean-up and may be deleted too", pending, nil, []string{"a"}, "cook", cook},
+		"Gained":        {"a group that names an account counts at once", failed, none, []string{"a"}, "cook", cook},
+		"GainedPending": {"so it does for a version that waits", pending, none, []string{"a"}, "cook", cook},
+		"Other":         {"another account counts", failed, cook, []string{"a"}, "chef", new("chef")},
+		"LostFailed":    {"a former account bounds more than need be, so it may stay", failed, cook, []string{"a"}, "", cook},
+		"LostPending":   {"so it may for a version that waits", pending, cook, []string{"a"}, "", cook},
+		"LostSucceeded": {"a version that works is written", succeeded, cook, []string{"a"}, "", none},
+		"AllNamespaces": {"a group for all namespaces is recorded with no name of one", pending, nil, []string{""}, "", none},
+		"NoTargets":     {"a group that selects nothing has the same targets as text, and no record", failed, nil, nil, "", nil},
+		"TargetsLost":   {"a record of the time before is removed", failed, none, nil, "", nil},
+		"LostBoth":      {"also one of an account", failed, cook, nil, "", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := good(tc.phase, "", targeting("before"))
-			csv := cupOwner("a")
+			csv := kettle()
+			csv.Namespace = "a"
 			csv.Status, csv.Labels, csv.Annotations = o.CSV.Status, apiLabels(csv), maps.Clone(o.CSV.Annotations)
 			o.CSV = csv
 			delete(csv.Annotations, api.AnnotationGroupAccount)
@@ -77,9 +76,8 @@ func TestRecordOfTheGroup(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: record -want, +got:\n%s", tc.reason, diff)
 			}
-			left := bounds{deleted: true}.scope(found, cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1"), nil)
-			if diff := cmp.Diff(tc.lists, left.lists(apiextensionsv1.NamespaceScoped)); diff != "" {
-				t.Errorf("%s: lists() -want, +got:\n%s", tc.reason, diff)
+			if got, want := found.Annotations["olm.targetNamespaces"], group.BuildTargetNamespaces(); got != want {
+				t.Errorf("%s: targets %q, want %q", tc.reason, got, want)
 			}
 		})
 	}

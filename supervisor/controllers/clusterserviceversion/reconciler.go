@@ -20,6 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
@@ -33,9 +34,9 @@ type reconciler struct {
 	clock     clock.PassiveClock
 	observer  *observer
 	installer *installer
-	writer    *versionWriter // of ClusterServiceVersions
-	cleaner   *cleaner       // of deleted versions
-	refusals  *refusals      // of the API
+	writer    *versionWriter   // of ClusterServiceVersions
+	cleaner   *cleanup.Cleaner // of deleted versions
+	refusals  *refusals        // of the API
 	events    events.EventRecorder
 	gauges    gauges
 	failures  failures

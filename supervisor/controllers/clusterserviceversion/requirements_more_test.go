@@ -13,7 +13,8 @@ import (
 
 func TestOutdatedDefinition(t *testing.T) {
 	planned := func(phase operatorsv1alpha1.ClusterServiceVersionPhase) *operatorsv1alpha1.ClusterServiceVersion {
-		csv := cupOwner("kitchen")
+		csv := kettle()
+		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Kind: "Cup"}}
 		csv.Annotations = map[string]string{"chandlery.dev/catalog": "bar/shop"}
 		csv.Status.Phase = phase
 		return csv

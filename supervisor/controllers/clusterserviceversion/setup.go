@@ -27,6 +27,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/grant"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
@@ -166,8 +167,8 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 			deployments: deploymentWriter{client: c, live: live, deployer: deployer, accounts: accounts, events: recorder},
 		},
 		writer: &versionWriter{client: c, clock: o.Clock},
-		cleaner: newCleaner(cleanerOptions{
-			client: c, live: live, crds: crds, hasGroup: served.hasGroup, accounts: accounts, lender: o.Lender, clock: o.Clock,
+		cleaner: cleanup.New(cleanup.Options{
+			Client: c, Live: live, CRDs: crds, HasGroup: served.hasGroup, Accounts: accounts, Lender: o.Lender, Clock: o.Clock,
 		}),
 		refusals: refused,
 		events:   recorder,

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"cmp"
@@ -129,7 +129,7 @@ func withComponent(list versions.List, labels map[string]string) versions.List {
 }
 
 // readRemaining returns the versions that may take over objects of csv.
-func (c *cleaner) readRemaining(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, others versions.List) (remainingOwners, error) {
+func (c *Cleaner) readRemaining(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, others versions.List) (remainingOwners, error) {
 	var plans operatorsv1alpha1.InstallPlanList
 	if err := c.client.List(ctx, &plans, readOnly); err != nil {
 		return remainingOwners{}, fmt.Errorf("listing InstallPlans: %w", err)
@@ -139,7 +139,7 @@ func (c *cleaner) readRemaining(ctx context.Context, csv *operatorsv1alpha1.Clus
 
 // transferShared makes other versions the owners of the objects that they brought too. It returns
 // the other objects.
-func (c *cleaner) transferShared(ctx context.Context, up *cleanup, found []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+func (c *Cleaner) transferShared(ctx context.Context, up *cleanup, found []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
 	var rest []metav1.PartialObjectMetadata
 	for i := range found {
 		o := &found[i]

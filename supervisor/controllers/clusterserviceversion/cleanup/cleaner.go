@@ -1,4 +1,9 @@
-package clusterserviceversion
+// Package cleanup removes the objects of deleted ClusterServiceVersions that have no owner
+// reference.
+//
+// A clean-up is an ordered list of stages. Each pass begins with the first stage and reads what is
+// left, so that it may be interrupted anywhere. Its result states what the clean-up waits for.
+package cleanup
 
 import (
 	"context"
@@ -36,8 +41,8 @@ const (
 	restShare = 4
 )
 
-// cleaner removes the objects of deleted ClusterServiceVersions that have no owner reference.
-type cleaner struct {
+// Cleaner removes the objects of deleted ClusterServiceVersions that have no owner reference.
+type Cleaner struct {
 	client      client.Client
 	live        client.Reader
 	crds        client.Reader
@@ -49,31 +54,41 @@ type cleaner struct {
 	conversions conversionCleaner
 }
 
-// cleanerOptions are the dependencies of a cleaner.
-type cleanerOptions struct {
-	client client.Client // cached reads, all writes
-	live   client.Reader // reads past the cache
-	crds   client.Reader // CustomResourceDefinitions without schemas
-	// hasGroup reports whether the API server has an API group.
-	hasGroup func(context.Context, string) (bool, error)
-	accounts *impersonate.Accounts
-	lender   *grant.Lender
-	clock    clock.PassiveClock
+// Options are the dependencies of a Cleaner.
+type Options struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// CRDs has the CustomResourceDefinitions without schemas.
+	CRDs client.Reader
+	// HasGroup reports whether the API server has an API group.
+	HasGroup func(context.Context, string) (bool, error)
+	// Accounts act for the service accounts of OperatorGroups.
+	Accounts *impersonate.Accounts
+	// Lender grants temporary rights to custom resources. Without one, resources that the supervisor
+	// may not delete stay.
+	Lender *grant.Lender
+	// Clock is the source of time.
+	Clock clock.PassiveClock
 }
 
-// newCleaner returns a cleaner. All its clean-ups together delete a bounded number of objects per
+// New returns a Cleaner. All its clean-ups together delete a bounded number of objects per
 // second, so that they do not slow down other clients of the API server.
-func newCleaner(o cleanerOptions) *cleaner {
+func New(o Options) *Cleaner {
 	const resources, objects = 20, 100 // per second
-	return &cleaner{
-		client: o.client, live: o.live, crds: o.crds, clock: o.clock, hasGroup: o.hasGroup, limit: rate.NewLimiter(objects, objects),
-		owners: ownerTransfer{client: o.client, live: o.live},
+	return &Cleaner{
+		client: o.Client, live: o.Live, crds: o.CRDs, clock: o.Clock, hasGroup: o.HasGroup, limit: rate.NewLimiter(objects, objects),
+		owners: ownerTransfer{client: o.Client, live: o.Live},
 		resources: resourceCleaner{
-			client: o.client, live: o.live, crds: o.crds, accounts: o.accounts, lender: o.lender, limit: rate.NewLimiter(resources, resources),
+			client: o.Client, live: o.Live, crds: o.CRDs, accounts: o.Accounts, lender: o.Lender, limit: rate.NewLimiter(resources, resources),
 		},
-		conversions: conversionCleaner{client: o.client, live: o.live, lender: o.lender},
+		conversions: conversionCleaner{client: o.Client, live: o.Live, lender: o.Lender},
 	}
 }
+
+// readOnly saves copies of objects that nobody changes.
+const readOnly = client.UnsafeDisableDeepCopy
 
 // cleanup is one pass over the objects of a deleted ClusterServiceVersion.
 type cleanup struct {
@@ -85,16 +100,16 @@ type cleanup struct {
 	remaining func() (remainingOwners, error)
 }
 
-// progress is the result of one pass of a clean-up.
-type progress struct {
-	// done is true when nothing is left.
-	done bool
-	// kept states why custom resources stay, one entry for each kind.
-	kept []string
-	// telling is the status to write; unset when nothing is left.
-	telling telling
-	// after is the time until the next pass; zero after an error.
-	after time.Duration
+// Progress is the result of one pass of a clean-up.
+type Progress struct {
+	// Done is true when nothing is left.
+	Done bool
+	// Kept states why custom resources stay, one entry for each kind.
+	Kept []string
+	// Report is the state to show in the status; nil when there is none.
+	Report *Report
+	// After is the time until the next pass; zero after an error.
+	After time.Duration
 }
 
 // stage is one step of a clean-up. It finds the remaining objects, deletes some, and returns what
@@ -111,7 +126,7 @@ type stage struct {
 // come last: the clean-up of custom resources needs them, and each pass begins with it. Objects in
 // the version's own namespace, such as certificates and Services, are garbage collected by their
 // owner references.
-func (c *cleaner) stages() []stage {
+func (c *Cleaner) stages() []stage {
 	return []stage{
 		{"custom resources", c.resources.clean},
 		{"webhook configurations", c.sweep(webhookConfigurations()...)},
@@ -125,12 +140,12 @@ func (c *cleaner) stages() []stage {
 	}
 }
 
-// run makes one pass. Each pass begins with the first stage and reads what is left, so that it may
+// Run makes one pass. Each pass begins with the first stage and reads what is left, so that it may
 // be interrupted anywhere.
-func (c *cleaner) run(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (progress, error) {
+func (c *Cleaner) Run(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (Progress, error) {
 	up, err := c.observe(ctx, csv)
 	if err != nil {
-		return progress{}, err
+		return Progress{}, err
 	}
 	var kept []string
 	stages := c.stages()
@@ -142,19 +157,19 @@ func (c *cleaner) run(ctx context.Context, csv *operatorsv1alpha1.ClusterService
 		}
 		where := fmt.Sprintf("clean-up, stage %d of %d (%s)", i+1, len(stages), s.name)
 		if err != nil {
-			return progress{telling: failing(where, err, up.lastResort())},
+			return Progress{Report: failing(where, err, up.lastResort())},
 				fmt.Errorf("%s of ClusterServiceVersion %s/%s: %w", where, csv.Namespace, csv.Name, err)
 		}
 		logf.FromContext(ctx).V(1).Info("Waiting for the deletion of objects", "stage", s.name, "left", left.count)
-		return progress{telling: waitingFor(where, left), after: left.delay(up.quiet())}, nil
+		return Progress{Report: waitingFor(where, left), After: left.delay(up.quiet())}, nil
 	}
-	return progress{done: true, kept: kept}, nil
+	return Progress{Done: true, Kept: kept}, nil
 }
 
-// exists reports whether a ClusterServiceVersion that is being deleted still exists with its
+// Exists reports whether a ClusterServiceVersion that is being deleted still exists with its
 // finalizer, from the API server. The cache may show a deleted version, and a new one of that name
 // may own the labelled objects.
-func (c *cleaner) exists(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
+func (c *Cleaner) Exists(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (bool, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind))
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(csv), live)
@@ -167,7 +182,7 @@ func (c *cleaner) exists(ctx context.Context, csv *operatorsv1alpha1.ClusterServ
 	return live.UID == csv.UID && controllerutil.ContainsFinalizer(live, api.FinalizerCleanup), nil
 }
 
-func (c *cleaner) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*cleanup, error) {
+func (c *Cleaner) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*cleanup, error) {
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := c.client.List(ctx, &list, readOnly); err != nil {
 		return nil, fmt.Errorf("listing ClusterServiceVersions: %w", err)

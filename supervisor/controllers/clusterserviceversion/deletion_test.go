@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 )
 
@@ -32,7 +33,7 @@ func TestLeavesWhatAnotherOfTheNameOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kettle", Labels: ownership.Labels(gone)}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(there, role)...).Build()
-			r := &reconciler{cleaner: newCleaner(cleanerOptions{client: c, live: c})}
+			r := &reconciler{cleaner: cleanup.New(cleanup.Options{Client: c, Live: c})}
 			if _, err := r.finalize(t.Context(), gone.DeepCopy()); err != nil {
 				t.Error(err)
 			}

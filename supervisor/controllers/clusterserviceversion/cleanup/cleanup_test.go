@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
@@ -38,7 +37,7 @@ func cupOwner(namespace string, targets ...string) *operatorsv1alpha1.ClusterSer
 	return csv
 }
 
-func TestNamespaceScope(t *testing.T) {
+func TestScope(t *testing.T) {
 	leaving := cupOwner("leaving", "a")
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
 	stranger := kettle()
@@ -80,7 +79,7 @@ func TestNamespaceScope(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := namespaceScopeOf(tc.csv, "cups.example.com", tc.others)
+			got := scopeOf(tc.csv, "cups.example.com", tc.others)
 			scope := apiextensionsv1.NamespaceScoped
 			if tc.cluster {
 				scope = apiextensionsv1.ClusterScoped
@@ -104,12 +103,12 @@ func TestNamespaceScope(t *testing.T) {
 	}
 }
 
-func TestNamespaceScopeWaitsForTheUndecided(t *testing.T) {
+func TestScopeWaitsForTheUndecided(t *testing.T) {
 	fresh := cupOwner("b")
-	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", versions.List{fresh}); got.undecided != fresh || got.leaves != "" {
+	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{fresh}); got.undecided != fresh || got.leaves != "" {
 		t.Errorf("with one that nobody has looked at, undecided is %v and leaves %q", got.undecided, got.leaves)
 	}
-	if got := namespaceScopeOf(cupOwner("a", ""), "cups.example.com", versions.List{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
+	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
 		t.Errorf("with one for all namespaces, leaves is %q", got.leaves)
 	}
 }
@@ -166,16 +165,16 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 		}
 	}
 	got := waitingFor("clean-up, stage 1 of 9 (custom resources)", left)
-	want := telling{
-		message: "waiting for clean-up, stage 1 of 9 (custom resources): 4 left, first Cup kitchen/a, Cup kitchen/b, Cup kitchen/c; " +
+	want := &Report{
+		Message: "waiting for clean-up, stage 1 of 9 (custom resources): 4 left, first Cup kitchen/a, Cup kitchen/b, Cup kitchen/c; " +
 			"Cup kitchen/c has been held for more than a minute by the finalizers example.com/drain; " +
 			`see "kubectl get cups.example.com c -n kitchen -o yaml"`,
-		pending: []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{
+		Pending: []operatorsv1alpha1.ResourceList{{Group: "example.com", Kind: "Cup", Instances: []operatorsv1alpha1.ResourceInstance{
 			{Namespace: "kitchen", Name: "b"}, {Namespace: "kitchen", Name: "c"},
 		}}},
-		cause: &api.Cause{Reason: "FinalizersRemaining"},
+		Cause: &api.Cause{Reason: "FinalizersRemaining"},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(telling{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Report{})); diff != "" {
 		t.Errorf("waitingFor(...): -want, +got:\n%s", diff)
 	}
 	if left.none() || left.delay(0) != stuckDelay {
@@ -185,26 +184,25 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 
 func TestCleanupStatus(t *testing.T) {
 	at := func(d time.Duration) time.Time { return noon().Add(d) }
-	begun := cleanupStatus(operatorsv1alpha1.ClusterServiceVersionStatus{Phase: succeeded, Reason: "InstallSucceeded", Message: "m"},
-		telling{message: "9 left"}, at(0))
+	begun := (&Report{Message: "9 left"}).Status(operatorsv1alpha1.ClusterServiceVersionStatus{Phase: succeeded, Reason: "InstallSucceeded", Message: "m"}, at(0))
 	if begun == nil || begun.Phase != succeeded || begun.Reason != "WaitingOnCleanup" || begun.Message != "9 left" {
-		t.Fatalf("the first telling is written at once and leaves the phase: %+v", begun)
+		t.Fatalf("the first report is written at once and leaves the phase: %+v", begun)
 	}
 	cases := map[string]struct {
 		reason  string
-		telling telling
+		report  *Report
 		after   time.Duration
 		written bool
 	}{
-		"Same":   {"what is the same is not written again", telling{message: "9 left"}, time.Hour, false},
-		"Soon":   {"what moves is written now and then", telling{message: "8 left"}, time.Second, false},
-		"Later":  {"every few seconds", telling{message: "8 left"}, 5 * time.Second, true},
+		"Same":   {"what is the same is not written again", &Report{Message: "9 left"}, time.Hour, false},
+		"Soon":   {"what moves is written now and then", &Report{Message: "8 left"}, time.Second, false},
+		"Later":  {"every few seconds", &Report{Message: "8 left"}, 5 * time.Second, true},
 		"Urgent": {"what fails is said at once", failing("clean-up", errors.New("boom"), "go on"), time.Second, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := cleanupStatus(*begun, tc.telling, at(tc.after)); (got != nil) != tc.written {
-				t.Errorf("%s\ncleanupStatus(...) = %+v, want written %t", tc.reason, got, tc.written)
+			if got := tc.report.Status(*begun, at(tc.after)); (got != nil) != tc.written {
+				t.Errorf("%s\nStatus(...) = %+v, want written %t", tc.reason, got, tc.written)
 			}
 		})
 	}
@@ -230,38 +228,5 @@ func TestListable(t *testing.T) {
 				t.Errorf("%s\nlistable(...) = %s, %t, want %q", tc.reason, got.Version, ok, tc.want)
 			}
 		})
-	}
-}
-
-// TestAnnounceCleanup checks the Event of a new status, by the previous one.
-func TestAnnounceCleanup(t *testing.T) {
-	const waits = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
-	held := &api.Cause{Reason: api.ReasonFinalizersRemaining}
-	moving, stuck := telling{message: "2 left"}, telling{message: "Cup c is held", cause: held}
-	for name, tt := range map[string]struct {
-		reason operatorsv1alpha1.ConditionReason
-		cause  *api.Cause
-		told   telling
-		want   string
-	}{
-		"begun":         {operatorsv1alpha1.CSVReasonInstallSuccessful, nil, moving, "Normal WaitingOnCleanup 2 left"},
-		"goes on":       {waits, nil, moving, ""},
-		"gets stuck":    {waits, nil, stuck, "Warning WaitingOnCleanup Cup c is held"},
-		"is stuck":      {waits, held, stuck, ""},
-		"begins, stuck": {operatorsv1alpha1.CSVReasonInstallSuccessful, nil, stuck, "Warning WaitingOnCleanup Cup c is held"},
-		"failed before": {operatorsv1alpha1.CSVReasonInstallCheckFailed, &api.Cause{Reason: "DeploymentNotAvailable"}, moving, "Normal WaitingOnCleanup 2 left"},
-	} {
-		csv := kettle()
-		csv.Status.Reason = tt.reason
-		api.SetCause(csv, tt.cause)
-		recorder := events.NewFakeRecorder(1)
-		announceCleanup(recorder, csv, tt.told)
-		got := ""
-		if len(recorder.Events) > 0 {
-			got = <-recorder.Events
-		}
-		if got != tt.want {
-			t.Errorf("%s: event %q, want %q", name, got, tt.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -52,11 +52,12 @@ func TestServedKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := map[string]int{}
-			d := &discovered{group: func(_ context.Context, group string) error {
+			hasGroup := func(_ context.Context, group string) (bool, error) {
 				asked[group]++
-				return tc.groups[group]
-			}}
-			kinds, err := servedKinds(t.Context(), withConsole(), d.hasGroup, contentKinds())
+				err := tc.groups[group]
+				return err == nil, client.IgnoreNotFound(err)
+			}
+			kinds, err := servedKinds(t.Context(), withConsole(), hasGroup, contentKinds())
 			if !errors.Is(err, tc.err) {
 				t.Fatalf("%s: error %v, want %v", tc.reason, err, tc.err)
 			}
@@ -82,7 +83,7 @@ func TestServedKinds(t *testing.T) {
 // TestWhatPlansMakeIsCleanedUp checks that each kind that only labels connect to a version has a
 // stage, and that the supervisor has the rights for it.
 func TestWhatPlansMakeIsCleanedUp(t *testing.T) {
-	text, err := os.ReadFile("../../../deploy/rbac/supervisor.yaml")
+	text, err := os.ReadFile("../../../../deploy/rbac/supervisor.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // cleanContent deletes the other cluster-scoped objects of a bundle. Most clusters lack most of
 // these kinds.
-func (c *cleaner) cleanContent(ctx context.Context, up *cleanup) (remains, error) {
+func (c *Cleaner) cleanContent(ctx context.Context, up *cleanup) (remains, error) {
 	kinds, err := servedKinds(ctx, c.client.RESTMapper(), c.hasGroup, contentKinds())
 	if err != nil {
 		return remains{}, err

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 //
 // The finalizer keeps the name of the version taken, so that no record of a later version is removed. A plan
 // that has read the record for a later version reads the definition again after it has created the version.
-func (c *cleaner) removeRecords(ctx context.Context, up *cleanup) (remains, error) {
+func (c *Cleaner) removeRecords(ctx context.Context, up *cleanup) (remains, error) {
 	var list apiextensionsv1.CustomResourceDefinitionList
 	if err := c.crds.List(ctx, &list, readOnly); err != nil {
 		return remains{}, fmt.Errorf("listing CustomResourceDefinitions: %w", err)

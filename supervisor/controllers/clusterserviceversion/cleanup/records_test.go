@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func TestRemoveRecords(t *testing.T) {
 					return errors.Join(err, tc.fails)
 				},
 			})
-			r := &cleaner{client: c, crds: memory(t, tc.definitions...)}
+			r := &Cleaner{client: c, crds: memory(t, tc.definitions...)}
 			left, err := r.removeRecords(t.Context(), &cleanup{csv: cupOwner("a", "a")})
 			if !left.none() || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 				t.Errorf("%s: left %v, error %v", tc.reason, left, err)

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -113,15 +113,15 @@ func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.
 
 // scope returns the namespaces in which the clean-up of csv may delete the custom resources of a
 // definition.
-func (b bounds) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others versions.List) namespaceScope {
+func (b bounds) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others versions.List) scope {
 	if why := b.refusal(csv, crd); why != "" {
-		return namespaceScope{leaves: why}
+		return scope{leaves: why}
 	}
-	return namespaceScopeOf(csv, crd.Name, others).within(b.namespaces(csv))
+	return scopeOf(csv, crd.Name, others).within(b.namespaces(csv))
 }
 
 // within returns the part of the scope that is in some namespaces; the empty one stands for all.
-func (t namespaceScope) within(namespaces []string) namespaceScope {
+func (t scope) within(namespaces []string) scope {
 	if slices.Contains(namespaces, corev1.NamespaceAll) {
 		return t
 	}
@@ -154,7 +154,7 @@ func (r resourceCleaner) deleter(b bounds) (resourceDeleter, error) {
 	if err != nil {
 		return resourceDeleter{}, err //nolint:wrapcheck // it names the account
 	}
-	return resourceDeleter{client: c, by: asAccount(account.Name, b.group.Name)}, nil
+	return resourceDeleter{client: c, by: fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", account.Name, b.group.Name)}, nil
 }
 
 // right returns the right that the supervisor itself needs: to list, and to delete where it uses no

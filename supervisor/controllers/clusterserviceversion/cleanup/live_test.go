@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"testing"
@@ -66,7 +66,7 @@ func TestCleanUpReadsTheRecordLive(t *testing.T) {
 			csv := cupOwner("a", "a")
 			csv.Spec.Cleanup.Enabled = true
 			up := &cleanup{csv: csv, now: noon()}
-			left, err := newCleaner(cleanerOptions{client: c, live: c, crds: cached}).resources.clean(t.Context(), up)
+			left, err := New(Options{Client: c, Live: c, CRDs: cached}).resources.clean(t.Context(), up)
 			if err != nil || left.note != "" {
 				t.Errorf("%s: error %v, note %q", tc.reason, err, left.note)
 			}

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -87,7 +87,7 @@ func TestSweepKeepsFewMetadata(t *testing.T) {
 				reader.all = append(reader.all, largeMetadata(csv, tt.namespace, fmt.Sprintf("role-%02d", i)))
 			}
 			reader.all[39].DeletionTimestamp = &now
-			r := &cleaner{live: reader}
+			r := &Cleaner{live: reader}
 			reader.pages.Again = func(ctx context.Context) error {
 				_, err := r.find(ctx, csv, tt.kind)
 				return err
@@ -127,11 +127,11 @@ func TestCleanUpReadsFewAtOnce(t *testing.T) {
 	}
 	pass := func() *resourcePass {
 		return &resourcePass{
-			cleanup: &cleanup{csv: csv, now: noon()}, cleaner: newCleaner(cleanerOptions{live: reader}).resources, barred: sets.New[string](),
+			cleanup: &cleanup{csv: csv, now: noon()}, cleaner: New(Options{Live: reader}).resources, barred: sets.New[string](),
 		}
 	}
 	clean := func(ctx context.Context, p *resourcePass) error {
-		return p.cleanKind(ctx, cupDefinition(apiextensionsv1.NamespaceScoped), cups, namespaceScope{in: []string{"kitchen"}})
+		return p.cleanKind(ctx, cupDefinition(apiextensionsv1.NamespaceScoped), cups, scope{in: []string{"kitchen"}})
 	}
 	reader.pages.Again = func(ctx context.Context) error { return clean(ctx, pass()) }
 	p := pass()

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"testing"

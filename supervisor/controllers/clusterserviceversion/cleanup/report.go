@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"fmt"
@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// patienceWithFinalizers is how long finalizers may block the deletion of an object before the
+	// finalizerTimeout is how long finalizers may block the deletion of an object before the
 	// status names it.
-	patienceWithFinalizers = time.Minute
+	finalizerTimeout = time.Minute
 	// namedObjects bounds the objects that the message names.
 	namedObjects = 3
 	// listedObjects bounds the objects of a kind in the status.
 	listedObjects = 10
-	// tellingTime is the time between two writes of the progress of a clean-up.
-	tellingTime = 5 * time.Second
+	// reportInterval is the time between two writes of the progress of a clean-up.
+	reportInterval = 5 * time.Second
 )
 
 // remains states what a stage waits for. The zero remains mean that the stage is complete.
@@ -81,7 +81,7 @@ func (r *remains) add(o *metav1.PartialObjectMetadata) {
 
 // held reports whether finalizers have blocked the deletion of an object for long.
 func held(o *metav1.PartialObjectMetadata, now time.Time) bool {
-	return !o.DeletionTimestamp.IsZero() && len(o.Finalizers) > 0 && now.Sub(o.DeletionTimestamp.Time) > patienceWithFinalizers
+	return !o.DeletionTimestamp.IsZero() && len(o.Finalizers) > 0 && now.Sub(o.DeletionTimestamp.Time) > finalizerTimeout
 }
 
 // blame records which finalizers block an object, and the command that shows it. resource is the
@@ -106,17 +106,18 @@ func describe(o *metav1.PartialObjectMetadata) string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// telling is the status of a clean-up.
-type telling struct {
-	message string
-	pending []operatorsv1alpha1.ResourceList
-	// cause is why the clean-up needs a user; nil when it does not.
-	cause *api.Cause
+// Report is the state of a clean-up, as the status shows it.
+type Report struct {
+	Message string
+	// Pending are the objects that finalizers block, by kind.
+	Pending []operatorsv1alpha1.ResourceList
+	// Cause is why the clean-up needs a user; nil when it does not.
+	Cause *api.Cause
 	// urgent is true for a message that must be written at once.
 	urgent bool
 }
 
-func waitingFor(where string, left remains) telling {
+func waitingFor(where string, left remains) *Report {
 	parts := []string{"waiting for " + where}
 	if left.count > 0 {
 		parts[0] += fmt.Sprintf(": %d left, first %s", left.count, strings.Join(left.first, ", "))
@@ -126,30 +127,30 @@ func waitingFor(where string, left remains) telling {
 			parts = append(parts, more)
 		}
 	}
-	t := telling{message: strings.Join(parts, "; "), pending: left.pending}
+	r := &Report{Message: strings.Join(parts, "; "), Pending: left.pending}
 	if left.stuck != "" {
-		t.cause = &api.Cause{Reason: api.ReasonFinalizersRemaining}
+		r.Cause = &api.Cause{Reason: api.ReasonFinalizersRemaining}
 	}
-	return t
+	return r
 }
 
-func failing(where string, err error, wayOut string) telling {
-	return telling{message: where + " fails and is tried again: " + err.Error() + "; " + wayOut, urgent: true}
+func failing(where string, err error, wayOut string) *Report {
+	return &Report{Message: where + " fails and is tried again: " + err.Error() + "; " + wayOut, urgent: true}
 }
 
-// cleanupStatus returns the status with the state of a clean-up; nil when there is nothing to write
-// yet.
-func cleanupStatus(before operatorsv1alpha1.ClusterServiceVersionStatus, t telling, now time.Time) *operatorsv1alpha1.ClusterServiceVersionStatus {
+// Status returns the status with the state of a clean-up; nil when there is nothing to write yet. The
+// phase stays.
+func (r *Report) Status(before operatorsv1alpha1.ClusterServiceVersionStatus, now time.Time) *operatorsv1alpha1.ClusterServiceVersionStatus {
 	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
-	same := before.Reason == reason && before.Message == t.message &&
-		equality.Semantic.DeepEqual(before.Cleanup.PendingDeletion, t.pending)
-	due := before.Reason != reason || t.urgent || before.LastUpdateTime == nil || now.Sub(before.LastUpdateTime.Time) >= tellingTime
+	same := before.Reason == reason && before.Message == r.Message &&
+		equality.Semantic.DeepEqual(before.Cleanup.PendingDeletion, r.Pending)
+	due := before.Reason != reason || r.urgent || before.LastUpdateTime == nil || now.Sub(before.LastUpdateTime.Time) >= reportInterval
 	if same || !due {
 		return nil
 	}
 	scratch := operatorsv1alpha1.ClusterServiceVersion{Status: *before.DeepCopy()}
 	at := metav1.NewTime(now.Truncate(time.Second))
-	scratch.SetPhase(before.Phase, reason, t.message, &at)
-	scratch.Status.Cleanup.PendingDeletion = t.pending
+	scratch.SetPhase(before.Phase, reason, r.Message, &at)
+	scratch.Status.Cleanup.PendingDeletion = r.Pending
 	return &scratch.Status
 }

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func copies() kind {
 
 // sweep returns the function of a stage that deletes the objects of some kinds, one kind after the
 // other.
-func (c *cleaner) sweep(kinds ...kind) func(context.Context, *cleanup) (remains, error) {
+func (c *Cleaner) sweep(kinds ...kind) func(context.Context, *cleanup) (remains, error) {
 	return func(ctx context.Context, up *cleanup) (remains, error) {
 		for _, k := range kinds {
 			left, err := c.sweepKind(ctx, up, k)
@@ -100,7 +100,7 @@ func (c *cleaner) sweep(kinds ...kind) func(context.Context, *cleanup) (remains,
 
 // sweepKind deletes the objects of a kind and returns the remaining ones, as the API server lists
 // them.
-func (c *cleaner) sweepKind(ctx context.Context, up *cleanup, k kind) (remains, error) {
+func (c *Cleaner) sweepKind(ctx context.Context, up *cleanup, k kind) (remains, error) {
 	found, err := c.find(ctx, up.csv, k)
 	if err != nil {
 		return remains{}, err
@@ -129,7 +129,7 @@ func (c *cleaner) sweepKind(ctx context.Context, up *cleanup, k kind) (remains, 
 
 // removeAll deletes objects as far as the pace allows, and reports whether there were objects to
 // delete.
-func (c *cleaner) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (moving bool, err error) {
+func (c *Cleaner) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (moving bool, err error) {
 	for i := range found {
 		if !found[i].DeletionTimestamp.IsZero() {
 			continue
@@ -160,7 +160,7 @@ func selectable(labels client.MatchingLabels) bool {
 
 // find returns the objects of a kind that belong to csv, as cleanupMetadata returns them. It returns
 // none for a kind that the cluster lacks.
-func (c *cleaner) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
+func (c *Cleaner) find(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, k kind) ([]metav1.PartialObjectMetadata, error) {
 	labels := k.labels(csv)
 	if !selectable(labels) {
 		return nil, nil

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -114,7 +114,7 @@ func TestNextOwnerIsReadAgain(t *testing.T) {
 			csv.Labels = map[string]string{home: ""}
 			role.Labels[home], role.Labels[away] = "", ""
 			c := clientOfOwner(t, tc, role)
-			r := newCleaner(cleanerOptions{client: c, live: c})
+			r := New(Options{Client: c, Live: c})
 			object := sharedObject{roles.GroupKind(), role.Name}
 			up := &cleanup{csv: csv, now: noon(), remaining: func() (remainingOwners, error) {
 				return remainingOwners{applied: map[sharedObject]versions.List{object: {cached}}}, nil

@@ -1,6 +1,7 @@
-package clusterserviceversion
+package cleanup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,8 +28,8 @@ import (
 // time. Resources that have been stuck for long do not count: they cause no work.
 const maxTerminating = 50
 
-// namespaceScope is the namespaces with the custom resources of an operator.
-type namespaceScope struct {
+// scope is the namespaces with the custom resources of an operator.
+type scope struct {
 	// everywhere reports that it is all namespaces except those in except.
 	everywhere bool
 	// in are the sorted namespaces if everywhere is false.
@@ -80,10 +81,10 @@ func reasonBefore(csv *operatorsv1alpha1.ClusterServiceVersion) operatorsv1alpha
 	return ""
 }
 
-// namespaceScopeOf returns the namespaces in which only csv manages the objects of a
+// scopeOf returns the namespaces in which only csv manages the objects of a
 // CustomResourceDefinition.
-func namespaceScopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others versions.List) namespaceScope {
-	t := namespaceScope{except: sets.New[string]()}
+func scopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others versions.List) scope {
+	t := scope{except: sets.New[string]()}
 	namespaces, known := watched(csv)
 	if !known {
 		t.leaves = "it is not known which namespaces it looked after"
@@ -98,13 +99,13 @@ func namespaceScopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, 
 		theirs, told := targets(other)
 		switch {
 		case told && slices.Contains(theirs, corev1.NamespaceAll):
-			return namespaceScope{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
+			return scope{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
 		case told:
 			t.except.Insert(theirs...)
 		case other.Status.Phase == operatorsv1alpha1.CSVPhaseNone:
 			t.undecided = other
 		case hasRun(other):
-			return namespaceScope{shared: true, leaves: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
+			return scope{shared: true, leaves: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
 		default:
 			t.except.Insert(other.Namespace)
 		}
@@ -128,7 +129,7 @@ func hasRun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 const fewNamespaces = 8
 
 // lists returns the namespaces to list objects in; the empty one stands for all.
-func (t namespaceScope) lists(scope apiextensionsv1.ResourceScope) []string {
+func (t scope) lists(scope apiextensionsv1.ResourceScope) []string {
 	switch {
 	case !t.everywhere && len(t.in) == 0:
 		return nil
@@ -141,7 +142,7 @@ func (t namespaceScope) lists(scope apiextensionsv1.ResourceScope) []string {
 }
 
 // holds reports whether an object that was listed in the namespaces of lists is in scope.
-func (t namespaceScope) holds(namespace string) bool {
+func (t scope) holds(namespace string) bool {
 	switch {
 	case namespace == "":
 		return true
@@ -271,7 +272,7 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 	return err //nolint:wrapcheck // the caller names the definition
 }
 
-func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, t namespaceScope) error {
+func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, t scope) error {
 	for _, namespace := range t.lists(crd.Spec.Scope) {
 		next := ""
 		for more := !p.exhausted; more; more = next != "" {
@@ -342,20 +343,20 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 			p.barred.Insert(o.Namespace)
 			err = fmt.Errorf("%w; grant it that right", err)
 		}
-		first(&p.refused, err.Error())
+		p.refused = cmp.Or(p.refused, err.Error())
 	case grant.Lacking(err):
 		return err
 	case apierrors.IsConflict(err): // another object has the name now
 		p.left.moving = true
 	default:
 		// For example, a webhook of the operator refuses it.
-		first(&p.refused, err.Error())
+		p.refused = cmp.Or(p.refused, err.Error())
 	}
 	return nil
 }
 
 // of returns the objects of a page that are in scope, as cleanupMetadata returns them.
-func (t namespaceScope) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
+func (t scope) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
 	var out []metav1.PartialObjectMetadata
 	for i := range page.Items {
 		if t.holds(page.Items[i].Namespace) {

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (d *deletions) client(review func(*authorizationv1.SelfSubjectAccessReview)
 func cleanMugs(t *testing.T, c client.Client, mugs ...*metav1.PartialObjectMetadata) *resourcePass {
 	t.Helper()
 	p := &resourcePass{
-		cleanup: &cleanup{csv: kettle(), now: noon()}, cleaner: newCleaner(cleanerOptions{client: c}).resources,
+		cleanup: &cleanup{csv: kettle(), now: noon()}, cleaner: New(Options{Client: c}).resources,
 		deleter: resourceDeleter{client: c, by: "as cook"}, barred: sets.New[string](),
 	}
 	items := make([]metav1.PartialObjectMetadata, 0, len(mugs))
@@ -144,7 +144,7 @@ func TestRemoveAllContinuesAfterAConflict(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := &deletions{fails: map[string]error{"first": tc.fails}}
-			r := newCleaner(cleanerOptions{client: d.client(nil)})
+			r := New(Options{Client: d.client(nil)})
 			moving, err := r.removeAll(t.Context(), []metav1.PartialObjectMetadata{*mug("first", 0), *mug("second", 0)})
 			if !moving || !errors.Is(err, tc.want) {
 				t.Errorf("%s\nremoveAll(...) = %t, %v, want true, %v", tc.reason, moving, err, tc.want)

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package cleanup
 
 import (
 	"testing"
@@ -38,7 +38,7 @@ func TestPausesOfCleanUp(t *testing.T) {
 func TestCleanUpAtRest(t *testing.T) {
 	left := remains{note: "a conversion is needed"}
 	csv := kettle()
-	csv.Status = *cleanupStatus(operatorsv1alpha1.ClusterServiceVersionStatus{Phase: succeeded}, waitingFor("here", left), noon())
+	csv.Status = *waitingFor("here", left).Status(operatorsv1alpha1.ClusterServiceVersionStatus{Phase: succeeded}, noon())
 	looks := 0
 	for now := noon(); now.Before(noon().Add(8 * time.Hour)); looks++ {
 		c := cleanup{csv: csv, now: now}
