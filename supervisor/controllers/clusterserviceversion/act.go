@@ -7,27 +7,28 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
 // act performs one action. All actions are idempotent.
-func (r *reconciler) act(ctx context.Context, action Action, s *scope) error {
+func (r *reconciler) act(ctx context.Context, action phase.Action, s *scope) error {
 	switch action {
-	case Annotate:
+	case phase.Annotate:
 		return r.writer.annotate(ctx, s.CSV, &s.Groups[0])
-	case Serve:
+	case phase.Serve:
 		return r.installer.serve(ctx, s)
-	case Install:
+	case phase.Install:
 		return r.installer.install(ctx, s)
-	case Switch:
+	case phase.Switch:
 		return r.installer.switchWebhooks(ctx, s)
-	case Withdraw:
+	case phase.Withdraw:
 		return r.installer.withdraw(ctx, s.CSV)
-	case Renew:
+	case phase.Renew:
 		return r.installer.renew(ctx, s)
-	case CopyRBAC:
+	case phase.CopyRBAC:
 		return r.installer.copyRBACConfirmed(ctx, s)
-	case DeleteSelf:
+	case phase.DeleteSelf:
 		return r.writer.delete(ctx, s.CSV)
 	}
 	return fmt.Errorf("unknown action %q", action)

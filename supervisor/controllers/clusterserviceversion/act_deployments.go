@@ -17,6 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
@@ -48,7 +49,7 @@ func (w deploymentWriter) put(ctx context.Context, s *scope) error {
 		err = withSource(s.settings, err)
 		switch {
 		case err != nil && account != nil:
-			return &accountError{account: account.Name, group: s.Groups[0].Name, err: err}
+			return &phase.AccountError{Account: account.Name, Group: s.Groups[0].Name, Err: err}
 		case err != nil:
 			return err
 		case result != apply.Unchanged:
@@ -56,24 +57,6 @@ func (w deploymentWriter) put(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
-}
-
-// accountError is a refusal of the API server to the ServiceAccount of an OperatorGroup.
-type accountError struct {
-	// account and group are the names of both.
-	account, group string
-	err            error
-}
-
-// Error returns the account and the error of the API server.
-func (e *accountError) Error() string { return asAccount(e.account, e.group) + ": " + e.err.Error() }
-
-// Unwrap returns the error of the API server.
-func (e *accountError) Unwrap() error { return e.err }
-
-// asAccount states whose rights a request has.
-func asAccount(account, group string) string {
-	return fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", account, group)
 }
 
 // putOne applies a Deployment. It removes fields that an earlier lifecycle manager set and that are

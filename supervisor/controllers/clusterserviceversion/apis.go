@@ -167,11 +167,6 @@ func nativeKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVer
 	return out
 }
 
-// namesAPIs reports whether csv requires APIs whose removal causes no event.
-func namesAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	return len(csv.Spec.NativeAPIs)+len(csv.Spec.APIServiceDefinitions.Required) > 0
-}
-
 // judge completes the entry of a requirement; what names the API.
 func (a servedAPI) judge(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
 	switch {

@@ -137,18 +137,6 @@ func TestDiscoveryGoesOutOfDate(t *testing.T) {
 	}
 }
 
-func TestLooksAgainAtAPIsThatItNeeds(t *testing.T) {
-	o := good(succeeded, "InstallSucceeded", certificates)
-	if got := Next(o).After; got != time.Hour {
-		t.Errorf("without such APIs: after %s", got)
-	}
-	o.CSV.Spec = requiring(succeeded).Spec
-	o.CSV.Labels = apiLabels(o.CSV)
-	if got := Next(o).After; got != time.Minute {
-		t.Errorf("with such APIs: after %s", got)
-	}
-}
-
 // TestHasGroup checks that an unknown group does not count as an absent one.
 func TestHasGroup(t *testing.T) {
 	unanswered := errors.New("no answer")

@@ -12,9 +12,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	csvwebhook "github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/providedapis"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -28,10 +28,10 @@ func asOwner(name string, age time.Duration) *operatorsv1alpha1.ClusterServiceVe
 }
 
 // needing checks the requirements of a changed version.
-func needing(c cluster, change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Observation) {
-	return func(o *Observation) {
+func needing(c cluster, change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*phase.Observation) {
+	return func(o *phase.Observation) {
 		change(o.CSV)
-		o.CSV.Labels = apiLabels(o.CSV)
+		o.CSV.Labels = phase.APILabels(o.CSV)
 		o.Requirements = requirements(o.CSV, c)
 	}
 }
@@ -42,9 +42,9 @@ func owningCups(csv *operatorsv1alpha1.ClusterServiceVersion) {
 }
 
 // servingWith sets the state of the invalid webhooks of a changed version.
-func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*Observation) {
+func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*phase.Observation) {
 	observer, _ := csvwebhook.New(csvwebhook.Options{})
-	return func(o *Observation) {
+	return func(o *phase.Observation) {
 		o.CSV.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
 		o.CSV.Spec.InstallStrategy = hooked().Spec.InstallStrategy
 		change(o.CSV)
@@ -72,16 +72,20 @@ func TestBadInput(t *testing.T) {
 	circle[0].CreationTimestamp = metav1.NewTime(noon())
 	nothing := func(*operatorsv1alpha1.ClusterServiceVersion) {}
 	cases := map[string]struct {
-		change func(*Observation)
+		change func(*phase.Observation)
 		phase  operatorsv1alpha1.ClusterServiceVersionPhase
 		reason operatorsv1alpha1.ConditionReason
 		says   []string
 	}{
-		"NoDeployments": {noDeployments, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "list what the operator runs as"}},
-		"UnnamedDeployment": {func(o *Observation) {
+		"NoDeployments": {func(o *phase.Observation) {
+			o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
+		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "list what the operator runs as"}},
+		"UnnamedDeployment": {func(o *phase.Observation) {
 			o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = ""
 		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments[0].name", "give each Deployment a name of its own"}},
-		"UnknownStrategy": {helm, broken, "InvalidInstallStrategy", []string{`spec.install.strategy is "helm"`, `set it to "deployment"`}},
+		"UnknownStrategy": {func(o *phase.Observation) {
+			o.CSV.Spec.InstallStrategy.StrategyName = "helm"
+		}, broken, "InvalidInstallStrategy", []string{`spec.install.strategy is "helm"`, `set it to "deployment"`}},
 		"NoAccount": {
 			needing(cluster{}, asksFor), pending, "RequirementsNotMet", []string{"ServiceAccount boiler: the service account does not exist"},
 		},
@@ -94,7 +98,7 @@ func TestBadInput(t *testing.T) {
 		"WebhooksOfOneName": {servingWith(func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.WebhookDefinitions[1] = csv.Spec.WebhookDefinitions[0]
 		}), broken, "InvalidWebhookDescription", []string{"spec.webhookdefinitions[1].generateName", "spec.webhookdefinitions[0] too", "give each webhook a name of its own"}},
-		"WebhookOfAnother": {func(o *Observation) {
+		"WebhookOfAnother": {func(o *phase.Observation) {
 			o.CSV.Status.Phase = installs
 			o.Components.Foreign = webhook.Obstacle("ValidatingWebhookConfiguration", "check", "csv kitchen/pot.v1")
 		}, broken, "InstallComponentFailed", []string{
@@ -112,18 +116,18 @@ func TestBadInput(t *testing.T) {
 			owningCups(csv)
 			csv.Spec.CustomResourceDefinitions.Owned[0].Version = "example.com/v1"
 		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups.example.com", `"example.com/v1", while it serves v1`}},
-		"ReplacesNobody": {func(o *Observation) {
-			o.Replacement = replacementOf(version("kettle.v1", "never", pending), nil)
+		"ReplacesNobody": {func(o *phase.Observation) {
+			o.Replacement = phase.ReplacementOf(version("kettle.v1", "never", pending), nil)
 		}, ready, "AllRequirementsMet", []string{"spec.replaces names csv never, which is not in this namespace", "nothing is replaced"}},
-		"ReplacesItself": {func(o *Observation) {
+		"ReplacesItself": {func(o *phase.Observation) {
 			o.CSV.Spec.Replaces = "kettle.v1"
-			o.Replacement = replacementOf(o.CSV, versions.List{o.CSV})
+			o.Replacement = phase.ReplacementOf(o.CSV, versions.List{o.CSV})
 		}, ready, "AllRequirementsMet", []string{"spec.replaces names this version itself", "nothing is replaced"}},
-		"Circle": {func(o *Observation) {
-			o.Replacement = replacementOf(circle[0], circle)
+		"Circle": {func(o *phase.Observation) {
+			o.Replacement = phase.ReplacementOf(circle[0], circle)
 			o.Replacement.Predecessor.Phase = replacing
 		}, ready, "AllRequirementsMet", []string{"spec.replaces goes round in a circle (kettle.v1, kettle.v2)", "the youngest version takes over"}},
-		"ForeignDeployment": {func(o *Observation) {
+		"ForeignDeployment": {func(o *phase.Observation) {
 			o.CSV.Status.Phase = ready
 			desired, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {})
 			if err != nil {
@@ -131,7 +135,7 @@ func TestBadInput(t *testing.T) {
 			}
 			o.Components = components(o.CSV, desired, map[string]*appsv1.Deployment{"kettle": theirs}, nil, "")
 		}, broken, "InstallComponentFailed", []string{`deployment "kettle" exists and belongs to no ClusterServiceVersion`, "delete or rename one of the two"}},
-		"ForeignRole": {func(o *Observation) {
+		"ForeignRole": {func(o *phase.Observation) {
 			o.CSV.Status.Phase = ready
 			want := clusterRBAC{Roles: []*rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}}
 			o.ClusterRBAC = clusterRBACState(o.CSV, want, rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}},
@@ -141,22 +145,14 @@ func TestBadInput(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Next(good(pending, "RequirementsUnknown", tc.change))
+			got := phase.Next(good(pending, "RequirementsUnknown", tc.change))
 			if got.Phase != tc.phase || got.Reason != tc.reason || len(got.Actions) > 0 {
-				t.Errorf("Next(...) = %+v, want phase %s, reason %s and no actions", got, tc.phase, tc.reason)
+				t.Errorf("phase.Next(...) = %+v, want phase %s, reason %s and no actions", got, tc.phase, tc.reason)
 			}
 			missing := slices.DeleteFunc(slices.Clone(tc.says), func(text string) bool { return strings.Contains(got.Message, text) })
 			if len(missing) > 0 {
 				t.Errorf("the message %q does not contain %q", got.Message, missing)
 			}
 		})
-	}
-}
-
-func TestKeptConversionsAreTold(t *testing.T) {
-	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Observation) { o.Webhooks.Converts = []string{"cups.example.com"} })
-	got := Next(o)
-	if want := "objects of cups.example.com can be used in the version in which they are stored alone"; !strings.Contains(got.Message, want) {
-		t.Errorf("Next(...) says %q, want that %s", got.Message, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -131,8 +133,8 @@ func copyLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string 
 // clusterRBACState compares the desired objects with the existing ones. ownerLives reports whether the
 // ClusterServiceVersion in the labels of an object exists. An object of a deleted version may be
 // taken over; one of an existing version may not.
-func clusterRBACState(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac, ownerLives func(map[string]string) bool) ClusterRBAC {
-	state := ClusterRBAC{Stale: len(surplus(csv, want, r)) > 0}
+func clusterRBACState(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac, ownerLives func(map[string]string) bool) phase.ClusterRBAC {
+	state := phase.ClusterRBAC{Stale: len(surplus(csv, want, r)) > 0}
 	check := func(kind string, have *metav1.ObjectMeta, same bool) {
 		switch {
 		case have == nil:
@@ -223,4 +225,9 @@ func bindingNamed(bindings []rbacv1.ClusterRoleBinding, name string) (*metav1.Ob
 		}
 	}
 	return nil, nil
+}
+
+// isGlobal reports whether the operator group targets all namespaces.
+func isGlobal(groups []operatorsv1.OperatorGroup) bool {
+	return len(groups) == 1 && len(groups[0].Status.Namespaces) == 1 && groups[0].Status.Namespaces[0] == ""
 }

@@ -9,12 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
 // notUpgradeable returns why the predecessor of a version, and the version itself, must not be
 // replaced; empty when they may be. It reads their OperatorConditions.
-func (o *observer) notUpgradeable(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, r Replacement) (refused, held string, err error) {
+func (o *observer) notUpgradeable(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, r phase.Replacement) (refused, held string, err error) {
 	if r.Predecessor != nil {
 		if refused, err = notUpgradeable(ctx, o.client, client.ObjectKey{Namespace: csv.Namespace, Name: r.Predecessor.Name}); err != nil {
 			return "", "", err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 // finalize makes one pass of the clean-up after a ClusterServiceVersion that is being deleted. It
@@ -24,7 +25,7 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	if exists, err := r.cleaner.Exists(ctx, csv); err != nil || !exists {
 		return ctrl.Result{}, err
 	}
-	r.gauges.record(csv, Transition{Phase: csv.Status.Phase, Reason: csv.Status.Reason})
+	r.gauges.record(csv, phase.Transition{Phase: csv.Status.Phase, Reason: csv.Status.Reason})
 	p, err := r.cleaner.Run(ctx, csv)
 	switch {
 	case p.Done:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
@@ -131,41 +132,41 @@ func TestComponents(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*appsv1.Deployment)
-		want   Components
+		want   phase.Components
 	}{
-		"Available": {"all is well", available, Components{}},
-		"Silent":    {"no condition yet", func(*appsv1.Deployment) {}, Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: it does not report availability yet`}},
+		"Available": {"all is well", available, phase.Components{}},
+		"Silent":    {"no condition yet", func(*appsv1.Deployment) {}, phase.Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: it does not report availability yet`}},
 		"Unavailable": {"the condition's own words", func(d *appsv1.Deployment) {
 			available(d)
 			d.Status.Conditions[0].Status, d.Status.Conditions[0].Message = corev1.ConditionFalse, "none up."
-		}, Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: none up.`}},
-		"Unobserved": {"status is about an older spec", func(d *appsv1.Deployment) { available(d); d.Generation = 2 }, Components{
+		}, phase.Components{Waiting: `waiting for deployment kettle to become ready: deployment "kettle" not available: none up.`}},
+		"Unobserved": {"status is about an older spec", func(d *appsv1.Deployment) { available(d); d.Generation = 2 }, phase.Components{
 			Waiting: `waiting for deployment kettle to become ready: waiting for spec update of deployment "kettle" to be observed...`,
 		}},
-		"Outdated": {"old pods still run", func(d *appsv1.Deployment) { available(d); d.Status.Replicas = 2; d.Status.UpdatedReplicas = 1 }, Components{
+		"Outdated": {"old pods still run", func(d *appsv1.Deployment) { available(d); d.Status.Replicas = 2; d.Status.UpdatedReplicas = 1 }, phase.Components{
 			Waiting: `waiting for deployment kettle to become ready: deployment "kettle" waiting for 1 outdated replica(s) to be terminated`,
 		}},
 		"GaveUp": {"progress deadline", func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}
-		}, Components{Exhausted: `deployment kettle not ready before timeout: deployment "kettle" exceeded its progress deadline`}},
-		"Changed": {"applied from another spec", func(d *appsv1.Deployment) { d.Labels[api.LabelDeploymentHash] = "old" }, Components{
+		}, phase.Components{Exhausted: `deployment kettle not ready before timeout: deployment "kettle" exceeded its progress deadline`}},
+		"Changed": {"applied from another spec", func(d *appsv1.Deployment) { d.Labels[api.LabelDeploymentHash] = "old" }, phase.Components{
 			Stale: "deployment kettle changed: old hash=old, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
 		}},
 		"Predecessors": {"taken over from the version replaced", func(d *appsv1.Deployment) {
 			available(d)
 			d.OwnerReferences = nil
 			d.Labels[api.LabelOwner] = "kettle.v0"
-		}, Components{}},
+		}, phase.Components{}},
 		"Orphaned": {"left by a version that is gone", func(d *appsv1.Deployment) {
 			available(d)
 			d.OwnerReferences = nil
 			d.Labels[api.LabelOwner] = "gone.v1"
-		}, Components{}},
+		}, phase.Components{}},
 		"AnotherOperators": {"not ours to take", func(d *appsv1.Deployment) {
 			d.OwnerReferences = nil
 			d.Labels[api.LabelOwner] = "pot.v1"
-		}, Components{Foreign: `deployment "kettle" exists and belongs to csv pot.v1; delete or rename one of the two`}},
-		"LabelsStripped": {"still ours by reference", func(d *appsv1.Deployment) { available(d); d.Labels = nil }, Components{
+		}, phase.Components{Foreign: `deployment "kettle" exists and belongs to csv pot.v1; delete or rename one of the two`}},
+		"LabelsStripped": {"still ours by reference", func(d *appsv1.Deployment) { available(d); d.Labels = nil }, phase.Components{
 			Stale: "deployment kettle changed: old hash=, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
 		}},
 	}
@@ -185,7 +186,7 @@ func TestComponents(t *testing.T) {
 		})
 	}
 	got := components(csv, []*appsv1.Deployment{desired(t, csv)}, nil, others, "")
-	if diff := cmp.Diff(Components{Stale: "missing deployment with name=kettle"}, got); diff != "" {
+	if diff := cmp.Diff(phase.Components{Stale: "missing deployment with name=kettle"}, got); diff != "" {
 		t.Errorf("components(none): -want, +got:\n%s", diff)
 	}
 }
@@ -217,12 +218,12 @@ func TestClusterRBAC(t *testing.T) {
 	if got := desiredClusterRBAC(csv, false, r); len(got.Roles)+len(got.Bindings) != 0 {
 		t.Errorf("desiredClusterRBAC(not global) = %+v, want nothing", got)
 	}
-	if got := clusterRBACState(csv, want, r, lives); got != (ClusterRBAC{Stale: true}) {
+	if got := clusterRBACState(csv, want, r, lives); got != (phase.ClusterRBAC{Stale: true}) {
 		t.Errorf("clusterRBACState(missing) = %+v, want stale", got)
 	}
 	r.ClusterRoles = []rbacv1.ClusterRole{*want.Roles[0].DeepCopy()}
 	r.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{*want.Bindings[0].DeepCopy()}
-	if got := clusterRBACState(csv, want, r, lives); got != (ClusterRBAC{}) {
+	if got := clusterRBACState(csv, want, r, lives); got != (phase.ClusterRBAC{}) {
 		t.Errorf("clusterRBACState(as desired) = %+v, want nothing to do", got)
 	}
 	if got := surplus(csv, clusterRBAC{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
@@ -233,7 +234,7 @@ func TestClusterRBAC(t *testing.T) {
 	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once: uninstall one of the two`, got.Foreign); diff != "" {
 		t.Errorf("clusterRBACState(taken): -want, +got:\n%s", diff)
 	}
-	if got := clusterRBACState(csv, want, r, func(map[string]string) bool { return false }); got != (ClusterRBAC{Stale: true}) {
+	if got := clusterRBACState(csv, want, r, func(map[string]string) bool { return false }); got != (phase.ClusterRBAC{Stale: true}) {
 		t.Errorf("clusterRBACState(left behind) = %+v, want stale", got)
 	}
 }

@@ -1,7 +1,7 @@
 // Package clusterserviceversion reconciles ClusterServiceVersions, from their first phase to
 // their clean-up.
 //
-// One reconcile makes at most one transition. The observer reads an Observation. Next (phase.go)
+// One reconcile makes at most one transition. The observer reads an Observation. Package phase
 // derives a Transition from it without side effects. Then the installer performs the work of the
 // current phase, and the new phase is written last. A phase is therefore always in the API before
 // its work begins. After a crash, the next process reads the phase and repeats its work: all work

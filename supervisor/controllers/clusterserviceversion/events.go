@@ -11,11 +11,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 // announce records an Event when the phase or its reason has changed. A new message alone is only
 // in the status. The reason for unchecked requirements gets no Event.
-func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
+func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition) {
 	before := csv.Status
 	if before.Phase == t.Phase && before.Reason == t.Reason || t.Reason == operatorsv1alpha1.CSVReasonRequirementsUnknown {
 		return

@@ -7,6 +7,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 const (
@@ -66,7 +68,7 @@ func stateKeys(o client.Object) []string {
 	if csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict {
 		states = append(states, stateContending)
 	}
-	if refusedToInstall(csv) || awaitsRights(csv, []rbacv1.Subject(nil), false) {
+	if phase.RefusedToInstall(csv) || awaitsRights(csv, []rbacv1.Subject(nil), false) {
 		states = append(states, stateLacking)
 	}
 	return states

@@ -7,6 +7,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 // Label names of the metrics of this package.
@@ -86,7 +88,7 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, e
 // record sets the series of the current phase of a ClusterServiceVersion and removes those of
 // earlier phases. It sets the new series before it deletes the old ones, so that no scrape misses
 // the object. It changes only series that differ.
-func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t Transition) {
+func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition) {
 	now := series{version: csv.Spec.Version.String(), phase: t.Phase, reason: t.Reason}
 	healthy := t.Phase == operatorsv1alpha1.CSVPhaseSucceeded && t.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	value := 0.0

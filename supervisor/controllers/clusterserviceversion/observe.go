@@ -19,6 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 	"github.com/chandlery/chandlery/supervisor/groupindex"
@@ -31,7 +32,7 @@ const readOnly = client.UnsafeDisableDeepCopy
 // scope holds the data of one reconcile: the observation for Next, and what actions need in
 // addition.
 type scope struct {
-	Observation
+	phase.Observation
 
 	deployments []*appsv1.Deployment // as desired
 	settings    settings             // with which they were derived
@@ -55,7 +56,7 @@ type observer struct {
 
 // observe reads everything that a transition of csv may depend on.
 func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*scope, error) {
-	s := &scope{Observation: Observation{CSV: csv, Now: o.clock.Now()}}
+	s := &scope{Observation: phase.Observation{CSV: csv, Now: o.clock.Now()}}
 	var err error
 	if s.Groups, s.Claims, err = o.groups(ctx, csv); err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterSe
 		return nil, fmt.Errorf("listing ClusterServiceVersions in namespace %s: %w", csv.Namespace, err)
 	}
 	others := versions.Originals(list.Items)
-	s.Replacement = replacementOf(csv, others)
+	s.Replacement = phase.ReplacementOf(csv, others)
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing || csv.Status.Phase == operatorsv1alpha1.CSVPhaseDeleting {
 		s.Requirements.Statuses = csv.Status.RequirementStatus
 		s.webhooks, s.Webhooks, err = o.webhooks.ObserveRotation(ctx, webhookVersion(s, others))
@@ -141,9 +142,18 @@ func (o *observer) groups(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	return own.Items, claims(csv, own.Items, contenders), nil
 }
 
+// claims reports whether the OperatorGroup may claim the APIs that csv provides, against the claims
+// of groups in other namespaces.
+func claims(csv *operatorsv1alpha1.ClusterServiceVersion, groups, everywhere []operatorsv1.OperatorGroup) providedapis.Finding {
+	if len(groups) != 1 || groups[0].Status.LastUpdated == nil {
+		return providedapis.Finding{}
+	}
+	return providedapis.Verdict(&groups[0], everywhere, csv)
+}
+
 // pinned reports whether a Subscription is pinned to the successor of a version; false without a
 // successor.
-func (o *observer) pinned(ctx context.Context, namespace string, successor *Neighbour) (bool, error) {
+func (o *observer) pinned(ctx context.Context, namespace string, successor *phase.Neighbour) (bool, error) {
 	if successor == nil {
 		return false, nil
 	}
@@ -180,7 +190,7 @@ func (o *observer) readCluster(ctx context.Context, csv *operatorsv1alpha1.Clust
 }
 
 // clusterRBAC returns the state of the cluster-scoped copies of RBAC.
-func (o *observer) clusterRBAC(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, have rbac) (ClusterRBAC, error) {
+func (o *observer) clusterRBAC(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, have rbac) (phase.ClusterRBAC, error) {
 	var lookup error
 	state := clusterRBACState(csv, want, have, func(labels map[string]string) bool {
 		lives, err := o.ownerLives(ctx, labels)

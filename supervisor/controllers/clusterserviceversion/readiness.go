@@ -11,6 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
@@ -23,8 +24,8 @@ const progressDeadlineExceeded = "ProgressDeadlineExceeded"
 // unknown; empty when they are known.
 func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.Deployment,
 	live map[string]*appsv1.Deployment, others versions.List, invalid string,
-) Components {
-	c := Components{Invalid: invalid}
+) phase.Components {
+	c := phase.Components{Invalid: invalid}
 	for _, want := range desired {
 		have := live[want.Name]
 		if have == nil {
@@ -45,7 +46,7 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 	return c
 }
 
-func judge(c *Components, d *appsv1.Deployment) {
+func judge(c *phase.Components, d *appsv1.Deployment) {
 	waiting, exhausted := rollout(d)
 	switch {
 	case exhausted:

@@ -21,6 +21,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
@@ -78,11 +79,11 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	s, err := r.observer.observe(ctx, csv)
 	if err != nil {
 		s = unseen(csv, begun)
-		return r.troubled(ctx, s, inTrouble(s.Observation, err), err)
+		return r.troubled(ctx, s, phase.KeepAfterError(s.Observation, err), err)
 	}
-	t, err := r.perform(ctx, s, Next(s.Observation))
+	t, err := r.perform(ctx, s, phase.Next(s.Observation))
 	if err != nil {
-		return r.troubled(ctx, s, afterTrouble(s.Observation, err), err)
+		return r.troubled(ctx, s, phase.AfterError(s.Observation, err), err)
 	}
 	r.failures.over(client.ObjectKeyFromObject(csv))
 	if t.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
@@ -100,13 +101,13 @@ const settlingTime = time.Second
 // settling returns how long the status of a version must not be written although it differs. A plan
 // adds requirements one by one, and pods start one by one: not each needs a write. A change of the
 // phase or its reason is written at once.
-func settling(s *scope, t Transition) time.Duration {
+func settling(s *scope, t phase.Transition) time.Duration {
 	before := s.CSV.Status
 	same := before.Phase == t.Phase && before.Reason == t.Reason
 	if !same || before.LastUpdateTime == nil || len(t.Actions) > 0 {
 		return 0
 	}
-	if equality.Semantic.DeepEqual(status(before, t, s.Observation), before) {
+	if equality.Semantic.DeepEqual(phase.Status(before, t, s.Observation), before) {
 		return 0
 	}
 	return max(0, settlingTime-s.Now.Sub(before.LastUpdateTime.Time))
@@ -115,16 +116,16 @@ func settling(s *scope, t Transition) time.Duration {
 // perform performs a transition's actions and returns the transition to write. That is the given
 // one, or its successor when the API refused an object. After any other error the phase stays, and
 // the work is repeated.
-func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Transition, error) {
+func (r *reconciler) perform(ctx context.Context, s *scope, t phase.Transition) (phase.Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
-		if err != nil && slices.Contains([]Action{Serve, Install, Switch, CopyRBAC}, action) && refused(err) {
+		if err != nil && slices.Contains([]phase.Action{phase.Serve, phase.Install, phase.Switch, phase.CopyRBAC}, action) && refused(err) {
 			refused, unread := r.observer.attempt(ctx, s)
 			if unread != nil {
 				return t, unread
 			}
 			r.refusals.note(client.ObjectKeyFromObject(s.CSV), refused, s.Now)
-			return afterRefusal(s.Observation, err), nil
+			return phase.AfterRefusal(s.Observation, err), nil
 		}
 		if err != nil {
 			return t, err
@@ -135,10 +136,10 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t Transition) (Trans
 
 // record writes the status and the cause of a transition, if they differ. After an action that changed or deleted
 // the object itself, it does not write: the write would meet a newer object.
-func (r *reconciler) record(ctx context.Context, s *scope, t Transition) error {
-	want := status(s.CSV.Status, t, s.Observation)
+func (r *reconciler) record(ctx context.Context, s *scope, t phase.Transition) error {
+	want := phase.Status(s.CSV.Status, t, s.Observation)
 	r.gauges.record(s.CSV, t)
-	touched := len(t.Actions) > 0 && (t.Actions[0] == Annotate || t.Actions[0] == DeleteSelf)
+	touched := len(t.Actions) > 0 && (t.Actions[0] == phase.Annotate || t.Actions[0] == phase.DeleteSelf)
 	if touched {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
+
+// accessSettling is how long after a change of rights a refusal is retried soon. API servers
+// apply the change a moment later.
+const accessSettling = 10 * time.Second
 
 // attempt identifies an installation: the applied objects, and the rights.
 type attempt struct {
@@ -86,20 +90,20 @@ func (r *refusals) forget(key types.NamespacedName) {
 // compareRefusal compares the last refused attempt with the present one. An attempt that the
 // OperatorGroup refuses counts as one that the API refused. corrected reports whether the objects to
 // apply differ.
-func (o *observer) compareRefusal(ctx context.Context, s *scope) (corrected bool, access Access, err error) {
-	if s.Webhooks.Refused == "" && !refusedToInstall(s.CSV) {
-		return false, Access{}, nil
+func (o *observer) compareRefusal(ctx context.Context, s *scope) (corrected bool, access phase.Access, err error) {
+	if s.Webhooks.Refused == "" && !phase.RefusedToInstall(s.CSV) {
+		return false, phase.Access{}, nil
 	}
 	present, err := o.attempt(ctx, s)
 	if err != nil {
-		return false, Access{}, err
+		return false, phase.Access{}, err
 	}
 	if s.Webhooks.Refused != "" {
 		o.refusals.note(client.ObjectKeyFromObject(s.CSV), present, s.Now)
-		return false, Access{}, nil
+		return false, phase.Access{}, nil
 	}
 	last := o.refusals.last(client.ObjectKeyFromObject(s.CSV), present)
-	return last.deployments != present.deployments || last.webhooks != present.webhooks, Access{
+	return last.deployments != present.deployments || last.webhooks != present.webhooks, phase.Access{
 		Changed:  last.access != present.access,
 		Settling: !last.changed.IsZero() && s.Now.Sub(last.changed) < accessSettling,
 	}, nil
@@ -136,11 +140,6 @@ func accessOf(namespace, name string, uid types.UID, r rbac) (string, error) {
 	}
 	slices.Sort(parts)
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(slices.Compact(parts), "\n")))), nil
-}
-
-// refusedToInstall reports whether a version has failed because the API refused one of its objects.
-func refusedToInstall(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed && csv.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed
 }
 
 // hashes returns a key for Deployments: the hashes of their specs.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 // TestRefusals compares the present attempt with the one that was refused.
@@ -182,7 +183,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 				},
 			})
 			err = deploymentWriter{client: c, deployer: c, live: c}.put(t.Context(), s)
-			message := afterRefusal(s.Observation, err).Message
+			message := phase.AfterRefusal(s.Observation, err).Message
 			if !errors.Is(err, tc.err) || !strings.HasPrefix(message, "install strategy failed: "+tc.want) || (tc.want == "" && strings.Contains(message, "my-kettle")) {
 				t.Errorf("message is %q, want %q in it", message, tc.want)
 			}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/webhook"
@@ -32,7 +33,7 @@ type cluster struct {
 
 // requirements checks all requirements of csv. The order of the entries is fixed, so that an
 // unchanged cluster yields an unchanged status.
-func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requirements {
+func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) phase.Requirements {
 	statuses := slices.Concat(
 		kubeVersion(csv, c),
 		crds(csv, c),
@@ -42,7 +43,7 @@ func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) Requi
 		serviceAccounts(csv, c),
 	)
 	first, more := unmet(statuses)
-	return Requirements{Met: first == "", Statuses: statuses, Lacking: first + more, CRDConflict: crdConflict(csv, c.Others)}
+	return phase.Requirements{Met: first == "", Statuses: statuses, Lacking: first + more, CRDConflict: crdConflict(csv, c.Others)}
 }
 
 // unmet returns the first unmet requirement and how many more there are.
@@ -215,4 +216,23 @@ func ownedAPIServices(csv *operatorsv1alpha1.ClusterServiceVersion) []operatorsv
 		out = append(out, s)
 	}
 	return out
+}
+
+// crdConflict returns a message about another ClusterServiceVersion, not on the same chain, that
+// owns one of csv's CRDs; empty when there is none. The older one keeps the CRD, so that a newer
+// operator cannot break it.
+func crdConflict(csv *operatorsv1alpha1.ClusterServiceVersion, others versions.List) string {
+	chain := others.Chain(csv)
+	for _, other := range others {
+		if other.UID == csv.UID || slices.Contains(chain, other) || !versions.IsOlder(other, csv) {
+			continue
+		}
+		for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+			if other.OwnsCRD(owned.Name) {
+				return fmt.Sprintf("spec.customresourcedefinitions.owned names %s, which csv %s owns already; uninstall one of the two operators",
+					owned.Name, other.Name)
+			}
+		}
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package clusterserviceversion
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
 func TestOutdatedDefinition(t *testing.T) {
@@ -97,5 +99,27 @@ func TestNamesWhatIsLacking(t *testing.T) {
 	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
 	if got, want := requirements(csv, cluster{}).Lacking, "CustomResourceDefinition cups.example.com: CRD is not present"; got != want {
 		t.Errorf("lacking is %q, want %q", got, want)
+	}
+}
+
+func TestCRDConflict(t *testing.T) {
+	owner := func(name, replaces string, created time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
+		csv := version(name, replaces, succeeded)
+		csv.UID = "uid-" + csv.UID + "-" + "x"
+		csv.CreationTimestamp = metav1.NewTime(noon().Add(created))
+		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com"}}
+		return csv
+	}
+	pot, mug, next := owner("pot", "", 0), owner("mug", "", time.Hour), owner("pot2", "pot", 2*time.Hour)
+	pot.UID, mug.UID, next.UID = "1", "2", "3"
+	others := versions.List{mug, pot, next}
+	if got, want := crdConflict(mug, others), "spec.customresourcedefinitions.owned names cups.example.com, which csv pot owns already; uninstall one of the two operators"; got != want {
+		t.Errorf("crdConflict(newcomer) = %q, want %q", got, want)
+	}
+	if got := crdConflict(pot, others); got != "" {
+		t.Errorf("crdConflict(first owner) = %q, want none", got)
+	}
+	if got := crdConflict(next, versions.List{pot, next}); got != "" {
+		t.Errorf("crdConflict(successor) = %q, want none", got)
 	}
 }

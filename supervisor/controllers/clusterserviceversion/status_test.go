@@ -3,7 +3,6 @@ package clusterserviceversion
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,27 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
-
-func TestStatus(t *testing.T) {
-	first := status(operatorsv1alpha1.ClusterServiceVersionStatus{}, Transition{Phase: pending, Reason: "A", Message: "a"}, Observation{Now: noon()})
-	if first.Phase != pending || len(first.Conditions) != 1 || !first.LastTransitionTime.Time.Equal(noon()) {
-		t.Fatalf("first status = %+v", first)
-	}
-	same := status(first, Transition{Phase: pending, Reason: "A", Message: "a"}, Observation{Now: noon().Add(time.Hour)})
-	if diff := cmp.Diff(first, same); diff != "" {
-		t.Errorf("an unchanged status was changed:\n%s", diff)
-	}
-	reworded := status(first, Transition{Phase: pending, Reason: "B", Message: "b"}, Observation{Now: noon().Add(time.Hour)})
-	if !reworded.LastTransitionTime.Time.Equal(noon()) || !reworded.LastUpdateTime.Time.Equal(noon().Add(time.Hour)) || len(reworded.Conditions) != 2 {
-		t.Errorf("another reason in the same phase: %+v, want the time of transition kept and the time of update moved", reworded)
-	}
-	needs := Requirements{Statuses: []operatorsv1alpha1.RequirementStatus{{Name: "x"}}}
-	needing := status(first, Transition{Phase: pending, Reason: "A", Message: "a"}, Observation{Requirements: needs, Now: noon().Add(time.Minute)})
-	if len(needing.RequirementStatus) != 1 || len(needing.Conditions) != 1 || !needing.LastUpdateTime.Time.Equal(noon().Add(time.Minute)) {
-		t.Errorf("new evidence: %+v, want it written without a new condition", needing)
-	}
-}
 
 // TestWrite checks the order of the writes of a cause and a status, and that no write is repeated.
 func TestWrite(t *testing.T) {
@@ -91,20 +71,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-func TestHistoryIsBounded(t *testing.T) {
-	var s operatorsv1alpha1.ClusterServiceVersionStatus
-	for i := range 100 {
-		phase := pending
-		if i%2 == 0 {
-			phase = broken
-		}
-		s = status(s, Transition{Phase: phase, Reason: "R", Message: "m"}, Observation{Now: noon().Add(time.Duration(i) * time.Second)})
-	}
-	if len(s.Conditions) != 20 || s.Conditions[19].Phase != s.Phase {
-		t.Errorf("history has %d entries, the last %s; want 20, the last %s", len(s.Conditions), s.Conditions[19].Phase, s.Phase)
-	}
-}
-
 func TestGauges(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	g, err := newGauges(registry)
@@ -115,16 +81,16 @@ func TestGauges(t *testing.T) {
 		t.Fatalf("registering a second time: %v", err)
 	}
 	csv := kettle()
-	g.record(csv, Transition{Phase: pending, Reason: "RequirementsNotMet"})
-	g.record(csv, Transition{Phase: broken, Reason: "InstallCheckFailed"})
+	g.record(csv, phase.Transition{Phase: pending, Reason: "RequirementsNotMet"})
+	g.record(csv, phase.Transition{Phase: broken, Reason: "InstallCheckFailed"})
 	if got := testutil.CollectAndCount(g.abnormal); got != 1 {
 		t.Errorf("csv_abnormal has %d series after two phases, want 1", got)
 	}
-	g.record(csv, Transition{Phase: succeeded})
+	g.record(csv, phase.Transition{Phase: succeeded})
 	if n, v := testutil.CollectAndCount(g.abnormal), testutil.ToFloat64(g.succeeded); n != 0 || v != 1 {
 		t.Errorf("after success csv_abnormal has %d series and csv_succeeded is %v, want 0 and 1", n, v)
 	}
-	g.record(csv, Transition{Phase: succeeded, Reason: "WaitingOnCleanup"})
+	g.record(csv, phase.Transition{Phase: succeeded, Reason: "WaitingOnCleanup"})
 	if n, v := testutil.CollectAndCount(g.abnormal), testutil.ToFloat64(g.succeeded); n != 1 || v != 0 {
 		t.Errorf("in its clean-up csv_abnormal has %d series and csv_succeeded is %v, want 1 and 0", n, v)
 	}
@@ -161,11 +127,11 @@ func TestGaugesKeepTheirSeries(t *testing.T) {
 	}
 	csv, other := kettle(), kettle()
 	other.Name = "toaster.v1"
-	g.record(other, Transition{Phase: broken, Reason: "InstallCheckFailed"})
-	g.record(csv, Transition{Phase: broken, Reason: "InstallCheckFailed"})
+	g.record(other, phase.Transition{Phase: broken, Reason: "InstallCheckFailed"})
+	g.record(csv, phase.Transition{Phase: broken, Reason: "InstallCheckFailed"})
 	version := csv.Spec.Version.String()
 	held := g.succeeded.WithLabelValues(csv.Namespace, csv.Name, version)
-	for _, next := range []Transition{{Phase: broken, Reason: "InstallCheckFailed"}, {Phase: pending, Reason: "RequirementsNotMet"}, {Phase: succeeded}} {
+	for _, next := range []phase.Transition{{Phase: broken, Reason: "InstallCheckFailed"}, {Phase: pending, Reason: "RequirementsNotMet"}, {Phase: succeeded}} {
 		g.record(csv, next)
 		if g.succeeded.WithLabelValues(csv.Namespace, csv.Name, version) != held {
 			t.Errorf("csv_succeeded was dropped on the way to %s", next.Phase)
@@ -175,7 +141,7 @@ func TestGaugesKeepTheirSeries(t *testing.T) {
 		t.Errorf("csv_abnormal has %d series, want that of the other object", n)
 	}
 	csv.Spec.Version.Major++
-	g.record(csv, Transition{Phase: succeeded})
+	g.record(csv, phase.Transition{Phase: succeeded})
 	if n := testutil.CollectAndCount(g.succeeded); n != 2 {
 		t.Errorf("after another version csv_succeeded has %d series, want one for each object", n)
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
@@ -28,7 +29,7 @@ func TestTakesBackFromAVersionThatGoes(t *testing.T) {
 	}
 	o := good(replacing, "BeingReplaced")
 	o.CSV.ObjectMeta = old.ObjectMeta
-	o.CSV.Annotations = groupAnnotations(&o.Groups[0])
+	o.CSV.Annotations = phase.GroupAnnotations(&o.Groups[0])
 	all := versions.List{o.CSV, next}
 	var path []operatorsv1alpha1.ClusterServiceVersionPhase
 	for range 3 {
@@ -36,10 +37,11 @@ func TestTakesBackFromAVersionThatGoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Replacement = replacementOf(o.CSV, all)
+		o.Replacement = phase.ReplacementOf(o.CSV, all)
 		o.Components = components(o.CSV, wanted, map[string]*appsv1.Deployment{"kettle": taken[0]}, all, "")
-		move := Next(o)
-		follow(&o, move)
+		move := phase.Next(o)
+		o.CSV.Status = phase.Status(o.CSV.Status, move, o)
+		o.Now = o.Now.Add(move.After)
 		path = append(path, move.Phase)
 	}
 	if diff := cmp.Diff([]operatorsv1alpha1.ClusterServiceVersionPhase{pending, ready, installs}, path); diff != "" {

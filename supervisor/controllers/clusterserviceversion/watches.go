@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/plan"
 )
@@ -105,7 +106,7 @@ func (m mapper) declaring(ctx context.Context, obj client.Object) []reconcile.Re
 // and to those that the API may have refused with its rights.
 func (m mapper) usingAccount(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return refusedToInstall(csv) || accountNeeds(csv)[obj.GetName()] != nil
+		return phase.RefusedToInstall(csv) || accountNeeds(csv)[obj.GetName()] != nil
 	}, client.InNamespace(obj.GetNamespace()))
 }
 

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
+	"github.com/chandlery/chandlery/supervisor/rights"
 )
 
 // granting maps a role or binding to the ClusterServiceVersion that its labels name. It also maps
@@ -24,7 +25,7 @@ func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Req
 	}
 	subjects, bound := impersonate.Subjects(obj)
 	waiting := m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		return refusedToInstall(csv) || awaitsRights(csv, subjects, bound)
+		return phase.RefusedToInstall(csv) || awaitsRights(csv, subjects, bound)
 	}, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexState: stateLacking})
 	return append(out, waiting...)
 }

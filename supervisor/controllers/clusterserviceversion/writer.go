@@ -16,6 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/cachelag"
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 // versionWriter writes ClusterServiceVersions, and knows which of its writes the cache lacks.
@@ -124,17 +125,17 @@ func (w *versionWriter) setFinalizer(ctx context.Context, csv *operatorsv1alpha1
 // annotate writes the OperatorGroup annotations, and the labels of the provided and required APIs.
 func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) error {
 	labels := map[string]any{}
-	for key, value := range apiLabels(csv) {
+	for key, value := range phase.APILabels(csv) {
 		labels[key] = value
 	}
-	for _, key := range staleLabels(csv) {
+	for _, key := range phase.StaleLabels(csv) {
 		labels[key] = nil
 	}
 	annotations := map[string]any{}
-	for key, value := range groupAnnotations(group) {
+	for key, value := range phase.GroupAnnotations(group) {
 		annotations[key] = value
 	}
-	if staleRecord(csv, group) {
+	if phase.StaleRecord(csv, group) {
 		annotations[api.AnnotationGroupAccount] = nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{

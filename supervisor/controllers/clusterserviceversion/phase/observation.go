@@ -1,4 +1,6 @@
-// Package phase decides the next step of a ClusterServiceVersion from an observation.
+// Package phase decides the next step of a ClusterServiceVersion. It is a table without access to a
+// cluster: Next derives a Transition from an Observation. In each phase, the first rule that applies
+// determines the transition.
 package phase
 
 import (
@@ -202,4 +204,9 @@ const DisruptionTime = time.Minute
 // Its objects are not applied then, but its certificates expire.
 func IsWaiting(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || csv.Status.Phase == operatorsv1alpha1.CSVPhaseReplacing
+}
+
+// RefusedToInstall reports whether a version has failed because the API refused one of its objects.
+func RefusedToInstall(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed && csv.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed
 }

@@ -1,15 +1,15 @@
-package clusterserviceversion
+package phase
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
 func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason) func(*Observation) {
@@ -48,7 +48,15 @@ func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 		})
 	}
 	gone := going(version("kettle.v0", "", succeeded))
-	if got := replacementOf(version("kettle.v1", "kettle.v0", pending), versions.List{gone}); !got.Predecessor.Leaving {
+	if got := ReplacementOf(version("kettle.v1", "kettle.v0", pending), versions.List{gone}); !got.Predecessor.Leaving {
 		t.Errorf("the predecessor is on its way out, and %+v does not say so", got.Predecessor)
+	}
+}
+
+func TestKeptConversionsAreTold(t *testing.T) {
+	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Observation) { o.Webhooks.Converts = []string{"cups.example.com"} })
+	got := Next(o)
+	if want := "objects of cups.example.com can be used in the version in which they are stored alone"; !strings.Contains(got.Message, want) {
+		t.Errorf("Next(...) says %q, want that %s", got.Message, want)
 	}
 }

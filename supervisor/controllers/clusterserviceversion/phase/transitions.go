@@ -1,18 +1,13 @@
-package clusterserviceversion
+package phase
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/openshift"
-	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 func toOwnerConflict(o Observation) Transition {
@@ -133,49 +128,4 @@ func succeededMessage(o Observation) string {
 		return messageSucceeded + "; the Deployments stay as they are: " + o.Components.Invalid
 	}
 	return messageSucceeded
-}
-
-// afterRefusal is the transition after the API refused an object. A version that runs goes
-// on as it is, and says so.
-func afterRefusal(o Observation, err error) Transition {
-	t := Transition{
-		Phase:   operatorsv1alpha1.CSVPhaseFailed,
-		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
-		Message: "install strategy failed: " + err.Error(),
-		Cause:   &api.Cause{Reason: reasonOf(err), Remedy: remedyOf(err)},
-		After:   reinstallDelay,
-	}
-	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
-		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
-		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error()
-	}
-	return t
-}
-
-// reasonOf returns the reason of the cause for an error.
-func reasonOf(err error) string {
-	if errors.Is(err, openshift.ErrUnknown) {
-		return api.ReasonProxiesUnknown
-	}
-	return cmp.Or(string(refusal.OfError(err)), api.ReasonRetrying)
-}
-
-// remedyOf returns what to do about a refusal that does not state it; empty for other errors.
-func remedyOf(err error) string {
-	if !apierrors.IsForbidden(err) {
-		return ""
-	}
-	switch refusal.OfError(err) {
-	case refusal.NamespaceTerminating:
-		return ""
-	case refusal.QuotaExceeded:
-		return "raise the quota or make room in it"
-	case refusal.AdmissionDenied:
-		return "change the policy that refuses it, or ask for an exception"
-	default: // other refusals of this kind are about rights
-	}
-	if _, limited := errors.AsType[*accountError](err); limited {
-		return "grant it that right, or let the OperatorGroup name another"
-	}
-	return "the supervisor lacks that right: grant it"
 }

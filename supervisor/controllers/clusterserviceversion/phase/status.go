@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"time"
@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// status returns the status after a transition. The list of conditions grows only when the phase or
+// Status returns the status after a transition. The list of conditions grows only when the phase or
 // the reason changes, and keeps the newest twenty.
-func status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, o Observation) operatorsv1alpha1.ClusterServiceVersionStatus {
+func Status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, o Observation) operatorsv1alpha1.ClusterServiceVersionStatus {
 	scratch := operatorsv1alpha1.ClusterServiceVersion{Status: *before.DeepCopy()}
 	// The API stores whole seconds; finer times would differ from the stored ones in each
 	// comparison.

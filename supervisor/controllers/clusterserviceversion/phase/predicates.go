@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"cmp"
@@ -127,7 +127,7 @@ func timeLeft(o Observation, d time.Duration) time.Duration {
 
 // accessChanged reports whether a version that the API refused to install would now be installed
 // with other rights.
-func accessChanged(o Observation) bool { return refusedToInstall(o.CSV) && o.Access.Changed }
+func accessChanged(o Observation) bool { return RefusedToInstall(o.CSV) && o.Access.Changed }
 
 func reinstallDue(o Observation) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
 
@@ -279,4 +279,9 @@ func foreignMessage(o Observation) string {
 		return "install strategy failed: " + o.Components.Foreign
 	}
 	return "install strategy failed: " + o.ClusterRBAC.Foreign
+}
+
+// namesAPIs reports whether csv requires APIs whose removal causes no event.
+func namesAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return len(csv.Spec.NativeAPIs)+len(csv.Spec.APIServiceDefinitions.Required) > 0
 }

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"slices"
@@ -54,7 +54,7 @@ func TestReplacementOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, replacementOf(tc.csv, others)); diff != "" {
+			if diff := cmp.Diff(tc.want, ReplacementOf(tc.csv, others)); diff != "" {
 				t.Errorf("%s\nreplacementOf(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -98,8 +98,8 @@ func step(t *rapid.T, all versions.List, now time.Time) versions.List {
 	for _, v := range all {
 		o := good(v.Status.Phase, v.Status.Reason)
 		o.CSV = v.DeepCopy()
-		o.CSV.Annotations = groupAnnotations(&o.Groups[0])
-		o.Now, o.Replacement = now, replacementOf(v, all)
+		o.CSV.Annotations = GroupAnnotations(&o.Groups[0])
+		o.Now, o.Replacement = now, ReplacementOf(v, all)
 		next := Next(o)
 		if slices.Contains(next.Actions, DeleteSelf) {
 			if o.Replacement.Successor == nil {
@@ -111,26 +111,4 @@ func step(t *rapid.T, all versions.List, now time.Time) versions.List {
 		left = append(left, o.CSV)
 	}
 	return left
-}
-
-func TestCRDConflict(t *testing.T) {
-	owner := func(name, replaces string, created time.Duration) *operatorsv1alpha1.ClusterServiceVersion {
-		csv := version(name, replaces, succeeded)
-		csv.UID = "uid-" + csv.UID + "-" + "x"
-		csv.CreationTimestamp = metav1.NewTime(noon().Add(created))
-		csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com"}}
-		return csv
-	}
-	pot, mug, next := owner("pot", "", 0), owner("mug", "", time.Hour), owner("pot2", "pot", 2*time.Hour)
-	pot.UID, mug.UID, next.UID = "1", "2", "3"
-	others := versions.List{mug, pot, next}
-	if got, want := crdConflict(mug, others), "spec.customresourcedefinitions.owned names cups.example.com, which csv pot owns already; uninstall one of the two operators"; got != want {
-		t.Errorf("crdConflict(newcomer) = %q, want %q", got, want)
-	}
-	if got := crdConflict(pot, others); got != "" {
-		t.Errorf("crdConflict(first owner) = %q, want none", got)
-	}
-	if got := crdConflict(next, versions.List{pot, next}); got != "" {
-		t.Errorf("crdConflict(successor) = %q, want none", got)
-	}
 }

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"errors"
@@ -414,8 +414,8 @@ func TestAfterRefusal(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, afterRefusal(good(tc.phase, ""), errors.New("boom"))); diff != "" {
-				t.Errorf("%s\nafterRefusal(...): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, AfterRefusal(good(tc.phase, ""), errors.New("boom"))); diff != "" {
+				t.Errorf("%s\nAfterRefusal(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -436,7 +436,7 @@ func TestCauseOfRefusal(t *testing.T) {
 	}{
 		"NoRight": {forbidden("no"), api.Cause{Reason: "Retrying", Remedy: "the supervisor lacks that right: grant it"}},
 		"Account": {
-			&accountError{account: "weak", group: "g", err: forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)},
+			&AccountError{Account: "weak", Group: "g", Err: forbidden(`User "system:serviceaccount:foo:weak" cannot create resource "deployments"`)},
 			api.Cause{Reason: "PermissionDenied", Remedy: "grant it that right, or let the OperatorGroup name another"},
 		},
 		"Quota":     {forbidden("exceeded quota: few"), api.Cause{Reason: "QuotaExceeded", Remedy: "raise the quota or make room in it"}},
@@ -447,7 +447,7 @@ func TestCauseOfRefusal(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := afterRefusal(good(installs, ""), tc.err)
+			got := AfterRefusal(good(installs, ""), tc.err)
 			if diff := cmp.Diff(&tc.want, got.Cause); diff != "" {
 				t.Errorf("the cause of %v: -want, +got:\n%s", tc.err, diff)
 			}

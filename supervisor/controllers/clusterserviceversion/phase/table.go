@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"time"
@@ -6,7 +6,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
 const (
@@ -23,9 +22,6 @@ const (
 	// reinstallDelay is the pause before another try of an installation that the API refused. The
 	// cause may have changed since.
 	reinstallDelay = time.Minute
-	// accessSettling is how long after a change of rights a refusal is retried soon. API servers
-	// apply the change a moment later.
-	accessSettling = 10 * time.Second
 	// repeatDelay is the pause before an installation is repeated because its Deployments were
 	// changed. It prevents a race with another client.
 	repeatDelay = 2 * time.Second
@@ -136,7 +132,7 @@ func Next(o Observation) Transition {
 // keepCertificates adds the renewal of certificates to the transition of a version that continues to
 // wait.
 func keepCertificates(t Transition, o Observation) Transition {
-	if !phase.IsWaiting(o.CSV) || t.Phase != o.CSV.Status.Phase || len(t.Actions) > 0 {
+	if !IsWaiting(o.CSV) || t.Phase != o.CSV.Status.Phase || len(t.Actions) > 0 {
 		return t
 	}
 	if o.Webhooks.Certificates.RenewDue {

@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"strings"

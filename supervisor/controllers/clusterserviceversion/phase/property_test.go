@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"slices"
@@ -44,12 +44,12 @@ func troubles() []func(*Observation) {
 
 // follow applies a transition as the reconciler does.
 func follow(o *Observation, t Transition) {
-	o.CSV.Status = status(o.CSV.Status, t, *o)
+	o.CSV.Status = Status(o.CSV.Status, t, *o)
 	api.SetCause(o.CSV, t.Cause)
 	for _, a := range t.Actions {
 		switch a {
 		case Annotate:
-			o.CSV.Annotations, o.CSV.Labels = groupAnnotations(&o.Groups[0]), apiLabels(o.CSV)
+			o.CSV.Annotations, o.CSV.Labels = GroupAnnotations(&o.Groups[0]), APILabels(o.CSV)
 		case Serve:
 			o.Webhooks.Certificates.Due, o.Webhooks.Broken, o.Webhooks.Missing = false, "", ""
 		case Renew:

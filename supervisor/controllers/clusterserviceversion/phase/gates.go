@@ -1,4 +1,4 @@
-package clusterserviceversion
+package phase
 
 import (
 	"fmt"
@@ -108,22 +108,22 @@ func groupCount(p func(int) bool) func(Observation) bool {
 func groupUnprocessed(o Observation) bool { return o.Groups[0].Status.LastUpdated == nil }
 
 func annotationsDiffer(o Observation) bool {
-	if staleRecord(o.CSV, &o.Groups[0]) {
+	if StaleRecord(o.CSV, &o.Groups[0]) {
 		return true
 	}
-	for key, value := range groupAnnotations(&o.Groups[0]) {
+	for key, value := range GroupAnnotations(&o.Groups[0]) {
 		have, ok := o.CSV.Annotations[key]
 		lags := key == api.AnnotationGroupAccount && ok && mayLag(o.CSV, value)
 		if (!ok || have != value) && !lags {
 			return true
 		}
 	}
-	for key, value := range apiLabels(o.CSV) {
+	for key, value := range APILabels(o.CSV) {
 		if o.CSV.Labels[key] != value {
 			return true
 		}
 	}
-	return len(staleLabels(o.CSV)) > 0
+	return len(StaleLabels(o.CSV)) > 0
 }
 
 // mayLag reports whether the record of a former account may stay while the group names none. The
@@ -133,9 +133,9 @@ func mayLag(csv *operatorsv1alpha1.ClusterServiceVersion, account string) bool {
 	return account == "" && (csv.Status.Phase == operatorsv1alpha1.CSVPhasePending || csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed)
 }
 
-// groupAnnotations returns the annotations with the namespaces to watch, which the operator reads
+// GroupAnnotations returns the annotations with the namespaces to watch, which the operator reads
 // from its pod template, and with the record of its account.
-func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
+func GroupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 	annotations := map[string]string{
 		operatorsv1.OperatorGroupAnnotationKey:          group.Name,
 		operatorsv1.OperatorGroupNamespaceAnnotationKey: group.Namespace,
@@ -151,16 +151,16 @@ func groupAnnotations(group *operatorsv1.OperatorGroup) map[string]string {
 // for a group that targets none and one that targets all.
 func hasTargets(group *operatorsv1.OperatorGroup) bool { return len(group.Status.Namespaces) > 0 }
 
-// staleRecord reports whether a version has a record of the account although its group targets no
+// StaleRecord reports whether a version has a record of the account although its group targets no
 // namespace. After the deletion of the group, a clean-up would read the targets as all namespaces.
-func staleRecord(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) bool {
+func StaleRecord(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup) bool {
 	_, recorded := csv.Annotations[api.AnnotationGroupAccount]
 	return recorded && !hasTargets(group)
 }
 
-// apiLabels returns the labels by which the providers of an API, and the versions that need it, are
+// APILabels returns the labels by which the providers of an API, and the versions that need it, are
 // found.
-func apiLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
+func APILabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
 	labels := map[string]string{}
 	for gvk := range requiredAPIs(csv) {
 		labels[api.PrefixAPI+providedapis.Hash(gvk)] = "required"
@@ -178,9 +178,9 @@ func requiredAPIs(csv *operatorsv1alpha1.ClusterServiceVersion) providedapis.Set
 	return providedapis.Of(required)
 }
 
-// staleLabels returns the API labels that csv has and should not have.
-func staleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
-	want := apiLabels(csv)
+// StaleLabels returns the API labels that csv has and should not have.
+func StaleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+	want := APILabels(csv)
 	var stale []string
 	for key := range csv.Labels {
 		if _, wanted := want[key]; strings.HasPrefix(key, api.PrefixAPI) && !wanted {
@@ -188,15 +188,6 @@ func staleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 		}
 	}
 	return stale
-}
-
-// claims reports whether the OperatorGroup may claim the APIs that csv provides, against the claims
-// of groups in other namespaces.
-func claims(csv *operatorsv1alpha1.ClusterServiceVersion, groups, everywhere []operatorsv1.OperatorGroup) providedapis.Finding {
-	if len(groups) != 1 || groups[0].Status.LastUpdated == nil {
-		return providedapis.Finding{}
-	}
-	return providedapis.Verdict(&groups[0], everywhere, csv)
 }
 
 func claimsAre(results ...providedapis.Result) func(Observation) bool {
@@ -280,9 +271,4 @@ func unsupportedGroup(o Observation) string {
 		return err.Error() + ": " + misfit(o.CSV, &o.Groups[0])
 	}
 	return ""
-}
-
-// isGlobal reports whether the operator group targets all namespaces.
-func isGlobal(groups []operatorsv1.OperatorGroup) bool {
-	return len(groups) == 1 && len(groups[0].Status.Namespaces) == 1 && groups[0].Status.Namespaces[0] == ""
 }

@@ -1,0 +1,103 @@
+package phase
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/openshift"
+	"github.com/chandlery/chandlery/supervisor/refusal"
+)
+
+// ErrorDelay is how long temporary errors do not appear in the status. After it, it is the pause
+// between two tries, and between two writes.
+const ErrorDelay = 30 * time.Second
+
+// AccountError is a refusal of the API server to the ServiceAccount of an OperatorGroup.
+type AccountError struct {
+	// Account and Group are the names of both.
+	Account, Group string
+	// Err is the error of the API server.
+	Err error
+}
+
+// Error returns the account and the error of the API server.
+func (e *AccountError) Error() string {
+	return fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names: %v", e.Account, e.Group, e.Err)
+}
+
+// Unwrap returns the error of the API server.
+func (e *AccountError) Unwrap() error { return e.Err }
+
+// AfterError returns the transition after a lasting error. An installation fails; any other work
+// keeps the phase.
+func AfterError(o Observation, err error) Transition {
+	switch o.CSV.Status.Phase {
+	case operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling:
+		return AfterRefusal(o, err)
+	default:
+		return KeepAfterError(o, err)
+	}
+}
+
+// KeepAfterError returns a transition that keeps the phase and shows the error.
+func KeepAfterError(o Observation, err error) Transition {
+	t := stay(o)
+	if t.Phase == operatorsv1alpha1.CSVPhaseNone {
+		t.Phase, t.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
+	}
+	t.Cause = &api.Cause{Reason: reasonOf(err), PhaseMessage: cmp.Or(t.Message, messageUnknown)}
+	t.Message = t.Cause.PhaseMessage + "; going on fails and is tried again: " + err.Error()
+	t.After = ErrorDelay
+	return t
+}
+
+// AfterRefusal returns the transition after the API refused an object. A version that runs keeps its
+// phase, and its message states the refusal.
+func AfterRefusal(o Observation, err error) Transition {
+	t := Transition{
+		Phase:   operatorsv1alpha1.CSVPhaseFailed,
+		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,
+		Message: "install strategy failed: " + err.Error(),
+		Cause:   &api.Cause{Reason: reasonOf(err), Remedy: remedyOf(err)},
+		After:   reinstallDelay,
+	}
+	if o.CSV.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
+		t.Phase, t.Reason = operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVReasonInstallSuccessful
+		t.Message = messageSucceeded + "; what changed since is refused: " + err.Error()
+	}
+	return t
+}
+
+// reasonOf returns the reason of the cause for an error.
+func reasonOf(err error) string {
+	if errors.Is(err, openshift.ErrUnknown) {
+		return api.ReasonProxiesUnknown
+	}
+	return cmp.Or(string(refusal.OfError(err)), api.ReasonRetrying)
+}
+
+// remedyOf returns what to do about a refusal that does not state it; empty for other errors.
+func remedyOf(err error) string {
+	if !apierrors.IsForbidden(err) {
+		return ""
+	}
+	switch refusal.OfError(err) {
+	case refusal.NamespaceTerminating:
+		return ""
+	case refusal.QuotaExceeded:
+		return "raise the quota or make room in it"
+	case refusal.AdmissionDenied:
+		return "change the policy that refuses it, or ask for an exception"
+	default: // other refusals of this kind are about rights
+	}
+	if _, limited := errors.AsType[*AccountError](err); limited {
+		return "grant it that right, or let the OperatorGroup name another"
+	}
+	return "the supervisor lacks that right: grant it"
+}

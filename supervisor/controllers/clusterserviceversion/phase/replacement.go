@@ -1,0 +1,36 @@
+package phase
+
+import (
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+)
+
+// ReplacementOf returns the place of csv among the others.
+func ReplacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others versions.List) Replacement {
+	var r Replacement
+	if p := others.Predecessor(csv); p != nil {
+		r.Predecessor = neighbour(p)
+	}
+	if replaces := csv.Spec.Replaces; replaces != "" && replaces != csv.Name && others.Named(replaces) == nil {
+		r.Vanished = replaces
+	}
+	for _, other := range others.Cycle(csv) {
+		r.Circle = append(r.Circle, other.Name)
+	}
+	if len(r.Circle) > 0 {
+		r.Circle = append([]string{csv.Name}, r.Circle...)
+	}
+	successors := others.Successors(csv)
+	if len(successors) > 0 {
+		r.Successor = neighbour(successors[0])
+		r.Last = neighbour(successors[len(successors)-1])
+	}
+	return r
+}
+
+func neighbour(csv *operatorsv1alpha1.ClusterServiceVersion) *Neighbour {
+	return &Neighbour{
+		Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason, Leaving: !csv.DeletionTimestamp.IsZero(),
+	}
+}
