@@ -12,7 +12,7 @@ import (
 )
 
 // act performs one action. All actions are idempotent.
-func (r *reconciler) act(ctx context.Context, action phase.Action, s *scope) error {
+func (r *reconciler) act(ctx context.Context, action phase.Action, s *state) error {
 	switch action {
 	case phase.Annotate:
 		return r.writer.annotate(ctx, s.CSV, &s.Groups[0])

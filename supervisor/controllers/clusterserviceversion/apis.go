@@ -49,11 +49,11 @@ type discovered struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
-	known map[string]said
+	known map[string]discoveryAnswer
 }
 
-// said is a discovery answer and its time.
-type said struct {
+// discoveryAnswer is a discovery answer and its time.
+type discoveryAnswer struct {
 	kinds []string
 	at    time.Time
 }
@@ -102,7 +102,7 @@ func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	last = said{at: now}
+	last = discoveryAnswer{at: now}
 	for i := range list.APIResources {
 		// Subresources have no kinds of their own.
 		if !strings.Contains(list.APIResources[i].Name, "/") {
@@ -112,7 +112,7 @@ func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known == nil {
-		d.known = map[string]said{}
+		d.known = map[string]discoveryAnswer{}
 	}
 	d.known[groupVersion] = last
 	return last.kinds, nil

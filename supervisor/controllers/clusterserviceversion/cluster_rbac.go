@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -140,7 +141,7 @@ func clusterRBACState(csv *operatorsv1alpha1.ClusterServiceVersion, want cluster
 		case have == nil:
 			state.Stale = true
 		case !ownership.Names(have.Labels, csv) && ownerLives(have.Labels):
-			first(&state.Foreign, foreignCopy(kind, have))
+			state.Foreign = cmp.Or(state.Foreign, foreignCopy(kind, have))
 		case !isCopy(have.Labels, csv) || !same:
 			state.Stale = true
 		}

@@ -29,8 +29,8 @@ type failures struct {
 	since map[types.NamespacedName]time.Time
 }
 
-// last returns how long a version has met errors, and records the begin of the first.
-func (f *failures) last(key types.NamespacedName, began, now time.Time) time.Duration {
+// lasting returns how long a version has met errors, and records the begin of the first.
+func (f *failures) lasting(key types.NamespacedName, began, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.since == nil {
@@ -42,32 +42,32 @@ func (f *failures) last(key types.NamespacedName, began, now time.Time) time.Dur
 	return now.Sub(f.since[key])
 }
 
-// over drops the errors of a version.
-func (f *failures) over(key types.NamespacedName) {
+// clear drops the errors of a version.
+func (f *failures) clear(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.since, key)
 }
 
-// unseen returns the scope of a version whose observation failed.
-func unseen(csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) *scope {
-	return &scope{Observation: phase.Observation{
+// unobserved returns the state of a version whose observation failed.
+func unobserved(csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) *state {
+	return &state{Observation: phase.Observation{
 		CSV: csv, Now: now, Requirements: phase.Requirements{Statuses: csv.Status.RequirementStatus},
 	}}
 }
 
-// troubled returns an error, so that it is retried soon. When errors have lasted for some time, it
+// handleError returns an error, so that it is retried soon. When errors have lasted for some time, it
 // writes the transition that shows them.
-func (r *reconciler) troubled(ctx context.Context, s *scope, t phase.Transition, err error) (reconcile.Result, error) {
+func (r *reconciler) handleError(ctx context.Context, s *state, t phase.Transition, err error) (reconcile.Result, error) {
 	// Another client wrote first, or the supervisor stops.
 	passing := apierrors.IsConflict(err) || errors.Is(err, apply.ErrStale) || errors.Is(ctx.Err(), context.Canceled)
 	// Proxies that are unknown at the start of the supervisor seldom become known without a change.
 	unproxied := t.Cause.Reason == api.ReasonProxiesUnknown
-	if passing || !unproxied && r.failures.last(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < phase.ErrorDelay {
+	if passing || !unproxied && r.failures.lasting(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < phase.ErrorDelay {
 		return ctrl.Result{}, err
 	}
 	logf.FromContext(ctx).Error(err, "Cannot go on, tried again", "phase", s.CSV.Status.Phase, "after", t.After.String())
-	if appendsLately(s.CSV, t, s.Now) {
+	if repeats(s.CSV, t, s.Now) {
 		return ctrl.Result{RequeueAfter: t.After}, nil
 	}
 	// The time of this pass may have run out.
@@ -82,9 +82,9 @@ func (r *reconciler) troubled(ctx context.Context, s *scope, t phase.Transition,
 	return ctrl.Result{RequeueAfter: t.After}, nil
 }
 
-// appendsLately reports whether a transition replaces an error that was appended to the message a
-// short time ago. A write at each try is not worthwhile.
-func appendsLately(csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition, now time.Time) bool {
+// repeats reports whether a transition replaces an error that was appended to the message a short
+// time ago. A write at each try is not worthwhile.
+func repeats(csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition, now time.Time) bool {
 	shown, _ := api.CauseOf(csv)
 	written := csv.Status.LastUpdateTime
 	return shown.PhaseMessage != "" && t.Cause.PhaseMessage != "" && written != nil && now.Sub(written.Time) < phase.ErrorDelay

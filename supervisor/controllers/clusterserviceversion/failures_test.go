@@ -21,8 +21,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
-// troubledWorld returns a reconciler whose cluster has one version.
-func troubledWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (*reconciler, *clocktesting.FakePassiveClock) {
+// failingWorld returns a reconciler whose cluster has one version.
+func failingWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (*reconciler, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
@@ -41,7 +41,7 @@ func troubledWorld(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) (
 
 func TestErrorsThatLastAreTold(t *testing.T) {
 	csv := good(ready, "AllRequirementsMet").CSV
-	r, clock := troubledWorld(t, csv)
+	r, clock := failingWorld(t, csv)
 	var cause api.Cause
 	try := func(err error) (time.Duration, operatorsv1alpha1.ClusterServiceVersionStatus, error) {
 		live := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -49,7 +49,7 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := phase.Observation{CSV: live, Now: clock.Now()}
-		result, err := r.troubled(t.Context(), &scope{Observation: o}, phase.KeepAfterError(o, err), err)
+		result, err := r.handleError(t.Context(), &state{Observation: o}, phase.KeepAfterError(o, err), err)
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || !strings.HasSuffix(later.Message, "port 2") {
 		t.Errorf("other words later: error %v, message %q", err, later.Message)
 	}
-	r.failures.over(client.ObjectKeyFromObject(csv))
+	r.failures.clear(client.ObjectKeyFromObject(csv))
 	if _, _, err := try(down); err == nil {
 		t.Error("an error after a success is told at once")
 	}
@@ -94,22 +94,22 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 func TestTroubleAtTheEndOfAPass(t *testing.T) {
 	csv := good(succeeded, "InstallSucceeded").CSV
 	csv.ResourceVersion = ""
-	r, clock := troubledWorld(t, csv)
+	r, clock := failingWorld(t, csv)
 	live := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 		t.Fatal(err)
 	}
-	s := unseen(live, noon())
+	s := unobserved(live, noon())
 	clock.SetTime(noon().Add(2 * time.Minute))
 	hangs := context.DeadlineExceeded
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.troubled(ended, s, phase.KeepAfterError(s.Observation, hangs), hangs); !errors.Is(err, hangs) {
+	if _, err := r.handleError(ended, s, phase.KeepAfterError(s.Observation, hangs), hangs); !errors.Is(err, hangs) {
 		t.Errorf("at the end of the supervisor: %v", err)
 	}
 	out, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if _, err := r.troubled(out, s, phase.KeepAfterError(s.Observation, hangs), hangs); err != nil {
+	if _, err := r.handleError(out, s, phase.KeepAfterError(s.Observation, hangs), hangs); err != nil {
 		t.Errorf("out of time: %v", err)
 	}
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {

@@ -26,7 +26,7 @@ type installer struct {
 // serve applies the objects that must exist before anything runs, and derives the Deployments again,
 // with the current certificates. Like install, it takes over objects that an earlier version
 // created.
-func (i *installer) serve(ctx context.Context, s *scope) error {
+func (i *installer) serve(ctx context.Context, s *state) error {
 	if err := i.confirm(ctx, s.CSV); err != nil || s.webhooks == nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (i *installer) serve(ctx context.Context, s *scope) error {
 }
 
 // switchWebhooks makes the API server use what the Deployments serve.
-func (i *installer) switchWebhooks(ctx context.Context, s *scope) error {
+func (i *installer) switchWebhooks(ctx context.Context, s *state) error {
 	if s.webhooks == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (i *installer) switchWebhooks(ctx context.Context, s *scope) error {
 }
 
 // renew replaces the certificates of a waiting version, and the pods that have them.
-func (i *installer) renew(ctx context.Context, s *scope) error {
+func (i *installer) renew(ctx context.Context, s *state) error {
 	if err := i.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (i *installer) withdraw(ctx context.Context, csv *operatorsv1alpha1.Cluster
 // install applies everything that runs. It first confirms at the API, not in the cache, that this
 // version is still the one to install. It takes Deployments over, and a version that has handed
 // over must not take them back.
-func (i *installer) install(ctx context.Context, s *scope) error {
+func (i *installer) install(ctx context.Context, s *state) error {
 	if err := i.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (i *installer) apply(ctx context.Context, obj client.Object) error {
 
 // copyRBACConfirmed confirms first that the version exists. After its clean-up, nothing would
 // delete the objects that this call creates.
-func (i *installer) copyRBACConfirmed(ctx context.Context, s *scope) error {
+func (i *installer) copyRBACConfirmed(ctx context.Context, s *state) error {
 	if err := i.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (i *installer) copyRBACConfirmed(ctx context.Context, s *scope) error {
 }
 
 // copyRBAC applies the roles for all namespaces and removes those no longer wanted.
-func (i *installer) copyRBAC(ctx context.Context, s *scope) error {
+func (i *installer) copyRBAC(ctx context.Context, s *state) error {
 	for _, role := range s.copies.Roles {
 		if hasRoleCopy(s.CSV, role, s.rbac) {
 			continue

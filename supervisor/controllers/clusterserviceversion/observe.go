@@ -29,9 +29,9 @@ import (
 // readOnly saves copies of objects that nobody changes.
 const readOnly = client.UnsafeDisableDeepCopy
 
-// scope holds the data of one reconcile: the observation for Next, and what actions need in
+// state is what one reconcile has read: the observation for phase.Next, and what actions need in
 // addition.
-type scope struct {
+type state struct {
 	phase.Observation
 
 	deployments []*appsv1.Deployment // as desired
@@ -55,8 +55,8 @@ type observer struct {
 }
 
 // observe reads everything that a transition of csv may depend on.
-func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*scope, error) {
-	s := &scope{Observation: phase.Observation{CSV: csv, Now: o.clock.Now()}}
+func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*state, error) {
+	s := &state{Observation: phase.Observation{CSV: csv, Now: o.clock.Now()}}
 	var err error
 	if s.Groups, s.Claims, err = o.groups(ctx, csv); err != nil {
 		return nil, err
@@ -81,9 +81,8 @@ func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterSe
 	return o.observeInstallation(ctx, s, others)
 }
 
-// observeInstallation returns a scope with the state of the objects of a version, and of those that
-// it requires.
-func (o *observer) observeInstallation(ctx context.Context, s *scope, others versions.List) (*scope, error) {
+// observeInstallation adds the state of the objects of a version, and of those that it requires.
+func (o *observer) observeInstallation(ctx context.Context, s *state, others versions.List) (*state, error) {
 	found, disrupted, err := o.readCluster(ctx, s.CSV, s.Now)
 	if err != nil {
 		return nil, err
@@ -116,8 +115,8 @@ func (o *observer) observeInstallation(ctx context.Context, s *scope, others ver
 	return s, err
 }
 
-// webhookVersion returns the version of a scope as its webhooks need it.
-func webhookVersion(s *scope, others versions.List) webhook.Version {
+// webhookVersion returns the version as its webhooks need it.
+func webhookVersion(s *state, others versions.List) webhook.Version {
 	v := webhook.Version{CSV: s.CSV, Others: others, Now: s.Now}
 	if len(s.Groups) == 1 {
 		v.Group = &s.Groups[0]

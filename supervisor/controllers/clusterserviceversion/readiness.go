@@ -1,6 +1,7 @@
 package clusterserviceversion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,31 +30,33 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 	for _, want := range desired {
 		have := live[want.Name]
 		if have == nil {
-			first(&c.Stale, "missing deployment with name="+want.Name)
+			c.Stale = cmp.Or(c.Stale, "missing deployment with name="+want.Name)
 			continue
 		}
 		c.Present = c.Present || ownership.Names(have.Labels, csv)
 		if owner := foreignOwner(csv, have, others); owner != "" {
-			first(&c.Foreign, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
+			c.Foreign = cmp.Or(c.Foreign, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
 			continue
 		}
 		if old, now := have.Labels[api.LabelDeploymentHash], want.Labels[api.LabelDeploymentHash]; old != now && invalid == "" {
-			first(&c.Stale, fmt.Sprintf("deployment %s changed: old hash=%s, new hash=%s", want.Name, old, now))
+			c.Stale = cmp.Or(c.Stale, fmt.Sprintf("deployment %s changed: old hash=%s, new hash=%s", want.Name, old, now))
 			continue
 		}
-		judge(&c, have)
+		c = withRollout(c, have)
 	}
 	return c
 }
 
-func judge(c *phase.Components, d *appsv1.Deployment) {
+// withRollout returns the state of components with that of one more Deployment.
+func withRollout(c phase.Components, d *appsv1.Deployment) phase.Components {
 	waiting, exhausted := rollout(d)
 	switch {
 	case exhausted:
-		first(&c.Exhausted, fmt.Sprintf("deployment %s not ready before timeout: %s", d.Name, waiting))
+		c.Exhausted = cmp.Or(c.Exhausted, fmt.Sprintf("deployment %s not ready before timeout: %s", d.Name, waiting))
 	case waiting != "":
-		first(&c.Waiting, fmt.Sprintf("waiting for deployment %s to become ready: %s", d.Name, waiting))
+		c.Waiting = cmp.Or(c.Waiting, fmt.Sprintf("waiting for deployment %s to become ready: %s", d.Name, waiting))
 	}
+	return c
 }
 
 // foreignOwner returns the owner of a Deployment that csv must not take over. It returns "" for its
@@ -106,10 +109,4 @@ func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionTy
 		}
 	}
 	return nil
-}
-
-func first(field *string, message string) {
-	if *field == "" {
-		*field = message
-	}
 }

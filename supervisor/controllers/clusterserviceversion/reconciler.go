@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, csv)
 	if apierrors.IsNotFound(err) {
 		r.gauges.forget(req.NamespacedName)
-		r.failures.over(req.NamespacedName)
+		r.failures.clear(req.NamespacedName)
 		r.refusals.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -78,14 +78,14 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	begun := r.clock.Now()
 	s, err := r.observer.observe(ctx, csv)
 	if err != nil {
-		s = unseen(csv, begun)
-		return r.troubled(ctx, s, phase.KeepAfterError(s.Observation, err), err)
+		s = unobserved(csv, begun)
+		return r.handleError(ctx, s, phase.KeepAfterError(s.Observation, err), err)
 	}
 	t, err := r.perform(ctx, s, phase.Next(s.Observation))
 	if err != nil {
-		return r.troubled(ctx, s, phase.AfterError(s.Observation, err), err)
+		return r.handleError(ctx, s, phase.AfterError(s.Observation, err), err)
 	}
-	r.failures.over(client.ObjectKeyFromObject(csv))
+	r.failures.clear(client.ObjectKeyFromObject(csv))
 	if t.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
 		r.refusals.forget(client.ObjectKeyFromObject(csv))
 	}
@@ -101,7 +101,7 @@ const settlingTime = time.Second
 // settling returns how long the status of a version must not be written although it differs. A plan
 // adds requirements one by one, and pods start one by one: not each needs a write. A change of the
 // phase or its reason is written at once.
-func settling(s *scope, t phase.Transition) time.Duration {
+func settling(s *state, t phase.Transition) time.Duration {
 	before := s.CSV.Status
 	same := before.Phase == t.Phase && before.Reason == t.Reason
 	if !same || before.LastUpdateTime == nil || len(t.Actions) > 0 {
@@ -116,7 +116,7 @@ func settling(s *scope, t phase.Transition) time.Duration {
 // perform performs a transition's actions and returns the transition to write. That is the given
 // one, or its successor when the API refused an object. After any other error the phase stays, and
 // the work is repeated.
-func (r *reconciler) perform(ctx context.Context, s *scope, t phase.Transition) (phase.Transition, error) {
+func (r *reconciler) perform(ctx context.Context, s *state, t phase.Transition) (phase.Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
 		if err != nil && slices.Contains([]phase.Action{phase.Serve, phase.Install, phase.Switch, phase.CopyRBAC}, action) && refused(err) {
@@ -124,7 +124,7 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t phase.Transition) 
 			if unread != nil {
 				return t, unread
 			}
-			r.refusals.note(client.ObjectKeyFromObject(s.CSV), refused, s.Now)
+			r.refusals.record(client.ObjectKeyFromObject(s.CSV), refused, s.Now)
 			return phase.AfterRefusal(s.Observation, err), nil
 		}
 		if err != nil {
@@ -136,7 +136,7 @@ func (r *reconciler) perform(ctx context.Context, s *scope, t phase.Transition) 
 
 // record writes the status and the cause of a transition, if they differ. After an action that changed or deleted
 // the object itself, it does not write: the write would meet a newer object.
-func (r *reconciler) record(ctx context.Context, s *scope, t phase.Transition) error {
+func (r *reconciler) record(ctx context.Context, s *state, t phase.Transition) error {
 	want := phase.Status(s.CSV.Status, t, s.Observation)
 	r.gauges.record(s.CSV, t)
 	touched := len(t.Actions) > 0 && (t.Actions[0] == phase.Annotate || t.Actions[0] == phase.DeleteSelf)

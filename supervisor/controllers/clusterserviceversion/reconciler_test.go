@@ -27,7 +27,7 @@ func TestSettling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.o.CSV.Status.LastUpdateTime = new(metav1.NewTime(noon().Add(-tc.written)))
-			if got := settling(&scope{Observation: tc.o}, tc.next); got != tc.want {
+			if got := settling(&state{Observation: tc.o}, tc.next); got != tc.want {
 				t.Errorf("it is left alone for %s, want %s", got, tc.want)
 			}
 		})

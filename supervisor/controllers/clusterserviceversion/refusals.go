@@ -50,8 +50,8 @@ type refusals struct {
 	known map[types.NamespacedName]refusedAttempt
 }
 
-// note records a refused attempt.
-func (r *refusals) note(key types.NamespacedName, refused attempt, now time.Time) {
+// record records a refused attempt.
+func (r *refusals) record(key types.NamespacedName, refused attempt, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known == nil {
@@ -90,7 +90,7 @@ func (r *refusals) forget(key types.NamespacedName) {
 // compareRefusal compares the last refused attempt with the present one. An attempt that the
 // OperatorGroup refuses counts as one that the API refused. corrected reports whether the objects to
 // apply differ.
-func (o *observer) compareRefusal(ctx context.Context, s *scope) (corrected bool, access phase.Access, err error) {
+func (o *observer) compareRefusal(ctx context.Context, s *state) (corrected bool, access phase.Access, err error) {
 	if s.Webhooks.Refused == "" && !phase.RefusedToInstall(s.CSV) {
 		return false, phase.Access{}, nil
 	}
@@ -99,7 +99,7 @@ func (o *observer) compareRefusal(ctx context.Context, s *scope) (corrected bool
 		return false, phase.Access{}, err
 	}
 	if s.Webhooks.Refused != "" {
-		o.refusals.note(client.ObjectKeyFromObject(s.CSV), present, s.Now)
+		o.refusals.record(client.ObjectKeyFromObject(s.CSV), present, s.Now)
 		return false, phase.Access{}, nil
 	}
 	last := o.refusals.last(client.ObjectKeyFromObject(s.CSV), present)
@@ -109,8 +109,8 @@ func (o *observer) compareRefusal(ctx context.Context, s *scope) (corrected bool
 	}, nil
 }
 
-// attempt returns the attempt of a scope.
-func (o *observer) attempt(ctx context.Context, s *scope) (attempt, error) {
+// attempt returns the attempt to install a version.
+func (o *observer) attempt(ctx context.Context, s *state) (attempt, error) {
 	present := attempt{deployments: hashes(s.deployments), webhooks: s.Webhooks.Refused}
 	if len(s.Groups) != 1 || s.Groups[0].Spec.ServiceAccountName == "" {
 		return present, nil

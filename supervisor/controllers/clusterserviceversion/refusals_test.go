@@ -42,17 +42,17 @@ func TestRefusals(t *testing.T) {
 	if got := r.last(other, plain); got.attempt != plain {
 		t.Errorf("a version that failed before the process began was refused %+v, want the present attempt", got)
 	}
-	r.note(key, refused, noon())
+	r.record(key, refused, noon())
 	if got := r.last(key, plain); got.attempt != refused || !got.changed.IsZero() {
 		t.Errorf("after a refusal: %+v", got)
 	}
 	granted := refused
 	granted.access = "others"
-	r.note(key, granted, noon())
+	r.record(key, granted, noon())
 	if got := r.last(key, plain); got.attempt != granted || !got.changed.Equal(noon()) {
 		t.Errorf("after a refusal with other rights: %+v", got)
 	}
-	r.note(key, granted, noon().Add(time.Minute))
+	r.record(key, granted, noon().Add(time.Minute))
 	if got := r.last(key, plain); !got.changed.Equal(noon()) {
 		t.Errorf("a refusal with the same rights moves the time of their change: %+v", got)
 	}
@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 // TestWebhooksAreAllowedNow tries again at once when an OperatorGroup no longer refuses the
 // webhooks of a version. The refusal is known although no pass observed the failed version before.
 func TestWebhooksAreAllowedNow(t *testing.T) {
-	s := &scope{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
+	s := &state{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
 	s.Webhooks.Refused = "not allowed"
 	obs := &observer{refusals: &refusals{}}
 	if _, _, err := obs.compareRefusal(t.Context(), s); err != nil {
@@ -75,7 +75,7 @@ func TestWebhooksAreAllowedNow(t *testing.T) {
 		refused   string
 		corrected bool
 	}{{"not allowed", false}, {"", true}} {
-		s = &scope{Observation: good(operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)}
+		s = &state{Observation: good(operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)}
 		s.Webhooks.Refused = tt.refused
 		corrected, _, err := obs.compareRefusal(t.Context(), s)
 		if err != nil {
@@ -173,7 +173,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &scope{Observation: good(ready, "AllRequirementsMet"), settings: config}
+			s := &state{Observation: good(ready, "AllRequirementsMet"), settings: config}
 			if s.deployments, err = desiredDeployments(s.CSV, config, func(*appsv1.Deployment) {}); err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,7 @@ import (
 // TestWrite checks the order of the writes of a cause and a status, and that no write is repeated.
 func TestWrite(t *testing.T) {
 	csv := good(pending, "NeedsReinstall").CSV
-	r, _ := troubledWorld(t, csv)
+	r, _ := failingWorld(t, csv)
 	var writes []string
 	r.writer.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {

@@ -177,7 +177,7 @@ func refusing(o *Observation) { o.Replacement.Refused = "brewing" }
 
 func holding(o *Observation) { o.Replacement.Held = "brewing" }
 
-func circular(o *Observation) { o.Replacement.Circle = []string{"kettle.v1", "kettle.v2"} }
+func circular(o *Observation) { o.Replacement.Cycle = []string{"kettle.v1", "kettle.v2"} }
 
 func vanished(o *Observation) { o.Replacement.Vanished = "kettle.v0" }
 

@@ -186,9 +186,9 @@ type Replacement struct {
 	Last *Neighbour
 	// Vanished is the name in spec.replaces when no version has that name; empty otherwise.
 	Vanished string
-	// Circle names the versions that replace each other in a cycle, including itself; empty without
+	// Cycle names the versions that replace each other in a cycle, including itself; empty without
 	// a cycle.
-	Circle []string
+	Cycle []string
 	// Refused states why the predecessor must not be replaced; empty when it may be.
 	Refused string
 	// Held states why the version itself must not be replaced; empty when it may be.

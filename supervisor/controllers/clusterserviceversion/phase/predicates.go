@@ -28,9 +28,9 @@ func apiServiceTaken(o Observation) bool { return o.Webhooks.Conflict != "" }
 
 func badInstall(o Observation) bool { return o.Components.Invalid != "" }
 
-// unclaimed reports whether the OperatorGroup has still to claim the provided APIs. Otherwise two
+// claimPending reports whether the OperatorGroup has still to claim the provided APIs. Otherwise two
 // operators that are installed at the same time would miss each other.
-func unclaimed(o Observation) bool { return o.Claims.Result == providedapis.Add }
+func claimPending(o Observation) bool { return o.Claims.Result == providedapis.Add }
 
 func healthy(o Observation) bool { return o.Components.Healthy() && o.Webhooks.Problem() == "" }
 
@@ -110,8 +110,8 @@ func inPhaseFor(d time.Duration) func(Observation) bool {
 	return func(o Observation) bool { return timeLeft(o, d) <= 0 }
 }
 
-// cameBack reports whether an installation has to be repeated that began only just now.
-func cameBack(o Observation) bool {
+// installedJustNow reports whether an installation has to be repeated that began only just now.
+func installedJustNow(o Observation) bool {
 	return o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonWaiting && timeLeft(o, repeatDelay) > 0
 }
 
@@ -176,9 +176,9 @@ func after(d time.Duration) option {
 	return func(t *Transition, _ Observation) { t.After = d }
 }
 
-// untilNextLook sets the next reconcile to the replacement of a certificate. Where an API is
+// untilNextCheck sets the next reconcile to the replacement of a certificate. Where an API is
 // required that is not watched, it sets a regular one.
-func untilNextLook(t *Transition, o Observation) {
+func untilNextCheck(t *Transition, o Observation) {
 	if !o.Webhooks.Certificates.RotateAt.IsZero() {
 		t.After = max(o.Webhooks.Certificates.RotateAt.Sub(o.Now), time.Second)
 	}

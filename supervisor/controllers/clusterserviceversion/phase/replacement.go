@@ -16,10 +16,10 @@ func ReplacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others versions
 		r.Vanished = replaces
 	}
 	for _, other := range others.Cycle(csv) {
-		r.Circle = append(r.Circle, other.Name)
+		r.Cycle = append(r.Cycle, other.Name)
 	}
-	if len(r.Circle) > 0 {
-		r.Circle = append([]string{csv.Name}, r.Circle...)
+	if len(r.Cycle) > 0 {
+		r.Cycle = append([]string{csv.Name}, r.Cycle...)
 	}
 	successors := others.Successors(csv)
 	if len(successors) > 0 {

@@ -48,8 +48,8 @@ func TestReplacementOf(t *testing.T) {
 		"Vanished": {"of two that replace it the one that works counts; and what it replaces is not there", orphan, Replacement{
 			Successor: at("good", pending), Last: at("good", pending), Vanished: "never",
 		}},
-		"OlderInCircle":   {"of a circle the older gives way", x, Replacement{Successor: at("tail", pending), Last: at("tail", pending), Circle: circle("x", "y")}},
-		"YoungerInCircle": {"to the younger", y, Replacement{Predecessor: at("x", pending), Circle: circle("y", "x")}},
+		"OlderInCircle":   {"of a circle the older gives way", x, Replacement{Successor: at("tail", pending), Last: at("tail", pending), Cycle: circle("x", "y")}},
+		"YoungerInCircle": {"to the younger", y, Replacement{Predecessor: at("x", pending), Cycle: circle("y", "x")}},
 		"OutsideCircle":   {"who only leads to a circle is not in it", tail, Replacement{Predecessor: at("x", pending)}},
 	}
 	for name, tc := range cases {

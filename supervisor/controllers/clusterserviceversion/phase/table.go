@@ -178,19 +178,19 @@ func rules(p operatorsv1alpha1.ClusterServiceVersionPhase) []rule {
 
 func pendingRules() []rule {
 	return []rule{
-		{"group has yet to claim the APIs", unclaimed, stay},
+		{"APIs not claimed by the group yet", claimPending, stay},
 		{"predecessor not upgradeable", has(refusedUpgrade), then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, refusedUpgrade)},
-		{"cannot run, and the replacement can", outlived, then(operatorsv1alpha1.CSVPhaseReplacing,
+		{"cannot run, while the replacement can", outlived, then(operatorsv1alpha1.CSVPhaseReplacing,
 			operatorsv1alpha1.CSVReasonBeingReplaced, outlivedMessage)},
 		{"requirements not met", requirementsMissing, then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsNotMet, lackingMessage(messageNotMet), after(requirementsDelay))},
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
-		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
-		{"predecessor on its way out", predecessorLeaving, waitForDeparture},
-		{"predecessor will turn Replacing by itself", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), stay},
-		{"predecessor not Replacing", predecessorInTheWay, waitForPredecessor},
+		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
+		{"predecessor being deleted", predecessorLeaving, waitForDeletion},
+		{"predecessor is about to be Replacing", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), stay},
+		{"predecessor not replaced yet", predecessorInTheWay, waitForPredecessor},
 		{"requirements met", always, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonRequirementsMet, attemptMessage)},
 	}
@@ -199,9 +199,9 @@ func pendingRules() []rule {
 func installReadyRules() []rule {
 	return []rule{
 		{"Deployments cannot be derived", badInstall, toBadInstall},
-		{"foreign object in the way", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
+		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
-		{"rest before repeating", cameBack, func(o Observation) Transition {
+		{"pause before repeating", installedJustNow, func(o Observation) Transition {
 			return with(stay(o), o, remaining(repeatDelay))
 		}},
 		{"install", always, then(operatorsv1alpha1.CSVPhaseInstalling,
@@ -212,14 +212,14 @@ func installReadyRules() []rule {
 func installingRules() []rule {
 	return []rule{
 		{"Deployments cannot be derived", badInstall, toBadInstall},
-		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
-		{"foreign object in the way", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
+		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
+		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
 		{"ready to serve", switchDue, then(operatorsv1alpha1.CSVPhaseInstalling,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), do(Switch), after(time.Second))},
 		{"healthy", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
-		{"gave up", exhausted, then(operatorsv1alpha1.CSVPhaseFailed,
+		{"deadline exceeded", exhausted, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem("install failed: "), unavailable)},
 		{"deployment missing or changed", stale, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "))},
@@ -241,11 +241,11 @@ func succeededRules() []rule {
 			operatorsv1alpha1.CSVReasonNeedsCertRotation, messageCertsDue)},
 		{"requirements lost", requirementsMissing, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonRequirementsNotMet, lackingMessage(messageNoLonger))},
-		{"foreign object in the way", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
+		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
 		{"webhook missing", webhookMissing, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "))},
-		{"API server to be told", switchDue, func(o Observation) Transition {
+		{"API server to be switched", switchDue, func(o Observation) Transition {
 			return with(stay(o), o, do(Switch), after(time.Second))
 		}},
 		{"component unhealthy", not(healthy), then(operatorsv1alpha1.CSVPhaseFailed,
@@ -253,11 +253,11 @@ func succeededRules() []rule {
 		{"roles for all namespaces out of date", copiesStale, func(o Observation) Transition {
 			return with(stay(o), o, do(CopyRBAC))
 		}},
-		{"away for a moment", disrupted, func(o Observation) Transition {
+		{"unavailable for a moment", disrupted, func(o Observation) Transition {
 			return with(stay(o), o, after(disruptionDelay))
 		}},
 		{"nothing to do", always, then(operatorsv1alpha1.CSVPhaseSucceeded,
-			operatorsv1alpha1.CSVReasonInstallSuccessful, succeededMessage, untilNextLook)},
+			operatorsv1alpha1.CSVReasonInstallSuccessful, succeededMessage, untilNextCheck)},
 	}
 }
 
@@ -281,8 +281,8 @@ func failedRules() []rule {
 			operatorsv1alpha1.CSVReasonRequirementsNotMet, lackingMessage(messageStillNot))},
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
-		{"API service owned by another", apiServiceTaken, toAdoptionConflict},
-		{"foreign object still in the way", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
+		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
+		{"object of another owner remains", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
 		{"API service resources to be repaired", repairDue(servingBroken), then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, brokenMessage)},
@@ -292,7 +292,7 @@ func failedRules() []rule {
 			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
 		{"rights have changed since it was refused", accessChanged, to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonDetectedClusterChange, messageClusterChanged)},
-		{"worth another try", reinstallDue, then(operatorsv1alpha1.CSVPhasePending,
+		{"another try due", reinstallDue, then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, problem("installing: "))},
 		{"wait before another try", always, func(o Observation) Transition {
 			return with(stay(o), o, remaining(reinstallWait(o)))
@@ -304,7 +304,7 @@ func replacingRules() []rule {
 	return []rule{
 		{"replacement vanished", not(hasSuccessor), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, messageReplacementOut)},
-		{"leaf goes first", hasPredecessor, stay},
+		{"predecessor deleted first", hasPredecessor, stay},
 		{"replacement succeeded", lastSucceeded, to(operatorsv1alpha1.CSVPhaseDeleting,
 			operatorsv1alpha1.CSVReasonReplaced, messageReplaced)},
 		{"replacement not there yet", always, stay},

@@ -18,9 +18,9 @@ func toOwnerConflict(o Observation) Transition {
 	}
 }
 
-// toAdoptionConflict looks again after a while: an API service of somebody else is not
-// watched.
-func toAdoptionConflict(o Observation) Transition {
+// toAPIServiceConflict returns a transition for an API service of another owner. Such an API service
+// is not watched, so it is checked again after a pause.
+func toAPIServiceConflict(o Observation) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
@@ -29,7 +29,7 @@ func toAdoptionConflict(o Observation) Transition {
 	}
 }
 
-// toBadInstall waits for what the Deployments are derived from to be corrected.
+// toBadInstall returns a transition that waits for a correction of the settings of the Deployments.
 func toBadInstall(o Observation) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhasePending,
@@ -38,9 +38,8 @@ func toBadInstall(o Observation) Transition {
 	}
 }
 
-// waitForPredecessor says why an upgrade does not move and what moves it: a
-// predecessor that has not succeeded does not hand over, and that would
-// otherwise not be seen here.
+// waitForPredecessor returns a transition that states why an upgrade does not continue: a predecessor
+// that has not succeeded is not replaced.
 func waitForPredecessor(o Observation) Transition {
 	p := o.Replacement.Predecessor
 	phase := string(p.Phase)
@@ -63,10 +62,9 @@ func waitForPredecessor(o Observation) Transition {
 	}
 }
 
-// waitForDeparture says that an upgrade goes on when the clean-up after the predecessor
-// is over, and where it is told what that waits for. It is not told here: it changes from
-// second to second.
-func waitForDeparture(o Observation) Transition {
+// waitForDeletion returns a transition that waits for the clean-up after the predecessor. It refers to
+// the status of the predecessor, since what that waits for changes every few seconds.
+func waitForDeletion(o Observation) Transition {
 	p := o.Replacement.Predecessor
 	message := fmt.Sprintf("all requirements found, waiting for csv %s, which this one replaces and which is being deleted, to go", p.Name)
 	if p.Reason == operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
@@ -80,13 +78,13 @@ func waitForDeparture(o Observation) Transition {
 	}
 }
 
-// attemptMessage says too what is odd about the version to be replaced, which is
-// no reason not to go on.
+// attemptMessage returns the message of an installation. It names an error in spec.replaces, which
+// does not prevent the installation.
 func attemptMessage(o Observation) string {
 	switch {
-	case len(o.Replacement.Circle) > 0:
+	case len(o.Replacement.Cycle) > 0:
 		return fmt.Sprintf("%s; spec.replaces goes round in a circle (%s), where the youngest version takes over",
-			messageMet, strings.Join(o.Replacement.Circle, ", "))
+			messageMet, strings.Join(o.Replacement.Cycle, ", "))
 	case o.Replacement.Vanished != "":
 		return fmt.Sprintf("%s; spec.replaces names csv %s, which is not in this namespace: nothing is replaced", messageMet, o.Replacement.Vanished)
 	case o.CSV.Spec.Replaces == o.CSV.Name:
@@ -117,8 +115,8 @@ func refusedUpgrade(o Observation) string {
 	return "operator is not upgradeable: " + o.Replacement.Refused
 }
 
-// succeededMessage says too what keeps the Deployments from being brought up to
-// date, which is no reason to touch those that run, and who undoes what is set right.
+// succeededMessage returns the message of a version that runs. It states why its Deployments are not
+// updated, or which object another client changes back.
 func succeededMessage(o Observation) string {
 	if o.Webhooks.Switch.Contested != "" {
 		return fmt.Sprintf("%s; %s is changed by another client each time that it is set right, which is tried less and less often: "+
