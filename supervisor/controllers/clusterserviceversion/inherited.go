@@ -12,24 +12,17 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
-	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
 )
 
 // inherited returns the current form of a Deployment that another lifecycle manager created for the
 // same version and settings. That Deployment works, and the form of this package would replace its
 // pods. It returns nil where the Deployment differs in more than its form.
-func inherited(csv *operatorsv1alpha1.ClusterServiceVersion, config settings, hooks *webhook.State, want, have *appsv1.Deployment,
-) (*appsv1.Deployment, error) {
+func inherited(csv *operatorsv1alpha1.ClusterServiceVersion, want, have *appsv1.Deployment) (*appsv1.Deployment, error) {
 	hash := have.Labels[api.LabelDeploymentHash]
 	if hash == "" || hash == want.Labels[api.LabelDeploymentHash] || !ownership.Names(have.Labels, csv) {
 		return nil, nil //nolint:nilnil // nothing is inherited, which is no error
 	}
-	plain, err := desiredDeployments(csv, config, hooks.MountCertificates)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(plain, func(d *appsv1.Deployment) bool { return d.Name == want.Name })
-	theirs, same := plain[i].DeepCopy(), plain[i]
+	theirs, same := want.DeepCopy(), want.DeepCopy()
 	annotate(theirs, csv)
 	made, err := specHash(&theirs.Spec)
 	if err != nil {

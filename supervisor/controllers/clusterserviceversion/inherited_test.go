@@ -64,7 +64,7 @@ func TestInherited(t *testing.T) {
 			csv.Annotations = map[string]string{"description": "Boils water.", "olm.targetNamespaces": "kitchen", "olm.operatorGroup": "group", "olm.operatorNamespace": "kitchen"}
 			var hooks *webhook.State
 			settings := settings{config: config}
-			made, err := desiredDeployments(csv, settings, hooks.MountCertificates)
+			made, err := desiredDeployments(csv, settings, hooks.Mount)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestInherited(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same, err := inherited(csv, settings, hooks, wanted[0], have)
+			same, err := inherited(csv, wanted[0], have)
 			if err != nil || (same != nil) != tt.stays {
 				t.Fatalf("stays %v, error %v; want %v", same != nil, err, tt.stays)
 			}

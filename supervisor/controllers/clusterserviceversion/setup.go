@@ -151,7 +151,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 		return info.GitVersion, nil
 	}
 	webhookObserver, webhookWriter := webhook.New(webhook.Options{
-		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, ServerVersion: serverVersion, Namespace: o.Namespace,
+		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, Namespace: o.Namespace,
 	})
 	recorder, refused := mgr.GetEventRecorder("chandlery-clusterserviceversion"), &refusals{}
 	reader := deploymentReader{client: c, live: live, proxies: o.Proxies}
@@ -168,7 +168,7 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 		},
 		writer: &versionWriter{client: c, clock: o.Clock},
 		cleaner: cleanup.New(cleanup.Options{
-			Client: c, Live: live, CRDs: crds, HasGroup: served.hasGroup, Accounts: accounts, Lender: o.Lender, Clock: o.Clock,
+			Client: c, Live: live, CRDs: crds, HasGroup: served.hasGroup, Accounts: accounts, Grants: o.Grants, Clock: o.Clock,
 		}),
 		refusals: refused,
 		events:   recorder,

@@ -66,9 +66,9 @@ type Options struct {
 	HasGroup func(context.Context, string) (bool, error)
 	// Accounts act for the service accounts of OperatorGroups.
 	Accounts *impersonate.Accounts
-	// Lender grants temporary rights to custom resources. Without one, resources that the supervisor
+	// Grants gives temporary rights to custom resources. Without one, resources that the supervisor
 	// may not delete stay.
-	Lender *grant.Lender
+	Grants *grant.Granter
 	// Clock is the source of time.
 	Clock clock.PassiveClock
 }
@@ -81,9 +81,9 @@ func New(o Options) *Cleaner {
 		client: o.Client, live: o.Live, crds: o.CRDs, clock: o.Clock, hasGroup: o.HasGroup, limit: rate.NewLimiter(objects, objects),
 		owners: ownerTransfer{client: o.Client, live: o.Live},
 		resources: resourceCleaner{
-			client: o.Client, live: o.Live, crds: o.CRDs, accounts: o.Accounts, lender: o.Lender, limit: rate.NewLimiter(resources, resources),
+			client: o.Client, live: o.Live, crds: o.CRDs, accounts: o.Accounts, grants: o.Grants, limit: rate.NewLimiter(resources, resources),
 		},
-		conversions: conversionCleaner{client: o.Client, live: o.Live, lender: o.Lender},
+		conversions: conversionCleaner{client: o.Client, live: o.Live, grants: o.Grants},
 	}
 }
 

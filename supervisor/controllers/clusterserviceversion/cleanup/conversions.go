@@ -24,7 +24,7 @@ import (
 type conversionCleaner struct {
 	client client.Client
 	live   client.Reader // reads past the cache
-	lender *grant.Lender
+	grants *grant.Granter
 }
 
 // clean ends the conversion of custom resources by webhooks of the version. Where that would damage
@@ -126,7 +126,7 @@ func (r conversionCleaner) isEmpty(ctx context.Context, crd *apiextensionsv1.Cus
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[i].Name, Kind: crd.Spec.Names.Kind})
-	err := r.lender.With(ctx, crd, grant.Check, func() error { return r.live.List(ctx, list, client.Limit(1)) })
+	err := r.grants.With(ctx, crd, grant.Check, func() error { return r.live.List(ctx, list, client.Limit(1)) })
 	if err != nil {
 		return false, fmt.Errorf("listing %s: %w", crd.Name, err)
 	}

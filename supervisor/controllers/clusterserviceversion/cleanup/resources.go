@@ -158,7 +158,7 @@ type resourceCleaner struct {
 	live     client.Reader // reads past the cache
 	crds     client.Reader
 	accounts *impersonate.Accounts
-	lender   *grant.Lender
+	grants   *grant.Granter
 	limit    *rate.Limiter // of deletions; each is work for an operator
 }
 
@@ -265,7 +265,7 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 			t.undecided.Namespace, t.undecided.Name, crd.Name)
 		return nil
 	}
-	err := p.cleaner.lender.With(ctx, crd, p.deleter.right(), func() error {
+	err := p.cleaner.grants.With(ctx, crd, p.deleter.right(), func() error {
 		p.left, p.refused, p.barred = before, "", sets.New[string]() // nothing is counted twice
 		return p.cleanKind(ctx, crd, gvk, t)
 	})

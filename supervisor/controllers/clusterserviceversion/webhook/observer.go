@@ -19,26 +19,20 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/impersonate"
-	"github.com/chandlery/chandlery/supervisor/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// lingerMinor is the first minor version of Kubernetes 1 with a preStop sleep, which needs no
-// program in the container.
-const lingerMinor = 30
-
 // Observer reads the state of the webhooks of versions.
 type Observer struct {
-	manager       client.Client // reads from the manager's cache
-	live          client.Reader // reads past the caches
-	crds          client.Reader // CustomResourceDefinitions without schemas
-	objects       reader
-	accounts      *impersonate.Accounts
-	serverVersion func() (string, error) // of the API server
-	namespace     string                 // of the supervisor
-	conversions   *conversions
-	switches      *switches
+	manager     client.Client // reads from the manager's cache
+	live        client.Reader // reads past the caches
+	crds        client.Reader // CustomResourceDefinitions without schemas
+	objects     reader
+	accounts    *impersonate.Accounts
+	namespace   string // of the supervisor
+	conversions *conversions
+	switches    *switches
 }
 
 // Observe returns the state of the webhooks of a version. It does not depend on the Deployments,
@@ -60,9 +54,6 @@ func (o *Observer) Observe(ctx context.Context, v Version) (*State, phase.Webhoo
 	}
 	s := newState(v, servers, reach)
 	s.kin = o.kinOf(ctx, s)
-	if s.lingers, err = o.canLinger(servers); err != nil {
-		return nil, phase.Webhooks{}, err
-	}
 	seen, err := o.readCertificates(ctx, s)
 	if err != nil {
 		return nil, phase.Webhooks{}, err
@@ -157,21 +148,6 @@ func (o *Observer) reach(ctx context.Context, v Version) (webhook.Reach, error) 
 		}
 	}
 	return reach, nil
-}
-
-// canLinger reports whether the pods of a converting server can keep running for a while when they
-// are to end.
-func (o *Observer) canLinger(servers []webhook.Server) (bool, error) {
-	if !slices.ContainsFunc(servers, webhook.Server.Converts) {
-		return false, nil
-	}
-	said, err := o.serverVersion()
-	if err != nil {
-		return false, fmt.Errorf("asking the API server for its version: %w", err)
-	}
-	v, err := kubeversion.Parse(said)
-	// An unreadable version may be of any age.
-	return err == nil && kubeversion.AtLeast(v, 1, lingerMinor), nil
 }
 
 // kinOf returns the versions whose objects the version of s may take over. It records in s that an

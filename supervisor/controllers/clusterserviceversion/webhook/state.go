@@ -44,7 +44,6 @@ type State struct {
 	lookup  error           // the error of looking up an owner
 	foreign string          // an object of another owner that is no API service
 	differs string          // an object that differs from the desired one
-	lingers bool            // pods can keep running for a while when they are to end
 }
 
 // certificates are the certificates of a version.
@@ -92,22 +91,8 @@ func (s *State) Withheld() string {
 	return ""
 }
 
-// Mount adds to a Deployment the certificates that it serves with. Where it converts objects, it
-// also adds the time to drain connections.
+// Mount adds to a Deployment the certificates that it serves with.
 func (s *State) Mount(d *appsv1.Deployment) {
-	s.MountCertificates(d)
-	if s == nil || !s.lingers {
-		return
-	}
-	for _, server := range s.servers {
-		if server.Deployment == d.Name && server.Converts() {
-			webhook.AddLinger(d)
-		}
-	}
-}
-
-// MountCertificates adds to a Deployment the certificates that it serves with.
-func (s *State) MountCertificates(d *appsv1.Deployment) {
 	if s == nil {
 		return
 	}

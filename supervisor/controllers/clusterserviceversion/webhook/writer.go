@@ -34,8 +34,6 @@ type Options struct {
 	Cache client.Reader
 	// Accounts act for the service accounts of OperatorGroups.
 	Accounts *impersonate.Accounts
-	// ServerVersion returns the version of the API server.
-	ServerVersion func() (string, error)
 	// Namespace is the namespace of the supervisor. No webhook is called for its objects.
 	Namespace string
 }
@@ -46,7 +44,7 @@ func New(o Options) (*Observer, *Writer) {
 	s := &switches{}
 	return &Observer{
 		manager: o.Client, live: o.Live, crds: o.CRDs, objects: reader{manager: o.Client, cache: o.Cache, live: o.Live},
-		accounts: o.Accounts, serverVersion: o.ServerVersion, namespace: o.Namespace, conversions: c, switches: s,
+		accounts: o.Accounts, namespace: o.Namespace, conversions: c, switches: s,
 	}, &Writer{client: o.Client, live: o.Live, cache: o.Cache, conversions: c, switches: s}
 }
 
