@@ -176,9 +176,10 @@ func (w *writer) channel(p *encodedPackage, ch *encodedChannel, bundleRows map[*
 		w.keys.addProvider(e.bundle.provided, row, i == ch.head, ch.name == p.defaultChannel)
 		w.stats.Entries++
 	}
-	w.keys.channels = append(w.keys.channels, listedChannel{name: ch.name, entries: rowRange{first: first, count: uint32(len(ch.entries))}}) //nolint:gosec // see rows
+	count := uint32(len(ch.entries)) //nolint:gosec // see rows
+	w.keys.channels = append(w.keys.channels, listedChannel{name: ch.name, entries: rowRange{first: first, count: count}})
 	w.row(sectionChannels, w.strings.fields(ch.name)...)
-	w.row(sectionChannels, w.rows(sectionPackages), first+uint32(ch.head), first, uint32(len(ch.entries))) //nolint:gosec // see rows
+	w.row(sectionChannels, w.rows(sectionPackages), first+uint32(ch.head), first, count) //nolint:gosec // see rows
 	return nil
 }
 

@@ -45,9 +45,7 @@ const (
 type Step struct {
 	Schedule
 	Requesters
-
-	Action Action `json:"action"`
-	Target
+	Change
 
 	// Because is the reason for this version.
 	Because  string   `json:"because"`
@@ -78,8 +76,9 @@ type Requesters struct {
 	Unfollowed string `json:"unfollowed,omitempty"`
 }
 
-// Target is the version that a step installs.
-type Target struct {
+// Change is what a step does: the version that it installs, and the previous one.
+type Change struct {
+	Action  Action `json:"action"`
 	Package string `json:"package"`
 	Channel string `json:"channel"`
 	// Catalog is NAMESPACE/NAME.

@@ -117,7 +117,9 @@ func (s *simulation) approval(subscriptions []string) Approval {
 
 // newStep describes the installation of a version.
 func newStep(c *resolver.Choice, before []resolver.Operator) Step {
-	step := Step{Action: Install, Because: c.Because, Target: Target{Package: c.Package, Channel: c.Channel, Catalog: c.Catalog.String(), Bundle: c.Bundle}}
+	step := Step{Because: c.Because, Change: Change{
+		Action: Install, Package: c.Package, Channel: c.Channel, Catalog: c.Catalog.String(), Bundle: c.Bundle,
+	}}
 	if i := operator(before, c.Replaces); i >= 0 {
 		step.Action, step.Replaces, step.FromVersion = Update, c.Replaces, version(before[i].Subject.Version)
 	}

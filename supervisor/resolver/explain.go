@@ -13,28 +13,17 @@ import (
 type kind int
 
 const (
-	// subscribed: a Subscription exists.
-	subscribed kind = iota + 1
-	// requested: a Subscription requires one of several versions.
-	requested
-	// present: an operator is present.
-	present
-	// deprecated: a bundle must not be installed.
-	deprecated
-	// unreadable: a bundle has invalid properties.
-	unreadable
-	// requires: a version requires another operator.
-	requires
-	// exclusive: two versions exclude each other.
-	exclusive
-	// onePackage: a package has at most one version.
-	onePackage
-	// oneAPI: an API has at most one provider.
-	oneAPI
-	// preferred: a Subscription gets its best candidate.
-	preferred
-	// fixed: another Subscription gets a version.
-	fixed
+	subscribed kind = iota + 1 // a Subscription exists
+	requested                  // a Subscription requires one of several versions
+	present                    // an operator is present
+	deprecated                 // a bundle must not be installed
+	unreadable                 // a bundle has invalid properties
+	requires                   // a version requires another operator
+	exclusive                  // two versions exclude each other
+	onePackage                 // a package has at most one version
+	oneAPI                     // an API has at most one provider
+	preferred                  // a Subscription gets its best candidate
+	fixed                      // another Subscription gets a version
 )
 
 // reason is the meaning of a constraint of a model, with its subjects.

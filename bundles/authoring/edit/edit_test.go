@@ -223,7 +223,7 @@ func TestAddRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			inner := f.addEntry(&tt.addition, &tt.addition.Bundles[0], cfg, tt.addition.Channels[0])
+			inner := adder{f, &tt.addition}.addEntry(&tt.addition.Bundles[0], cfg, tt.addition.Channels[0])
 			if !tt.is(inner) {
 				t.Errorf("%s: got %v", tt.reason, inner)
 			}
