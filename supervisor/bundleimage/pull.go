@@ -58,14 +58,14 @@ type pull struct {
 
 // ensure ensures that the content of an image is cached. It calls waiting with each pull that it waits for.
 func (pl *puller) ensure(ctx context.Context, a *authorization, waiting func(*pull)) error {
-	patience := time.NewTimer(pl.o.timeout(a.Request))
-	defer patience.Stop()
+	timer := time.NewTimer(pl.o.timeout(a.Request))
+	defer timer.Stop()
 	for {
 		p, joined, err := pl.join(a, waiting)
 		if p == nil {
 			return err
 		}
-		expired := patience.C
+		expired := timer.C
 		if !joined {
 			// The pull has its own timeout, and the wait for a slot does not count.
 			expired = nil

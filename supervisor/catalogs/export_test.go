@@ -5,9 +5,9 @@ import "time"
 // SetProbeTimeout sets the timeout of a probe. Call it before the store follows a catalog.
 func (s *Store) SetProbeTimeout(timeout time.Duration) { s.settings.probe = timeout }
 
-// SetSilentInterval sets how often the store reads catalogs that announce no digest. Call it before
+// SetRereadInterval sets how often the store reads catalogs that announce no digest. Call it before
 // the store follows a catalog.
-func (s *Store) SetSilentInterval(interval time.Duration) { s.settings.silent = interval }
+func (s *Store) SetRereadInterval(interval time.Duration) { s.settings.reread = interval }
 
 // SetSettleTime sets how long the store refuses to return to the previous content. Call it before
 // the store follows a catalog.

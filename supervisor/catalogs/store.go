@@ -73,8 +73,8 @@ type settings struct {
 	refresh time.Duration
 	// probe is the timeout of a probe.
 	probe time.Duration
-	// silent is how often to read catalogs that announce no digest.
-	silent time.Duration
+	// reread is how often to read catalogs that announce no digest.
+	reread time.Duration
 	// settle is how long the previous content is ignored.
 	settle time.Duration
 	// answer is how long a catalog may stay without an answer.
@@ -89,7 +89,7 @@ func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock
 	return &Store{
 		ctx: ctx, clock: clk, pool: newPool(), readers: make(readers, maxReaders), sources: map[types.NamespacedName]*source{},
 		settings: settings{
-			refresh: refresh, probe: probeTimeout, silent: silentInterval, settle: settleTime, answer: answerTimeout, limit: maxBytes,
+			refresh: refresh, probe: probeTimeout, reread: rereadInterval, settle: settleTime, answer: answerTimeout, limit: maxBytes,
 		},
 	}
 }
@@ -104,9 +104,9 @@ const (
 	// answerTimeout is how long a catalog can stay without an answer before that is an error. Until
 	// then, resolution waits or uses the last known content.
 	answerTimeout = 10 * time.Second
-	// silentInterval is how often a catalog is read whose server announces no digest. Only reading
+	// rereadInterval is how often a catalog is read whose server announces no digest. Only reading
 	// can detect a change. OLM uses the same interval.
-	silentInterval = 30 * time.Minute
+	rereadInterval = 30 * time.Minute
 	// settleTime is how long the store does not return to the previous content because another
 	// replica still serves it.
 	settleTime = time.Minute

@@ -171,7 +171,7 @@ func TestStoreNoticesNewContent(t *testing.T) {
 func noticesNewContent(t *testing.T, server *fakecatalog.Server) {
 	t.Helper()
 	b := newBench(t)
-	b.store.SetSilentInterval(refresh)
+	b.store.SetRereadInterval(refresh)
 	changes := b.store.Listen()
 	b.follow(t, server.Address())
 	first := b.ready(t)

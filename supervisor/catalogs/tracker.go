@@ -109,7 +109,7 @@ func (t *tracker) decide(at server, announced string) (*Snapshot, action) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if announced == "" {
-		return t.decideSilent(at)
+		return t.decideUnannounced(at)
 	}
 	h, held, content := &t.history, t.state.Snapshot, identity{announced: announced}
 	switch {
@@ -126,14 +126,14 @@ func (t *tracker) decide(at server, announced string) (*Snapshot, action) {
 	return nil, readContent
 }
 
-// decideSilent is decide for a server that announces no digest. The caller holds the lock.
-func (t *tracker) decideSilent(at server) (*Snapshot, action) {
+// decideUnannounced is decide for a server that announces no digest. The caller holds the lock.
+func (t *tracker) decideUnannounced(at server) (*Snapshot, action) {
 	h, held, now := &t.history, t.state.Snapshot, t.clock.Now()
 	own := held != nil && !t.state.inherited && held.announced == ""
 	switch {
-	case h.recent(at, now.Sub(h.unusableAt) < t.settings.silent, h.unusable.by):
+	case h.recent(at, now.Sub(h.unusableAt) < t.settings.reread, h.unusable.by):
 		return nil, reject
-	case own && h.recent(at, now.Sub(h.readAt) < t.settings.silent, h.origin):
+	case own && h.recent(at, now.Sub(h.readAt) < t.settings.reread, h.origin):
 		return held, useHeld
 	default:
 		return nil, readContent
@@ -191,7 +191,7 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 // whenAgain returns a phrase for when unusable content is read again.
 func (t *tracker) whenAgain(announced string) string {
 	if announced == "" {
-		return fmt.Sprintf("when its server is restarted, and every %s", t.settings.silent)
+		return fmt.Sprintf("when its server is restarted, and every %s", t.settings.reread)
 	}
 	return "when it changes"
 }

@@ -193,7 +193,7 @@ func TestStoreDoesNotGoBackDuringARollOut(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			r := rollout{servers: []*fakecatalog.Server{start(t, lamp("1")), start(t, shops(2)...), start(t, lamp("1"))}}
 			b := newBench(t)
-			b.store.SetSilentInterval(refresh)
+			b.store.SetRereadInterval(refresh)
 			b.roll(t, r.endpoints(1))
 			old := b.ready(t)
 			b.roll(t, r.endpoints(2))

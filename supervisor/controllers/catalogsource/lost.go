@@ -44,15 +44,15 @@ func (r *replicasOf) onLostNode(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(r.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName && !deployment.IsReady(node) })
 }
 
-// what describes the state of the replica. It uses the time of the pod's condition, so that the
+// describe describes the state of the replica. It uses the time of the pod's condition, so that the
 // text stays constant.
-func (l lostReplica) what() string {
+func (l lostReplica) describe() string {
 	since := findPodCondition(l.pod, corev1.PodReady).LastTransitionTime.UTC().Format(time.RFC3339)
 	return l.pod.Name + " on " + l.pod.Spec.NodeName + " does not answer since " + since + " and was taken out of the Service"
 }
 
-// outlook describes what happens next.
-func (l lostReplica) outlook() string {
+// nextStep describes what happens next.
+func (l lostReplica) nextStep() string {
 	if l.notReady {
 		return "node " + l.pod.Spec.NodeName + " is NotReady: replica " + l.pod.Name + " is being replaced"
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
-// patience is how long a replica may run without serving before that is a problem.
-const patience = time.Minute
+// servingTimeout is how long a replica may run without serving before that is a problem.
+const servingTimeout = time.Minute
 
 // maxListed limits the number of replicas in a message.
 const maxListed = 8
@@ -88,7 +88,7 @@ func (r *replicasOf) available() metav1.Condition {
 		c.Message += ": " + strings.Join(serving, ", ")
 	}
 	for _, l := range r.lost() {
-		c.Message += "; " + l.what()
+		c.Message += "; " + l.describe()
 	}
 	if deployment.HasSelection(r.deployment) {
 		c.Message += "; a part of the catalog, by annotation " + api.AnnotationCatalogFilter
@@ -160,7 +160,7 @@ func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble,
 			d.Status.UpdatedReplicas, want, d.Status.AvailableReplicas)
 	}
 	for _, l := range lost {
-		c.Message += "; " + l.outlook()
+		c.Message += "; " + l.nextStep()
 	}
 	return c, nil, next
 }
@@ -236,7 +236,7 @@ func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, nex
 		if running == nil {
 			continue
 		}
-		if left := patience - now.Sub(silentSince(pod, running)); left > 0 {
+		if left := servingTimeout - now.Sub(silentSince(pod, running)); left > 0 {
 			return nil, left
 		}
 		return &trouble{api.ReasonNotServing, fmt.Sprintf(

@@ -160,7 +160,7 @@ func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alp
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError,
 			fmt.Sprintf("spec.image and spec.address are both set; the image is run and the address %s is not used: remove one of them", source.Spec.Address)
 	}
-	if _, err := deployment.AskedReplicas(source); err != nil {
+	if _, err := deployment.RequestedReplicas(source); err != nil {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError, err.Error()
 	}
 	if extract := deployment.ExtractContent(source); extract != nil && oddDir(extract.CatalogDir) {

@@ -193,8 +193,8 @@ func nodeOf(node *corev1.Node) Node {
 // withLeases returns the nodes with the times at which their kubelets renewed their Leases. A failure is
 // only logged, because the Leases are additional evidence.
 func (o *observer) withLeases(ctx context.Context, nodes map[string]Node, now time.Time) map[string]Node {
-	const patience = time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	const timeout = time.Second
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var leases coordinationv1.LeaseList
 	if err := o.live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {

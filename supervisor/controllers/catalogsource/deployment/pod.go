@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -53,34 +54,50 @@ func podTemplate(in *Input, s *Settings) (*corev1.PodTemplateSpec, error) {
 }
 
 func podSpec(in *Input, s *Settings) corev1.PodSpec {
+	config, load := podConfig(in.Source), workloadOf(in, s)
+	limit := ""
+	if RunsRegistry(in.Source, s) {
+		limit = s.MemoryLimit
+	}
+	bounded := func(c corev1.Container) corev1.Container { return withSecurity(withLimit(c, limit), restricted(in)) }
 	spec := corev1.PodSpec{
 		ServiceAccountName: AccountName(in.Source),
 		// Replicas do not access the API server.
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
 		NodeSelector:                  map[string]string{corev1.LabelOSStable: linux},
+		Affinity:                      affinity(config.Affinity, in.Source.Name),
+		Tolerations:                   withShortTolerations(config.Tolerations),
+		PriorityClassName:             cmp.Or(in.Source.Annotations[api.AnnotationPriorityClass], ptr.Deref(config.PriorityClassName, "")),
+		TopologySpreadConstraints:     spread(in.Source.Name),
 		TerminationGracePeriodSeconds: new(int64(graceSeconds)),
-		Containers:                    []corev1.Container{server(in)},
+		Containers:                    []corev1.Container{bounded(load.serving)},
+		Volumes:                       load.volumes,
 	}
-	if RunsRegistry(in.Source, s) {
-		serveContent(&spec, in, s)
-	} else {
-		spec.Containers[0].Image = in.Image.Reference()
-		spec.Containers[0].ImagePullPolicy = catalogPullPolicy(in.Image)
-		spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)}
+	for _, c := range load.init {
+		spec.InitContainers = append(spec.InitContainers, bounded(c))
+	}
+	if config.NodeSelector != nil {
+		spec.NodeSelector = maps.Clone(config.NodeSelector)
 	}
 	if sharesAccount(in.Source) {
 		spec.ImagePullSecrets = pullSecretsOf(in.Source)
 	}
-	configure(&spec, in.Source)
-	if RunsRegistry(in.Source, s) {
-		limitMemory(&spec, s.MemoryLimit)
-	}
-	spread(&spec, in.Source.Name)
 	if restricted(in) {
-		restrict(&spec, s.SetWorkloadUserID)
+		spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+		if s.SetWorkloadUserID {
+			spec.SecurityContext.RunAsNonRoot, spec.SecurityContext.RunAsUser = new(true), new(int64(restrictedUser))
+		}
 	}
 	return spec
+}
+
+// podConfig returns the pod settings of a CatalogSource.
+func podConfig(source *operatorsv1alpha1.CatalogSource) *operatorsv1alpha1.GrpcPodConfig {
+	if source.Spec.GrpcPodConfig == nil || IsConfigMap(source) {
+		return &operatorsv1alpha1.GrpcPodConfig{}
+	}
+	return source.Spec.GrpcPodConfig
 }
 
 // server returns the serving container with the settings that all catalogs share.
@@ -89,9 +106,7 @@ func server(in *Input) corev1.Container {
 		Name:                     containerImage,
 		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: catalogs.Port, Protocol: corev1.ProtocolTCP}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
-		}},
+		Resources:                requests(),
 		// A start is detected within a second. Indexing a large catalog may take minutes.
 		StartupProbe:   probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 300}),
 		ReadinessProbe: probe(corev1.Probe{PeriodSeconds: 5, FailureThreshold: 2}),
@@ -104,7 +119,18 @@ func server(in *Input) corev1.Container {
 	if kubeversion.AtLeast(in.Version, 1, 30) {
 		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
 	}
+	if target := podConfig(in.Source).MemoryTarget; target != nil {
+		c.Resources.Requests[corev1.ResourceMemory] = target.DeepCopy()
+		c.Env = []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: resource.NewQuantity(target.Value(), resource.BinarySI).String() + "B"}}
+	}
 	return c
+}
+
+// requests returns the resource requests of a container.
+func requests() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
+	}}
 }
 
 // probe completes p with a request to the gRPC health service.
@@ -132,45 +158,18 @@ func registryPullPolicy(reference string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// configure applies the pod settings of the CatalogSource.
-func configure(spec *corev1.PodSpec, source *operatorsv1alpha1.CatalogSource) {
-	config := source.Spec.GrpcPodConfig
-	if config == nil || IsConfigMap(source) {
-		config = &operatorsv1alpha1.GrpcPodConfig{}
-	}
-	if config.NodeSelector != nil {
-		spec.NodeSelector = maps.Clone(config.NodeSelector)
-	}
-	spec.Affinity = config.Affinity.DeepCopy()
-	spec.Tolerations = withShortTolerations(config.Tolerations)
-	if config.PriorityClassName != nil {
-		spec.PriorityClassName = *config.PriorityClassName
-	}
-	spec.PriorityClassName = cmp.Or(source.Annotations[api.AnnotationPriorityClass], spec.PriorityClassName)
-	if target := config.MemoryTarget; target != nil {
-		serving := &spec.Containers[0]
-		serving.Resources.Requests[corev1.ResourceMemory] = target.DeepCopy()
-		limit := resource.NewQuantity(target.Value(), resource.BinarySI).String() + "B"
-		serving.Env = append(serving.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: limit})
-	}
-}
-
-// limitMemory sets the memory limit of each container, but at least to its request. All containers
-// of the pod run Chandlery's registry.
-func limitMemory(spec *corev1.PodSpec, text string) {
+// withLimit returns a container with a memory limit, but at least its request. An invalid limit, or one
+// of 0, is none.
+func withLimit(c corev1.Container, text string) corev1.Container {
 	limit, err := resource.ParseQuantity(text)
 	if err != nil || limit.Sign() <= 0 {
-		return
+		return c
 	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			bound := limit.DeepCopy()
-			if request := containers[i].Resources.Requests.Memory(); request.Cmp(bound) > 0 {
-				bound = request.DeepCopy()
-			}
-			containers[i].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: bound}
-		}
+	if request := c.Resources.Requests.Memory(); request.Cmp(limit) > 0 {
+		limit = request.DeepCopy()
 	}
+	c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: limit}
+	return c
 }
 
 // withShortTolerations adds tolerations that limit how long a replica stays on an unreachable node,
@@ -192,28 +191,35 @@ func withShortTolerations(given []corev1.Toleration) []corev1.Toleration {
 // spread distributes replicas over nodes and zones. The constraints are soft: a second replica on
 // the same node is better than none, and a rollout must proceed with few nodes. Only replicas of
 // the same revision count, so that terminating replicas do not affect the placement.
-func spread(spec *corev1.PodSpec, name string) {
-	selector := &metav1.LabelSelector{MatchLabels: ReplicaLabels(name)}
+func spread(name string) []corev1.TopologySpreadConstraint {
+	var all []corev1.TopologySpreadConstraint
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
-		spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
-			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector,
-			MatchLabelKeys: []string{"pod-template-hash"},
+		all = append(all, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: ReplicaLabels(name)}, MatchLabelKeys: []string{"pod-template-hash"},
 		})
 	}
-	if spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil {
-		return
+	return all
+}
+
+// affinity returns the given affinity with an anti-affinity of replicas, unless it has one. It
+// outweighs the scheduler's preference for nodes that have the image.
+func affinity(given *corev1.Affinity, name string) *corev1.Affinity {
+	all := &corev1.Affinity{}
+	if given != nil {
+		all = given.DeepCopy()
 	}
-	if spec.Affinity == nil {
-		spec.Affinity = &corev1.Affinity{}
+	if all.PodAntiAffinity == nil {
+		all.PodAntiAffinity = &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+				Weight: 100,
+				PodAffinityTerm: corev1.PodAffinityTerm{
+					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: ReplicaLabels(name)},
+				},
+			}},
+		}
 	}
-	// The additional anti-affinity outweighs the scheduler's preference for nodes that have the
-	// image.
-	spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
-		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
-			Weight:          100,
-			PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector},
-		}},
-	}
+	return all
 }
 
 // restricted reports whether pods must meet the restricted Pod Security Standard.
@@ -228,16 +234,12 @@ func restricted(in *Input) bool {
 	return in.NamespaceLabels[labelEnforcedSecurity] == "restricted"
 }
 
-func restrict(spec *corev1.PodSpec, setUser bool) {
-	spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
-	if setUser {
-		spec.SecurityContext.RunAsNonRoot, spec.SecurityContext.RunAsUser = new(true), new(int64(restrictedUser))
+// withSecurity returns a container that meets the restricted Pod Security Standard, if required.
+func withSecurity(c corev1.Container, restricted bool) corev1.Container {
+	if restricted {
+		c.SecurityContext = c.SecurityContext.DeepCopy()
+		c.SecurityContext.AllowPrivilegeEscalation = new(false)
+		c.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			security := containers[i].SecurityContext
-			security.AllowPrivilegeEscalation = new(false)
-			security.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-		}
-	}
+	return c
 }

@@ -19,8 +19,8 @@ func (in *Input) replicas(pod *corev1.PodSpec, s *Settings) int {
 	if scaled := in.Scaled(); scaled > 0 {
 		return scaled
 	}
-	if asked, err := AskedReplicas(in.Source); err == nil && asked > 0 {
-		return asked
+	if requested, err := RequestedReplicas(in.Source); err == nil && requested > 0 {
+		return requested
 	}
 	if s.Replicas > 0 {
 		return s.Replicas
@@ -33,9 +33,9 @@ func (in *Input) replicas(pod *corev1.PodSpec, s *Settings) int {
 	return 1
 }
 
-// AskedReplicas returns the number of replicas in the annotation of a CatalogSource; 0 without
+// RequestedReplicas returns the number of replicas in the annotation of a CatalogSource; 0 without
 // annotation.
-func AskedReplicas(source *operatorsv1alpha1.CatalogSource) (int, error) {
+func RequestedReplicas(source *operatorsv1alpha1.CatalogSource) (int, error) {
 	text, given := source.Annotations[api.AnnotationReplicas]
 	if !given {
 		return 0, nil

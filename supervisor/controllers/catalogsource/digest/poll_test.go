@@ -2,12 +2,15 @@ package digest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -125,5 +128,57 @@ func TestPause(t *testing.T) {
 	want := []time.Duration{0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 5 * time.Minute, 5 * time.Minute}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+}
+
+func TestImageDecision(t *testing.T) {
+	resolved := Image{Spec: "shops/shop:1", Digest: someDigest}
+	known := &result{image: resolved, time: noon}
+	failed := &result{image: Image{Spec: "shops/shop:1"}, err: errors.New("away"), time: noon}
+	of := func(image string) *operatorsv1alpha1.CatalogSource {
+		source := shop()
+		source.Spec.Image = image
+		return source
+	}
+	for name, tt := range map[string]struct {
+		reason  string
+		request Request
+		last    *result
+		want    Decision
+		wantErr string
+	}{
+		"Invalid": {reason: "no reference", request: Request{Source: of("A B")}, want: Decision{Invalid: true}, wantErr: `spec.image "A B" names no image`},
+		"Digest": {
+			reason: "no query is needed", request: Request{Source: of("shop@" + someDigest)},
+			want: Decision{Image: Image{Spec: "shop@" + someDigest}, Ready: true},
+		},
+		"Unknown": {reason: "the registry has not answered", request: Request{Source: shop()}, want: Decision{Image: Image{Spec: "shops/shop:1"}}},
+		"Running": {reason: "it runs after a restart", request: Request{Source: shop(), Running: &resolved}, want: Decision{Image: resolved, Ready: true}},
+		"Label": {
+			reason: "the running image was resolved without its label", request: Request{Source: shop(), Running: &resolved, ReadLabel: true},
+			want: Decision{Image: Image{Spec: "shops/shop:1"}},
+		},
+		"Resolved": {reason: "the registry answered", request: Request{Source: shop()}, last: known, want: Decision{Image: resolved, Ready: true, Polled: noon}},
+		"Failed": {
+			reason: "the nodes may know more", request: Request{Source: shop()}, last: failed,
+			want:    Decision{Image: Image{Spec: "shops/shop:1"}, Ready: true, Polled: noon, Next: firstPause},
+			wantErr: "away; the image is run by its tag; see that the supervisor reaches the registry, and spec.secrets",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := NewResolver(Options{Clock: clocktesting.NewFakePassiveClock(noon)})
+			r.stopped = true // no query starts
+			if tt.last != nil {
+				r.entries[client.ObjectKeyFromObject(shop())] = &entry{last: tt.last, failures: 1}
+			}
+			got := r.Decide(t.Context(), &tt.request)
+			if (got.Err != nil) != (tt.wantErr != "") || got.Err != nil && !strings.Contains(got.Err.Error(), tt.wantErr) {
+				t.Errorf("%s: error %v, want %q", tt.reason, got.Err, tt.wantErr)
+			}
+			got.Err = nil
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+		})
 	}
 }
