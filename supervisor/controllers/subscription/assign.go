@@ -34,7 +34,8 @@ func assign(decisions []*decision) []*assignment {
 			}
 			served = append(served, a.served...)
 		}
-		assignments = append(apart, newAssignment(append(served, d)))
+		apart = append(apart, newAssignment(append(served, d)))
+		assignments = apart
 	}
 	return assignments
 }

@@ -78,8 +78,8 @@ func (b *backfill) wait(ctx context.Context) error {
 
 // enqueue adds the namespaces to the queue after the look-up of past events. Namespaces with
 // transitions that are not shown yet come before all others. Where leaders change often, the end of
-// the queue would otherwise wait until the API server forgets the events. Other namespaces get the
-// priority of ordinary events.
+// the queue would otherwise wait until the events expire. Other namespaces get the priority of
+// ordinary events.
 func (b *backfill) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	ranked, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {
@@ -135,8 +135,8 @@ func (b *backfill) currentVersion(ctx context.Context) (uint64, error) {
 	return history.Version(list.ResourceVersion), nil
 }
 
-// errForgotten reports that the API server does not have the events after a version.
-var errForgotten = errors.New("the API server does not remember that far")
+// errExpired reports that the API server does not have the events after a version.
+var errExpired = errors.New("the API server no longer has the events after that version")
 
 // replay is a watch of the events after a version. first is the event that arrived already.
 type replay struct {
@@ -146,42 +146,42 @@ type replay struct {
 	stop    func()
 }
 
-// oldest begins a replay after a version. Where the API server has forgotten that version, it
-// begins after the oldest one that the API server has. A binary search finds it. The API server
-// forgets more versions all the time. A replay is therefore kept until a better one begins.
+// oldest begins a replay after a version. Where that version has expired, it begins after the oldest
+// one that the API server has. A binary search finds it. More versions expire all the time. A replay
+// is therefore kept until a better one begins.
 func (b *backfill) oldest(ctx context.Context, version uint64) (*replay, error) {
 	found, refusal := b.after(ctx, version)
-	if !errors.Is(refusal, errForgotten) {
+	if !errors.Is(refusal, errExpired) {
 		return found, refusal
 	}
 	now, err := b.currentVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
-	forgotten, known := forgottenVersion(refusal, version), now+1
-	for forgotten+1 < known {
-		middle := forgotten + (known-forgotten)/2
-		if forgotten > version && found == nil {
-			middle = min(middle, forgotten+slack/2)
+	expired, known := expiredVersion(refusal, version), now+1
+	for expired+1 < known {
+		middle := expired + (known-expired)/2
+		if expired > version && found == nil {
+			middle = min(middle, expired+slack/2)
 		}
 		next, err := b.after(ctx, middle)
 		switch {
-		case err == nil && middle-forgotten <= slack:
-			// An older version would gain little, and the API server forgets this one in the time.
+		case err == nil && middle-expired <= slack:
+			// An older version would gain little, and this one expires in the time.
 			found.end()
 			return next, nil
 		case err == nil:
 			found.end()
 			found, known = next, middle
-		case errors.Is(err, errForgotten):
-			forgotten = forgottenVersion(err, middle)
+		case errors.Is(err, errExpired):
+			expired = expiredVersion(err, middle)
 		default:
 			found.end()
 			return nil, err
 		}
 	}
 	if found == nil {
-		// The API server has forgotten all versions until now.
+		// All versions until now have expired.
 		return b.oldest(ctx, now)
 	}
 	return found, nil
@@ -194,9 +194,9 @@ const slack = 16
 // they have.
 var tooOld = regexp.MustCompile(`too old resource version: \d+ \((\d+)\)`)
 
-// forgottenVersion returns the newest version that the API server reports as forgotten; at least the
+// expiredVersion returns the newest version that the API server reports as expired; at least the
 // version that was asked for.
-func forgottenVersion(refusal error, asked uint64) uint64 {
+func expiredVersion(refusal error, asked uint64) uint64 {
 	match := tooOld.FindStringSubmatch(refusal.Error())
 	if match == nil {
 		return asked
@@ -211,7 +211,7 @@ func (r *replay) end() {
 	}
 }
 
-// after begins a replay of the events of InstallPlans after a version. It returns errForgotten if
+// after begins a replay of the events of InstallPlans after a version. It returns errExpired if
 // the API server refuses the version at once.
 func (b *backfill) after(ctx context.Context, version uint64) (*replay, error) {
 	watching, cancel := context.WithCancel(ctx)
@@ -219,7 +219,7 @@ func (b *backfill) after(ctx context.Context, version uint64) (*replay, error) {
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: strconv.FormatUint(version, 10)}})
 	if err != nil {
 		cancel()
-		return nil, forgotten(fmt.Errorf("watching InstallPlans from version %d on: %w", version, err))
+		return nil, asExpired(fmt.Errorf("watching InstallPlans from version %d on: %w", version, err))
 	}
 	r := &replay{version: version, events: watcher.ResultChan(), stop: func() {
 		watcher.Stop()
@@ -231,7 +231,7 @@ func (b *backfill) after(ctx context.Context, version uint64) (*replay, error) {
 	case event, open := <-r.events:
 		if open && event.Type == watch.Error {
 			r.stop()
-			return nil, forgotten(apierrors.FromObject(event.Object))
+			return nil, asExpired(apierrors.FromObject(event.Object))
 		}
 		if open {
 			r.first = &event
@@ -239,7 +239,7 @@ func (b *backfill) after(ctx context.Context, version uint64) (*replay, error) {
 	case <-idle.C:
 	case <-ctx.Done():
 		r.stop()
-		return nil, fmt.Errorf("asking what is remembered after version %d: %w", version, ctx.Err())
+		return nil, fmt.Errorf("asking for the events after version %d: %w", version, ctx.Err())
 	}
 	return r, nil
 }
@@ -253,11 +253,11 @@ func (b *backfill) replayFrom(ctx context.Context, version, now uint64, plans ma
 			return err
 		}
 		if r.version > version {
-			log.FromContext(ctx).Info("The API server has forgotten what happened first", "wanted", version, "oldest", r.version)
+			log.FromContext(ctx).Info("The first events have expired", "wanted", version, "oldest", r.version)
 		}
 		reached, done, err := b.follow(ctx, r, now, newer(plans, r.version))
 		r.stop()
-		if done || (err != nil && !errors.Is(err, errForgotten)) {
+		if done || (err != nil && !errors.Is(err, errExpired)) {
 			return err
 		}
 		// The API server ends the watch of a slow client.
@@ -292,7 +292,7 @@ func (b *backfill) follow(ctx context.Context, r *replay, now uint64, wanted map
 				return reached, false, ctx.Err() //nolint:wrapcheck // it says that the time is over
 			}
 			if event.Type == watch.Error {
-				return reached, false, forgotten(apierrors.FromObject(event.Object))
+				return reached, false, asExpired(apierrors.FromObject(event.Object))
 			}
 			reached = max(reached, b.record(event, wanted))
 		case <-idle.C:
@@ -342,11 +342,11 @@ func (b *backfill) statusTime(installPlan *operatorsv1alpha1.InstallPlan) time.T
 	return newest
 }
 
-// forgotten wraps errForgotten around an answer that a version is too old. It returns other errors
+// asExpired wraps errExpired around an answer that a version is too old. It returns other errors
 // unchanged.
-func forgotten(err error) error {
+func asExpired(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return fmt.Errorf("%w: %w", errForgotten, err)
+		return fmt.Errorf("%w: %w", errExpired, err)
 	}
 	return err
 }

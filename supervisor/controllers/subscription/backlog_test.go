@@ -44,7 +44,7 @@ func TestWithFirstStage(t *testing.T) {
 		serves bool
 		want   []string
 	}{
-		{reason: "the beginning was forgotten", phase: "Installing", before: time.Second, serves: true, want: []string{"", "Installing"}},
+		{reason: "the first event has expired", phase: "Installing", before: time.Second, serves: true, want: []string{"", "Installing"}},
 		{reason: "it is known", phase: "", before: time.Second, serves: true, want: []string{""}},
 		{reason: "the Subscription came later", phase: "Installing", before: -time.Second, serves: true, want: []string{"Installing"}},
 		{reason: "the plan is somebody else's", phase: "Installing", before: time.Second, want: []string{"Installing"}},
@@ -70,13 +70,13 @@ func TestWithFirstStage(t *testing.T) {
 	}
 }
 
-func TestForgottenVersion(t *testing.T) {
+func TestExpiredVersion(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"too old resource version: 2854 (18016)": 18016,
 		"too old resource version: 2854 (11)":    2854,
 		"The resourceVersion is too old":         2854,
 	} {
-		if got := forgottenVersion(errors.New(text), 2854); got != want {
+		if got := expiredVersion(errors.New(text), 2854); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/configoverrides"
 	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/plan"
@@ -34,7 +37,7 @@ func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.Sub
 	}
 	if d.err != nil {
 		list = append(list, failure(d.err))
-		if _, pulling := errors.AsType[missingImages](d.err); !pulling || list[len(list)-1].Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed {
+		if _, pulling := errors.AsType[imagesError](d.err); !pulling || list[len(list)-1].Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed {
 			list = append(list, blocked(d.err))
 		}
 	}
@@ -164,7 +167,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 		unsatisfiable *resolver.UnsatisfiableError
 		groups        *groupsError
 		planning      *planError
-		images        missingImages
+		images        imagesError
 	)
 	switch {
 	case errors.As(err, &unsatisfiable):
@@ -183,7 +186,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 }
 
 // condition returns the condition about the bundle images that a plan needs.
-func (l missingImages) condition() operatorsv1alpha1.SubscriptionCondition {
+func (l imagesError) condition() operatorsv1alpha1.SubscriptionCondition {
 	failed := l.failed()
 	switch {
 	case failed == nil:
@@ -207,4 +210,69 @@ func planConditions(p *operatorsv1alpha1.InstallPlan) []operatorsv1alpha1.Subscr
 		message = "another client set the InstallPlan to Failed; its status does not say why"
 	}
 	return []operatorsv1alpha1.SubscriptionCondition{isTrue(kind, stage.Reason, message)}
+}
+
+// remedyUnavailable is what to do while a catalog does not answer.
+const remedyUnavailable = "what is installed stays, and the resolution continues when the catalog answers: the status of its CatalogSource and its pods state what is wrong"
+
+// blocked returns the condition with the exact reason of an error, and what to do about it.
+func blocked(err error) operatorsv1alpha1.SubscriptionCondition {
+	reason, remedy := causeOf(err)
+	return isTrue(api.ConditionBlocked, reason, remedy)
+}
+
+// causeOf returns the reason of ConditionBlocked for an error, and what to do about it.
+func causeOf(err error) (reason, remedy string) {
+	var (
+		unsatisfiable *resolver.UnsatisfiableError
+		catalog       *resolver.CatalogError
+		groups        *groupsError
+		images        imagesError
+	)
+	switch {
+	case errors.As(err, &unsatisfiable):
+		return unsatisfiable.Reason, unsatisfiable.Remedy
+	case errors.As(err, &groups):
+		return api.ReasonOperatorGroupInvalid, groups.remedy()
+	case errors.As(err, &images):
+		return images.cause()
+	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
+		return api.ReasonBundleUnusable, ""
+	case errors.As(err, &catalog) || isUnavailable(err):
+		if isUnavailable(err) {
+			remedy = remedyUnavailable
+		}
+		return api.ReasonCatalogUnavailable, remedy
+	default:
+		return api.ReasonResolutionFailed, ""
+	}
+}
+
+// cause returns the same for missing images.
+func (l imagesError) cause() (reason, remedy string) {
+	failed := l.failed()
+	switch {
+	case failed == nil:
+		return "", ""
+	case failed.invalid():
+		return api.ReasonBundleUnusable, failed.remedy()
+	default:
+		return api.ReasonBundleUnpackFailed, failed.remedy()
+	}
+}
+
+// isUnavailable reports whether an error is that a catalog does not answer.
+func isUnavailable(err error) bool {
+	code := grpcstatus.Code(err)
+	return errors.Is(err, catalogs.ErrNotConnected) || code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+// remedyIn returns what a Subscription states to do about a condition, after a semicolon; empty for
+// nothing.
+func remedyIn(sub *operatorsv1alpha1.Subscription, kind operatorsv1alpha1.SubscriptionConditionType) string {
+	remedy := sub.Status.GetCondition(api.ConditionBlocked).Message
+	if kind == api.ConditionConfigInvalid || remedy == "" {
+		return ""
+	}
+	return "; " + remedy
 }

@@ -182,12 +182,12 @@ func (r *contentReader) digestOf(ctx context.Context, m manifests) digest {
 	return digest{err: err}
 }
 
-// bundles reads the bundles of an assignment. The error is missingImages where images have yet to be
+// bundles reads the bundles of an assignment. The error is imagesError where images have yet to be
 // pulled.
 func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignment) ([]plan.Bundle, error) {
 	var (
 		list    []plan.Bundle
-		missing missingImages
+		missing imagesError
 	)
 	for i, c := range a.choices {
 		if !isImage(a.versions[i].Content) {

@@ -46,7 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return requeueAt(next, r.clock.Now()), failed
 	}
 	again, err = r.install(ctx, o)
-	if err = errors.Join(failed, err); err != nil {
+	if err := errors.Join(failed, err); err != nil {
 		return ctrl.Result{}, err
 	}
 	return requeueAt(earliest(next, again), r.clock.Now()), nil
@@ -88,7 +88,7 @@ func nextCheck(plans planSet, decisions []*decision, now time.Time) time.Time {
 		if temporary(d.err) {
 			next = earliest(next, now.Add(retryAfter))
 		}
-		if missing, waits := errors.AsType[missingImages](d.err); waits {
+		if missing, waits := errors.AsType[imagesError](d.err); waits {
 			next = earliest(next, missing.retryAt())
 		}
 		_, again := waiting(d, currentPlan(plans, d), now)
@@ -102,7 +102,7 @@ func temporary(err error) bool {
 	var (
 		unsatisfiable *resolver.UnsatisfiableError
 		groups        *groupsError
-		images        missingImages
+		images        imagesError
 	)
 	lasting := errors.As(err, &unsatisfiable) || errors.As(err, &groups) || errors.As(err, &images) ||
 		errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown)

@@ -48,11 +48,11 @@ func (s uninstallStep) waitingFor(reason, format string, args ...any) uninstallS
 }
 
 // done reports whether nothing is left to do and to wait for.
-func (s *uninstallStep) done() bool { return len(s.plans) == 0 && s.reason == "" && s.record == nil }
+func (s uninstallStep) done() bool { return len(s.plans) == 0 && s.reason == "" && s.record == nil }
 
 // conditions returns the conditions of a Subscription with the state of its uninstallation. It
 // drops the condition about newer versions.
-func (s *uninstallStep) conditions(sub *operatorsv1alpha1.Subscription, now metav1.Time) []operatorsv1alpha1.SubscriptionCondition {
+func (s uninstallStep) conditions(sub *operatorsv1alpha1.Subscription, now metav1.Time) []operatorsv1alpha1.SubscriptionCondition {
 	before := sub.Status.Conditions
 	kept := slices.DeleteFunc(retained(before, owned), func(c operatorsv1alpha1.SubscriptionCondition) bool {
 		return c.Type == api.ConditionUninstalling || c.Type == api.ConditionNewerVersionHeld
@@ -91,7 +91,7 @@ func nextUninstallStep(o *observation, sub *operatorsv1alpha1.Subscription, now 
 	case len(step.plans) > 0:
 		return step
 	case len(mine) > 0:
-		step.versions = slices.DeleteFunc(slices.Clone(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
+		step.versions = slices.DeleteFunc(slices.Clone(mine), deletionBegun)
 		return step.waitingFor(api.ReasonWaitingOnCleanup, "waiting for clusterserviceversion %s", cleanupProgress(mine))
 	default:
 		return deleteDependents(needs, sub, dependents)
@@ -103,7 +103,11 @@ func nextUninstallStep(o *observation, sub *operatorsv1alpha1.Subscription, now 
 // deletes them.
 func cleanupBegun(sub *operatorsv1alpha1.Subscription, mine []*operatorsv1alpha1.ClusterServiceVersion) bool {
 	_, recorded := sub.Annotations[api.AnnotationUninstalls]
-	return recorded && slices.ContainsFunc(tips(mine), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return !csv.DeletionTimestamp.IsZero() })
+	return recorded && slices.ContainsFunc(tips(mine), deletionBegun)
+}
+
+func deletionBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	return !csv.DeletionTimestamp.IsZero()
 }
 
 // deletePlans returns a step that deletes the plans which would bring the package back, or waits for

@@ -12,11 +12,12 @@ import (
 
 // decision is the decision for one Subscription.
 type decision struct {
+	selection
+
 	subscription *operatorsv1alpha1.Subscription
 	present      installation
 	// inProgress is the plan that is in progress for it; nil for none.
 	inProgress *operatorsv1alpha1.InstallPlan
-	selection
 	// withdraw is the newest version, when it has to be deleted without a successor.
 	withdraw *operatorsv1alpha1.ClusterServiceVersion
 	// fallback is the older version to install after the deletion of withdraw. It is nil when an

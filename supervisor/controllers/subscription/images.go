@@ -25,12 +25,11 @@ type missingImage struct {
 	state         bundleimage.State
 }
 
-// missingImages are the missing images of a plan. It is also the error that the plan cannot be
-// created yet.
-type missingImages []missingImage
+// imagesError reports the missing images of a plan, which gets its steps afterwards.
+type imagesError []missingImage
 
 // failed returns the first image whose last pull failed; nil when all pulls are in progress.
-func (l missingImages) failed() *missingImage {
+func (l imagesError) failed() *missingImage {
 	i := slices.IndexFunc(l, func(m missingImage) bool { return m.state.Err != nil })
 	if i < 0 {
 		return nil
@@ -39,7 +38,7 @@ func (l missingImages) failed() *missingImage {
 }
 
 // retryAt returns the time of the next pull of any image; zero for none.
-func (l missingImages) retryAt() time.Time {
+func (l imagesError) retryAt() time.Time {
 	var next time.Time
 	for _, m := range l {
 		next = earliest(next, m.state.RetryAt)
@@ -52,7 +51,7 @@ const pullGrace = time.Second
 
 // graceEnd returns when the status has to show the pulls; zero for now. Pulls may complete within
 // their grace period.
-func (l missingImages) graceEnd(now time.Time) time.Time {
+func (l imagesError) graceEnd(now time.Time) time.Time {
 	var until time.Time
 	for _, m := range l {
 		end := m.state.Began.Add(pullGrace)
@@ -65,7 +64,7 @@ func (l missingImages) graceEnd(now time.Time) time.Time {
 }
 
 // Error returns the state of the pulls.
-func (l missingImages) Error() string {
+func (l imagesError) Error() string {
 	if failed := l.failed(); failed != nil {
 		return failed.fact() + "; " + failed.remedy()
 	}
@@ -78,7 +77,7 @@ func (l missingImages) Error() string {
 
 // withConditions returns the lookups of a plan with the state of each pull. A condition that is the
 // same as before keeps its times.
-func (l missingImages) withConditions(lookups, before []operatorsv1alpha1.BundleLookup, now metav1.Time) []operatorsv1alpha1.BundleLookup {
+func (l imagesError) withConditions(lookups, before []operatorsv1alpha1.BundleLookup, now metav1.Time) []operatorsv1alpha1.BundleLookup {
 	list := slices.Clone(lookups)
 	for _, m := range l {
 		i := slices.IndexFunc(list, func(b operatorsv1alpha1.BundleLookup) bool { return b.Identifier == m.bundle })

@@ -46,14 +46,14 @@ func (c *obstacleChecker) check(ctx context.Context, o *observation, d *decision
 		return list, nil
 	}
 	bundle, err := c.bundleOf(ctx, o, d, older)
-	if _, waits := errors.AsType[missingImages](err); waits && !older.Back {
+	if _, waits := errors.AsType[imagesError](err); waits && !older.Back {
 		// The plan shows the progress of its bundle image, and gets its steps only afterwards.
 		return list, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	more, err := c.obstaclesTo(ctx, o, d, bundle, older.Bundle)
+	more, err := c.obstaclesTo(ctx, d, bundle, older.Bundle)
 	return append(list, more...), err
 }
 
@@ -98,7 +98,7 @@ func (c *obstacleChecker) obstaclesToReturn(ctx context.Context, withdrawn, olde
 }
 
 // obstaclesTo returns the obstacles for a version that brings its own definitions.
-func (c *obstacleChecker) obstaclesTo(ctx context.Context, o *observation, d *decision, older rollback.Bundle, name string) ([]string, error) {
+func (c *obstacleChecker) obstaclesTo(ctx context.Context, d *decision, older rollback.Bundle, name string) ([]string, error) {
 	var list []string
 	for _, crd := range older.Definitions {
 		live, err := c.definition(ctx, crd.Name)

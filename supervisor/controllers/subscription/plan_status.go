@@ -34,7 +34,7 @@ func (r *contentReader) initialStatus(
 	if err == nil {
 		status.Plan, warnings, err = stepsOf(p.Namespace, p.Name, a, bundles)
 	}
-	if missing, waits := errors.AsType[missingImages](err); waits {
+	if missing, waits := errors.AsType[imagesError](err); waits {
 		status.BundleLookups = missing.withConditions(status.BundleLookups, p.Status.BundleLookups, now)
 	}
 	if err != nil {

@@ -131,7 +131,7 @@ func (w *planWriter) update(ctx context.Context, o *observation, p *operatorsv1a
 func (w *planWriter) writeSteps(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) (next time.Time, err error) {
 	now := w.clock.Now()
 	status, warnings, err := w.content.initialStatus(ctx, o, p, a, metav1.NewTime(now).Rfc3339Copy())
-	if missing, waits := errors.AsType[missingImages](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
+	if missing, waits := errors.AsType[imagesError](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
 		if end := missing.graceEnd(now); !end.IsZero() {
 			return earliest(end, missing.retryAt()), nil
 		}

@@ -108,16 +108,16 @@ func (b *backlog) addStages(plan types.UID) *observedStage {
 	return latest
 }
 
-// withFirstStage adds the first stage of a plan where the API server has forgotten it: a plan is
-// created without a status. A plan that is older than the Subscription began without the
-// Subscription.
+// withFirstStage adds the first stage of a plan if its event has expired: a plan is created without a
+// status. A plan that is older than the Subscription began without the Subscription.
 func withFirstStage(stages []observedStage, sub *operatorsv1alpha1.Subscription) []observedStage {
 	if len(stages) == 0 {
 		return nil
 	}
 	oldest := stages[0]
 	created := oldest.plan.CreationTimestamp
-	if history.StageOf(oldest.plan) == history.StageOf(&operatorsv1alpha1.InstallPlan{}) || !serves(oldest.plan, sub) || created.Before(&sub.CreationTimestamp) {
+	known := history.StageOf(oldest.plan) == history.StageOf(&operatorsv1alpha1.InstallPlan{})
+	if known || !serves(oldest.plan, sub) || created.Before(&sub.CreationTimestamp) {
 		return stages
 	}
 	first := observedStage{version: oldest.version - 1, at: created.Time, plan: oldest.plan.DeepCopy()}
