@@ -65,36 +65,24 @@ func observe(ctx context.Context, cfg rival.Config) (*Observation, error) {
 	}
 	o, c := &Observation{Managers: found}, cfg.Client
 	var missing missingPermissions
-	records := NewRecords(c, cfg.Namespace)
-	o.Record, _, err = records.read(ctx)
+	o.Record, o.Missing, err = readRecord(ctx, NewRecords(c, cfg.Namespace))
 	if missing.collect(err) != nil {
 		return nil, err
 	}
-	if o.Record != nil {
-		lost, err := records.missingChunks(ctx, o.Record)
-		if err != nil {
-			return nil, err
-		}
-		o.Missing = describeMissing(cfg.Namespace, lost)
+	o.Pods, err = remainingPods(ctx, c, found.Workloads)
+	if missing.collect(err) != nil {
+		return nil, err
 	}
-	for i := range found.Workloads {
-		w := &found.Workloads[i]
-		o.OpenShift = o.OpenShift || w.ManagedBy != ""
-		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
-		if missing.collect(err) != nil {
-			return nil, err
-		}
-		o.Pods = append(o.Pods, pods...)
-	}
-	openShift, err := isOpenShift(ctx, c)
+	o.OpenShift, err = isOpenShift(ctx, c, found.Workloads)
 	if err != nil {
 		return nil, err
 	}
-	o.OpenShift = o.OpenShift || openShift
-	if o.PackageServer, err = findPackageServer(ctx, c, found.Workloads); missing.collect(err) != nil {
+	o.PackageServer, err = findPackageServer(ctx, c, found.Workloads)
+	if missing.collect(err) != nil {
 		return nil, err
 	}
-	if o.Counts, err = count(ctx, c); missing.collect(err) != nil {
+	o.Counts, err = count(ctx, c)
+	if missing.collect(err) != nil {
 		return nil, err
 	}
 	objects, err := readObjects(ctx, c)
@@ -103,6 +91,35 @@ func observe(ctx context.Context, cfg rival.Config) (*Observation, error) {
 	}
 	o.Objects = len(objects)
 	return o, missing.err()
+}
+
+// readRecord returns the record, and describes its missing parts.
+func readRecord(ctx context.Context, records *Records) (*Record, []string, error) {
+	record, _, err := records.read(ctx)
+	if err != nil || record == nil {
+		return nil, nil, err
+	}
+	missing, err := records.missingChunks(ctx, record)
+	if err != nil {
+		return nil, nil, err
+	}
+	return record, describeMissing(records.namespace, missing), nil
+}
+
+// remainingPods returns the names of the remaining pods of Deployments.
+func remainingPods(ctx context.Context, c client.Reader, workloads []rival.Workload) ([]string, error) {
+	var (
+		names   []string
+		missing missingPermissions
+	)
+	for i := range workloads {
+		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: workloads[i].Namespace, Name: workloads[i].Name})
+		if missing.collect(err) != nil {
+			return nil, err
+		}
+		names = append(names, pods...)
+	}
+	return names, missing.err()
 }
 
 // podsOf returns the names of the remaining pods of a Deployment. It includes terminating ones, which may still
@@ -133,7 +150,10 @@ func podsOf(ctx context.Context, c client.Reader, key client.ObjectKey) ([]strin
 }
 
 // isOpenShift reports whether the cluster is an OpenShift cluster, which reverts changes to its OLM.
-func isOpenShift(ctx context.Context, c client.Reader) (bool, error) {
+func isOpenShift(ctx context.Context, c client.Reader, workloads []rival.Workload) (bool, error) {
+	if slices.ContainsFunc(workloads, func(w rival.Workload) bool { return w.ManagedBy != "" }) {
+		return true, nil
+	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"})
 	err := c.Get(ctx, client.ObjectKey{Name: "version"}, u)

@@ -99,13 +99,9 @@ func (t *Takeover) awaitPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var left []string
-		for i := range found.Workloads {
-			pods, err := podsOf(ctx, t.Client, client.ObjectKey{Namespace: found.Workloads[i].Namespace, Name: found.Workloads[i].Name})
-			if err != nil {
-				return err
-			}
-			left = append(left, pods...)
+		left, err := remainingPods(ctx, t.Client, found.Workloads)
+		if err != nil {
+			return err
 		}
 		if len(left) == 0 && len(found.Active()) == 0 {
 			return nil

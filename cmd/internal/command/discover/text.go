@@ -208,13 +208,14 @@ func versionOf(r *discovery.Result) string {
 
 // operatorOf returns the operator of a kind, if the command looked for it.
 func operatorOf(r *discovery.Result) string {
-	switch {
-	case r.Reason == discovery.ReasonOperatorUnknown:
+	switch r.Reason {
+	case discovery.ReasonOperatorUnknown:
 		return "unknown: " + r.Operator.Detail
-	case r.Reason == discovery.ReasonNoOperator:
+	case discovery.ReasonNoOperator:
 		return "none"
+	default:
+		return cmp.Or(r.Operator.String(), "-")
 	}
-	return cmp.Or(r.Operator.String(), "-")
 }
 
 // style returns the color of a result.
