@@ -154,7 +154,7 @@ func (w *work) addMissing(o *observation, h *versionState, namespace string) {
 	w.steps = append(w.steps, step{action: createCopy, namespace: namespace, name: o.key.Name})
 }
 
-// after schedules another reconciliation.
+// requeueAfter schedules another reconciliation.
 func (w *work) requeueAfter(d time.Duration) {
 	if w.wait == 0 || d < w.wait {
 		w.wait = d

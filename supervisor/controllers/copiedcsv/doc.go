@@ -3,7 +3,7 @@
 // targets, it also copies the roles and bindings that the operator needs there.
 //
 // One reconciliation handles all copies of a version. observe.go reads the inputs of the decision
-// from caches into an observation. placeOf determines the namespaces of the copies, and decide
+// from caches into an observation. placementOf determines the namespaces of the copies, and decide
 // determines the steps; both are pure. act.go executes the steps at a limited rate. Remaining steps
 // follow in the next pass.
 //

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/keymutex"
 )
 
-// crdTurns serializes the writes of each CustomResourceDefinition by the plans of this process. It
+// crdLocks serializes the writes of each CustomResourceDefinition by the plans of this process. It
 // is safe for concurrent use.
 type crdLocks struct {
 	locks keymutex.KeyMutex

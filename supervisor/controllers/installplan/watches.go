@@ -40,7 +40,7 @@ func unfinished(o client.Object) []string {
 	return nil
 }
 
-// served accepts the creation and deletion of a definition, and changes of its specification or
+// definitionChanged accepts the creation and deletion of a definition, and changes of its specification or
 // status.
 func definitionChanged() predicate.TypedPredicate[*apiextensionsv1.CustomResourceDefinition] {
 	return predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{

@@ -28,7 +28,7 @@ const readOnly = client.UnsafeDisableDeepCopy
 type claimReconciler struct {
 	client client.Client
 
-	// turn serializes new claims, so that each one takes earlier ones into account. If two groups
+	// mu serializes new claims, so that each one takes earlier ones into account. If two groups
 	// want the same API, the first one gets it, and the second one sees that claim.
 	mu sync.Mutex
 	// written holds the last claims that this process wrote.

@@ -105,7 +105,7 @@ func TestSameGroupRole(t *testing.T) {
 		}, false},
 		"Empty":  {"none claimed, none gathered", none(), none(), func(*rbacv1.ClusterRole) {}, true},
 		"Left":   {"what it gathered is still there", none(), left, func(*rbacv1.ClusterRole) {}, false},
-		"First":  {"it begins to gather", wanted(), none(), func(*rbacv1.ClusterRole) {}, false},
+		"First":  {"it begins to aggregate", wanted(), none(), func(*rbacv1.ClusterRole) {}, false},
 		"NoMore": {"it gathers, and nothing is claimed", none(), wanted(), func(*rbacv1.ClusterRole) {}, false},
 	}
 	for name, tc := range cases {
@@ -138,7 +138,7 @@ func TestLeftovers(t *testing.T) {
 		got = append(got, r.Name)
 	}
 	if diff := cmp.Diff([]string{"olm.og.gone.admin-x2", "gone-edit"}, got); diff != "" {
-		t.Errorf("leftovers(...): -want, +got:\n%s", diff)
+		t.Errorf("orphanedRoles(...): -want, +got:\n%s", diff)
 	}
 
 	long := claiming("kitchen", strings.Repeat("g", 100), "")
@@ -158,7 +158,7 @@ func TestAPIRoles(t *testing.T) {
 	}
 	found := providedAPIs(csv)
 	if len(found) != 2 || found[0].Server != "lamps.shop.example" || found[1].Server != "v1.packages.operators.coreos.com" {
-		t.Fatalf("surfaces(...) = %+v", found)
+		t.Fatalf("providedAPIs(...) = %+v", found)
 	}
 	got := map[string][]string{}
 	for _, s := range found {
@@ -205,7 +205,7 @@ func TestSurfacesOfOneName(t *testing.T) {
 	}
 	found := providedAPIs(csv)
 	if len(found) != 1 || found[0].API.Group != "a.example" {
-		t.Errorf("surfaces(...) = %v, want the first of two with one name and none with that of a definition", found)
+		t.Errorf("providedAPIs(...) = %v, want the first of two with one name and none with that of a definition", found)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestFailedPlanContinuesAfterItsCause(t *testing.T) {
 	w.reaches(failed)
 	name := "lamps." + w.namespace + ".example"
 	for range 3 {
-		// Each probe reads the definition. The next probe begins after the outcome of the one
+		// Each check reads the definition. The next check begins after the outcome of the one
 		// before is written.
 		before := counted.mentions(name)
 		w.changeGroup()
