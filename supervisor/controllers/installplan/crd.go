@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -246,7 +247,7 @@ func crdStatus(live *unstructured.Unstructured, done operatorsv1alpha1.StepStatu
 	if err != nil {
 		return "", err
 	}
-	if message, refused := namesRefused(live); refused {
+	if status, message := conditionOf(live, apiextensionsv1.NamesAccepted); status == string(metav1.ConditionFalse) {
 		return "", fmt.Errorf("%w: %s; remove the CustomResourceDefinition that has them, or ask for a bundle whose CustomResourceDefinition %s has other names",
 			errNamesRefused, message, live.GetName())
 	}
@@ -256,32 +257,23 @@ func crdStatus(live *unstructured.Unstructured, done operatorsv1alpha1.StepStatu
 	return done, nil
 }
 
-// namesRefused reports whether another CustomResourceDefinition has the names of this one, and
-// returns the message of the API server.
-func namesRefused(crd *unstructured.Unstructured) (message string, refused bool) {
+// conditionOf returns the status and the message of a condition of a CustomResourceDefinition; empty
+// when it has none of the type.
+func conditionOf(crd *unstructured.Unstructured, kind apiextensionsv1.CustomResourceDefinitionConditionType) (status, message string) {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if ok && condition["type"] == "NamesAccepted" && condition["status"] == string(metav1.ConditionFalse) {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == string(kind) {
+			status, _ = condition["status"].(string)
 			message, _ = condition["message"].(string)
-			return message, true
+			return status, message
 		}
 	}
-	return "", false
+	return "", ""
 }
 
 // established reports whether the API server serves a CustomResourceDefinition.
 func established(crd *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	met := 0
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if !ok || condition["status"] != string(metav1.ConditionTrue) {
-			continue
-		}
-		if condition["type"] == "Established" || condition["type"] == "NamesAccepted" {
-			met++
-		}
-	}
-	return met == 2
+	served, _ := conditionOf(crd, apiextensionsv1.Established)
+	accepted, _ := conditionOf(crd, apiextensionsv1.NamesAccepted)
+	return served == string(metav1.ConditionTrue) && accepted == string(metav1.ConditionTrue)
 }
