@@ -37,10 +37,9 @@ type crdState struct {
 type recordedVersion struct {
 	types.NamespacedName
 
-	// object is the version; nil when it does not exist.
+	// object is the version: a ClusterServiceVersion, or its metadata if the cache lacks it. It is nil
+	// when the version does not exist.
 	object metav1.Object
-	// cached is the version in the cache; nil when the cache lacks it.
-	cached *operatorsv1alpha1.ClusterServiceVersion
 	// planned reports whether a plan is about to create the version.
 	planned bool
 }
@@ -138,12 +137,13 @@ func (s *crdState) newer() (*operatorsv1alpha1.ClusterServiceVersion, error) {
 		return nil, fmt.Errorf("reading ClusterServiceVersion %s to compare its version: %w", s.version.Name, err)
 	}
 	for _, r := range s.recorded {
-		if r.Namespace == s.version.Namespace || r.cached == nil {
+		other, cached := r.object.(*operatorsv1alpha1.ClusterServiceVersion)
+		if !cached || r.Namespace == s.version.Namespace {
 			continue
 		}
 		// The package comes last: reading it decodes the properties of one version of many.
-		if r.cached.DeletionTimestamp.IsZero() && r.cached.Spec.Version.GT(ours.Spec.Version.Version) && plan.PackageOf(r.cached) == pkg {
-			return r.cached, nil
+		if other.DeletionTimestamp.IsZero() && other.Spec.Version.GT(ours.Spec.Version.Version) && plan.PackageOf(other) == pkg {
+			return other, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // the doc comment says what nil means

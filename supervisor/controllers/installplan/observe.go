@@ -196,7 +196,7 @@ func (o *observer) recorded(ctx context.Context, crd metav1.Object) ([]recordedV
 		err := o.cached.Get(ctx, name, cached, readOnly)
 		switch {
 		case err == nil:
-			r.object, r.cached = cached, cached
+			r.object = cached
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("%w ClusterServiceVersion %s, which has the same definition: %w", errOwnRead, name, err)
 		default:
