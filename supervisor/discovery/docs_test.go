@@ -20,12 +20,11 @@ const (
 	decisions = "decisions.md"
 )
 
-// TestManual compares the messages in docs/discovery.md, and the diagram and the tables in decisions.md, with
-// the machine and its test table.
+// TestManual compares the reasons in docs/discovery.md, and the diagram in decisions.md, with the machine.
 func TestManual(t *testing.T) {
 	for page, sections := range map[string]map[string]string{
-		manual:    {"messages": messages()},
-		decisions: {"diagram": diagram(), "table": table()},
+		manual:    {"reasons": reasons()},
+		decisions: {"diagram": diagram()},
 	} {
 		compareSections(t, page, sections)
 	}
@@ -67,51 +66,23 @@ func withSection(text, section, content string) (string, error) {
 	return before + begin + content + end + after, nil
 }
 
-// table returns the table of the situations.
-func table() string {
-	var out strings.Builder
-	for _, incomplete := range []bool{false, true} {
-		title := "**The version and the name of the resource are known.**"
-		if incomplete {
-			title = "**The version or the name of the resource must be looked up.**"
-		}
-		out.WriteString(title + "\n\n| Listing one object | Discovery API | APIService | Operator | Result | Reason | Because |\n|---|---|---|---|---|---|---|\n")
-		for _, s := range situations {
-			if s.incomplete == incomplete {
-				_, _ = fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | `%s` | %s |\n",
-					cell(s.resource), cell(s.discovery), cell(s.backend), cell(s.operator), s.want.Outcome, s.want.Reason, s.reason)
-			}
-		}
-		out.WriteString("\n")
-	}
-	return out.String()
-}
-
-// cell returns a list of answers as a table cell. A dash stands for a probe that is not sent.
-func cell[T ~string](answers []T) string {
-	if len(answers) == 0 {
-		return "–"
-	}
-	words := make([]string, 0, len(answers))
-	for _, answer := range answers {
-		words = append(words, string(answer))
-	}
-	return strings.Join(words, ", ")
-}
-
-// messages returns the table of the reasons with their sentences.
-func messages() string {
-	var out strings.Builder
-	out.WriteString("| Result | Reason | Message | Remedy |\n|---|---|---|---|\n")
-	var seen []Verdict
+// reasons returns the table of the results with their reasons.
+func reasons() string {
+	var order []Outcome
+	found := map[Outcome][]string{}
 	for _, s := range append([]situation{{want: Verdict{Skipped, ReasonDisabled}}}, situations...) {
-		if slices.Contains(seen, s.want) {
-			continue
+		reason := "`" + string(s.want.Reason) + "`"
+		if !slices.Contains(order, s.want.Outcome) {
+			order = append(order, s.want.Outcome)
 		}
-		seen = append(seen, s.want)
-		sentence := sentences[s.want.Reason]
-		plain := strings.NewReplacer("{api}", "*API*", "{detail}", "", "{", "*", "}", "*")
-		_, _ = fmt.Fprintf(&out, "| %s | `%s` | %s | %s |\n", s.want.Outcome, s.want.Reason, plain.Replace(sentence.what), plain.Replace(sentence.remedy))
+		if !slices.Contains(found[s.want.Outcome], reason) {
+			found[s.want.Outcome] = append(found[s.want.Outcome], reason)
+		}
+	}
+	var out strings.Builder
+	out.WriteString("| Result | Reasons |\n|---|---|\n")
+	for _, outcome := range order {
+		_, _ = fmt.Fprintf(&out, "| %s | %s |\n", outcome, strings.Join(found[outcome], ", "))
 	}
 	return out.String()
 }
