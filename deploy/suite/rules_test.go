@@ -134,13 +134,16 @@ func row(header, cells []string) []string {
 	var lines []string
 	for _, group := range split(cell("API group"), ",") {
 		for _, resource := range split(cell("Resources"), ",") {
-			for _, verb := range split(cell("Verbs"), ",") {
+			for _, verb := range split(verbs.Replace(cell("Verbs")), ",") {
 				lines = append(lines, right(role, group, resource, cell("Names"), verb))
 			}
 		}
 	}
 	return lines
 }
+
+// verbs replaces the document's names for several verbs.
+var verbs = strings.NewReplacer("read", "get, list, watch", "write", "create, update, patch, delete")
 
 func split(text, separator string) []string {
 	parts := strings.Split(text, separator)

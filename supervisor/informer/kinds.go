@@ -16,10 +16,10 @@ const (
 	// ByAdmin are users with the ClusterRole admin in a namespace.
 	ByAdmin Creator = "admin"
 	// ByCluster are components of the cluster, for objects that tenants create.
-	ByCluster Creator = "the cluster, for objects of `edit`"
+	ByCluster Creator = "the cluster for `edit`"
 	// ByAdministrators are administrators of the cluster, and the supervisor for bundles of catalogs that the
 	// administrators chose.
-	ByAdministrators Creator = "administrators, bundles"
+	ByAdministrators Creator = "administrators"
 )
 
 // Form is the form in which a kind is watched.
