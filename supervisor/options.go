@@ -90,30 +90,30 @@ type Options struct {
 
 // AddFlags adds a flag for each option, with its default.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, or else ~/.kube/config, or else the pod's service account")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
 		"namespace of the Lease "+api.LeaseName+"; default: the namespace of the pod")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's, and every renewed Lease "+api.LeaseName+", counts as another lifecycle manager; in other namespaces it counts only if its service account may write ClusterServiceVersions or InstallPlans in all namespaces; a supervisor does not run beside another lifecycle manager")
-	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last renewal before it takes over; whole seconds, 60s at most")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where every Deployment like OLM's, and every renewed Lease "+api.LeaseName+", counts as another lifecycle manager; elsewhere its service account must be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
+	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last renewal; whole seconds, 60s at most")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
-	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease; a takeover may come up to two pauses later than --lease-duration")
+	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")
 	fs.StringVar(&o.MetricsAddress, "metrics-address", ":8080", `address that serves /metrics; "0" for none`)
 	fs.StringVar(&o.HealthAddress, "health-address", ":8081", `address that serves /healthz and /readyz; "0" for none`)
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces")
-	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces, separated by commas, that get copies of ClusterServiceVersions even if the OLMConfig sets disableCopiedCSVs")
-	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "how often the supervisor asks a catalog which content it serves; Chandlery's registry also reports changes at once; opm cannot answer, so its catalogs are read at each new connection and every 30m")
-	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail, with an error that a user must fix, before the plan fails")
-	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles with the rights of the service account that the OperatorGroup names, instead of the supervisor's rights; the account then needs the verbs create and update for them in the whole cluster")
+	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces that get copies of ClusterServiceVersions even if the OLMConfig sets disableCopiedCSVs")
+	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "interval at which the supervisor asks a catalog which content it serves; Chandlery's registry also reports changes at once; catalogs of opm are read at each new connection and every 30m")
+	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail with an error that a user must fix")
+	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles with the rights of the OperatorGroup's service account, if it names one")
 	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", bundleimage.DefaultDir(), "directory for the content of bundle images; created if missing; other users must not be able to write to it")
 	o.BundleCacheSize = bundleimage.DefaultSize
 	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size limit of --bundle-cache-dir, as 1Gi; images that are being pulled take up to 2Gi more")
 	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", bundleimage.DefaultTimeout, "time limit for pulling a bundle image, if the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0: no limit")
-	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "average number of catalog pods per second that the supervisor marks not ready or deletes because of lost nodes")
-	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of these pods at once, after a time without any")
+	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "average number of catalog pods per second that are marked not ready or deleted because of lost nodes")
+	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of pods that --failover-rate allows at once, after a time without any")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller reconciles at once")
-	fs.BoolVar(&o.TakeOver, "takeover", false, "take over from an OLM that runs in the cluster, before leading: scale it to 0, and adopt what it installed unchanged; without this flag, a supervisor exits if another lifecycle manager runs")
-	fs.Var(&o.OpenShift, optional.OpenShift, "use of config.openshift.io: its Proxy cluster sets the proxies of operator containers; auto: use it if the cluster has it; required: do not start without it; disabled: neither check nor use it")
+	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of exiting")
+	fs.Var(&o.OpenShift, optional.OpenShift, "whether Proxy cluster of config.openshift.io sets the proxies of operator containers; auto: if the cluster has it; required: do not start without it; disabled: no")
 	o.Hosting.AddFlags(fs, o.Version)
 }
 

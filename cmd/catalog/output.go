@@ -19,7 +19,7 @@ type catalogOutput struct {
 func (o *catalogOutput) addFlags(cmd *cobra.Command) {
 	o.format.addFlag(cmd, string(render.JSON), "format of the catalog")
 	cmd.Flags().StringVar(&o.to, "to", "",
-		"directory to write the catalog to, one file for each package; it appears when it is complete; default: print the catalog")
+		"new directory for the catalog, one file for each package; default: print the catalog")
 	completeDir(cmd, "to")
 }
 

@@ -31,8 +31,7 @@ type imageOptions struct {
 
 func (o *imageOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.base, "base", catalogimage.Scratch,
-		"base image, of Chandlery's registry or of opm; scratch: only the content, and the CatalogSource must set "+
-			"spec.grpcPodConfig.extractContent")
+		"base image, of Chandlery's registry or of opm; scratch: only the content, for spec.grpcPodConfig.extractContent")
 	flags.StringArrayVar(&o.labels, "label", nil, "label of the image, as NAME=VALUE; may be repeated")
 }
 
@@ -78,7 +77,7 @@ func newPushCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.image.addFlags(flags)
 	flags.StringSliceVar(&o.platforms, "platform", nil,
-		"platform of the image, as os/architecture; may be repeated; default: all platforms of the base, or linux/amd64 and linux/arm64 for scratch")
+		"platform of the image, as os/architecture; may be repeated; default: all of the base, or linux/amd64 and linux/arm64 for scratch")
 	flags.StringVar(&o.layout, "layout", "", "write the image to this new folder as an OCI layout, instead of pushing it")
 	flags.BoolVar(&o.opmCache, "opm-cache", false, "add opm's cache also to an image on scratch, for clusters where opm serves the CatalogSources")
 	o.pulling.AddRegistryFlags(flags)
@@ -188,10 +187,9 @@ func newDockerfileCommand() *cobra.Command {
 		builder string
 	)
 	cmd := &cobra.Command{
-		Use:   "dockerfile DIR",
-		Short: "Print a Dockerfile for the image of a catalog directory",
-		Long: "Print a Dockerfile for the image of a catalog directory, to build the image with a container engine. 'catalog push'\n" +
-			"builds the image without a container engine.",
+		Use:     "dockerfile DIR",
+		Short:   "Print a Dockerfile for the image of a catalog directory",
+		Long:    "Print a Dockerfile for the image of a catalog directory. 'catalog push' builds the image without a container engine.",
 		Example: "  catalog dockerfile catalog --base registry.example.com/chandlery/registry:v1 > catalog.Dockerfile",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,8 +24,8 @@ func newGraphCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph SOURCE PACKAGE",
 		Short: "Draw the upgrade graph of a package",
-		Long: "Draw the upgrade graph of a package. It shows channels and their heads, the bundles that each bundle replaces\n" +
-			"and skips, skip ranges, and deprecations. Arrows point in the direction of upgrades.\n\n" + sourceHelp,
+		Long: "Draw the upgrade graph of a package: channels and their heads, the bundles that each bundle replaces and\n" +
+			"skips, skip ranges, and deprecations. Arrows point in the direction of upgrades.\n\n" + sourceHelp,
 		Example: "  registry graph ./catalog lantern -o svg > lantern.svg\n" +
 			"  registry graph ./catalog lantern --channel stable -o mermaid",
 		Args:              between(2, 2),

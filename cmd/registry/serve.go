@@ -82,7 +82,7 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.port, "port", "p", "50051", "port for gRPC; 0: any free port")
 	flags.StringVar(&o.metricsAddress, flagMetricsAddress, ":9090",
 		"host:port for /metrics, /healthz and /readyz; \"\" or 0: none; "+
-			"if you do not set this flag and the port is taken, the server starts without them")
+			"if the default port is taken, the server starts without them")
 	flags.StringVarP(&o.terminationLog, "termination-log", "t", defaultTerminationLog,
 		"file to write the reason to when serving fails; \"\": none")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", server.DefaultShutdownTimeout,
@@ -90,15 +90,15 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.reloadInterval, "reload-interval", 2*time.Second,
 		"time between two checks of the source for changes; 0: never")
 	flags.IntVar(&o.accessLogSample, "access-log-sample", 1000,
-		"log one of this many successful calls; 0: none; failed calls are logged too; --log-level=debug logs all calls")
+		"log one of this many successful calls, and all failed ones; 0: no successful ones")
 }
 
 func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tls.Certificate, "tls-cert", "",
-		"file with the server's TLS certificate (PEM, with its chain); a new certificate in it is used without a restart")
+		"file with the server's TLS certificate (PEM, with its chain), read again without a restart")
 	flags.StringVar(&o.tls.Key, "tls-key", "", "file with the key (PEM) of the certificate")
 	flags.StringVar(&o.tls.ClientCA, "tls-client-ca", "",
-		"file with CA certificates (PEM); clients must present a certificate that one of these CAs has signed")
+		"file with CA certificates (PEM) that sign the certificates of clients")
 }
 
 func (o *serveOptions) run(ctx context.Context, argument string, logs io.Writer) error {

@@ -114,7 +114,7 @@ definition stays as it is and the command fails.`,
 			return supervisor.InstallCRDs(ctx, cfg, cmd.OutOrStdout(), options...) //nolint:wrapcheck // wrapped where it arises
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, or else ~/.kube/config, or else the pod's service account")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time limit for the API server to serve the definitions")
 	cmd.Flags().BoolVar(&force, "force-conflicts", false, "change definitions that another manager has set differently")
 	flagenv.Describe(cmd.Flags(), envPrefix)

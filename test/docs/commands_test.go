@@ -87,7 +87,7 @@ func documented(all map[string]Page) commandSet {
 				continue
 			}
 			line := fence.Content[0].Line
-			commands[commandOf(words)] = slices.Concat([]string{"--help", "-h"}, flagsAfter(&page, line), sharedAfter(&page, line))
+			commands[commandOf(words)] = slices.Concat([]string{"--help", "-h"}, slices.Concat(page.listedFlags(line)...), sharedAfter(&page, line))
 		}
 	}
 	for name, page := range all {
@@ -126,39 +126,42 @@ func commandOf(words []string) string {
 
 var plainWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
-// flagsAfter returns the flags in the first table of flags below a line, unless another command begins before it.
-func flagsAfter(page *Page, line int) []string {
-	for _, table := range page.Tables {
-		if table.Rows[0].Line < line {
+// sectionEnd returns the line of the next heading below a line, or the line after the page.
+func (p *Page) sectionEnd(line int) int {
+	for _, heading := range p.Headings {
+		if heading.Line > line {
+			return heading.Line
+		}
+	}
+	return p.Lines + 1
+}
+
+// listedFlags returns the forms of each flag in the list between a line and the next heading.
+func (p *Page) listedFlags(line int) [][]string {
+	var flags [][]string
+	end, last := p.sectionEnd(line), 0
+	for _, code := range p.Code {
+		links := slices.ContainsFunc(p.Links, func(link Span) bool { return link.Line == code.Line })
+		if code.Line <= line || code.Line >= end || links || !strings.HasPrefix(code.Text, "-") {
 			continue
 		}
-		if len(table.Header) == 0 || table.Header[0] != "Flag" {
-			return nil
+		if code.Line != last {
+			flags, last = append(flags, nil), code.Line
 		}
-		var flags []string
-		for _, row := range table.Body() {
-			flags = append(flags, spans(row.Cells[0])...)
-		}
-		return flags
+		flags[len(flags)-1] = append(flags[len(flags)-1], code.Text)
 	}
-	return nil
+	return flags
 }
 
 // sharedSection is the heading of the flags that several commands of a program share.
 const sharedSection = "Flags that several commands have"
 
 // sharedAfter returns the flags in the line of shared flags below a line, unless another command
-// begins before it. That line precedes the table of exit codes. Each flag is returned in all its
-// forms.
+// begins before it. Each flag is returned in all its forms.
 func sharedAfter(page *Page, line int) []string {
-	end := slices.IndexFunc(page.Tables, func(t Table) bool {
-		return t.Rows[0].Line > line && slices.Contains(t.Header, "Exit code")
-	})
-	if end < 0 {
-		return nil
-	}
+	end := page.sectionEnd(line)
 	link := slices.IndexFunc(page.Links, func(l Span) bool {
-		return l.Text == "#"+Anchor(sharedSection) && l.Line > line && l.Line < page.Tables[end].Rows[0].Line
+		return l.Text == "#"+Anchor(sharedSection) && l.Line > line && l.Line < end
 	})
 	if link < 0 {
 		return nil
@@ -174,12 +177,12 @@ func sharedAfter(page *Page, line int) []string {
 
 // formsOf returns the long and the short form of a shared flag; nothing for an unknown one.
 func formsOf(page *Page, flag string) []string {
-	for _, table := range page.Tables {
-		if table.Section != sharedSection {
+	for _, heading := range page.Headings {
+		if heading.Text != sharedSection {
 			continue
 		}
-		for _, row := range table.Body() {
-			if forms := spans(row.Cells[0]); slices.Contains(forms, flag) {
+		for _, forms := range page.listedFlags(heading.Line) {
+			if slices.Contains(forms, flag) {
 				return forms
 			}
 		}
@@ -195,15 +198,13 @@ func TestDocumented(t *testing.T) {
 
 `+"```text\nlamp light WICK [flags]\n```"+`
 
-| Flag | Meaning |
-|---|---|
-| `+"`--slow`"+` | take time |
+- `+"`--slow` (`1s`)"+`: take time
 
 [Shared flags](#flags-that-several-commands-have): `+"`--quiet`"+`
 
-| Exit code | Meaning |
-|---|---|
-| 0 | done |
+Exit codes:
+
+- 0: done
 
 ### lamp cut
 
@@ -211,29 +212,24 @@ func TestDocumented(t *testing.T) {
 
 [Shared flags](#flags-that-several-commands-have): `+"`--quiet`, `--wick`"+`
 
-| Exit code | Meaning |
-|---|---|
-| 0 | done |
+### lamp snuff
+
+`+"```text\nlamp snuff\n```"+`
 
 ### lamp version
 
 `+"```text\nlamp version\n```"+`
 
-| Exit code | Meaning |
-|---|---|
-| 0 | done |
-
 ## Flags that several commands have
 
-| Flag | Meaning |
-|---|---|
-| `+"`-q`, `--quiet`"+` | no progress |
-| `+"`--wick`"+` | wick |
+- `+"`-q`, `--quiet`"+`: no progress
+- `+"`--wick`"+`: wick
 `)
 	got := documented(map[string]Page{page.Path: page})
 	want := commandSet{
 		"lamp light":   {"--help", "-h", "--slow", "-q", "--quiet"},
 		"lamp cut":     {"--help", "-h", "-q", "--quiet", "--wick"},
+		"lamp snuff":   {"--help", "-h"},
 		"lamp version": {"--help", "-h"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

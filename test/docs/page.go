@@ -23,8 +23,12 @@ type Page struct {
 	Code []Span
 	// Fences are its code blocks.
 	Fences []Fence
+	// Headings are the texts of its headings.
+	Headings []Span
 	// Tables are its tables, each with the heading above it.
 	Tables []Table
+	// itemLines are the lines that begin a list item outside code.
+	itemLines []int
 	// anchors are the anchors of its headings on a code host.
 	anchors map[string]bool
 }
@@ -116,15 +120,34 @@ func Parse(path, text string) Page {
 			continue
 		}
 		if heading := headingPattern.FindStringSubmatch(line); heading != nil {
+			page.Headings = append(page.Headings, Span{heading[2], at})
 			page.addAnchor(heading[2])
 			if len(heading[1]) <= 2 {
 				section = heading[2]
 			}
 		}
+		if strings.HasPrefix(line, "- ") {
+			page.itemLines = append(page.itemLines, at)
+		}
 		page.addTable(section, line, at)
 		page.addSpans(line, at)
 	}
 	return page
+}
+
+// items returns the code in the first line of each list item that has code.
+func (p *Page) items() [][]Span {
+	var items [][]Span
+	for _, code := range p.Code {
+		switch last := len(items) - 1; {
+		case !slices.Contains(p.itemLines, code.Line):
+		case last >= 0 && items[last][0].Line == code.Line:
+			items[last] = append(items[last], code)
+		default:
+			items = append(items, []Span{code})
+		}
+	}
+	return items
 }
 
 // addSpans adds the links and code in a line.

@@ -32,7 +32,7 @@ type Connection struct {
 // AddFlags adds kubectl's flags for the cluster and the user, with their completions.
 func (c *Connection) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of a kubeconfig file; empty: $KUBECONFIG, or else ~/.kube/config, or else the pod's service account")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
 	flags.StringVar(&c.overrides.CurrentContext, "context", "", "kubeconfig context to use; empty: the current context")
 	flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to impersonate")
 	flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to impersonate, together with --as; may be repeated")
@@ -52,7 +52,7 @@ func (c *Connection) AddNamespaceFlag(cmd *cobra.Command, usage string) {
 // AddCatalogNamespaceFlag adds the flag for the namespace of global catalogs.
 func (c *Connection) AddCatalogNamespaceFlag(cmd *cobra.Command, namespace *string) {
 	const name = "global-catalog-namespace"
-	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces; the same as for the supervisor")
+	cmd.Flags().StringVar(namespace, name, "olm", "namespace whose CatalogSources serve all namespaces; the same as for the supervisor")
 	Complete(cmd, name, c.CompleteNamespaces)
 }
 

@@ -37,7 +37,7 @@ type Output struct {
 // AddFlags adds --output and --color, with their completions.
 func (o *Output) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Form, "output", "o", Human, "output format: "+strings.Join(o.forms(), ", "))
-	cmd.Flags().StringVar(&o.color, "color", "auto", "colours in the output: auto (on terminals, unless $NO_COLOR is set), always or never")
+	cmd.Flags().StringVar(&o.color, "color", "auto", "colours: auto (on terminals, unless $NO_COLOR is set), always or never")
 	Complete(cmd, "output", cobra.FixedCompletions(o.forms(), cobra.ShellCompDirectiveNoFileComp))
 	Complete(cmd, "color", cobra.FixedCompletions(colors(), cobra.ShellCompDirectiveNoFileComp))
 }

@@ -52,7 +52,7 @@ func Diff(p Program) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.pkg, "package", "", "compare only the package with this name")
 	flags.BoolVar(&o.breaking, "breaking", false, "show only changes that leave installed versions without an upgrade path")
-	flags.StringVar(&o.exitCode, "exit-code", "", "exit with 1 if there are differences; any: any difference; breaking: only a change that leaves installed versions behind")
+	flags.StringVar(&o.exitCode, "exit-code", "", "exit with 1 for any difference (any), or for changes that leave installed versions behind (breaking)")
 	flags.Lookup("exit-code").NoOptDefVal = exitOnAny
 	flagenv.Describe(flags, p.EnvPrefix)
 	cmd.SetFlagErrorFunc(TroubledFlags)

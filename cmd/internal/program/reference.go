@@ -69,9 +69,8 @@ func (p *page) program(root *cobra.Command) {
 	p.printf("## %s\n\n%s.\n\n", root.DisplayName(), root.Short)
 	var sections []section
 	for _, cmd := range runnable(root) {
-		link := cmp.Or(cmd.Annotations[describedOn], "#"+anchor(cmd.CommandPath()))
-		p.printf("- [`%s`](%s): %s\n", cmd.CommandPath(), link, lowerFirst(cmd.Short))
-		if cmd.Annotations[describedOn] != "" {
+		if link := cmd.Annotations[describedOn]; link != "" {
+			p.printf("- [`%s`](%s)\n", cmd.CommandPath(), link)
 			continue
 		}
 		// The usage line comes first: p.flags adds flags to the command, which change the line.
@@ -94,8 +93,8 @@ type section struct {
 	rows []flagRow
 }
 
-// command writes the section of a command. It has a table of the flags that are not shared, and the
-// names of the shared ones.
+// command writes the section of a command. It has lists of the flags that are not shared, of the names
+// of the shared ones, and of exit codes.
 func (p *page) command(s section, shared map[string]flagRow) {
 	cmd := s.cmd
 	p.printf("\n### %s\n\n```text\n%s\n```\n\n%s\n", cmd.CommandPath(), s.use, description(cmd))
@@ -103,18 +102,20 @@ func (p *page) command(s section, shared map[string]flagRow) {
 		p.printf("\n```sh\n%s\n```\n", dedent(cmd.Example))
 	}
 	own, names := split(s.rows, shared)
-	p.flagTable(own)
+	p.flagList(own)
 	if len(names) > 0 {
 		p.printf("\n[Shared flags](#%s): %s\n", sharedAnchor, strings.Join(names, ", "))
 	}
-	p.printf("\n| Exit code | Meaning |\n|---|---|\n")
 	codes := exits(cmd)
+	if len(codes) > 0 {
+		p.printf("\nExit codes:\n\n")
+	}
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
-		p.printf("| %s | %s |\n", code, cell(codes[code]))
+		p.printf("- %s: %s\n", code, codes[code])
 	}
 }
 
-// flags returns a row for each flag that is not hidden, sorted by name.
+// flags returns an item for each flag that is not hidden, sorted by name.
 func (p *page) flags(cmd *cobra.Command) []flagRow {
 	var rows []flagRow
 	cmd.InheritedFlags() // adds the persistent flags of parent commands to Flags
@@ -128,14 +129,14 @@ func (p *page) flags(cmd *cobra.Command) []flagRow {
 		}
 		variable := flagenv.Name(p.prefix, f.Name)
 		usage := strings.TrimSuffix(f.Usage, " [$"+variable+"]")
-		text := fmt.Sprintf("| %s | %s | %s | %#q | %s |\n",
-			name, unit(f.Value.Type()), p.standard(f), variable, cell(usage))
+		text := fmt.Sprintf("- %s%s: %s\n", name, p.standard(f), usage)
 		rows = append(rows, flagRow{name: f.Name, text: text})
 	})
 	return rows
 }
 
-// standard returns the default of a flag. It replaces values that depend on this machine.
+// standard returns the default of a flag in parentheses; empty for none and false. It replaces values that
+// depend on this machine.
 func (p *page) standard(f *pflag.Flag) string {
 	value := f.DefValue
 	for _, r := range p.machine {
@@ -147,10 +148,10 @@ func (p *page) standard(f *pflag.Flag) string {
 	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
 		value = value[1 : len(value)-1] // a list
 	}
-	if value == "" {
-		return "none"
+	if value == "" || value == "false" {
+		return ""
 	}
-	return "`" + cell(value) + "`"
+	return " (`" + value + "`)"
 }
 
 // replacement is a name for a value that differs between machines.
@@ -197,37 +198,17 @@ func runnable(root *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// unit returns the format of a flag's value.
-func unit(kind string) string {
-	switch kind {
-	case "bool":
-		return "true or false"
-	case "duration":
-		return "time, as `1m30s`"
-	case "stringSlice", "stringArray":
-		return "list"
-	case "int", "int32", "int64", "uint", "uint32", "uint64":
-		return "whole number"
-	case "float64", "float32":
-		return "number"
-	case "string":
-		return "text"
-	default: // a type that may list its values
-		return strings.ReplaceAll(kind, "|", ", ")
-	}
-}
-
 // exitCodes begins the paragraph of a help text about exit codes.
 const exitCodes = "Exit codes:"
 
 // code matches the beginning of an exit code's description: on its own line or after the previous one.
 var code = regexp.MustCompile(`(?:^|[,;.]?\s)(\d)\s+`)
 
-// exits returns the exit codes of a command. If its help text lists none, it returns those of every command.
+// exits returns the exit codes that the help text of a command lists, without those of [common].
 func exits(cmd *cobra.Command) map[string]string {
 	_, after, ok := strings.Cut(cmd.Long, exitCodes)
 	if !ok {
-		return map[string]string{"0": "done", "1": "failed; stderr has the reason"}
+		return nil
 	}
 	paragraph, _, _ := strings.Cut(after, "\n\n")
 	codes := map[string]string{}
@@ -238,9 +219,17 @@ func exits(cmd *cobra.Command) map[string]string {
 			end = found[i+1][0]
 		}
 		meaning := strings.Join(strings.Fields(paragraph[at[1]:end]), " ")
-		codes[paragraph[at[2]:at[3]]] = strings.TrimSuffix(strings.TrimPrefix(meaning, "when "), ".")
+		meaning = strings.TrimSuffix(strings.TrimPrefix(meaning, "when "), ".")
+		if number := paragraph[at[2]:at[3]]; meaning != common[number] {
+			codes[number] = meaning
+		}
 	}
 	return codes
+}
+
+// common holds the meanings of exit codes that docs/reference/commands.md states for all commands.
+var common = map[string]string{
+	"1": "the command failed", "3": "a right is missing", "4": "the API server cannot be reached",
 }
 
 // description returns the description of a command without its exit codes.
@@ -276,13 +265,6 @@ func asMarkdown(text string) string {
 
 // anchor returns the anchor that code hosts create for the heading of a command with a path.
 func anchor(path string) string { return strings.ReplaceAll(strings.ToLower(path), " ", "-") }
-
-// cell escapes a text for a table cell.
-func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(strings.TrimSpace(text))
-}
-
-func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // dedent removes the spaces before each line.
 func dedent(text string) string {

@@ -43,7 +43,7 @@ func TestReference(t *testing.T) {
 	}
 	group := &cobra.Command{Use: "wicks", Short: "Wicks"}
 	group.PersistentFlags().Int("count", 3, "how many")
-	group.AddCommand(&cobra.Command{Use: "cut", Short: "Cut wicks", Long: "Cut wicks.\n\nExit codes: 0 when it is cut, 1 when it is\nnot, or too long; 4 when there is none.", RunE: func(*cobra.Command, []string) error { return nil }})
+	group.AddCommand(&cobra.Command{Use: "cut", Short: "Cut wicks", Long: "Cut wicks.\n\nExit codes: 0 when it is cut, 1 when it is\nnot, or too long; 4 when the API server cannot be reached.", RunE: func(*cobra.Command, []string) error { return nil }})
 	root := p.Command(append(DescribedOn("commands-torch.md", "torch", []*cobra.Command{{
 		Use: "snuff", Short: "Snuff a wick", RunE: func(*cobra.Command, []string) error { return nil },
 	}}), light, group)...)
@@ -56,24 +56,23 @@ func TestReference(t *testing.T) {
 	text := out.String()
 	for reason, want := range map[string]string{
 		"programs are called as people call them": "## kubectl lamp\n",
-		"commands of another page are linked":     "- [`kubectl lamp snuff`](commands-torch.md#torch-snuff): snuff a wick\n",
-		"headings are linked":                     "- [`kubectl lamp light`](#kubectl-lamp-light): light a wick\n",
+		"commands of another page are linked":     "- [`kubectl lamp snuff`](commands-torch.md#torch-snuff)\n",
 		"what is indented stays as it is":         "```text\n  one | two\n```\n\nIt burns.",
 		"examples are for the shell":              "```sh\nkubectl lamp light one\n```",
-		"hosts have a name, bars are escaped":     "| `-n`, `--name` | text | `HOSTNAME` | `LAMP_NAME` | name, or a\\|b |",
+		"hosts have a name":                       "- `-n`, `--name` (`HOSTNAME`): name, or a|b\n",
 		"so have caches":                          "`~/.cache/lamp`",
 		"and homes":                               "`~/.lamp`",
-		"times are explained":                     "| `--time` | time, as `1m30s` | `1m0s` |",
-		"types that list values say them":         "| `--glow` | dim, bright | `dim` |",
-		"exit codes are listed":                   "| 0 | it burns |\n| 2 | there is no wick |\n",
-		"so they are from sentences":              "| 0 | it is cut |\n| 1 | it is not, or too long |\n| 4 | there is none |\n",
-		"commands below others have their flags":  "### kubectl lamp wicks cut\n\n```text\nkubectl lamp wicks cut\n```\n\nCut wicks.\n\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n| `--count` |",
+		"defaults of times are shown":             "- `--time` (`1m0s`): how long\n",
+		"so are those of other types":             "- `--glow` (`dim`): how brightly\n",
+		"exit codes are listed":                   "- 0: it burns\n- 2: there is no wick\n",
+		"so they are from sentences":              "- 0: it is cut\n- 1: it is not, or too long\n",
+		"commands below others have their flags":  "### kubectl lamp wicks cut\n\n```text\nkubectl lamp wicks cut\n```\n\nCut wicks.\n\n- `--count` (`3`): how many\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s: %q is missing in\n%s", reason, want, text)
 		}
 	}
-	for _, unwanted := range []string{"somebody", "secret", "completion", "Exit codes:", "### kubectl lamp reference", "### kubectl lamp snuff"} {
+	for _, unwanted := range []string{"somebody", "secret", "completion", "- 4:", "### kubectl lamp reference", "### kubectl lamp snuff"} {
 		if strings.Contains(text, unwanted) {
 			t.Errorf("%q is in\n%s", unwanted, text)
 		}

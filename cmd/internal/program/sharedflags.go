@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// flagRow is a flag of a command in the reference. Flags with the same name, value, default,
-// variable and meaning have equal rows.
+// flagRow is a flag of a command in the reference. Flags with the same name, default and meaning
+// have equal rows.
 type flagRow struct {
 	// name is the long name, without dashes.
 	name string
-	// text is the row of the table, with the line break.
+	// text is the item of the list, with the line break.
 	text string
 }
 
 // minShared is the least number of commands with an equal row at which the reference lists the
 // flag once for all of them.
-const minShared = 3
+const minShared = 2
 
 // sharedHeading is the heading of the section of shared flags. sharedAnchor is its anchor on code hosts.
 const (
@@ -67,15 +67,15 @@ func (p *page) sharedFlags(shared map[string]flagRow) {
 	for _, name := range slices.Sorted(maps.Keys(shared)) {
 		rows = append(rows, shared[name])
 	}
-	p.flagTable(rows)
+	p.flagList(rows)
 }
 
-// flagTable writes a table of flags; nothing if there are none.
-func (p *page) flagTable(rows []flagRow) {
+// flagList writes a list of flags; nothing if there are none.
+func (p *page) flagList(rows []flagRow) {
 	if len(rows) == 0 {
 		return
 	}
-	p.printf("\n| Flag | Value | Default | Variable | Meaning |\n|---|---|---|---|---|\n")
+	p.printf("\n")
 	for _, row := range rows {
 		p.printf("%s", row.text)
 	}

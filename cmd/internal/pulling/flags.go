@@ -29,19 +29,19 @@ type Flags struct {
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.AddRegistryFlags(flags)
 	flags.StringVar(&f.platform, "platform", "",
-		"platform of the image to read, as os/architecture; default: the platform of this program, if the image has it")
+		"platform of the image to read, as os/architecture; default: that of this program, if the image has it")
 	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time limit for reading an image, with all attempts")
 	f.maxImageSize = 4 << 30
 	flags.Var(&f.maxImageSize, "max-image-size",
-		"size limit for the catalog of an image, and for its layers as transferred, in bytes or as 512Mi or 4Gi")
+		"size limit for the catalog of an image, and for its compressed layers, in bytes or as 512Mi or 4Gi")
 }
 
 // AddRegistryFlags adds the flags for the connection to a registry, for commands that pull no image.
 func (f *Flags) AddRegistryFlags(flags *pflag.FlagSet) {
 	f.timeout, f.maxImageSize = 10*time.Minute, 4<<30
 	flags.StringSliceVar(&f.pullSecrets, "pull-secret", nil,
-		"file of type dockerconfigjson with registry credentials, or the directory where such a Secret "+
-			"is mounted; may be repeated; the user's docker or podman configuration is tried last")
+		"dockerconfigjson file with registry credentials, or the directory of a mounted Secret; may be repeated; "+
+			"the configuration of docker or podman is tried last")
 	flags.BoolVar(&f.useHTTP, "use-http", false, "allow plain HTTP to the image registry")
 	flags.BoolVar(&f.skipTLSVerify, "skip-tls-verify", false, "accept any certificate of the image registry")
 	flags.StringVar(&f.registryCA, "registry-ca", "",

@@ -33,17 +33,16 @@ const flagSelection = "selection"
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.terms.Packages, Package, nil,
 		"package to select, as NAME or NAME@RANGE, such as lantern@'>=1.2.0 <2.0.0'; may be repeated; "+
-			"without --"+Package+", --"+Channel+" and --"+From+", all packages are selected")
+			"without it, --"+Channel+" and --"+From+", all packages are selected")
 	flags.StringSliceVar(&f.terms.Channels, Channel, nil,
-		"channel to select, as PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE; may be repeated; without one, all channels of the package are selected")
+		"channel to select, as PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE; may be repeated; none: all channels of the packages")
 	flags.StringSliceVar(&f.terms.From, From, nil,
-		"bundle or version, as PACKAGE@BUNDLE or PACKAGE@VERSION; "+
-			"select only the upgrade path from it to the head of each channel; may be repeated")
+		"select only the upgrade path from PACKAGE@BUNDLE or PACKAGE@VERSION to the head of each channel; may be repeated")
 	flags.BoolVar(&f.terms.Heads, "heads", false, "select only the head of each channel, or the highest version in the range")
 	flags.BoolVar(&f.terms.Dependencies, "dependencies", false,
-		"also select what the selected bundles require, by package, API, label and constraint")
+		"also select what the selected bundles require")
 	flags.StringVar(&f.selection, flagSelection, "",
-		"file with a selection or an ImageSetConfiguration, instead of the other selection flags; a value that begins with { is the selection as JSON")
+		"file with a selection or an ImageSetConfiguration, or a selection as JSON, instead of the other selection flags")
 }
 
 var errBoth = errors.New("--" + flagSelection + " takes the place of --" + Package + ", --" + Channel + ", --" + From + ", --heads and --dependencies; give one or the other")

@@ -20,7 +20,7 @@ func programs() []program {
 	return []program{
 		{name: "registry", called: "registry", about: "serves and inspects catalogs"},
 		{name: "catalog", called: "catalog", about: "makes catalogs and their images"},
-		{name: "supervisor", called: "supervisor", about: "runs in the cluster. It also has the commands of the plugin; their variables begin with `SUPERVISOR_` here"},
+		{name: "supervisor", called: "supervisor", about: "runs in the cluster. It also has the commands of the plugin"},
 		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is the plugin of kubectl; its file is `kubectl-chandlery`"},
 	}
 }

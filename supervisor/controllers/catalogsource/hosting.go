@@ -25,10 +25,10 @@ type Hosting struct {
 // AddFlags adds a flag with a default for each setting.
 func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
 	fs.StringVar(&h.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, for ConfigMaps and the content of images")
-	fs.StringVar(&h.Server, "catalog-server", deployment.ServerImage, "what serves the catalog of an image; image: the image itself; registry: --registry-image, with the content of the image; extractContent always means registry")
+	fs.StringVar(&h.Server, "catalog-server", deployment.ServerImage, "what serves the catalog of an image without extractContent; image: the image itself; registry: --registry-image")
 	fs.IntVar(&h.Replicas, "catalog-replicas", 0,
 		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
-	fs.StringVar(&h.Content, "catalog-content", deployment.ContentAuto, "how --registry-image gets the content of an image; image-volume: mount it; init-container: copy it; auto: mount it if every node can, else copy it")
+	fs.StringVar(&h.Content, "catalog-content", deployment.ContentAuto, "how --registry-image gets the content of an image: image-volume, init-container, or auto: a volume if every node can mount it")
 	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
 	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
 	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "allow plain HTTP to registries without TLS, for digests and bundle images")

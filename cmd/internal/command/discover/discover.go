@@ -16,29 +16,27 @@ import (
 )
 
 const help = `Report whether APIs are in the cluster, whether you may read them, and whether an
-operator reconciles them. Write an API as for kubectl: a resource or a kind, then, after
-dots, a version and a group. Examples: servicemonitors.monitoring.coreos.com and
-ServiceMonitor.v1.monitoring.coreos.com. A name without dots is a kind that the command
-checks without arguments, or else a kind of the core group.
+operator reconciles them. Write an API as for kubectl: servicemonitors, ServiceMonitor,
+servicemonitors.monitoring.coreos.com or ServiceMonitor.v1.monitoring.coreos.com. A name
+without dots is a kind that the command checks without arguments, or else a kind of the
+core group.
 
 Without arguments, the command checks the kinds of operators.coreos.com, and the
-optional APIs that the supervisor uses.
+optional APIs of the supervisor.
 
-Flags name the operator of the given APIs: its Deployment by name (--deployment) or by
-labels (--selector), the Lease of its leader (--lease), or the ClusterServiceVersion
-that owns the kind (--owned). Everything that you name must be healthy.
+--deployment, --selector, --lease and --owned name the operator of the given APIs. Each
+object that you name must be healthy.
 
 Exit codes:
   0  Installed: the API can be used
   1  the command failed
-  2  NotInstalled: the discovery API reports that the cluster does not have the API
+  2  NotInstalled: the cluster does not have the API
   3  Forbidden: you may not read the API, or not ask whether it exists; --role
-     prints the missing RBAC rules, for kubectl apply
+     prints the missing RBAC rules
   4  Unreachable: the check failed, or the API does not work
-  5  Degraded: the API exists, but nothing reconciles it
+  5  Degraded: nothing reconciles the API
 
-If results differ, the worst one sets the exit code: Unreachable, Forbidden,
-NotInstalled, Degraded, Installed. A missing API that the supervisor can do without
+The worst result sets the exit code, in the order 4, 3, 2, 5, 0. A missing optional API
 counts only if you name it.`
 
 // parallel is the number of concurrent requests for APIs.

@@ -15,17 +15,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
 )
 
-const help = `Explain why a Subscription does not progress. The output first names the cause. Then it
-shows the path to the cause: from the Subscription through the catalog, the InstallPlan
-and the ClusterServiceVersion to the Deployment and its pods. The remedy comes last.
+const help = `Explain why a Subscription does not progress: first the cause, then the path from the
+Subscription to it, and last the remedy. Without a SUBSCRIPTION, the command explains
+each Subscription of the namespace that is not healthy. You can also name
+catalogsource/NAME, installplan/NAME or csv/NAME.
 
-Without a SUBSCRIPTION, the command explains each Subscription of the namespace that is
-not healthy. You can also name catalogsource/NAME, installplan/NAME or csv/NAME.
-
-Read access is enough, such as the ClusterRole view in the namespace. If the cause may
-be in an object that you may not read, the output names the object and the missing RBAC
-rule. If no work is in progress and you may not read the Lease of the supervisor, the
-command relies on the statuses.
+Read access is enough, such as the ClusterRole view in the namespace. The output names
+objects that you may not read and that may have the cause, with the missing RBAC rule.
+If you may not read the Lease of the supervisor, and no work is in progress, the command
+relies on the statuses.
 
 Exit codes:
   0  everything is healthy or in progress, or waits for time or approval
@@ -74,7 +72,7 @@ func New(name, agent string) *cobra.Command {
 	o.output.AddFlags(cmd)
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "explain what is not healthy in all namespaces")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces, separated by commas, in which to look for the Lease of the supervisor, if you may not list Leases in all namespaces")
+	flags.StringSliceVar(&o.supervisors, "supervisor-namespace", []string{"chandlery-system"}, "namespaces of the Lease of the supervisor, if you may not list Leases in all namespaces")
 	return cmd
 }
 

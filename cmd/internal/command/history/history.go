@@ -29,25 +29,22 @@ type options struct {
 	program    string
 }
 
-const help = `Print the history of the InstallPlans of Subscriptions: each phase with its time, its
-duration and how it was observed. Then print the current state and the possible next
-actions. Without a SUBSCRIPTION, print all Subscriptions of the namespace.
+const help = `Print the phases of the InstallPlans of Subscriptions, each with its time, its duration
+and how it was observed, then the current state and the possible next actions. Without a
+SUBSCRIPTION, print all Subscriptions of the namespace.
 
-The supervisor keeps the transitions in the annotation chandlery.dev/transitions of the
-Subscription, at most the newest 64. The column SEEN is live if the plan was still in
-the phase when the Subscription showed it. It is afterwards if the plan had already
-left the phase.
+The transitions come from the annotation chandlery.dev/transitions, which keeps the
+newest 64. The column SEEN is live if the plan was still in the phase when the
+Subscription showed it, else afterwards.
 
-With --watch, the command keeps running and prints each transition, and each change of
-the state or of a condition, until you interrupt it. With -o json or yaml it prints one
-document for each transition, beginning with those in the annotation.
+With --watch, the command also prints each new transition, and each change of the state
+or of a condition. With -o json or yaml it prints one document for each transition.
 
-You need the rights to get, list and watch subscriptions in the namespace. With the
-right to list installplans, the output also names the versions that a plan installs.
+You need the rights to get, list and watch subscriptions in the namespace. The right to
+list installplans adds the versions that a plan installs.
 
 Exit codes: 0 when the history was printed; 1 when the command failed, or an annotation
-cannot be read; 3 when a right is missing, which the output names; 4 when the API server
-cannot be reached.`
+cannot be read; 3 when a right is missing; 4 when the API server cannot be reached.`
 
 // New returns the command "history" of a program. name is how users call the program, and agent is
 // its user agent for API servers.

@@ -31,34 +31,30 @@ type options struct {
 }
 
 const help = `Print what the supervisor would install and update: from which catalog and channel, in
-which order, and why. Also print what it would not install, and why. The command changes
-nothing: it only reads the cluster.
+which order, and why. Also print what it would not install, and why. The command only
+reads the cluster.
 
--f FILE reads Subscriptions from files, as if their namespace held nothing else. In a
-directory it reads all *.yaml, *.yml and *.json files. The files can also hold
-ClusterServiceVersions, which count as installed, InstallPlans, OperatorGroups and
-CatalogSources. You can check the output of 'kubectl get -o yaml' later or elsewhere.
-The status of a Subscription in a file counts only if the files also hold a
-ClusterServiceVersion or InstallPlan that the status names.
--n NAMESPACE reads all Subscriptions of a namespace of the cluster. With -f and -n, the
-result is as if the files had been applied to that namespace.
+-n NAMESPACE reads the Subscriptions of a namespace of the cluster. -f FILE reads
+Subscriptions from files, as if their namespace held nothing else. With both, the result
+is as if the files had been applied to the namespace. In a directory, -f reads all
+*.yaml, *.yml and *.json files. The files can also hold ClusterServiceVersions, which
+count as installed, InstallPlans, OperatorGroups and CatalogSources, for example the
+output of 'kubectl get -o yaml'. The status of a Subscription in a file counts only if
+the files also hold a ClusterServiceVersion or InstallPlan that it names.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE gives the content of a catalog. SOURCE is a
-directory of file-based catalogs, an index file, or host:port of a server. A SOURCE
-without a name stands for any catalog that the Subscriptions name. With -f alone, and a
---catalog for every catalog that the Subscriptions name, the command does not contact a
-cluster. It reads a catalog that the cluster runs through a port-forward to one of its
-pods. For this you need the right to create pods/portforward. It connects directly to a
-catalog with spec.address.
+directory, an index file, or host:port of a server. Without a name it stands for any
+catalog that the Subscriptions name. With -f and all catalogs given, the command does
+not contact a cluster. Otherwise it reads catalogs of the cluster through a
+port-forward, which needs the right to create pods/portforward, or at their
+spec.address.
 
-For a Subscription with installPlanApproval Manual, the output marks each step that
-waits for approval, and shows the later steps all the same. The output holds for the
-current content of the catalogs, if every installation succeeds.
+The output marks steps that wait for approval, and shows the later steps all the same.
+It holds for the current content of the catalogs, if every installation succeeds.
 
-Exit codes: 0 when everything can be done or is up to date, 1 when the command failed,
-2 when something would not be installed, or cannot be checked because its catalog cannot
-be read, 3 when a right is missing, which the output names, 4 when the API server cannot
-be reached.`
+Exit codes: 0 when everything can be done or is up to date, 1 when the command failed, 2
+when something would not be installed, or cannot be checked because its catalog cannot
+be read, 3 when a right is missing, 4 when the API server cannot be reached.`
 
 // New returns the command "plan" of a program. name is how users call the program, and agent is its
 // user agent for API servers.
@@ -84,7 +80,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file with Subscriptions in YAML or JSON, or directory with such files; -: standard input; may be repeated")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the cluster to read; empty: none")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringArrayVar(&o.catalogs, "catalog", nil, "content of a catalog, as [[NAMESPACE/]NAME=]SOURCE; SOURCE is a directory, an index file or host:port; may be repeated")
+	flags.StringArrayVar(&o.catalogs, "catalog", nil, "content of a catalog, as [[NAMESPACE/]NAME=]SOURCE; may be repeated")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 	console.Complete(cmd, "namespace", o.connection.CompleteNamespaces)
 	console.Complete(cmd, "catalog", o.completeCatalogs)

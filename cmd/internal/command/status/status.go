@@ -27,9 +27,9 @@ const help = `Show the catalogs and operators of a cluster on one screen: the le
 catalogs with their replicas, the Subscriptions with their installed and next versions,
 what waits for approval, and what is wrong, with remedies.
 
-Without a namespace, the command shows all namespaces. If you may not read all of them,
-it shows the namespace of the kubeconfig's context. Read access is enough. With fewer
-rights, the end of the output lists what could not be read, with the missing RBAC rules.
+Without a namespace, the command shows all namespaces, or the namespace of the
+kubeconfig's context if you may not read all. Read access is enough. The end of the
+output lists what could not be read, with the missing RBAC rules.
 
 Exit codes: 0 when all is well, even if something waits for approval; 1 when the command
 failed; 2 when something is wrong; 3 when no problem is visible, but something that

@@ -40,21 +40,18 @@ const (
 	nameFormat = "20060102-150405"
 )
 
-const help = `Collect data for support in one file: the output of status and explain, the objects that
-they read, Events, and the logs of supervisors, catalogs and operators. Read access is
-enough. The bundle lists what could not be read.
+const help = `Collect data for support in one file, which only the owner can read: the output of
+status and explain, the objects that they read, Events, and the logs of supervisors,
+catalogs and operators. Read access is enough. The bundle lists what could not be read.
 
-The command reads no Secrets and no ConfigMaps. From everything else it removes text
-that looks like a password, a token, a private key or the credentials of a URL. It also
-removes the values of all environment variables. --show-env shows the values of those
-whose names do not look secret. Certificates stay, and so do the names of objects,
-images and hosts. Check the bundle before you give it away.
-
-Only the owner can read the file.
+The command reads no Secrets and no ConfigMaps. It removes text that looks like a
+password, a token, a private key or the credentials of a URL, and the values of all
+environment variables. Certificates stay, and so do the names of objects, images and
+hosts. Check the bundle before you give it away.
 
 Exit codes: 0 when everything could be read; 1 when no bundle was written; 3 when the
-bundle was written but is not complete (missing.txt in it lists what is missing); 4 when
-the API server cannot be reached.`
+bundle was written but is not complete (see missing.txt in it); 4 when the API server
+cannot be reached.`
 
 // options are the flags of the command.
 type options struct {
@@ -88,7 +85,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace to collect from, with the catalogs that it uses; empty: all namespaces")
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "collect from all namespaces, without a fallback to one namespace")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
-	flags.StringVarP(&o.path, "output", "o", "", "file to write; -: standard output; empty: chandlery-support-TIME.tar.gz in the current directory")
+	flags.StringVarP(&o.path, "output", "o", "", "file to write; -: standard output; default: chandlery-support-TIME.tar.gz")
 	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "size limit for each log; its end is kept")
 	flags.StringVar(&o.maxBytes, "max-bytes", "64Mi", "size limit for the bundle before compression")
 	flags.BoolVar(&o.noLogs, "no-logs", false, "leave out the logs of pods")

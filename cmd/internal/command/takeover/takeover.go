@@ -17,10 +17,9 @@ import (
 )
 
 const help = `Take over from an OLM that runs in this cluster. The command scales OLM's Deployments to
-0 and does not delete them. What OLM installed stays as it is, and the supervisors
-manage it from then on. No pod of an operator restarts. Before a change, the command
-writes a record to ConfigMaps in the namespace of the supervisors. handback restores
-from this record.
+0 and does not delete them. The supervisors then manage what OLM installed, as it is. No
+pod of an operator restarts. Before a change, the command writes a record to ConfigMaps
+in the namespace of the supervisors, from which handback restores.
 
 You can interrupt the command at any time and repeat it. Supervisors that run with
 --takeover do the same automatically.
@@ -34,11 +33,10 @@ failed, or the answer was no; 2 when there is nothing to take over, or something
 prevents it, which the output names; 3 when a right is missing; 4 when the API server
 cannot be reached.`
 
-const helpBack = `Hand this cluster back to the OLM that it was taken over from. The command stops the
-supervisors and scales their Deployment to 0. It deletes what the supervisors created in
-place of objects of OLM, recreates what they deleted, and removes their marks from
-everything else. Then OLM's Deployments get their former replicas. Operators keep their
-current versions.
+const helpBack = `Hand this cluster back to the OLM that it was taken over from. The command scales the
+supervisors to 0. It deletes what they created in place of objects of OLM, recreates what
+they deleted, and removes their marks from everything else. Then OLM's Deployments get
+their former replicas. Operators keep their current versions.
 
 You can interrupt the command at any time and repeat it.
 
@@ -111,10 +109,10 @@ func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Comm
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, d) }
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
-	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors (their --leader-election-namespace), which holds the record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces, separated by commas, where every Deployment that looks like OLM's counts as OLM; in other namespaces it counts only if its service account may write ClusterServiceVersions or InstallPlans in all namespaces")
+	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors, which holds the record")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every Deployment like OLM's counts as OLM; elsewhere its service account must be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal the command proceeds without asking")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
 	o.output.AddFlags(cmd)
 	return cmd
 }

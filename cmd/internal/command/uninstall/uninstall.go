@@ -15,21 +15,19 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
-const help = `Remove the supervisor, its Deployment and its rights. Also remove its namespace, unless
-the namespace holds other objects. The kinds of operators.coreos.com, catalogs,
-Subscriptions and operators stay. A new installation continues with them.
+const help = `Remove the supervisor, its Deployment and its rights, and its namespace unless that holds
+other objects. The kinds of operators.coreos.com, catalogs, Subscriptions and operators
+stay. A new installation continues with them.
 
-With --everything, the command also removes all operators and catalogs, then the kinds,
-the namespace of the global catalogs and the rights of users. A ready supervisor cleans
-up after the operators first. If no supervisor is ready, the command removes the
-finalizers of the supervisor instead. The CustomResourceDefinitions of operators stay,
-with the objects of their kinds. The command refuses --everything if OLM is installed,
-because OLM uses the same kinds.
+With --everything, also remove all operators and catalogs, then the kinds, the namespace
+of the global catalogs and the rights of users. A ready supervisor cleans up after the
+operators first. Without one, the command removes the finalizers of the supervisor
+instead. The CustomResourceDefinitions of operators stay, with the objects of their
+kinds. If OLM is installed, the command refuses --everything, because OLM uses the same
+kinds.
 
-The command shows what it removes and what stays, and asks for confirmation. Without a
-terminal it refuses, unless you give --yes. You can interrupt the command and repeat it.
-
-You need the rights of a cluster administrator.
+The command shows what it removes and what stays, and asks for confirmation. You can
+interrupt the command and repeat it. You need the rights of a cluster administrator.
 
 Exit codes: 0 when the removal is done, or possible (--dry-run); 1 when the command
 failed, the answer was no, or there is no terminal for the question; 2 when there is
@@ -72,7 +70,7 @@ func New(name, agent string) *cobra.Command {
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors")
 	flags.BoolVar(&o.everything, "everything", false, "also remove all operators and catalogs, and the kinds of operators.coreos.com")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be removed; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, nothing is removed unless you give --yes")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "time limit for the deletion of each object")
 	o.output.AddFlags(cmd)
 	return cmd
