@@ -56,7 +56,7 @@ func newMetrics(version, commit string) *metrics {
 	m.addCatalog(f)
 	build := f.factory.NewGauge(prometheus.GaugeOpts{
 		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "build_info",
-		Help:        "Always 1; the labels say what is running.",
+		Help:        "Always 1. The labels show the running build.",
 		ConstLabels: prometheus.Labels{"version": version, "commit": commit, "goversion": runtime.Version()},
 	})
 	build.Set(1)
@@ -66,30 +66,30 @@ func newMetrics(version, commit string) *metrics {
 
 func (m *metrics) addServer(f family) {
 	m.panics = f.counter("panics_total", "Calls that ended in a panic.")
-	m.limited = f.counter("rate_limited_requests_total", "Calls that were refused because their client makes too many.")
-	m.stalled = f.counter("stalled_connections_total", "Connections that were closed because the client did not read.")
+	m.limited = f.counter("rate_limited_requests_total", "Calls refused because their client makes too many.")
+	m.stalled = f.counter("stalled_connections_total", "Connections closed because the client did not read.")
 	m.connections = f.gauge("connections", "Open connections.")
-	m.connectionsRefused = f.counter("refused_connections_total", "Connections that found no room, and were kept for some seconds at most.")
-	m.connectionsDisplaced = f.counter("displaced_connections_total", "Connections that were closed to make room for new ones.")
+	m.connectionsRefused = f.counter("refused_connections_total", "Connections that found no room, and were closed after some seconds at most.")
+	m.connectionsDisplaced = f.counter("displaced_connections_total", "Connections closed to make room for new ones.")
 	m.certificateLoads = f.results("certificate_loads_total", "Attempts to load the TLS certificate, by result.")
-	m.certificateExpiry = f.gauge("certificate_expiry_timestamp_seconds", "When the TLS certificate that is served ends; 0 without TLS.")
+	m.certificateExpiry = f.gauge("certificate_expiry_timestamp_seconds", "End of the TLS certificate; 0 without TLS.")
 }
 
 func (m *metrics) addCatalog(f family) {
-	m.packages = f.gauge("catalog_packages", "Packages of the content that is served.")
-	m.channels = f.gauge("catalog_channels", "Channels of the content that is served.")
-	m.bundles = f.gauge("catalog_bundles", "Bundles of the content that is served.")
-	m.entries = f.gauge("catalog_entries", "Channel entries of the content that is served; a bundle has one in each of its channels.")
-	m.size = f.gauge("catalog_bytes", "Size of the index that is served.")
+	m.packages = f.gauge("catalog_packages", "Packages of the served content.")
+	m.channels = f.gauge("catalog_channels", "Channels of the served content.")
+	m.bundles = f.gauge("catalog_bundles", "Bundles of the served content.")
+	m.entries = f.gauge("catalog_entries", "Channel entries of the served content. A bundle has one in each of its channels.")
+	m.size = f.gauge("catalog_bytes", "Size of the served index.")
 	m.loads = f.results("catalog_loads_total", "Attempts to load content, by result.")
 	m.loadDuration = f.factory.NewHistogram(prometheus.HistogramOpts{
 		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "catalog_load_duration_seconds",
-		Help:    "Time it took to load content that is served.",
+		Help:    "Time to load the served content.",
 		Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 	})
 	m.lastLoad = f.gauge("catalog_last_load_success_timestamp_seconds",
-		"When the content that is served was loaded; the time since is the age of the index.")
-	m.problems = f.gauge("catalog_problems", "Problems that keep the present content of the source from being served.")
+		"Time when the served content was loaded.")
+	m.problems = f.gauge("catalog_problems", "Problems that prevent serving the present content of the source.")
 }
 
 // family creates metrics whose names have the same prefix.

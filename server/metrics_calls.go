@@ -21,20 +21,20 @@ func newCallMetrics(f family) callMetrics {
 	return callMetrics{
 		handled: f.factory.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "requests_total",
-			Help: "Calls that have ended, by status code.",
+			Help: "Completed calls, by status code.",
 		}, append(labels, "code")),
 		duration: f.factory.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "request_duration_seconds",
-			Help:    "Time from the beginning of a call to the end of its work.",
+			Help:    "Duration of calls.",
 			Buckets: []float64{.00001, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
 		}, labels),
 		inFlight: f.factory.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "requests_in_flight",
-			Help: "Calls under way.",
+			Help: "Calls in progress.",
 		}, labels),
 		sent: f.factory.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "response_bytes_total",
-			Help: "Size of the messages that were sent, before any compression.",
+			Help: "Size of the sent messages before compression.",
 		}, labels),
 	}
 }

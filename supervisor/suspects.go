@@ -19,7 +19,7 @@ import (
 
 const (
 	suspectsMetric = "chandlery_suspected_managers"
-	suspectsHelp   = "Number of Deployments that look like another lifecycle manager, and of renewed Leases of other supervisors, that the leader ignores since their service accounts may not do such work."
+	suspectsHelp   = "Ignored Deployments and renewed Leases that look like another lifecycle manager."
 )
 
 var suspectedManagers = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{Name: suspectsMetric, Help: suspectsHelp}, []string{"kind"})

@@ -5,15 +5,14 @@ const Prefix = "chandlery.dev/"
 
 // Owners of objects.
 const (
-	// LabelManaged is `true` on objects that the supervisor manages. It is `false` on a ConfigMap that a
-	// CatalogSource names, so that the supervisor sees its changes.
+	// LabelManaged is `true` on objects that the supervisor manages, and `false` on a ConfigMap that a
+	// CatalogSource names.
 	//
 	//	On:     objects of operators and of catalogs; ConfigMaps of catalogs
 	//	Value:  `true` or `false`
 	//	Set by: supervisor
 	LabelManaged = "olm.managed"
-	// LabelOwner names the owner of an object, in its namespace and outside it. The object is deleted with its
-	// owner.
+	// LabelOwner names the owner of an object. The object is deleted with its owner.
 	//
 	//	On:     objects of operators and of OperatorGroups
 	//	Value:  a name
@@ -65,8 +64,7 @@ const (
 
 // Roles and Deployments of operators.
 const (
-	// LabelDeploymentHash is a hash of the applied spec of a Deployment. By it the supervisor detects that the
-	// Deployment differs from the one to apply.
+	// LabelDeploymentHash is a hash of the applied spec, to detect another spec to apply.
 	//
 	//	On:     Deployment of an operator
 	//	Value:  a hash
@@ -78,15 +76,13 @@ const (
 	//	Value:  a hash
 	//	Set by: supervisor
 	LabelPermissionsHash = "olm.permissions.hash"
-	// LabelLifted marks a ClusterRole or ClusterRoleBinding that repeats a Role or RoleBinding for all
-	// namespaces.
+	// LabelLifted marks a cluster-scoped copy of a Role or RoleBinding.
 	//
 	//	On:     ClusterRole, ClusterRoleBinding
 	//	Value:  `true`
 	//	Set by: supervisor
 	LabelLifted = "chandlery.dev/lifted"
-	// LabelGrant marks a temporary grant: a right that the supervisor gave itself. See
-	// [custom resources](../security.md#custom-resources).
+	// LabelGrant marks a [temporary grant](../security.md#custom-resources) of the supervisor to itself.
 	//
 	//	On:     ClusterRole, ClusterRoleBinding
 	//	Value:  `true`
@@ -103,8 +99,7 @@ const (
 	//	Value:  `provided` or `required`
 	//	Set by: supervisor
 	PrefixAPI = "olm.api."
-	// PrefixAggregate begins the labels by which the roles of an OperatorGroup aggregate the roles of its
-	// APIs.
+	// PrefixAggregate begins the labels by which roles of an OperatorGroup aggregate the roles of its APIs.
 	//
 	//	On:     ClusterRole for users of an API
 	//	Name:   olm.opgroup.permissions/aggregate-to-HASH
@@ -151,8 +146,7 @@ const (
 	//	Value:  a resource version
 	//	Set by: supervisor
 	LabelConfigMapVersion = "olm.configMapResourceVersion"
-	// LabelUpdate marks a pod that another manager starts to resolve the tag of an image. Such a pod
-	// does not count as a replica.
+	// LabelUpdate marks a pod that resolves the tag of an image. It does not count as a replica.
 	//
 	//	On:     pods of another manager
 	//	Value:  the name of a CatalogSource
@@ -162,8 +156,7 @@ const (
 
 // Migration from another manager.
 const (
-	// LabelTakenOver is the number of replicas that the Deployment of another manager had before the
-	// [migration](../migration.md).
+	// LabelTakenOver is the number of replicas of the Deployment before the [migration](../migration.md).
 	//
 	//	On:     Deployment of another manager
 	//	Value:  a number
@@ -179,15 +172,13 @@ const (
 
 // Finalizers.
 const (
-	// FinalizerCleanup blocks the deletion of a version until its objects outside its namespace are
-	// deleted. [AnnotationSkipCleanup] leaves the custom resources. Where no supervisor runs, remove the
-	// finalizer and what the labels `olm.owner` select. See [clean-up](../operations.md#clean-up).
+	// FinalizerCleanup blocks the deletion of a version until its [clean-up](../operations.md#clean-up) is
+	// done. If no supervisor runs, remove the finalizer and the objects with its labels `olm.owner`.
 	//
 	//	On:     ClusterServiceVersion
 	//	Set by: supervisor
 	FinalizerCleanup = "operators.coreos.com/csv-cleanup"
-	// FinalizerUninstall blocks the deletion of a Subscription until its operator is uninstalled. Remove the
-	// annotation `chandlery.dev/on-delete` to keep the operator.
+	// FinalizerUninstall blocks the deletion of a Subscription until its operator is uninstalled.
 	//
 	//	On:     Subscription with `chandlery.dev/on-delete: uninstall`
 	//	Set by: supervisor

@@ -14,24 +14,24 @@ import (
 var (
 	pullsTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_bundle_pulls_total",
-		Help: "Bundle images that were brought here, by result: success, or the kind of trouble.",
+		Help: "Pulls of bundle images, by result: success, or the reason of the failure.",
 	}, []string{"result"})
 	pullSeconds = promauto.With(metrics.Registry).NewHistogram(prometheus.HistogramOpts{
 		Name:    "chandlery_bundle_pull_duration_seconds",
-		Help:    "Time taken to bring a bundle image here and read it, successfully or not.",
+		Help:    "Time to pull and read a bundle image, successfully or not.",
 		Buckets: prometheus.ExponentialBuckets(0.05, 2.5, 10),
 	})
 	pullsRunning = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "chandlery_bundle_pulls_running",
-		Help: "Bundle images that are being brought here.",
+		Help: "Pulls of bundle images in progress.",
 	})
 	cacheBytes = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "chandlery_bundle_cache_bytes",
-		Help: "Size of the bundle images that are kept on disk.",
+		Help: "Size of the bundle images on disk.",
 	})
 	cacheImages = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "chandlery_bundle_cache_images",
-		Help: "Number of bundle images that are kept on disk.",
+		Help: "Bundle images on disk.",
 	})
 )
 

@@ -13,21 +13,21 @@ import (
 
 var replicaCount = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "chandlery_catalog_replicas",
-	Help: "Replicas of a catalog by what they answer this process: serving, notserving, unreachable or unknown.",
+	Help: "Replicas of a catalog by their answer: serving, notserving, unreachable or unknown.",
 }, []string{"namespace", "name", "state"})
 
 var (
 	snapshotBytes = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_catalog_snapshot_bytes",
-		Help: "Memory of the snapshot of a catalog, estimated. Catalogs of the same content share it.",
+		Help: "Estimated memory of the snapshot of a catalog. Catalogs of the same content share it.",
 	}, []string{"namespace", "name"})
 	snapshotCount = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "chandlery_catalog_snapshots",
-		Help: "Contents of catalogs that are held, those that catalogs share counted once.",
+		Help: "Snapshots in memory.",
 	})
 	snapshotTotal = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "chandlery_catalog_snapshots_bytes",
-		Help: "Memory of the contents that are held, estimated.",
+		Help: "Estimated memory of all snapshots.",
 	})
 )
 

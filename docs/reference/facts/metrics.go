@@ -24,23 +24,6 @@ type Metric struct {
 	Package string
 }
 
-// Unit returns the unit that the metric's name states.
-func (m Metric) Unit() string {
-	name := strings.TrimSuffix(m.Name, "_total")
-	switch {
-	case strings.HasSuffix(name, "_timestamp_seconds"):
-		return "seconds since 1970"
-	case strings.HasSuffix(name, "_seconds"):
-		return "seconds"
-	case strings.HasSuffix(name, "_bytes"):
-		return "bytes"
-	case strings.HasPrefix(m.Help, "Whether"), strings.Contains(m.Help, "1 while"), strings.Contains(m.Help, "Always 1"), strings.Contains(m.Help, "value 1"):
-		return "1 or 0"
-	default:
-		return "number"
-	}
-}
-
 // options maps the types of metric options to the metric types.
 var options = map[string]string{"CounterOpts": "counter", "GaugeOpts": "gauge", "HistogramOpts": "histogram", "SummaryOpts": "summary"}
 

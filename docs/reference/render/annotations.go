@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -21,19 +20,27 @@ func annotationsPage(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading labels and annotations: %w", err)
 	}
-	var tables strings.Builder
+	var lists strings.Builder
 	section := ""
 	for _, n := range names {
 		if n.Section != section {
 			section = n.Section
-			fmt.Fprintf(&tables, "\n## %s\n\n| Name | Kind | On | Value | Set by | Meaning |\n|---|---|---|---|---|---|\n", section)
+			fmt.Fprintf(&lists, "\n## %s\n\n", section)
 		}
-		fmt.Fprintf(&tables, "| `%s` | %s | %s | %s | %s | %s |\n", n.Name, n.Kind, inCell(n.On), cmp.Or(inCell(n.Value), "none"), n.SetBy, inCell(n.Meaning))
+		meaning := n.Meaning
+		if n.SetBy != "users" && n.SetBy != "supervisor" {
+			meaning += " Set by: " + n.SetBy + "."
+		}
+		value := ""
+		if n.Value != "" {
+			value = ": " + n.Value
+		}
+		fmt.Fprintf(&lists, "- `%s`, %s on %s%s. %s\n", n.Name, n.Kind, n.On, value, meaning)
 	}
-	return fmt.Sprintf(annotationsText, tables.String()), nil
+	return fmt.Sprintf(annotationsText, lists.String()), nil
 }
 
-// annotationsText is the text around the tables.
+// annotationsText is the text around the lists.
 //
 //go:embed annotations.txt
 var annotationsText string

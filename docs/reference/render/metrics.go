@@ -24,42 +24,30 @@ func metricsPage(ctx context.Context) (string, error) {
 		if strings.HasPrefix(m.Package, "server") {
 			out = &registry
 		}
-		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Type, labels(m), m.Unit(), strings.ReplaceAll(m.Help, "|", `\|`))
+		fmt.Fprintf(out, "- `%s` (`%s`): %s\n", m.Name, strings.Join(append([]string{m.Type}, m.Labels...), "`, `"), m.Help)
 	}
 	return fmt.Sprintf(metricsText, registry.String(), supervisor.String()), nil
 }
 
-func labels(m facts.Metric) string {
-	if len(m.Labels) == 0 {
-		return "none"
-	}
-	return "`" + strings.Join(m.Labels, "`, `") + "`"
-}
-
-// metricsText is the text around the tables.
+// metricsText is the text around the lists.
 const metricsText = `# Metrics
 
 Both programs serve metrics in the format of Prometheus under ` + "`/metrics`" + `, at the address of
 ` + "`--metrics-address`" + `, without TLS and without authentication ([security](../security.md#network)).
-[Operations](../operations.md#metrics) lists useful alerts.
-
-A histogram also has three names that end with ` + "`_bucket`, `_sum` and `_count`" + `. A metric with labels
-appears when it has a value for them.
+[Operations](../operations.md#metrics) lists useful alerts. The name of a metric ends with its unit; a timestamp is in
+seconds since 1970. The lists have the type and the labels of each metric. A metric with labels appears when it has a
+value for them.
 
 ## Registry
 
 The default address is ` + "`:9090`" + `. The registry also serves the usual metrics of Go and of the process
 (` + "`go_*`, `process_*`" + `).
 
-| Name | Type | Labels | Unit | Meaning |
-|---|---|---|---|---|
 %s
 ## Supervisor
 
-The default address is ` + "`:8080`" + `. Standbys serve these metrics too, but most are zero there. The supervisor
-also serves the usual metrics of controllers (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `), of
-leader election (` + "`leader_election_master_status`" + ` shows the leader), of Go and of the process.
+The default address is ` + "`:8080`" + `. Most of these metrics are zero on standbys. The supervisor also serves the usual
+metrics of controllers (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `), of leader election
+(` + "`leader_election_master_status`" + ` shows the leader), of Go and of the process.
 
-| Name | Type | Labels | Unit | Meaning |
-|---|---|---|---|---|
 %s`

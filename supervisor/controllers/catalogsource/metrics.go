@@ -10,7 +10,7 @@ import (
 // ready has the name and the labels that existing dashboards and alerts use.
 var ready = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "catalogsource_ready",
-	Help: "State of a CatalogSource: 1 when its catalog serves and its content has been read, else 0.",
+	Help: "1 if a catalog serves and its content has been read, else 0.",
 }, []string{"namespace", "name"})
 
 func recordReady(key types.NamespacedName, isReady bool) {

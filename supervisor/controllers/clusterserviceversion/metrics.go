@@ -45,7 +45,7 @@ func newGauges(registry prometheus.Registerer) (gauges, error) {
 	//nolint:promlinter // The name is the one in use.
 	count, err := register(registry, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "csv_count",
-		Help: "ClusterServiceVersions that are looked after; copies are not.",
+		Help: "ClusterServiceVersions. Copies do not count.",
 	}))
 	if err != nil {
 		return gauges{}, err
@@ -53,21 +53,21 @@ func newGauges(registry prometheus.Registerer) (gauges, error) {
 	//nolint:promlinter // The name is the one in use.
 	upgrades, err := register(registry, prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "csv_upgrade_count",
-		Help: "How often a ClusterServiceVersion began to be replaced by another.",
+		Help: "Replacements of ClusterServiceVersions that began.",
 	}))
 	if err != nil {
 		return gauges{}, err
 	}
 	succeeded, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "csv_succeeded",
-		Help: "Whether a ClusterServiceVersion is in phase Succeeded (1) or not (0).",
+		Help: "1 if a ClusterServiceVersion is in phase Succeeded, else 0.",
 	}, []string{labelNamespace, labelName, labelVersion}))
 	if err != nil {
 		return gauges{}, err
 	}
 	abnormal, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "csv_abnormal",
-		Help: "Present with value 1 while a ClusterServiceVersion is in any phase but Succeeded, or waits for its clean-up.",
+		Help: "1 while a ClusterServiceVersion is in another phase than Succeeded, or waits for its clean-up.",
 	}, []string{labelNamespace, labelName, labelVersion, labelPhase, labelReason}))
 	if err != nil {
 		return gauges{}, err

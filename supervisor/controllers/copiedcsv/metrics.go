@@ -30,7 +30,7 @@ type counts struct {
 func newCounts(registry prometheus.Registerer) (*counts, error) {
 	writes, err := register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_copied_csv_writes_total",
-		Help: "Number of writes to copied ClusterServiceVersions, and to roles and bindings copied with them, by what was done and how it ended.",
+		Help: "Writes of copied ClusterServiceVersions, roles and bindings, by action and result.",
 	}, []string{labelAction, labelResult}))
 	if err != nil {
 		return nil, err
@@ -38,14 +38,14 @@ func newCounts(registry prometheus.Registerer) (*counts, error) {
 	versions := []string{labelNamespace, labelName}
 	pending, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_copied_csv_pending",
-		Help: "Number of things that are left to do until the copies of a ClusterServiceVersion are up to date.",
+		Help: "Writes that remain until the copies of a ClusterServiceVersion are up to date.",
 	}, versions))
 	if err != nil {
 		return nil, err
 	}
 	blocked, err := register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_copied_csv_blocked",
-		Help: "Number of namespaces in which something keeps the copy of a ClusterServiceVersion, or what belongs to it, from being made.",
+		Help: "Namespaces in which the copy of a ClusterServiceVersion, or a role or binding of it, is blocked.",
 	}, versions))
 	if err != nil {
 		return nil, err

@@ -9,11 +9,11 @@ import (
 var (
 	failovers = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_catalog_failovers_total",
-		Help: "Number of times that a replica of a catalog was marked, unmarked or deleted, by the reason.",
+		Help: "Marks, removed marks and deletions of catalog replicas, by reason.",
 	}, []string{"action", "reason"})
 	held = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_catalog_failovers_held",
-		Help: "Number of replicas of catalogs that would be marked or deleted now, by what holds that up.",
+		Help: "Catalog replicas whose mark or deletion waits, by obstacle.",
 	}, []string{"hold"})
 )
 

@@ -15,28 +15,28 @@ const (
 var (
 	transitions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_installplan_phase_transitions_total",
-		Help: "Number of times that an InstallPlan entered a phase.",
+		Help: "Phases that InstallPlans entered.",
 	}, []string{"phase"})
 	stepFailures = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_installplan_step_failures_total",
-		Help: "Number of times that a step of an InstallPlan could not be applied, by the kind of its object.",
+		Help: "Failed attempts to apply a step of an InstallPlan, by kind.",
 	}, []string{"kind"})
 	acknowledgements = promauto.With(metrics.Registry).NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "chandlery_installplan_acknowledgement_seconds",
-		Help:    "How long InstallPlans waited before their next phase until their Subscriptions showed the present one, by outcome: shown, or late when they did not in time.",
+		Help:    "Time that InstallPlans waited for their Subscriptions to show a phase, by outcome: shown, or late.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"outcome"})
 	// Alerts of existing clusters use this name.
 	warnedSteps = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "installplan_warnings_total",
-		Help: "Number of steps of InstallPlans about which the API server warned while they were applied.",
+		Help: "Steps of InstallPlans with a warning of the API server.",
 	})
 	droppedFields = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "chandlery_installplan_dropped_fields_total",
-		Help: "Number of fields of what bundles bring that the API server did not store because it does not know them, by the kind of the step.",
+		Help: "Unknown fields in objects of bundles, which the API server did not store, by kind.",
 	}, []string{"kind"})
 	collected = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "chandlery_installplan_collected_total",
-		Help: "Number of old InstallPlans that were deleted.",
+		Help: "Old InstallPlans that were deleted.",
 	})
 )

@@ -53,7 +53,7 @@ type Watcher struct {
 func NewWatcher(finder *discovery.Finder, settings Settings, listeners map[string]Listener, registry prometheus.Registerer) (*Watcher, error) {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandlery_optional_api",
-		Help: "Always 1. The label result has the state of the optional API at the last check; other states have no series.",
+		Help: "Always 1. The label result is the state of the optional API at the last check.",
 	}, []string{"api", "result"})
 	if err := registry.Register(gauge); err != nil {
 		// An earlier manager of the same process has registered it.
