@@ -101,10 +101,10 @@ func Codes() []CodeInfo {
 func clusterCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNotInstalled, "The API of Subscriptions is not installed in the cluster.", "Install the CustomResourceDefinitions: supervisor install-crds."},
-		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Nothing is reconciled, and statuses may be out of date.", "Find out why the pods of the supervisor do not run or do not lead."},
-		{CodeUninstallHeld, "A deleted Subscription is to uninstall its operator, and something blocks that.", "Do what the cause says. If the operator is to stay, remove the annotation chandlery.dev/on-delete."},
+		{CodeSupervisorNotRunning, "No supervisor holds the Lease chandlery-supervisor. Statuses may be out of date.", "Find out why the pods of the supervisor do not run or do not lead."},
+		{CodeUninstallHeld, "Something blocks the uninstallation of an operator whose Subscription was deleted.", "Do what the cause says. If the operator is to stay, remove the annotation chandlery.dev/on-delete."},
 		{CodeCleanupHeld, "Something blocks the deletion of a ClusterServiceVersion.", "Remove the obstacle that the cause names. Or annotate the ClusterServiceVersion with chandlery.dev/skip-cleanup=true to leave custom resources as they are."},
-		{CodeConfigInvalid, "The settings of a Subscription for the Deployments of its operator are invalid.", "Correct spec.config or the annotation chandlery.dev/config."},
+		{CodeConfigInvalid, "The settings of a Subscription for its Deployments are invalid.", "Correct spec.config or the annotation chandlery.dev/config."},
 		{CodeNamespaceTerminating, "The namespace is being deleted. Nothing is installed in it.", "Wait until it is gone. Recreate it if you want the operator. If it does not go, its status names what is left in it."},
 		{CodeOperatorGroupMissing, "The namespace has no OperatorGroup. Nothing is installed in it.", "Create one; it says which namespaces its operators serve."},
 		{CodeOperatorGroupAmbiguous, "The namespace has several OperatorGroups. Nothing is installed in it.", "Delete all but one."},
@@ -118,7 +118,7 @@ func catalogCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCatalogNotFound, "A Subscription names a CatalogSource that does not exist.", "Correct spec.source and spec.sourceNamespace, or create the CatalogSource."},
 		{CodeCatalogExcluded, "The OperatorGroup excludes the catalogs of the global namespace.", "Remove its annotation olm.operatorframework.io/exclude-global-namespace-resolution, or name a catalog of the Subscription's own namespace."},
-		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource that is neither in its own namespace nor in the global namespace.", "Set spec.source and spec.sourceNamespace to a CatalogSource of the Subscription's own namespace or of the global namespace. Or create the CatalogSource in one of these namespaces."},
+		{CodeCatalogOutOfScope, "A Subscription names a CatalogSource that is neither in its own nor in the global namespace.", "Set spec.source and spec.sourceNamespace to a CatalogSource of the Subscription's own namespace or of the global namespace. Or create the CatalogSource in one of these namespaces."},
 		{CodeCatalogSpecInvalid, "The spec of a CatalogSource is invalid.", "Correct the field that the message names."},
 		{CodeCatalogConfigMapUnusable, "The ConfigMap of a catalog is missing or holds no catalog.", "Create or correct the ConfigMap."},
 		{CodeCatalogNodeLost, "The nodes of a catalog are lost.", "Bring the node back, or delete it. Replicas start on other nodes if there is room."},
@@ -127,7 +127,7 @@ func catalogCodes() []CodeInfo {
 		{CodeCatalogUnschedulable, "No node accepts a pod of a catalog.", "Make room, or change spec.grpcPodConfig of the CatalogSource."},
 		{CodeCatalogPodsRefused, "The API server refuses the pods of a catalog.", "Change what refuses them: a quota, PodSecurity or a webhook."},
 		{CodeCatalogUnreachable, "Nothing answers at the address of a catalog.", "Correct spec.address. Check that the catalog serves at this address and that the supervisor's pods can reach it."},
-		{CodeCatalogFailing, "A catalog does not serve. Its status gives the reason.", "Do what the status says."},
+		{CodeCatalogFailing, "A catalog does not serve for another reason.", "Do what the status says."},
 		{CodeCatalogStarting, "A catalog is new, or its content is being read.", "Wait a moment."},
 	}
 }
@@ -148,19 +148,19 @@ func resolutionCodes() []CodeInfo {
 func planCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodePlanNeedsApproval, "An InstallPlan waits for approval.", "Approve it if you want the versions that it installs."},
-		{CodePlanStepAPIMissing, "A step contains an object of a kind that the cluster does not serve.", "Install what serves that kind. If Kubernetes has removed the kind, you need a newer version of the operator."},
-		{CodePlanDefinitionUnsafe, "A step would change a CustomResourceDefinition so that stored objects are lost or become invalid.", "Move the objects to another version first, or fix them."},
-		{CodePlanObjectOwnedByOther, "A step contains an object that belongs to another operator.", "Uninstall one of the two operators."},
-		{CodePlanObjectUnsupported, "A bundle contains an object of a kind that bundles may not contain.", "Ask the author of the bundle to remove it."},
+		{CodePlanStepAPIMissing, "The cluster does not serve the kind of a step.", "Install what serves that kind. If Kubernetes has removed the kind, you need a newer version of the operator."},
+		{CodePlanDefinitionUnsafe, "A change of a CustomResourceDefinition would lose stored objects or make them invalid.", "Move the objects to another version first, or fix them."},
+		{CodePlanObjectOwnedByOther, "An object of a step belongs to another operator.", "Uninstall one of the two operators."},
+		{CodePlanObjectUnsupported, "A bundle contains a kind that is not allowed in bundles.", "Ask the author of the bundle to remove it."},
 		{CodePlanStepFailed, "A step of an InstallPlan cannot be applied.", "Do what the message says. The plan then continues automatically."},
 		{CodePlanDeclaredFailed, "Another client set an InstallPlan to Failed.", "Delete the plan, and it is recreated."},
 		{CodeRightsMissing, "The account that has to act lacks a right.", "Grant the right that the message names."},
 		{CodeQuotaExceeded, "A quota of the namespace has no room left.", "Raise the quota, or make room in it."},
-		{CodeResourcesRequired, "A quota of the namespace accepts only pods that set requests or limits.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
+		{CodeResourcesRequired, "A quota of the namespace requires requests or limits of pods.", "Set spec.config.resources of the Subscription, or add a LimitRange with defaults to the namespace."},
 		{CodeLimitRangeViolated, "A LimitRange of the namespace does not allow the resources of an object.", "Set resources that the LimitRange allows, in spec.config.resources of the Subscription, or change the LimitRange."},
 		{CodePodSecurityRefused, "The PodSecurity level of the namespace does not allow the pods.", "Set the label pod-security.kubernetes.io/enforce of the namespace to a less strict level, or have the pods ask for less."},
 		{CodeAdmissionRefused, "An admission webhook or policy refuses an object.", "Change the policy, or ask for an exception."},
-		{CodeWebhookUnavailable, "The server of an admission webhook does not answer. The API server refuses the requests that this webhook checks.", "Bring the server of the webhook back. If its owner is gone, delete the webhook configuration."},
+		{CodeWebhookUnavailable, "The server of an admission webhook does not answer, so requests are refused.", "Bring the server of the webhook back. If its owner is gone, delete the webhook configuration."},
 		{CodeObjectInvalid, "The API server refuses an object as invalid.", "Correct the field that the message names. If the object comes from the bundle, ask the author of the bundle."},
 	}
 }
@@ -168,16 +168,16 @@ func planCodes() []CodeInfo {
 func versionCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeKubernetesTooOld, "The operator needs a newer Kubernetes.", "Upgrade the cluster, or choose an older version of the operator."},
-		{CodeDefinitionMissing, "A CustomResourceDefinition that the operator needs is missing, or does not serve the version.", "Install the operator that provides it."},
+		{CodeDefinitionMissing, "A CustomResourceDefinition that the operator needs is missing, or lacks the version.", "Install the operator that provides it."},
 		{CodeAPIMissing, "An API that the operator needs is not served.", "Install or fix what serves it."},
 		{CodePermissionsMissing, "The operator's ServiceAccount is missing or lacks rights.", "Grant the rights, or delete the InstallPlan to have its parts applied again."},
-		{CodeOwnerConflict, "Another operator already provides what this operator provides.", "Uninstall one of the two operators."},
+		{CodeOwnerConflict, "Another operator provides the same kind or API.", "Uninstall one of the two operators."},
 		{CodeOperatorNotUpgradeable, "The installed operator reports that it must not be upgraded now.", "Do what its message says, or override its OperatorCondition."},
 		{CodePredecessorNotReady, "A version waits for the older version that it replaces.", "Fix the older version, or delete it."},
 		{CodeVersionDeleted, "The ClusterServiceVersion that an InstallPlan created does not exist.", "Delete the InstallPlan, and it is recreated."},
 		{CodeVersionInvalid, "The ClusterServiceVersion is invalid.", "Ask its author to correct it, or choose another version."},
 		{CodeServingResourcesBroken, "Certificates, Services or APIServices of an operator are missing or wrong.", "See the message. The supervisor repairs them automatically, unless another client changes them."},
-		{CodeVersionFailing, "A ClusterServiceVersion has a problem. Its status gives the reason.", "Do what the status says."},
+		{CodeVersionFailing, "A ClusterServiceVersion has another problem.", "Do what the status says."},
 	}
 }
 
@@ -185,16 +185,16 @@ func podCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeNodeLost, "The node of a pod is lost.", "Bring the node back, or delete it to have the pod recreated on another node."},
 		{CodeImagePullFailed, "The image of a container cannot be pulled.", "Check that the image exists, that the nodes can reach the registry, and that the pod has a pull secret."},
-		{CodeOutOfMemory, "A container was killed because it used more memory than its limit.", "Raise its memory limit: spec.config.resources of the Subscription."},
+		{CodeOutOfMemory, "A container exceeded its memory limit.", "Raise its memory limit: spec.config.resources of the Subscription."},
 		{CodeContainerCrashing, "A container repeatedly ends with an error.", "Read its log."},
-		{CodeSecretOrConfigMapMissing, "A Secret or ConfigMap that a container needs does not exist, or lacks a key.", "Create the object or the key."},
+		{CodeSecretOrConfigMapMissing, "A container needs a missing Secret or ConfigMap, or a missing key.", "Create the object or the key."},
 		{CodeVolumeMountFailed, "A volume of a pod cannot be mounted.", "Read the Event of the pod."},
 		{CodePodUnschedulable, "No node accepts the pod.", "Make room, or change what the pod asks for: spec.config of the Subscription."},
 		{CodeProbeFailing, "A container runs, but its probe fails.", "Read its log, and check the settings of the probe."},
 		{CodeServiceAccountMissing, "The ServiceAccount of the pods does not exist.", "Create it, or delete the InstallPlan to have its parts applied again."},
 		{CodePodsRefused, "The API server refuses the pods of a Deployment.", "Change what the message names."},
 		{CodeScaledDown, "The Deployment of an installed operator is scaled to 0 replicas.", "Scale it up again. If you do not want the operator, delete the Subscription and the ClusterServiceVersion."},
-		{CodeDeploymentNotAvailable, "A Deployment is not available, and no more exact reason is visible.", "See its pods and their Events."},
+		{CodeDeploymentNotAvailable, "A Deployment is not available for another reason.", "See its pods and their Events."},
 	}
 }
 
@@ -203,10 +203,10 @@ func noteCodes() []CodeInfo {
 		{CodeNewerVersionHeld, "The catalog has a newer version that cannot be installed now.", "See the reasons. The installed version is not affected."},
 		{CodePinned, "The annotation chandlery.dev/pin holds the operator at a version.", "Remove the annotation, or name a newer version in it."},
 		{CodePlanDeleted, "The InstallPlan of the installed version was deleted.", "Nothing. The installed objects stay."},
-		{CodeFieldsDropped, "The API server warned about an object of a bundle. It did not store a field that it does not know.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
+		{CodeFieldsDropped, "The API server did not store unknown fields of a bundle's object.", "Tell the author of the bundle. If the field is valid, upgrade the CustomResourceDefinition or the cluster."},
 		{CodeDeprecated, "The catalog deprecates the package, the channel or the version.", "Do what the authors of the catalog write."},
 		{CodeUnderWay, "Work is in progress, and nothing blocks it.", "Wait a moment."},
-		{CodeNotLookedAt, "The supervisor has not reconciled an object yet, although it had time to.", "Read the log of the supervisor."},
+		{CodeNotLookedAt, "The supervisor did not reconcile an object in time.", "Read the log of the supervisor."},
 	}
 }
 

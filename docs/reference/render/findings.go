@@ -28,10 +28,8 @@ var errBareCode = errors.New("a code without meaning or remedy")
 // findingsText is the introduction of the page.
 const findingsText = `# Findings
 
-The findings of ` + "`kubectl chandlery explain` and `kubectl chandlery status`" + ` ([command line](../command-line.md)),
-in the order in which the commands look for causes. The code is the field ` + "`code`" + ` of JSON and YAML output and
-does not change. The message of a finding names the objects. Its remedy is often more exact than the one in this
-table. The conditions, reasons and phases themselves are in [conditions](conditions.md).
+The findings of ` + "[`explain`](../command-line.md#explain) and `status`" + `, in the order in which causes are checked. The code
+is the field ` + "`code`" + ` of JSON and YAML output and does not change. The remedy in the output is often more exact.
 
 | Code | Meaning | Remedy |
 |---|---|---|
