@@ -3,6 +3,7 @@ package clusterserviceversion
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -132,6 +133,29 @@ func (r *reconciler) perform(ctx context.Context, s *state, t phase.Transition) 
 		}
 	}
 	return t, nil
+}
+
+// act performs one action. All actions are idempotent.
+func (r *reconciler) act(ctx context.Context, action phase.Action, s *state) error {
+	switch action {
+	case phase.Annotate:
+		return r.writer.annotate(ctx, s.CSV, &s.Groups[0])
+	case phase.Serve:
+		return r.installer.serve(ctx, s)
+	case phase.Install:
+		return r.installer.install(ctx, s)
+	case phase.Switch:
+		return r.installer.switchWebhooks(ctx, s)
+	case phase.Withdraw:
+		return r.installer.withdraw(ctx, s.CSV)
+	case phase.Renew:
+		return r.installer.renew(ctx, s)
+	case phase.CopyRBAC:
+		return r.installer.copyRBACConfirmed(ctx, s)
+	case phase.DeleteSelf:
+		return r.writer.delete(ctx, s.CSV)
+	}
+	return fmt.Errorf("unknown action %q", action)
 }
 
 // record writes the status and the cause of a transition, if they differ. After an action that changed or deleted
