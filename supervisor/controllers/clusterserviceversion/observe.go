@@ -26,7 +26,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/providedapis"
 )
 
-// readOnly saves copies of objects that nobody changes.
+// readOnly saves copies of objects that are not changed.
 const readOnly = client.UnsafeDisableDeepCopy
 
 // state is what one reconcile has read: the observation for phase.Next, and what actions need in

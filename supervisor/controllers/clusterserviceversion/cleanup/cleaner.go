@@ -34,11 +34,11 @@ const (
 	// stuckDelay is that pause after objects have been stuck for so long that the status asks a
 	// user.
 	stuckDelay = 20 * time.Second
-	// restDelay is the longest pause. A pass may cost a temporary grant. Pauses therefore grow with
+	// maxDelay is the longest pause. A pass may cost a temporary grant. Pauses therefore grow with
 	// the time without progress.
-	restDelay = 5 * time.Minute
-	// restShare is the divisor of that time that yields the pause.
-	restShare = 4
+	maxDelay = 5 * time.Minute
+	// delayDivisor is the divisor of that time that yields the pause.
+	delayDivisor = 4
 )
 
 // Cleaner removes the objects of deleted ClusterServiceVersions that have no owner reference.
@@ -87,7 +87,7 @@ func New(o Options) *Cleaner {
 	}
 }
 
-// readOnly saves copies of objects that nobody changes.
+// readOnly saves copies of objects that are not changed.
 const readOnly = client.UnsafeDisableDeepCopy
 
 // cleanup is one pass over the objects of a deleted ClusterServiceVersion.
@@ -157,11 +157,11 @@ func (c *Cleaner) Run(ctx context.Context, csv *operatorsv1alpha1.ClusterService
 		}
 		where := fmt.Sprintf("clean-up, stage %d of %d (%s)", i+1, len(stages), s.name)
 		if err != nil {
-			return Progress{Report: failing(where, err, up.lastResort())},
+			return Progress{Report: failing(where, err, up.forceCommand())},
 				fmt.Errorf("%s of ClusterServiceVersion %s/%s: %w", where, csv.Namespace, csv.Name, err)
 		}
 		logf.FromContext(ctx).V(1).Info("Waiting for the deletion of objects", "stage", s.name, "left", left.count)
-		return Progress{Report: waitingFor(where, left), After: left.delay(up.quiet())}, nil
+		return Progress{Report: waitingFor(where, left), After: left.delay(up.unchanged())}, nil
 	}
 	return Progress{Done: true, Kept: kept}, nil
 }
@@ -202,8 +202,8 @@ func (c *cleanup) replaced() bool {
 	return c.others.In(c.csv.Namespace).Successor(c.csv) != nil
 }
 
-// quiet returns how long the status of the clean-up has not changed.
-func (c *cleanup) quiet() time.Duration {
+// unchanged returns how long the status of the clean-up has not changed.
+func (c *cleanup) unchanged() time.Duration {
 	status := c.csv.Status
 	if status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete || status.LastUpdateTime == nil {
 		return 0
@@ -218,14 +218,14 @@ func (c *cleanup) skips() bool { return c.csv.Annotations[api.AnnotationSkipClea
 // custom resources.
 func (c *cleanup) withdrawn() bool { return c.csv.Annotations[api.AnnotationWithdrawn] != "" }
 
-// lastResort returns the command that removes the version although objects of it remain.
-func (c *cleanup) lastResort() string {
+// forceCommand returns the command that removes the version although objects of it remain.
+func (c *cleanup) forceCommand() string {
 	return fmt.Sprintf("as a last resort, %q removes the version and leaves what is still there",
 		fmt.Sprintf(`kubectl patch csv %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.csv.Name, c.csv.Namespace))
 }
 
-// wayOut returns the command that makes the clean-up leave custom resources.
-func (c *cleanup) wayOut() string {
+// skipCommand returns the command that makes the clean-up leave custom resources.
+func (c *cleanup) skipCommand() string {
 	return fmt.Sprintf("%q goes on and leaves custom resources as they are", fmt.Sprintf("kubectl annotate csv %s -n %s %s=true",
 		c.csv.Name, c.csv.Namespace, api.AnnotationSkipCleanup))
 }

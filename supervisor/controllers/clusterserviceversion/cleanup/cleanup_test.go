@@ -160,8 +160,8 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 		mug("a", 0), mug("b", time.Second, "example.com/drain"), mug("c", 2*time.Minute, "example.com/drain"), mug("d", 2*time.Minute),
 	} {
 		left.add(o)
-		if held(o, noon()) {
-			left.blame(o, "cups.example.com")
+		if isStuck(o, noon()) {
+			left.recordStuck(o, "cups.example.com")
 		}
 	}
 	got := waitingFor("clean-up, stage 1 of 9 (custom resources)", left)

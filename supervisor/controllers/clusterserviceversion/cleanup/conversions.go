@@ -34,7 +34,7 @@ func (r conversionCleaner) clean(ctx context.Context, c *cleanup) (remains, erro
 	if err != nil || note == "" || c.skips() || c.csv.Annotations[api.AnnotationWithdrawn] == api.WithdrawnToInstall {
 		return remains{}, err
 	}
-	return remains{note: note + "; " + c.wayOut()}, nil
+	return remains{note: note + "; " + c.skipCommand()}, nil
 }
 
 // remove removes the conversions by csv from CustomResourceDefinitions. It returns which ones

@@ -120,8 +120,8 @@ func (c *Cleaner) sweepKind(ctx context.Context, up *cleanup, k kind) (remains, 
 	left := remains{moving: moving}
 	for i := range found {
 		left.add(&found[i])
-		if held(&found[i], up.now) {
-			left.blame(&found[i], k.resource)
+		if isStuck(&found[i], up.now) {
+			left.recordStuck(&found[i], k.resource)
 		}
 	}
 	return left, nil

@@ -42,14 +42,14 @@ func TestCleanUpAtRest(t *testing.T) {
 	looks := 0
 	for now := noon(); now.Before(noon().Add(8 * time.Hour)); looks++ {
 		c := cleanup{csv: csv, now: now}
-		now = now.Add(left.delay(c.quiet()))
+		now = now.Add(left.delay(c.unchanged()))
 	}
 	if looks > 130 {
 		t.Errorf("looked %d times in 8 hours", looks)
 	}
 	fresh := cleanup{csv: kettle(), now: noon()}
 	fresh.csv.Status.LastUpdateTime = &metav1.Time{Time: noon().Add(-time.Hour)}
-	if got := fresh.quiet(); got != 0 {
+	if got := fresh.unchanged(); got != 0 {
 		t.Errorf("a clean-up that has just begun was quiet for %s", got)
 	}
 }

@@ -48,7 +48,7 @@ func (r *remains) none() bool { return r.count == 0 && r.note == "" }
 
 // delay returns the pause until the next pass, after a time without changes. A decision of a user
 // by an annotation causes an event.
-func (r *remains) delay(quiet time.Duration) time.Duration {
+func (r *remains) delay(unchanged time.Duration) time.Duration {
 	shortest := stalledDelay
 	switch {
 	case r.moving:
@@ -56,7 +56,7 @@ func (r *remains) delay(quiet time.Duration) time.Duration {
 	case r.stuck != "":
 		shortest = stuckDelay
 	}
-	return min(max(quiet/restShare, shortest), restDelay)
+	return min(max(unchanged/delayDivisor, shortest), maxDelay)
 }
 
 // add counts a remaining object.
@@ -79,14 +79,14 @@ func (r *remains) add(o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// held reports whether finalizers have blocked the deletion of an object for long.
-func held(o *metav1.PartialObjectMetadata, now time.Time) bool {
+// isStuck reports whether finalizers have blocked the deletion of an object for long.
+func isStuck(o *metav1.PartialObjectMetadata, now time.Time) bool {
 	return !o.DeletionTimestamp.IsZero() && len(o.Finalizers) > 0 && now.Sub(o.DeletionTimestamp.Time) > finalizerTimeout
 }
 
-// blame records which finalizers block an object, and the command that shows it. resource is the
+// recordStuck records which finalizers block an object, and the command that shows it. resource is the
 // name of its resource for kubectl.
-func (r *remains) blame(o *metav1.PartialObjectMetadata, resource string) {
+func (r *remains) recordStuck(o *metav1.PartialObjectMetadata, resource string) {
 	if r.stuck != "" {
 		return
 	}
@@ -134,8 +134,8 @@ func waitingFor(where string, left remains) *Report {
 	return r
 }
 
-func failing(where string, err error, wayOut string) *Report {
-	return &Report{Message: where + " fails and is tried again: " + err.Error() + "; " + wayOut, urgent: true}
+func failing(where string, err error, skipCommand string) *Report {
+	return &Report{Message: where + " fails and is tried again: " + err.Error() + "; " + skipCommand, urgent: true}
 }
 
 // Status returns the status with the state of a clean-up; nil when there is nothing to write yet. The

@@ -59,9 +59,9 @@ func targets(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string,
 // unknown. The annotation does not count if the install modes do not support it. A group that
 // selects nothing has the same annotation as one that selects everything.
 func watched(csv *operatorsv1alpha1.ClusterServiceVersion) (namespaces []string, ok bool) {
-	namespaces, told := targets(csv)
+	namespaces, known := targets(csv)
 	modes, err := operatorsv1alpha1.NewInstallModeSet(csv.Spec.InstallModes)
-	if !told || err != nil || modes.Supports(csv.Namespace, namespaces) != nil ||
+	if !known || err != nil || modes.Supports(csv.Namespace, namespaces) != nil ||
 		reasonBefore(csv) == operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup {
 		return nil, false
 	}
@@ -96,11 +96,11 @@ func scopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others ve
 			continue
 		}
 		t.shared = true
-		theirs, told := targets(other)
+		theirs, known := targets(other)
 		switch {
-		case told && slices.Contains(theirs, corev1.NamespaceAll):
+		case known && slices.Contains(theirs, corev1.NamespaceAll):
 			return scope{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
-		case told:
+		case known:
 			t.except.Insert(theirs...)
 		case other.Status.Phase == operatorsv1alpha1.CSVPhaseNone:
 			t.undecided = other
@@ -194,11 +194,11 @@ func (r resourceCleaner) clean(ctx context.Context, c *cleanup) (remains, error)
 		return remains{}, err
 	}
 	if why := p.bounds.pending(); why != "" {
-		return remains{note: why + "; " + c.wayOut()}, nil
+		return remains{note: why + "; " + c.skipCommand()}, nil
 	}
 	notes := p.cleanOwned(ctx)
 	if p.left.stuck != "" || len(notes) > 0 {
-		notes = append(notes, c.wayOut())
+		notes = append(notes, c.skipCommand())
 	}
 	p.left.note = strings.Join(notes, "; ")
 	return p.left, nil
@@ -306,8 +306,8 @@ func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.Custo
 		o := &items[i]
 		p.left.add(o)
 		switch {
-		case held(o, p.cleanup.now):
-			p.left.blame(o, crd.Name)
+		case isStuck(o, p.cleanup.now):
+			p.left.recordStuck(o, crd.Name)
 			continue
 		case !o.DeletionTimestamp.IsZero():
 			p.terminating++
