@@ -176,7 +176,8 @@ func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersi
 	}
 	at := s.to(condition, "Upgradeable=False", why)
 	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
-	return at.finding(CodeOperatorNotUpgradeable, Waiting, fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)).
+	cause := fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)
+	return at.finding(CodeOperatorNotUpgradeable, Waiting, cause).
 		withRemedy(remedy).withCommands(kubectl("patch", condition, "--type merge -p '"+override+"'"))
 }
 
