@@ -119,19 +119,19 @@ func presentLamp() Operator {
 func TestResolveDependencies(t *testing.T) {
 	resolveAll(t, []gathering{
 		{
-			reason:   "a dependency comes along, and its dependency before it",
+			reason:   "a dependency is added, and its dependency before it",
 			packages: []*bundles.Package{chain("a", properties(needsAPI("B"))), chain("b", properties(provides("B"), needsPackage("c", ">=1.0.0"))), chain("c", nil, nil)},
 			subs:     []Subscription{want("a")},
 			want:     map[string]string{"my-a": "a.v1.0.0 +c.v2.0.0 +b.v1.0.0"},
 		},
 		{
-			reason:   "what another Subscription brings does not come along",
+			reason:   "a dependency of another Subscription is not added",
 			packages: []*bundles.Package{chain("a", properties(needsAPI("B"))), chain("b", properties(provides("B")))},
 			subs:     []Subscription{want("a"), want("b")},
 			want:     map[string]string{"my-a": "a.v1.0.0 with my-b", "my-b": "b.v1.0.0"},
 		},
 		{
-			reason:    "what is present does not come along",
+			reason:    "a present operator is not added",
 			packages:  []*bundles.Package{chain("a", properties(needsAPI("Lamp"))), chain("lamp", properties(provides("Lamp")))},
 			subs:      []Subscription{want("a")},
 			operators: []Operator{presentLamp()},
@@ -359,7 +359,7 @@ func TestMemo(t *testing.T) {
 	}
 }
 
-func TestResolveEndsWithItsContext(t *testing.T) {
+func TestResolveContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var memo Memo
@@ -372,9 +372,9 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestResolveEndsWhereThereIsNoEnd uses a problem that no solver can decide in time. A number of operators each
+// TestResolveStepLimit uses a problem that no solver can decide in time. A number of operators each
 // need a different one of a smaller number of others, so they cannot all be installed.
-func TestResolveEndsWhereThereIsNoEnd(t *testing.T) {
+func TestResolveStepLimit(t *testing.T) {
 	const holes = 14
 	var packages []*bundles.Package
 	for i := range holes {

@@ -256,7 +256,7 @@ func TestResolveCatalogTrouble(t *testing.T) {
 	}
 }
 
-func TestResolveRivals(t *testing.T) {
+func TestResolveCompetingSubscriptions(t *testing.T) {
 	senior := want("lamp", named("senior"), has("lamp.v1.0.0"))
 	for _, tt := range []struct {
 		reason string
@@ -264,14 +264,14 @@ func TestResolveRivals(t *testing.T) {
 		sub    Subscription
 		rival  bool
 	}{
-		{reason: "the same wish", first: senior, sub: want("lamp", named("junior"), has("lamp.v1.0.0"))},
+		{reason: "the same request", first: senior, sub: want("lamp", named("junior"), has("lamp.v1.0.0"))},
 		{reason: "another channel", first: senior, sub: want("lamp", named("junior"), channel("beta")), rival: true},
 		{reason: "another catalog", first: senior, sub: want("lamp", named("junior"), from(market)), rival: true},
 		{reason: "another start", first: senior, sub: want("lamp", named("junior"), start("lamp.v1.0.0")), rival: true},
 		{reason: "another package", first: senior, sub: want("api", named("junior"))},
 		{reason: "a catalog that is away goes on counting", first: want("lamp", named("senior"), from(silent)), sub: want("lamp", named("junior")), rival: true},
-		{reason: "a wish for a channel that is not there claims nothing", first: want("lamp", named("senior"), channel("gone")), sub: want("lamp", named("junior"))},
-		{reason: "a wish for a catalog that is not there claims nothing", first: want("lamp", named("senior"), from(CatalogKey{Name: "gone"})), sub: want("lamp", named("junior"))},
+		{reason: "a request for a channel that is not there claims nothing", first: want("lamp", named("senior"), channel("gone")), sub: want("lamp", named("junior"))},
+		{reason: "a request for a catalog that is not there claims nothing", first: want("lamp", named("senior"), from(CatalogKey{Name: "gone"})), sub: want("lamp", named("junior"))},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			alone := Resolve(t.Context(), problem(tt.first))["senior"]
@@ -328,8 +328,8 @@ func text(o Outcome) string {
 	}
 }
 
-// wishes draws valid and invalid Subscriptions with different names.
-func wishes(t *rapid.T) []Subscription {
+// drawSubscriptions draws valid and invalid Subscriptions with different names.
+func drawSubscriptions(t *rapid.T) []Subscription {
 	n := rapid.IntRange(1, 6).Draw(t, "subscriptions")
 	subs := make([]Subscription, 0, n)
 	for i := range n {
@@ -347,7 +347,7 @@ func wishes(t *rapid.T) []Subscription {
 
 func TestResolveIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		subs := wishes(t)
+		subs := drawSubscriptions(t)
 		first, second := Resolve(t.Context(), problem(subs...)), Resolve(t.Context(), problem(subs...))
 		if len(first) == 0 {
 			t.Fatal("no solution")
@@ -367,7 +367,7 @@ func TestResolveIsDeterministic(t *testing.T) {
 // that an invalid one affects no other.
 func TestResolveIsolates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		subs := wishes(t)
+		subs := drawSubscriptions(t)
 		at := rapid.IntRange(0, len(subs)-1).Draw(t, "removed")
 		removed := subs[at]
 		without := Resolve(t.Context(), problem(slices.Delete(slices.Clone(subs), at, at+1)...))
@@ -406,7 +406,7 @@ func TestResolveSeniority(t *testing.T) {
 			holder: want("lamp", named("holder"), channel("gone"), has("lamp.v1.0.0"), holds),
 		},
 		{
-			reason: "the default channel by its name is the same wish, as is another start once something is installed",
+			reason: "the default channel by its name is the same request, as is another start once something is installed",
 			older:  want("lamp", named("older"), channel(""), has("lamp.v1.0.0"), start("lamp.v1.0.0")),
 			holder: want("lamp", named("holder"), channel("stable"), has("lamp.v1.0.0"), holds),
 		},

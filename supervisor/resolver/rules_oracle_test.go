@@ -122,7 +122,7 @@ func TestFailuresAreTrue(t *testing.T) {
 			met[s.Package] = true
 			met[s.Package] = possible(p, met, nil)
 			if failed := got[s.Name].Err != nil; failed == met[s.Package] {
-				t.Fatalf("%s possible: %v, error %v\n%v", s.Name, met[s.Package], got[s.Name].Err, told(got))
+				t.Fatalf("%s possible: %v, error %v\n%v", s.Name, met[s.Package], got[s.Name].Err, brief(got))
 			}
 		}
 	})

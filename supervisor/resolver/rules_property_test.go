@@ -121,14 +121,14 @@ func TestSolutionsKeepTheRules(t *testing.T) {
 		p := drawProblem(t)
 		s := resolver.Resolve(t.Context(), p)
 		if text := wrong(p, s); text != "" {
-			t.Fatalf("%s\n%v", text, told(s))
+			t.Fatalf("%s\n%v", text, brief(s))
 		}
 	})
 }
 
-// tell returns the content of a solution as text.
-func tell(s resolver.Solution) map[string]string {
-	out := told(s)
+// texts returns the content of a solution as text.
+func texts(s resolver.Solution) map[string]string {
+	out := brief(s)
 	for name, outcome := range s {
 		out[name] += fmt.Sprintf(" held %v error %v", outcome.Constrained, outcome.Err)
 	}
@@ -140,26 +140,26 @@ func tell(s resolver.Solution) map[string]string {
 func TestSolutionsAreStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
-		first := tell(resolver.Resolve(t.Context(), p))
+		first := texts(resolver.Resolve(t.Context(), p))
 		for range 3 {
-			if diff := cmp.Diff(first, tell(resolver.Resolve(t.Context(), p))); diff != "" {
+			if diff := cmp.Diff(first, texts(resolver.Resolve(t.Context(), p))); diff != "" {
 				t.Fatal(diff)
 			}
 		}
 	})
 }
 
-// TestStrangersDoNotMatter checks that an unrelated Subscription does not affect others, and neither does an
+// TestUnrelatedSubscriptions checks that an unrelated Subscription does not affect others, and neither does an
 // unreadable catalog that no Subscription names.
-func TestStrangersDoNotMatter(t *testing.T) {
+func TestUnrelatedSubscriptions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
-		alone := told(resolver.Resolve(t.Context(), p))
+		alone := brief(resolver.Resolve(t.Context(), p))
 		far := resolver.CatalogKey{Namespace: "olm", Name: "far"}
 		p.Catalogs[far] = resolver.Catalog{Content: build(lone("stranger"), lone("broken", needing("Nothing")))}
 		p.Catalogs[resolver.CatalogKey{Namespace: "olm", Name: "down"}] = resolver.Catalog{Err: errDown}
 		p.Subscriptions = append([]resolver.Subscription{sub("stranger", from(far)), sub("broken", from(far))}, p.Subscriptions...)
-		among := told(resolver.Resolve(t.Context(), p))
+		among := brief(resolver.Resolve(t.Context(), p))
 		if among["my-stranger"] != "far/stable/stranger.v1.0.0" || among["my-broken"] != "failed" {
 			t.Fatalf("strangers: %v", among)
 		}
@@ -179,9 +179,9 @@ func TestSolutionsAreFollowed(t *testing.T) {
 		for range most {
 			s := resolver.Resolve(t.Context(), p)
 			if text := wrong(p, s); text != "" {
-				t.Fatalf("%s\n%v", text, told(s))
+				t.Fatalf("%s\n%v", text, brief(s))
 			}
-			if !carry(&p, s) {
+			if !apply(&p, s) {
 				return
 			}
 		}
@@ -189,8 +189,8 @@ func TestSolutionsAreFollowed(t *testing.T) {
 	})
 }
 
-// carry adds the versions that a solution installs to the present operators. It reports whether there are any.
-func carry(p *resolver.Problem, s resolver.Solution) bool {
+// apply adds the versions that a solution installs to the present operators. It reports whether there are any.
+func apply(p *resolver.Problem, s resolver.Solution) bool {
 	present := map[string]resolver.Operator{}
 	for _, o := range p.Operators {
 		present[o.Name] = o

@@ -48,7 +48,7 @@ func (c *ruleCase) problem() resolver.Problem {
 func (c *ruleCase) run(t *testing.T) {
 	p := c.problem()
 	got := resolver.Resolve(t.Context(), p)
-	if diff := cmp.Diff(c.want, told(got)); diff != "" {
+	if diff := cmp.Diff(c.want, brief(got)); diff != "" {
 		t.Errorf("solution (-want +got):\n%s", diff)
 	}
 	if text := wrong(p, got); text != "" {

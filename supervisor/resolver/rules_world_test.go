@@ -206,8 +206,8 @@ func called(name string) func(*resolver.Subscription) {
 	return func(s *resolver.Subscription) { s.Name = name }
 }
 
-// told returns a solution in few words: catalog, channel and bundle of each installation, and its dependencies.
-func told(s resolver.Solution) map[string]string {
+// brief returns a solution in few words: catalog, channel and bundle of each installation, and its dependencies.
+func brief(s resolver.Solution) map[string]string {
 	out := map[string]string{}
 	for name, outcome := range s {
 		var words []string
@@ -237,9 +237,9 @@ type final struct {
 	names    []string
 }
 
-// carryOut returns the result of a solution. It has only the parts that the rules need, and does not use the
+// outcomeOf returns the result of a solution. It has only the parts that the rules need, and does not use the
 // code of the resolver.
-func carryOut(p resolver.Problem, s resolver.Solution) final {
+func outcomeOf(p resolver.Problem, s resolver.Solution) final {
 	var out final
 	replaced := map[string]bool{}
 	brought := map[string]*resolver.Choice{}
@@ -286,7 +286,7 @@ func (f *final) meets(c *constraint.Constraint) bool {
 
 // wrong returns the first violation of the rules by a solution; empty if there is none.
 func wrong(p resolver.Problem, s resolver.Solution) string {
-	f := carryOut(p, s)
+	f := outcomeOf(p, s)
 	for i, subject := range f.subjects {
 		if !f.isNew[i] {
 			continue
