@@ -20,8 +20,15 @@ import (
 	"github.com/chandlery/chandlery/supervisor/impersonate"
 )
 
-// indexUnfinished is the field index of plans that may continue; its value is true.
+// indexUnfinished is the field index of plans that may continue.
 const indexUnfinished = "installplan/unfinished"
+
+// The values of indexUnfinished. A cluster-scoped role or binding concerns only plans with an account. Many
+// change while an operator is installed in many namespaces, where most plans have no account.
+const (
+	indexedPlan    = "any"     // of each plan that may continue
+	indexedAccount = "account" // also of a plan that is executed with the rights of an account
+)
 
 // addIndex adds the index by which events find the plans that they concern.
 func addIndex(to client.FieldIndexer) error {
@@ -34,10 +41,14 @@ func addIndex(to client.FieldIndexer) error {
 
 func unfinished(o client.Object) []string {
 	p, is := o.(*operatorsv1alpha1.InstallPlan)
-	if is && (p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling || mayRecover(p)) {
-		return []string{"true"}
+	switch {
+	case !is, p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseInstalling && !mayRecover(p):
+		return nil
+	case p.Status.AttenuatedServiceAccountRef == nil:
+		return []string{indexedPlan}
+	default:
+		return []string{indexedPlan, indexedAccount}
 	}
-	return nil
 }
 
 // definitionChanged accepts the creation and deletion of a definition, and changes of its specification or
@@ -70,13 +81,13 @@ type planMapper struct {
 // inNamespace returns the plans that may wait for a change of the OperatorGroups of their
 // namespace.
 func (m *planMapper) inNamespace(ctx context.Context, group client.Object) []reconcile.Request {
-	return m.requests(ctx, group.GetNamespace(), func(*operatorsv1alpha1.InstallPlan) bool { return true })
+	return m.requests(ctx, group.GetNamespace(), indexedPlan, func(*operatorsv1alpha1.InstallPlan) bool { return true })
 }
 
 // withAccount returns the plans that are executed with the rights of a ServiceAccount, or wait
 // for its creation.
 func (m *planMapper) withAccount(ctx context.Context, o client.Object) []reconcile.Request {
-	return m.requests(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
+	return m.requests(ctx, o.GetNamespace(), indexedAccount, func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
 		return ref != nil && ref.Name == o.GetName()
 	})
@@ -90,7 +101,7 @@ func (m *planMapper) withRights(ctx context.Context, o client.Object) []reconcil
 		return nil
 	}
 	subjects, bound := impersonate.Subjects(o)
-	return m.requests(ctx, o.GetNamespace(), func(p *operatorsv1alpha1.InstallPlan) bool {
+	return m.requests(ctx, o.GetNamespace(), indexedAccount, func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
 		return ref != nil && (!bound || impersonate.Bound(subjects, ref.Namespace, ref.Name))
 	})
@@ -104,7 +115,7 @@ func (m *planMapper) awaitingKind(ctx context.Context, crd *apiextensionsv1.Cust
 	if !ok {
 		return nil
 	}
-	return m.requests(ctx, "", func(p *operatorsv1alpha1.InstallPlan) bool {
+	return m.requests(ctx, "", indexedPlan, func(p *operatorsv1alpha1.InstallPlan) bool {
 		return slices.ContainsFunc(p.Status.Plan, func(s *operatorsv1alpha1.Step) bool {
 			defines := s.Resource.Kind == kindCRD && strings.HasSuffix(s.Resource.Name, "."+group) && s.Resource.Name != plural+"."+group
 			return !applied(s.Status) && (s.Resource.Group == group || defines)
@@ -112,11 +123,11 @@ func (m *planMapper) awaitingKind(ctx context.Context, crd *apiextensionsv1.Cust
 	})
 }
 
-// requests returns the unfinished plans of a namespace, or of all, that the function selects. It also
-// removes their pause.
-func (m *planMapper) requests(ctx context.Context, namespace string, concerned func(*operatorsv1alpha1.InstallPlan) bool) []reconcile.Request {
+// requests returns the unfinished plans of a namespace, or of all, that have a value in the index and that the
+// function selects. It also removes their pause.
+func (m *planMapper) requests(ctx context.Context, namespace, value string, concerned func(*operatorsv1alpha1.InstallPlan) bool) []reconcile.Request {
 	plans := &operatorsv1alpha1.InstallPlanList{}
-	if err := m.client.List(ctx, plans, client.InNamespace(namespace), client.MatchingFields{indexUnfinished: "true"}, readOnly); err != nil {
+	if err := m.client.List(ctx, plans, client.InNamespace(namespace), client.MatchingFields{indexUnfinished: value}, readOnly); err != nil {
 		log.FromContext(ctx).Error(err, "Listing unfinished InstallPlans", "namespace", namespace)
 		return nil
 	}
