@@ -104,11 +104,6 @@ type Node struct {
 	Gone bool
 }
 
-// stale reports whether the kubelet of a node has failed to renew its Lease.
-func (n Node) stale(now time.Time) bool {
-	return !n.Renewed.IsZero() && now.Sub(n.Renewed) > leaseStale
-}
-
 // Mark records the marks of an unreachable replica by this process.
 type Mark struct {
 	// Silence is when the replica stopped answering. After another silence, counting restarts.

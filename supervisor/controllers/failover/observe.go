@@ -177,19 +177,6 @@ func (o *observer) observeNodes(ctx context.Context, pods map[types.UID]*corev1.
 	return nodes, nil
 }
 
-func nodeOf(node *corev1.Node) Node {
-	n := Node{
-		Zone:  node.Labels[corev1.LabelTopologyRegion] + "/" + node.Labels[corev1.LabelTopologyZone],
-		Ready: corev1.ConditionUnknown, Since: node.CreationTimestamp.Time,
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			n.Ready, n.Since = c.Status, c.LastTransitionTime.Time
-		}
-	}
-	return n
-}
-
 // withLeases returns the nodes with the times at which their kubelets renewed their Leases. A failure is
 // only logged, because the Leases are additional evidence.
 func (o *observer) withLeases(ctx context.Context, nodes map[string]Node, now time.Time) map[string]Node {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"google.golang.org/grpc/codes"
@@ -150,30 +149,6 @@ func remedyFor(err *stepError) string {
 	default:
 		return remedy
 	}
-}
-
-// terminal reports whether an error ends the plan. elapsed is how long the step has been failing. An
-// error that the user or the author of the bundle has to fix ends the plan after retryTimeout: an API
-// may be registered some time later. Temporary errors, missing rights, quotas and admission policies
-// never end a plan.
-//
-// A refusal of a CustomResourceDefinition ends the plan at once: an administrator has to decide, and
-// the plan continues if the cause is removed.
-func terminal(err error, elapsed, retryTimeout time.Duration) bool {
-	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || isPermanent(err) {
-		return true
-	}
-	if isDenied(err) || isTransient(err) {
-		return false
-	}
-	return isLasting(err) && elapsed >= retryTimeout
-}
-
-// isLasting reports whether a user has to fix something before a try can succeed.
-func isLasting(err error) bool {
-	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) ||
-		isUnknownBundle(err) || apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // isUnknownBundle reports whether a catalog answered that it lacks a bundle. Some servers answer so

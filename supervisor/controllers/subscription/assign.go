@@ -3,8 +3,6 @@ package subscription
 import (
 	"slices"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-
 	"github.com/chandlery/chandlery/supervisor/plan"
 	"github.com/chandlery/chandlery/supervisor/resolver"
 )
@@ -101,16 +99,4 @@ func (a *assignment) olderVersion() string {
 		}
 	}
 	return ""
-}
-
-// approvalOf returns the approval of a plan for the Subscriptions that it serves: Manual when one
-// of them asks for it.
-func approvalOf(served []*decision) operatorsv1alpha1.Approval {
-	manual := slices.ContainsFunc(served, func(d *decision) bool {
-		return d.subscription.GetInstallPlanApproval() == operatorsv1alpha1.ApprovalManual
-	})
-	if manual {
-		return operatorsv1alpha1.ApprovalManual
-	}
-	return operatorsv1alpha1.ApprovalAutomatic
 }

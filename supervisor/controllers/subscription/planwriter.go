@@ -300,25 +300,6 @@ func (w *planWriter) markRollback(ctx context.Context, p *operatorsv1alpha1.Inst
 	return nil
 }
 
-// ensureApproval updates the approval of a waiting plan after a change of its Subscriptions. It
-// does not change a value that a user set on the plan, and never revokes an approval.
-func (w *planWriter) ensureApproval(ctx context.Context, p *operatorsv1alpha1.InstallPlan, approval operatorsv1alpha1.Approval) error {
-	if p.Spec.Approved || p.Annotations[api.AnnotationApproval] == string(approval) {
-		return nil
-	}
-	before := p.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationApproval, string(approval))
-	p.Spec.Approval = approval
-	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
-	// The approval marks a record as complete. On a plan whose record was stripped after it was
-	// read, it would hide the loss.
-	if err := w.client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
-	}
-	log.FromContext(ctx).Info("Changed approval of plan", "installPlan", p.Name, "approval", approval)
-	return nil
-}
-
 // deleteSuperseded deletes superseded plans. A plan that was approved since it was read has another
 // resource version, and stays.
 func (w *planWriter) deleteSuperseded(ctx context.Context, plans []*operatorsv1alpha1.InstallPlan) error {

@@ -8,11 +8,14 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/crdguard"
 )
 
 // conclude sets the status of the plan after a pass. StartTime is when the first pass began or, if a
@@ -82,4 +85,28 @@ func nextTry(b *backoff, err error, start, now time.Time, retryTimeout time.Dura
 		return b.pause(now, left)
 	}
 	return after
+}
+
+// terminal reports whether an error ends the plan. elapsed is how long the step has been failing. An
+// error that the user or the author of the bundle has to fix ends the plan after retryTimeout: an API
+// may be registered some time later. Temporary errors, missing rights, quotas and admission policies
+// never end a plan.
+//
+// A refusal of a CustomResourceDefinition ends the plan at once: an administrator has to decide, and
+// the plan continues if the cause is removed.
+func terminal(err error, elapsed, retryTimeout time.Duration) bool {
+	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || isPermanent(err) {
+		return true
+	}
+	if isDenied(err) || isTransient(err) {
+		return false
+	}
+	return isLasting(err) && elapsed >= retryTimeout
+}
+
+// isLasting reports whether a user has to fix something before a try can succeed.
+func isLasting(err error) bool {
+	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) ||
+		isUnknownBundle(err) || apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }
