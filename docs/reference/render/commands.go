@@ -20,8 +20,8 @@ func programs() []program {
 	return []program{
 		{name: "registry", called: "registry", about: "serves and inspects catalogs"},
 		{name: "catalog", called: "catalog", about: "makes catalogs and their images"},
-		{name: "supervisor", called: "supervisor", about: "runs in the cluster. It also has the commands of the plugin"},
-		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is the plugin of kubectl; its file is `kubectl-chandlery`"},
+		{name: "supervisor", called: "supervisor", about: "runs in the cluster. It also has the commands of kubectl chandlery"},
+		{name: "kubectl-chandlery", called: "kubectl chandlery", about: "is a plugin of kubectl; its executable is `kubectl-chandlery`"},
 	}
 }
 
