@@ -36,7 +36,7 @@ func (c *Connection) AddFlags(cmd *cobra.Command) {
 	flags.StringVar(&c.overrides.CurrentContext, "context", "", "kubeconfig context to use; empty: the current context")
 	flags.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "user to impersonate")
 	flags.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to impersonate, together with --as; may be repeated")
-	flags.StringVar(&c.overrides.Timeout, "request-timeout", "", "time limit for one request, as 10s; empty: no limit")
+	flags.StringVar(&c.overrides.Timeout, "request-timeout", "", "time limit for one request, such as 10s; empty: no limit")
 	Complete(cmd, "context", c.completeContexts)
 	for _, free := range []string{"as", "as-group", "request-timeout"} {
 		Complete(cmd, free, cobra.NoFileCompletions)

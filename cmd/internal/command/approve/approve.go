@@ -19,20 +19,22 @@ import (
 )
 
 const help = `Show what waiting InstallPlans would install, ask for confirmation, and approve them.
-Name InstallPlans, or Subscriptions that they serve. The output shows the versions,
-their CustomResourceDefinitions, and the new rights of their operators in the whole
-cluster. A plan that changes after it was shown is not approved.
+Name InstallPlans, or Subscriptions whose InstallPlans wait. The output shows the
+versions, their CustomResourceDefinitions, and the new rights of their operators in the
+whole cluster. A plan that changes after it was shown is not approved.
 
-You can repeat the command. It reports a plan that does not wait, and changes nothing.
+You can repeat the command. It reports a plan that does not wait for approval, and does
+not change it.
 
-You need the rights to list and patch installplans in the namespace. The rights to list
-subscriptions and clusterserviceversions let you name Subscriptions, and show replaced
-versions. --dry-run also shows fields that the cluster would drop, in objects that you
-may create.
+You need the rights to list and patch installplans in the namespace. With the rights to
+list subscriptions and clusterserviceversions, you can also name Subscriptions, and the
+output shows replaced versions. With --dry-run, it also shows fields that the API server
+would drop from objects that you may create.
 
-Exit codes: 0 when every requested plan is approved, or was already; 1 when the command
-failed, or the answer was no; 2 when a plan or version failed or was not done in time
-(--wait); 3 when a right is missing; 4 when the API server cannot be reached.`
+Exit codes: 0 when every requested plan is approved, or was approved before; 1 when the
+command failed, or you did not confirm; 2 when a plan or version failed, or did not
+finish in time (--wait); 3 when a right is missing; 4 when the API server cannot be
+reached.`
 
 // options are the flags of the command.
 type options struct {
@@ -65,7 +67,7 @@ func New(name, agent string) *cobra.Command {
 	o.connection.AddNamespaceFlag(cmd, "namespace of the objects; empty: the namespace of the kubeconfig's context")
 	flags.BoolVar(&o.all, "all", false, "approve all InstallPlans of the namespace that wait for approval")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be approved, and check that you may approve it; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command proceeds without asking")
 	flags.BoolVar(&o.wait, "wait", false, "follow the plans until their versions are installed or have failed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit for --wait")
 	o.output.AddFlags(cmd)

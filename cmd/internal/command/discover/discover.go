@@ -17,21 +17,21 @@ import (
 
 const help = `Report whether APIs are in the cluster, whether you may read them, and whether an
 operator reconciles them. Write an API as for kubectl: servicemonitors, ServiceMonitor,
-servicemonitors.monitoring.coreos.com or ServiceMonitor.v1.monitoring.coreos.com. A name
-without dots is a kind that the command checks without arguments, or else a kind of the
-core group.
+servicemonitors.monitoring.coreos.com or ServiceMonitor.v1.monitoring.coreos.com. For a
+name without dots, the command looks first among the APIs that it checks without
+arguments, then in the core group.
 
 Without arguments, the command checks the kinds of operators.coreos.com, and the
 optional APIs of the supervisor.
 
---deployment, --selector, --lease and --owned name the operator of the given APIs. Each
-object that you name must be healthy.
+--deployment, --selector, --lease and --owned identify the operator of the given APIs.
+Each object that they identify must be healthy.
 
 Exit codes:
   0  Installed: the API can be used
   1  the command failed
   2  NotInstalled: the cluster does not have the API
-  3  Forbidden: you may not read the API, or not ask whether it exists; --role
+  3  Forbidden: you may not read the API, or may not check whether it exists; --role
      prints the missing RBAC rules
   4  Unreachable: the check failed, or the API does not work
   5  Degraded: nothing reconciles the API

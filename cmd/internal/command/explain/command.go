@@ -20,10 +20,10 @@ Subscription to it, and last the remedy. Without a SUBSCRIPTION, the command exp
 each Subscription of the namespace that is not healthy. You can also name
 catalogsource/NAME, installplan/NAME or csv/NAME.
 
-Read access is enough, such as the ClusterRole view in the namespace. The output names
-objects that you may not read and that may have the cause, with the missing RBAC rule.
-If you may not read the Lease of the supervisor, and no work is in progress, the command
-relies on the statuses.
+Read access is enough, such as the ClusterRole view in the namespace. If the cause can
+be in an object that you may not read, the output names the object and the missing RBAC
+rule. If you may not read the Lease of the supervisor, and no work is in progress, the
+command relies on the statuses.
 
 Exit codes:
   0  everything is healthy or in progress, or waits for time or approval

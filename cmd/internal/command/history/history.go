@@ -31,17 +31,18 @@ type options struct {
 
 const help = `Print the phases of the InstallPlans of Subscriptions, each with its time, its duration
 and how it was observed, then the current state and the possible next actions. Without a
-SUBSCRIPTION, print all Subscriptions of the namespace.
+SUBSCRIPTION, print this for all Subscriptions of the namespace.
 
 The transitions come from the annotation chandlery.dev/transitions, which keeps the
-newest 64. The column SEEN is live if the plan was still in the phase when the
-Subscription showed it, else afterwards.
+newest 64. The column SEEN shows live if the plan was still in the phase when the
+Subscription recorded the transition, and afterwards if the plan had already left the
+phase, or if no supervisor observed it.
 
 With --watch, the command also prints each new transition, and each change of the state
 or of a condition. With -o json or yaml it prints one document for each transition.
 
-You need the rights to get, list and watch subscriptions in the namespace. The right to
-list installplans adds the versions that a plan installs.
+You need the rights to get, list and watch subscriptions in the namespace. With the
+right to list installplans, the output also shows the versions that a plan installs.
 
 Exit codes: 0 when the history was printed; 1 when the command failed, or an annotation
 cannot be read; 3 when a right is missing; 4 when the API server cannot be reached.`

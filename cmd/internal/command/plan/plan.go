@@ -40,17 +40,17 @@ is as if the files had been applied to the namespace. In a directory, -f reads a
 *.yaml, *.yml and *.json files. The files can also hold ClusterServiceVersions, which
 count as installed, InstallPlans, OperatorGroups and CatalogSources, for example the
 output of 'kubectl get -o yaml'. The status of a Subscription in a file counts only if
-the files also hold a ClusterServiceVersion or InstallPlan that it names.
+the files also hold a ClusterServiceVersion or InstallPlan that the status names.
 
 --catalog [[NAMESPACE/]NAME=]SOURCE gives the content of a catalog. SOURCE is a
-directory, an index file, or host:port of a server. Without a name it stands for any
-catalog that the Subscriptions name. With -f and all catalogs given, the command does
-not contact a cluster. Otherwise it reads catalogs of the cluster through a
-port-forward, which needs the right to create pods/portforward, or at their
-spec.address.
+directory, an index file, or host:port of a server. Without a name, the source stands
+for any catalog that the Subscriptions name. With -f, and --catalog for all catalogs,
+the command does not contact a cluster. Otherwise it reads a catalog of the cluster at
+its spec.address or through a port-forward. A port-forward needs the right to create
+pods/portforward.
 
-The output marks steps that wait for approval, and shows the later steps all the same.
-It holds for the current content of the catalogs, if every installation succeeds.
+The output marks steps that wait for approval, and also shows the steps after them. It
+is valid for the current content of the catalogs, if every installation succeeds.
 
 Exit codes: 0 when everything can be done or is up to date, 1 when the command failed, 2
 when something would not be installed, or cannot be checked because its catalog cannot

@@ -47,7 +47,7 @@ catalogs and operators. Read access is enough. The bundle lists what could not b
 The command reads no Secrets and no ConfigMaps. It removes text that looks like a
 password, a token, a private key or the credentials of a URL, and the values of all
 environment variables. Certificates stay, and so do the names of objects, images and
-hosts. Check the bundle before you give it away.
+hosts. Check the bundle before you share it.
 
 Exit codes: 0 when everything could be read; 1 when no bundle was written; 3 when the
 bundle was written but is not complete (see missing.txt in it); 4 when the API server
@@ -86,7 +86,7 @@ func New(name, agent string) *cobra.Command {
 	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "collect from all namespaces, without a fallback to one namespace")
 	o.connection.AddCatalogNamespaceFlag(cmd, &o.global)
 	flags.StringVarP(&o.path, "output", "o", "", "file to write; -: standard output; default: chandlery-support-TIME.tar.gz")
-	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "size limit for each log; its end is kept")
+	flags.StringVar(&o.logBytes, "log-bytes", "1Mi", "size limit for each log; the newest part is kept")
 	flags.StringVar(&o.maxBytes, "max-bytes", "64Mi", "size limit for the bundle before compression")
 	flags.BoolVar(&o.noLogs, "no-logs", false, "leave out the logs of pods")
 	flags.BoolVar(&o.showEnv, "show-env", false, "show the values of environment variables whose names do not look secret")

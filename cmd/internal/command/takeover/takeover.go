@@ -16,32 +16,34 @@ import (
 	"github.com/chandlery/chandlery/supervisor/takeover"
 )
 
-const help = `Take over from an OLM that runs in this cluster. The command scales OLM's Deployments to
-0 and does not delete them. The supervisors then manage what OLM installed, as it is. No
-pod of an operator restarts. Before a change, the command writes a record to ConfigMaps
-in the namespace of the supervisors, from which handback restores.
+const help = `Take over from the OLM that runs in this cluster. The command scales OLM's Deployments
+to 0 and does not delete them. The supervisors then manage what OLM installed, as it is.
+No pod of an operator restarts. Before it changes anything, the command writes a record
+to ConfigMaps in the namespace of the supervisors. handback restores objects from this
+record.
 
 You can interrupt the command at any time and repeat it. Supervisors that run with
 --takeover do the same automatically.
 
 You need the rights of a cluster administrator: to patch deployments in OLM's namespace,
-to list what OLM creates in all namespaces, to create subjectaccessreviews, and to
+to list, in all namespaces, what OLM creates, to create subjectaccessreviews, and to
 create and update configmaps in the namespace of the supervisors.
 
 Exit codes: 0 when the takeover is done, or possible (--dry-run); 1 when the command
-failed, or the answer was no; 2 when there is nothing to take over, or something
-prevents it, which the output names; 3 when a right is missing; 4 when the API server
-cannot be reached.`
+failed, or you did not confirm; 2 when there is nothing to take over, or the output
+names what prevents it; 3 when a right is missing; 4 when the API server cannot be
+reached.`
 
-const helpBack = `Hand this cluster back to the OLM that it was taken over from. The command scales the
-supervisors to 0. It deletes what they created in place of objects of OLM, recreates what
-they deleted, and removes their marks from everything else. Then OLM's Deployments get
-their former replicas. Operators keep their current versions.
+const helpBack = `Hand this cluster back to the OLM that managed it before the takeover. The command
+scales the supervisors to 0. It deletes what the supervisors created in place of OLM's
+objects, recreates what they deleted, and removes their marks from all other objects.
+Then it scales OLM's Deployments to their former numbers of replicas. Operators keep
+their current versions.
 
 You can interrupt the command at any time and repeat it.
 
 Exit codes: 0 when the handback is done, or possible (--dry-run); 1 when the command
-failed, or the answer was no; 2 when there is nothing to hand back; 3 when a right is
+failed, or you did not confirm; 2 when there is nothing to hand back; 3 when a right is
 missing; 4 when the API server cannot be reached.`
 
 // defaultNamespace is the namespace of supervisors in a documented installation.
@@ -63,7 +65,7 @@ type options struct {
 func New(name, agent string) *cobra.Command {
 	return newCommand(name, agent, &cobra.Command{
 		Use:     "takeover",
-		Short:   "Take over from an OLM that runs in the cluster",
+		Short:   "Take over from the OLM that runs in the cluster",
 		Long:    help,
 		Example: "  " + name + " takeover --dry-run\n  " + name + " takeover --yes",
 	}, direction{
@@ -79,7 +81,7 @@ func New(name, agent string) *cobra.Command {
 func NewHandBack(name, agent string) *cobra.Command {
 	return newCommand(name, agent, &cobra.Command{
 		Use:     "handback",
-		Short:   "Hand the cluster back to the OLM that it was taken over from",
+		Short:   "Hand the cluster back to the OLM that managed it before",
 		Long:    helpBack,
 		Example: "  " + name + " handback --dry-run\n  " + name + " handback --yes",
 	}, direction{
@@ -110,9 +112,9 @@ func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Comm
 	flags := cmd.Flags()
 	o.connection.AddFlags(cmd)
 	flags.StringVar(&o.namespace, "supervisor-namespace", defaultNamespace, "namespace of the supervisors, which holds the record")
-	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every Deployment like OLM's counts as OLM; elsewhere its service account must be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
+	flags.StringSliceVar(&o.managers, "manager-namespaces", nil, "namespaces where every Deployment that looks like OLM's counts as OLM; in other namespaces, it counts only if its service account may write ClusterServiceVersions or InstallPlans in all namespaces")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done; change nothing")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command never asks")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation; without a terminal, the command proceeds without asking")
 	o.output.AddFlags(cmd)
 	return cmd
 }

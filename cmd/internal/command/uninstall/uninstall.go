@@ -16,23 +16,23 @@ import (
 )
 
 const help = `Remove the supervisor, its Deployment and its rights, and its namespace unless that holds
-other objects. The kinds of operators.coreos.com, catalogs, Subscriptions and operators
+other objects. Catalogs, Subscriptions, operators and the kinds of operators.coreos.com
 stay. A new installation continues with them.
 
 With --everything, also remove all operators and catalogs, then the kinds, the namespace
 of the global catalogs and the rights of users. A ready supervisor cleans up after the
-operators first. Without one, the command removes the finalizers of the supervisor
-instead. The CustomResourceDefinitions of operators stay, with the objects of their
-kinds. If OLM is installed, the command refuses --everything, because OLM uses the same
-kinds.
+operators first. If no supervisor is ready, the command removes the finalizers of the
+supervisor instead. The CustomResourceDefinitions of operators stay, with the objects of
+their kinds. If OLM is installed, the command refuses --everything, because OLM uses the
+same kinds.
 
 The command shows what it removes and what stays, and asks for confirmation. You can
 interrupt the command and repeat it. You need the rights of a cluster administrator.
 
 Exit codes: 0 when the removal is done, or possible (--dry-run); 1 when the command
-failed, the answer was no, or there is no terminal for the question; 2 when there is
-nothing to remove, or something prevents it, which the output names; 3 when a right is
-missing; 4 when the API server cannot be reached.`
+failed, you did not confirm, or there is no terminal to confirm at; 2 when there is
+nothing to remove, or the output names what prevents it; 3 when a right is missing; 4
+when the API server cannot be reached.`
 
 // defaultNamespace is the namespace of supervisors in a documented installation.
 const defaultNamespace = "chandlery-system"
