@@ -93,8 +93,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
 	fs.StringVar(&o.Identity, "identity", defaultIdentity(), "name of this process in leader election; a random suffix makes it unique")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", ownNamespace(),
-		"namespace of the Lease "+api.LeaseName+"; default: the namespace of the pod")
-	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where every Deployment like OLM's, and every renewed Lease "+api.LeaseName+", counts as another lifecycle manager; elsewhere its service account must be allowed to write ClusterServiceVersions or InstallPlans in all namespaces")
+		"namespace of the Lease "+api.LeaseName+"; in a pod, the default is the namespace of the pod")
+	fs.StringSliceVar(&o.ManagerNamespaces, "manager-namespaces", nil, "namespaces where every Deployment that looks like OLM's, and every renewed Lease "+api.LeaseName+", counts as another lifecycle manager; in other namespaces, a Deployment or Lease counts only if its service account may write ClusterServiceVersions or InstallPlans in all namespaces")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", 15*time.Second, "how long a standby waits after the leader's last renewal; whole seconds, 60s at most")
 	fs.DurationVar(&o.RenewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up; at least 1s less than --lease-duration")
 	fs.DurationVar(&o.RetryPeriod, "retry-period", 500*time.Millisecond, "pause between attempts to take or renew the Lease")
@@ -103,17 +103,17 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "namespace whose CatalogSources serve the Subscriptions of all namespaces")
 	fs.StringSliceVar(&o.ProtectedCopiedCSVNamespaces, "protected-copied-csv-namespaces", nil, "namespaces that get copies of ClusterServiceVersions even if the OLMConfig sets disableCopiedCSVs")
 	fs.DurationVar(&o.CatalogRefreshInterval, "catalog-refresh-interval", 30*time.Second, "interval at which the supervisor asks a catalog which content it serves; Chandlery's registry also reports changes at once; catalogs of opm are read at each new connection and every 30m")
-	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long a step of an InstallPlan may fail with an error that a user must fix")
+	fs.DurationVar(&o.InstallPlanRetryTimeout, "install-plan-retry-timeout", time.Minute, "how long the supervisor retries a step of an InstallPlan that fails with an error that a user must fix")
 	fs.BoolVar(&o.CRDAsServiceAccount, "crd-as-service-account", false, "write the CustomResourceDefinitions of bundles with the rights of the OperatorGroup's service account, if it names one")
 	fs.StringVar(&o.BundleCacheDir, "bundle-cache-dir", bundleimage.DefaultDir(), "directory for the content of bundle images; created if missing; other users must not be able to write to it")
 	o.BundleCacheSize = bundleimage.DefaultSize
-	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size limit of --bundle-cache-dir, as 1Gi; images that are being pulled take up to 2Gi more")
+	fs.Var((*byteSize)(&o.BundleCacheSize), "bundle-cache-size", "size limit of --bundle-cache-dir, such as 1Gi; images that are being pulled take up to 2Gi more")
 	fs.DurationVar(&o.BundleUnpackTimeout, "bundle-unpack-timeout", bundleimage.DefaultTimeout, "time limit for pulling a bundle image, if the OperatorGroup has no annotation operatorframework.io/bundle-unpack-timeout; 0: no limit")
 	fs.Float64Var(&o.FailoverRate, "failover-rate", 10, "average number of catalog pods per second that are marked not ready or deleted because of lost nodes")
-	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of pods that --failover-rate allows at once, after a time without any")
+	fs.IntVar(&o.FailoverBurst, "failover-burst", 50, "number of pods that --failover-rate allows at once, after a time without such pods")
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller reconciles at once")
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of exiting")
-	fs.Var(&o.OpenShift, optional.OpenShift, "whether Proxy cluster of config.openshift.io sets the proxies of operator containers; auto: if the cluster has it; required: do not start without it; disabled: no")
+	fs.Var(&o.OpenShift, optional.OpenShift, "whether OpenShift's Proxy cluster (config.openshift.io) sets the proxies of operator containers; auto: yes, if the cluster has this API; required: yes, and do not start without this API; disabled: no")
 	o.Hosting.AddFlags(fs, o.Version)
 }
 

@@ -24,15 +24,15 @@ type Hosting struct {
 
 // AddFlags adds a flag with a default for each setting.
 func (h *Hosting) AddFlags(fs *pflag.FlagSet, version string) {
-	fs.StringVar(&h.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, for ConfigMaps and the content of images")
+	fs.StringVar(&h.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, which serves catalogs from ConfigMaps and from the content of images")
 	fs.StringVar(&h.Server, "catalog-server", deployment.ServerImage, "what serves the catalog of an image without extractContent; image: the image itself; registry: --registry-image")
 	fs.IntVar(&h.Replicas, "catalog-replicas", 0,
 		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
-	fs.StringVar(&h.Content, "catalog-content", deployment.ContentAuto, "how --registry-image gets the content of an image: image-volume, init-container, or auto: a volume if every node can mount it")
+	fs.StringVar(&h.Content, "catalog-content", deployment.ContentAuto, "how --registry-image gets the content of a catalog image: image-volume, init-container or auto (image-volume if every node can mount it, else init-container)")
 	fs.BoolVar(&h.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
 	fs.StringVar(&h.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
-	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "allow plain HTTP to registries without TLS, for digests and bundle images")
-	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of registries, for digests and bundle images")
+	fs.BoolVar(&h.PlainHTTP, "image-plain-http", false, "allow plain HTTP to image registries without TLS, to resolve digests and pull bundle images")
+	fs.BoolVar(&h.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of image registries, to resolve digests and pull bundle images")
 }
 
 // Validate returns an error that names every invalid setting and its remedy.
