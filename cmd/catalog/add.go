@@ -57,8 +57,8 @@ func newAddCommand() *cobra.Command {
 		Use:   "add BUNDLE...",
 		Short: "Add bundles to a catalog or a template",
 		Long: "Add bundles to the files of a catalog or to a template. A BUNDLE is a directory or an image. The command adds the\n" +
-			"olm.bundle object, and an entry in each channel. Without --replaces, --skips and --skip-range, the values in the\n" +
-			"bundle's ClusterServiceVersion apply. If it has none either, the bundle replaces the head of the channel.\n\n" +
+			"olm.bundle object, and an entry in each channel. If none of --replaces, --skips and --skip-range is set, the values in\n" +
+			"the bundle's ClusterServiceVersion apply. If it has none either, the bundle replaces the head of the channel.\n\n" +
 			"The command refuses an addition that leaves an installed version without an upgrade path. It keeps comments and\n" +
 			"the layout of the files. Several commands can change one catalog at the same time.",
 		Example: "  catalog add ./bundles/lantern-1.1.0 --catalog ./catalog --channel stable --dry-run\n" +
@@ -81,7 +81,7 @@ func newAddCommand() *cobra.Command {
 func (o *addOptions) addEdgeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.edges.Replaces, "replaces", "", "bundle that the new bundle replaces")
 	flags.StringSliceVar(&o.edges.Skips, "skips", nil, "bundle that the new bundle skips; may be repeated")
-	flags.StringVar(&o.edges.SkipRange, "skip-range", "", "range of versions that can upgrade directly to the new bundle, as '>=1.0.0 <1.1.0'")
+	flags.StringVar(&o.edges.SkipRange, "skip-range", "", "range of versions that can upgrade directly to the new bundle, such as '>=1.0.0 <1.1.0'")
 }
 
 var (

@@ -25,8 +25,8 @@ func newPruneCommand() *cobra.Command {
 		Use:   "prune CATALOG",
 		Short: "Create a catalog from a part of another catalog",
 		Long: "Create a catalog from the part of another catalog that the flags select. CATALOG is a directory or an image. The\n" +
-			"upgrade paths to the selected versions stay, also for installed versions that are left out. Standard error lists the bundles that are kept because others require them, and the requirements\n" +
-			"that nothing in the catalog meets.",
+			"upgrade paths to the selected versions stay, also for installed versions that are left out. Standard error lists the\n" +
+			"bundles that are kept because others require them, and the requirements that nothing in the catalog meets.",
 		Example: "  catalog prune ./catalog --package lantern --dependencies --to ./pruned\n" +
 			"  catalog prune registry.example.com/team/catalog:v1 --selection imageset.yaml -o yaml > catalog.yaml",
 		Args: cobra.ExactArgs(1),

@@ -65,8 +65,8 @@ func newPushCommand() *cobra.Command {
 		Use:   "push CATALOG IMAGE",
 		Short: "Build the image of a catalog directory and push it",
 		Long: "Build the image of a catalog directory and push it, without a container engine. The image has the content, the label\n" +
-			"of catalog images, and what the base needs to serve at once: the index of Chandlery's registry, or opm's cache. The\n" +
-			"command also pushes a list of all bundles (SPDX) that refers to the image. It pushes no catalog with problems.\n\n" +
+			"of catalog images, and what the base needs to start fast: the index of Chandlery's registry, or opm's cache. The command\n" +
+			"also pushes a list of all bundles (SPDX) that refers to the image. It does not push a catalog that has problems.\n\n" +
 			"The same catalog on the same base gives the same image, unless the image has opm's cache. $SOURCE_DATE_EPOCH sets the\n" +
 			"time of the image, in seconds since 1970. The default is 0.",
 		Example: "  catalog push ./catalog registry.example.com/team/catalog:v1 --base registry.example.com/chandlery/registry:v1\n" +
@@ -77,9 +77,9 @@ func newPushCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.image.addFlags(flags)
 	flags.StringSliceVar(&o.platforms, "platform", nil,
-		"platform of the image, as os/architecture; may be repeated; default: all of the base, or linux/amd64 and linux/arm64 for scratch")
+		"platform of the image, as os/architecture; may be repeated; default: all platforms of the base, or linux/amd64 and linux/arm64 for scratch")
 	flags.StringVar(&o.layout, "layout", "", "write the image to this new folder as an OCI layout, instead of pushing it")
-	flags.BoolVar(&o.opmCache, "opm-cache", false, "add opm's cache also to an image on scratch, for clusters where opm serves the CatalogSources")
+	flags.BoolVar(&o.opmCache, "opm-cache", false, "also add opm's cache to an image on scratch, for clusters where opm serves the CatalogSources")
 	o.pulling.AddRegistryFlags(flags)
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress; progress is shown only on a terminal")
 	flagenv.Describe(flags, envPrefix)
@@ -210,7 +210,7 @@ func newDockerfileCommand() *cobra.Command {
 		},
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&builder, "builder", "", "image that makes the index or the cache, of Chandlery's registry or of opm; default: the base")
+	cmd.Flags().StringVar(&builder, "builder", "", "image of Chandlery's registry or of opm, which makes the index or the cache; default: the base")
 	flagenv.Describe(cmd.Flags(), envPrefix)
 	return cmd
 }

@@ -38,8 +38,8 @@ func (r *reading) addFlags(flags *pflag.FlagSet) {
 // addImageRefFlag adds the flag for the images of bundles in directories.
 func (r *reading) addImageRefFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&r.imageRef, "image-ref-template", "",
-		"image of a bundle that is read from a directory, with {{.Package}}, {{.Name}} and {{.Version}}; "+
-			"default: the catalog holds its manifests")
+		"image reference for a bundle that is read from a directory, with {{.Package}}, {{.Name}} and {{.Version}}; "+
+			"default: none, and the catalog holds the manifests of the bundle")
 }
 
 func (r *reading) addQuietFlag(flags *pflag.FlagSet) {

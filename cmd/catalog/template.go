@@ -30,8 +30,8 @@ func newTemplateCommand() *cobra.Command {
 		Use:   "template [" + types + "] FILE",
 		Short: "Render a catalog template, or draw its upgrade graph",
 		Long: "Render a catalog template (" + types + ") to a file-based catalog, or draw its upgrade graph with -o mermaid or\n" +
-			"-o svg. Without a type, the schema of the template gives the type. If FILE is -, the command reads standard input. The\n" +
-			"bundles of a template are images or directories.",
+			"-o svg. Without a type argument, the schema of the template determines the type. If FILE is -, the command reads\n" +
+			"standard input. The bundles of a template are images or directories.",
 		Example: "  catalog template semver lantern.yaml -o yaml > catalog.yaml\n" +
 			"  catalog template lantern.yaml -o svg > lantern.svg",
 		Args:      cobra.RangeArgs(1, 2),

@@ -23,9 +23,9 @@ func newCopyContentCommand() *cobra.Command {
 		Use:   "copy-content",
 		Short: "Copy this program or a catalog from one container to another",
 		Long: "Copy the files that a container needs to serve the catalog of another image.\n\n" +
-			"With --program.to, the program copies itself from its own image into a volume. Run this\n" +
-			"copy in the image of a catalog: it copies only the directory --catalog.from to\n" +
-			"--catalog.to. The image of the catalog needs no shell.",
+			"With --program.to, the program copies itself from its own image into a volume. Then run\n" +
+			"the copy in a container of the catalog's image, with --catalog.from and --catalog.to. It\n" +
+			"copies only that directory. The image of the catalog needs no shell.",
 		Example: "  registry copy-content --program.to=/utilities/registry\n" +
 			"  /utilities/registry copy-content --catalog.from=/configs --catalog.to=/extracted-catalog/catalog",
 		Args: cobra.NoArgs,

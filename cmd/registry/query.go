@@ -58,9 +58,9 @@ func newQueryCommand() *cobra.Command {
 		Use:   "query ADDRESS WHAT [ARGUMENT...]",
 		Short: "Query a catalog server",
 		Long: "Query a catalog server. ADDRESS is host:port; the default port is 50051. The server is Chandlery's registry\n" +
-			"or any other server of api.Registry. WHAT is one of the following. Those with chandlery.registry.v1 need\n" +
+			"or any other server of api.Registry. WHAT is one of the following. Queries marked chandlery.registry.v1 need\n" +
 			"Chandlery's registry:\n\n" + describeVerbs() + "\n\n" +
-			"Exit codes: 0 when the server answered, 1 when the query failed, or when health finds the server not ready.",
+			"Exit codes: 0 when the server answered, 1 when the query failed, or health found the server not ready.",
 		Example: "  registry query localhost:50051 packages\n" +
 			"  registry query localhost:50051 bundle lantern stable -o yaml\n" +
 			"  registry query catalog.example.org:443 --tls providers ship.example.com/v1alpha1/Lantern",

@@ -90,7 +90,7 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.reloadInterval, "reload-interval", 2*time.Second,
 		"time between two checks of the source for changes; 0: never")
 	flags.IntVar(&o.accessLogSample, "access-log-sample", 1000,
-		"log one of this many successful calls, and all failed ones; 0: no successful ones")
+		"log one in this many successful calls, and all failed calls; 0: only failed calls")
 }
 
 func (o *serveOptions) addTLSFlags(flags *pflag.FlagSet) {

@@ -25,7 +25,7 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.Uint32Var(&o.values.ConnectionStreams, "max-connection-streams", o.values.ConnectionStreams,
 		"largest number of concurrent calls on one connection; further calls wait")
 	flags.IntVar(&o.values.Connections, "max-connections", o.values.Connections,
-		"largest number of connections; beyond it, a connection of the client that has the most is closed, or the new one after 5s; 0: no limit")
+		"largest number of connections; beyond it, the server closes a connection of the client with the most connections, or the new connection after 5s; 0: no limit")
 	flags.Float64Var(&o.values.CallRate, "max-call-rate", o.values.CallRate,
 		"largest average number of calls per second from each client address; 0: no limit")
 	flags.IntVar(&o.values.CallBurst, "max-call-burst", o.values.CallBurst,
@@ -35,7 +35,7 @@ func (o *limitFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.values.IdleTimeout, "idle-timeout", o.values.IdleTimeout,
 		"time after which a connection without calls is closed; 0: never")
 	flags.DurationVar(&o.values.StallTimeout, "stall-timeout", o.values.StallTimeout,
-		"time after which the connection of a client that does not read is closed, plus one second for each 16Ki of a message; 0: never")
+		"time after which the server closes the connection of a client that does not read; a message adds one second for each 16Ki; 0: never")
 	flags.DurationVar(&o.values.KeepaliveInterval, "keepalive-interval", o.values.KeepaliveInterval,
 		"time without traffic from a client after which the server pings the client")
 	flags.DurationVar(&o.values.KeepaliveTimeout, "keepalive-timeout", o.values.KeepaliveTimeout,

@@ -53,7 +53,7 @@ func (o *sourceFlags) addCacheFlags(flags *pflag.FlagSet) {
 		"directory that caches what was read, for a faster start; missing or stale content is rebuilt")
 	flags.BoolVar(&o.cacheOnly, "cache-only", false, "fill the cache directory and exit")
 	flags.BoolVar(&o.cacheEnforceIntegrity, "cache-enforce-integrity", false,
-		"compare a cached index with the content before its use, not afterwards")
+		"compare a cached index with the content before using it, not afterwards")
 }
 
 // check returns an error for invalid values.

@@ -37,8 +37,8 @@ func Diff(p Program) *cobra.Command {
 		Use:   "diff OLD NEW",
 		Short: "Show what an update of a catalog changes",
 		Long: "Show what an update of a catalog changes for its users: packages, channels, heads, bundles and deprecations.\n" +
-			"A ! marks a change that leaves installed versions behind: a removed package or channel, a bundle that has no\n" +
-			"upgrade any more, a head with a lower version, or a head that no longer provides an API.\n\n" +
+			"A ! marks a change that leaves installed versions behind: a removed package or channel, a bundle that no longer\n" +
+			"has an upgrade, a head with a lower version, or a head that no longer provides an API.\n\n" +
 			"OLD and NEW are sources. " + p.Sources + "\n\n" +
 			"Exit codes: 0 when the catalogs could be compared, 1 when there are differences of the kind that --exit-code\n" +
 			"names, 2 when the catalogs could not be compared.",

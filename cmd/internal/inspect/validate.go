@@ -32,7 +32,7 @@ func Validate(p Program) *cobra.Command {
 		Long: "Check catalogs and list all problems. Each problem is on one line, with file and line, cause and remedy.\n\n" +
 			p.Sources + "\n\n" +
 			"Exit codes: 0 when no catalog has a problem, 1 when a catalog has a problem, 2 when a catalog cannot be\n" +
-			"read; the other catalogs are checked all the same.",
+			"read; the other catalogs are still checked.",
 		Example: "  " + p.Name + " validate ./catalog\n" +
 			"  " + p.Name + " validate ./catalogs/* -o json",
 		Args: func(cmd *cobra.Command, args []string) error {

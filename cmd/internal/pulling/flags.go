@@ -29,8 +29,8 @@ type Flags struct {
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.AddRegistryFlags(flags)
 	flags.StringVar(&f.platform, "platform", "",
-		"platform of the image to read, as os/architecture; default: that of this program, if the image has it")
-	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time limit for reading an image, with all attempts")
+		"platform of the image to read, as os/architecture; default: the platform of this program, if the image has it")
+	flags.DurationVar(&f.timeout, "pull-timeout", 10*time.Minute, "time limit for reading an image, including all attempts")
 	f.maxImageSize = 4 << 30
 	flags.Var(&f.maxImageSize, "max-image-size",
 		"size limit for the catalog of an image, and for its compressed layers, in bytes or as 512Mi or 4Gi")

@@ -33,7 +33,7 @@ const flagSelection = "selection"
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.terms.Packages, Package, nil,
 		"package to select, as NAME or NAME@RANGE, such as lantern@'>=1.2.0 <2.0.0'; may be repeated; "+
-			"without it, --"+Channel+" and --"+From+", all packages are selected")
+			"if neither this flag nor --"+Channel+" nor --"+From+" is set, all packages are selected")
 	flags.StringSliceVar(&f.terms.Channels, Channel, nil,
 		"channel to select, as PACKAGE/CHANNEL or PACKAGE/CHANNEL@RANGE; may be repeated; none: all channels of the packages")
 	flags.StringSliceVar(&f.terms.From, From, nil,
