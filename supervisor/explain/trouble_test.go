@@ -276,7 +276,7 @@ func TestExplainNamespace(t *testing.T) {
 		},
 		{
 			reason: "it only takes time", state: explain.Held, change: going(time.Hour, kubernetes, content),
-			summary: "namespace shop is being deleted since 2026-03-02T08:00:00Z", remedy: "Wait until it is gone", command: "kubectl get namespace shop -o yaml",
+			summary: "namespace shop is being deleted since 2026-03-02T08:00:00Z", remedy: "Wait until the namespace is gone", command: "kubectl get namespace shop -o yaml",
 		},
 		{
 			reason: "an API cannot be asked", state: explain.Broken,
