@@ -207,6 +207,7 @@ func FuzzAppend(f *testing.F) {
 	for _, seed := range []string{
 		"entries:\n- name: v1\n", "{\"entries\":[{}]}", "entries: [a, b] # c\n", "# c\nentries:\n  -\n    name: x\n...\n",
 		"a: &x [1]\nentries: *x\n", "entries:\n- - - 1\n- |+\n  a\n\n\nb: 2\n", "{\"entries\":[],\"entries\":[1]}", "? entries\n: - 1\n",
+		"entries:\r- nam1*", "entries:\r\n- a\r\n", "entries:\u0085- a", "entries:\n- \"a\u2028b\"\n- c\n",
 	} {
 		f.Add(seed)
 	}

@@ -54,6 +54,9 @@ func withLineEnd(text []byte, end string) []byte {
 
 // editYAML edits a YAML document in block style by adding or replacing lines.
 func editYAML(text []byte, e edit) ([]byte, error) {
+	if hasOtherBreaks(text) {
+		return nil, errLayout
+	}
 	var root yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &root); err != nil {
 		return nil, fmt.Errorf("reading the document: %w", err)
@@ -80,6 +83,13 @@ func editYAML(text []byte, e edit) ([]byte, error) {
 		return insertLines(lines, lastLine(lines, node.Line-1, node.Column-1, true), item), nil
 	}
 	return nil, errLayout
+}
+
+// hasOtherBreaks reports whether a text has line breaks besides LF and CRLF. YAML counts a lone CR, NEL, LS and PS too,
+// so the lines of its nodes would be others than those of the text.
+func hasOtherBreaks(text []byte) bool {
+	text = bytes.ReplaceAll(text, []byte("\r\n"), nil)
+	return bytes.ContainsAny(text, "\r\u0085\u2028\u2029")
 }
 
 // itemLines returns a value as an element of a list in block style.
