@@ -246,7 +246,7 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"no operators found with name lamp.v9", "is pinned to it"}, remedy: "a channel that has it (beta)",
 		},
 		{
-			reason: "a dependency that nobody has", state: explain.Broken, code: explain.CodeDependencyNotFound,
+			reason: "a dependency that no catalog has", state: explain.Broken, code: explain.CodeDependencyNotFound,
 			change: nothingFits("bundle lamp.v1 requires an operator with package: wick, subscription lamp exists",
 				api.ReasonDependencyNotFound, "no catalog in scope has an operator with package: wick; create a CatalogSource that has one"),
 			summary: []string{"requires an operator with package: wick"}, remedy: "create a CatalogSource that has one",
@@ -443,7 +443,7 @@ func TestExplainPlan(t *testing.T) {
 			summary: []string{`admission webhook "no.example.com"`}, remedy: "Change the policy that refuses it.",
 		},
 		{
-			reason: "what may pass by itself is waited for", state: explain.Held, code: explain.CodePlanStepFailed,
+			reason: "a temporary refusal is retried", state: explain.Held, code: explain.CodePlanStepFailed,
 			change:  stepRetried(timeout, because(api.ReasonStepFailed)),
 			summary: []string{"InstallPlan shop/install-a: error applying ConfigMap settings", "request timed out"},
 		},

@@ -39,7 +39,7 @@ func TestDeriveHosted(t *testing.T) {
 			want: operatorsv1alpha1.CatalogSourceStatus{RegistryServiceStatus: service, GRPCConnectionState: connected, Conditions: []metav1.Condition{shown}},
 		},
 		{
-			reason: "the first thing that failed is told, before what the connection says", source: shop(), h: failing,
+			reason: "the first failure comes before the state of the connection", source: shop(), h: failing,
 			state: catalogs.State{Address: address, Connectivity: "READY", LastConnect: at(3).Time, Err: errors.New("broken")},
 			want:  operatorsv1alpha1.CatalogSourceStatus{Reason: "RegistryServerError", Message: failure, RegistryServiceStatus: service, GRPCConnectionState: connected},
 		},

@@ -58,7 +58,7 @@ func TestNews(t *testing.T) {
 		{name: "cannot go on", after: one(api.ConditionProgressing, no, "Unschedulable"), want: "Warning Unschedulable"},
 		{name: "blocked", after: one(api.ConditionProgressing, no, api.ReasonBlocked), want: "Warning Blocked"},
 		{name: "told already", after: one(api.ConditionProgressing, no, "ErrImagePull"), stated: true},
-		{name: "another condition is told", after: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), stated: true, want: "Normal ReplicasServe"},
+		{name: "the message states another condition", after: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), stated: true, want: "Normal ReplicasServe"},
 	} {
 		var got []string
 		for _, c := range newsOf(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after}, tt.stated) {

@@ -283,7 +283,7 @@ func TestCleanupOf(t *testing.T) {
 		{reason: "another make, still needed", pod: inherited(ofSet), want: keepPod},
 		{reason: "another make", pod: inherited(ofSet), replaced: true, want: deleteSet},
 		{reason: "another CatalogSource of the same name", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "u-2" }), replaced: true, want: keepPod},
-		{reason: "nobody's", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences = nil }), replaced: true, want: keepPod},
+		{reason: "without an owner", pod: inherited(func(p *corev1.Pod) { p.OwnerReferences = nil }), replaced: true, want: keepPod},
 	} {
 		if got := cleanupOf(tt.pod, source, tt.replaced); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.reason, got, tt.want)

@@ -189,7 +189,7 @@ func TestReplicas(t *testing.T) {
 		{reason: "a second node that is lost takes no replica away", change: []func(*Input){nodes(node("a"), node("b", lost)), had(2)}, want: 2},
 		{reason: "a second node that is drained takes no replica away", change: []func(*Input){nodes(node("a"), node("b", cordoned)), had(2)}, want: 2},
 		{reason: "a second node that is gone", change: []func(*Input){nodes(node("a")), had(2)}, want: 1},
-		{reason: "somebody scaled it", change: []func(*Input){had(9)}, want: 2},
+		{reason: "a user scaled it", change: []func(*Input){had(9)}, want: 2},
 		{reason: "windows", change: []func(*Input){nodes(node("a"), node("b", windows))}, want: 1},
 		{reason: "for others", change: []func(*Input){nodes(node("a"), node("b", reserved))}, want: 1},
 		{

@@ -127,7 +127,7 @@ func TestReplacedLeavesWhatUsersMade(t *testing.T) {
 		others versions.List
 		want   bool
 	}{
-		"Alone":     {"nobody takes over", old, versions.List{old}, false},
+		"Alone":     {"no version takes over", old, versions.List{old}, false},
 		"Replaced":  {"the next version does", old, versions.List{old, next}, true},
 		"Elsewhere": {"one of another namespace does not", old, versions.List{old, elsewhere}, false},
 		"BothGo":    {"nor one that goes too", old, versions.List{old, gone}, false},

@@ -9,7 +9,7 @@ import (
 )
 
 // TestCleanUpLeavesResources checks that no custom resources are listed or deleted where another version continues
-// with them, or where nobody requests their deletion.
+// with them, or where no user requests their deletion.
 func TestCleanUpLeavesResources(t *testing.T) {
 	annotated := func(key, value string) func(*operatorsv1alpha1.ClusterServiceVersion) {
 		return func(csv *operatorsv1alpha1.ClusterServiceVersion) { csv.Annotations[key] = value }

@@ -29,9 +29,9 @@ func TestAfterError(t *testing.T) {
 		"Installing":   {"an installation fails by it", good(ready, "AllRequirementsMet"), failed},
 		"SwitchingOn":  {"telling the API server is part of it", good(installs, "InstallWaiting"), failed},
 		"Running":      {"what runs goes on", good(succeeded, "InstallSucceeded"), told(succeeded, "InstallSucceeded", "as before")},
-		"AnotherError": {"the error of now is told and none before", again, told(succeeded, "InstallSucceeded", "as before")},
+		"AnotherError": {"the status shows the newest error alone", again, told(succeeded, "InstallSucceeded", "as before")},
 		"Waiting":      {"nothing was tried", good(pending, "RequirementsNotMet"), told(pending, "RequirementsNotMet", "as before")},
-		"Going":        {"nobody is brought back by it", good(deleting, "Replaced"), told(deleting, "Replaced", "as before")},
+		"Going":        {"it brings no version back", good(deleting, "Replaced"), told(deleting, "Replaced", "as before")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

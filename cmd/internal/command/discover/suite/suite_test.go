@@ -186,7 +186,7 @@ func TestDiscover(t *testing.T) {
 		"OtherOne":   {"other versions are named", []string{"subscriptions.v1.operators.coreos.com"}, console.Negative, []string{"subscriptions.v1.operators.coreos.com  NotInstalled", "the kind only at v1alpha1"}},
 		"Forbidden":  {"the rights are told of", []string{"subscriptions", "-n", "shop", "--as", "alice"}, console.Forbidden, []string{"you may not list", "--role"}},
 		"Wide":       {"and shown", []string{"subscriptions", "--as", "alice", "-o", "wide"}, console.Forbidden, []string{"    kind: ClusterRole\n", "      name: alice\n"}},
-		"Stale":      {"a Lease is looked at", []string{"configmaps", "--lease", "default/stale"}, console.Degraded, []string{"Degraded", "does not renew", "check the pods"}},
+		"Stale":      {"the Lease of an operator", []string{"configmaps", "--lease", "default/stale"}, console.Degraded, []string{"Degraded", "does not renew", "check the pods"}},
 		"Nobody":     {"and Deployments", []string{"configmaps", "--selector", "app=none"}, console.Degraded, []string{"no operator reconciles it", "there are no Deployments"}},
 		"Worst":      {"the worst counts", []string{"pods", "widgets.example.com", "secrets", "--as", "alice"}, console.Forbidden, []string{"NotInstalled", "Forbidden"}},
 		"Syntax":     {"a path is no API", []string{"a/b"}, console.Failed, nil},
