@@ -53,6 +53,8 @@ type options struct {
 	rest time.Duration
 	// real runs pods on real nodes.
 	real bool
+	// without are controllers that kube-controller-manager does not run.
+	without []string
 	// write is the document for the report.
 	write string
 }
@@ -66,9 +68,13 @@ func parse(args []string, output io.Writer) (options, error) {
 	flags.IntVar(&o.peer, "peer", 0, "up to how many namespaces Operator Lifecycle Manager is measured beside the supervisor, 0 for not at all: it takes some 5 s for each")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "for how long to count requests at rest with the most namespaces, before all get an update; 0 leaves both out")
 	flags.BoolVar(&o.real, "real-nodes", false, "run pods on three real nodes, as root, in the place of kwok's")
+	without := flags.String("without-controllers", "", "controllers of Kubernetes to leave out, for example clusterrole-aggregation-controller, to measure what they cost")
 	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if *without != "" {
+		o.without = strings.Split(*without, ",")
 	}
 	for text := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(text)

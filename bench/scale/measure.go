@@ -38,7 +38,7 @@ type afterwards struct {
 
 // sides returns all sides. dir is the folder of the programs. The peer is Operator Lifecycle Manager.
 func sides(dir string, o options, after *afterwards) ([]side, error) {
-	cluster := scale.Options{Root: ".", Dir: dir, RealNodes: o.real}
+	cluster := scale.Options{Root: ".", Dir: dir, RealNodes: o.real, WithoutControllers: o.without}
 	all := []side{{name: "supervisor", install: func(ctx context.Context, n int) (*scale.Batch, error) {
 		follow := func(context.Context, *scale.Cluster, []string) error { return nil }
 		if o.rest > 0 && n == slices.Max(o.sizes) {

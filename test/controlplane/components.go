@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/chandlery/chandlery/test/ports"
@@ -29,6 +30,8 @@ type layout struct {
 	auditPolicy string
 	// etcdQuota is the size limit of etcd's database in bytes; 0 for etcd's default.
 	etcdQuota int64
+	// withoutControllers are controllers that kube-controller-manager does not run.
+	withoutControllers []string
 	// largeObjects is set if the components must save memory.
 	largeObjects bool
 }
@@ -158,6 +161,10 @@ func (l layout) apiServerArgs() []string {
 }
 
 func (l layout) controllerManagerArgs() []string {
+	var excluded strings.Builder
+	for _, name := range l.withoutControllers {
+		excluded.WriteString(",-" + name)
+	}
 	return []string{
 		"--kubeconfig=" + l.kubeconfig(string(KubeControllerManager)),
 		"--root-ca-file=" + l.pki("ca.crt"),
@@ -175,6 +182,7 @@ func (l layout) controllerManagerArgs() []string {
 		// There is one of each component. An election would only delay a restart.
 		"--leader-elect=false",
 		"--secure-port=0",
+		"--controllers=*" + excluded.String(),
 	}
 }
 

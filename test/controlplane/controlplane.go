@@ -62,7 +62,7 @@ func tryStart(ctx context.Context, o Options, binDir string) (*ControlPlane, err
 	c := &ControlPlane{
 		layout: layout{
 			dir: folder.path, binDir: binDir, gracePeriod: o.NodeMonitorGracePeriod, address: o.Address,
-			auditPolicy: o.auditPolicy(), etcdQuota: o.EtcdQuota, largeObjects: o.LargeObjects,
+			auditPolicy: o.auditPolicy(), etcdQuota: o.EtcdQuota, largeObjects: o.LargeObjects, withoutControllers: o.WithoutControllers,
 		},
 		nodes:   nodeNames(o.Nodes),
 		folder:  folder,

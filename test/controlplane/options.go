@@ -38,6 +38,8 @@ type Options struct {
 	AuditReads bool
 	// EtcdQuota is the size limit of etcd's database in bytes. 0 means etcd's default, 2 GiB.
 	EtcdQuota int64
+	// WithoutControllers are controllers that kube-controller-manager does not run.
+	WithoutControllers []string
 	// LargeObjects makes the components use less memory, for many objects of a megabyte.
 	LargeObjects bool
 	// Progress receives the progress of the build: nil means standard error.

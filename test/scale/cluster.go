@@ -36,6 +36,8 @@ type Options struct {
 	Root, Dir string
 	// Args are additional arguments of the supervisor.
 	Args []string
+	// WithoutControllers are controllers that kube-controller-manager does not run. They have no effect on real nodes.
+	WithoutControllers []string
 	// RealNodes runs pods on real nodes, which requires root.
 	RealNodes bool
 }

@@ -61,7 +61,9 @@ func startPlane(ctx context.Context, o Options, account string) (*plane, error) 
 		if err := p.bed.PushIdle(ctx, operatorImage); err != nil {
 			return nil, errors.Join(err, p.stop()) //nolint:contextcheck // What was started is removed after ctx too.
 		}
-	} else if p.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{AuditReads: true, EtcdQuota: 8 << 30}); err != nil {
+	} else if p.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
+		AuditReads: true, EtcdQuota: 8 << 30, WithoutControllers: o.WithoutControllers,
+	}); err != nil {
 		return nil, err
 	}
 	p.log = audit.Open(p.AuditLog())
