@@ -69,7 +69,7 @@ PLAIN := ^(TestIdleConnections|TestStoreRefusesMessagesThatAreTooLarge|TestSynth
   TestTransformBoundsHeap|TestTransformBoundsObjectsOfTenants|TestManyWhiteouts|TestNoDeadEnd|TestTransitionsAreSound|$\
   TestSolutionsAreTheOraclesOnAllSmallProblems)$$
 PLAIN_PACKAGES := ./server ./bundles/index ./bundles/selection ./bundles/fbc ./bundles/image ./supervisor/informer ./supervisor/catalogs $\
-  ./supervisor/controllers/clusterserviceversion ./supervisor/resolver/sat
+  ./supervisor/controllers/clusterserviceversion ./supervisor/resolution/sat
 PAGES := ./test/docs ./test/depcheck
 
 # These list the packages of the module, which the cache does not see either.

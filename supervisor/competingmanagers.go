@@ -18,8 +18,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/rival"
-	"github.com/chandlery/chandlery/supervisor/takeover"
+	"github.com/chandlery/chandlery/supervisor/migration"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // managerPoll is the interval of the checks for competing managers. They read Deployments from the cache, so they
@@ -29,10 +29,10 @@ const managerPoll = 5 * time.Second
 // guard prevents a supervisor from working beside another lifecycle manager: at its start, before it takes the
 // lead, and while it leads.
 type guard struct {
-	detector *rival.Detector
+	detector *competing.Detector
 	// takeover takes over from a lifecycle manager; nil to refuse to start if one works.
-	takeover *takeover.Takeover
-	record   *takeover.Records
+	takeover *migration.Takeover
+	record   *migration.Records
 	log      logr.Logger
 	// cached reads Deployments from a cache, and synced returns an error while that cache is not full.
 	cached client.Reader
@@ -56,18 +56,18 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 	}
 	deployments := informer.ReducedLists(c)
 	g := &guard{
-		detector: rival.NewDetector(rival.Config{
+		detector: competing.NewDetector(competing.Config{
 			Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
-			Waiting: func(w rival.Waiting) {
+			Waiting: func(w competing.Waiting) {
 				log.Info("Waiting to see whether another lifecycle manager works here before starting",
 					"leases", w.Leases, "unreviewedServiceAccounts", w.Reviews, "atMost", w.AtMost.Round(time.Second).String())
 			},
 		}),
-		record: takeover.NewRecords(c, o.LeaderElectionNamespace), log: log,
+		record: migration.NewRecords(c, o.LeaderElectionNamespace), log: log,
 	}
 	if o.TakeOver {
-		g.takeover = &takeover.Takeover{Options: takeover.Options{
-			Config: rival.Config{
+		g.takeover = &migration.Takeover{Options: migration.Options{
+			Config: competing.Config{
 				Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			},
 			OnStep: func(step string) { log.Info("Taking over", "step", step) },
@@ -88,7 +88,7 @@ func (g *guard) checkBeforeStart(ctx context.Context) error {
 	for _, hidden := range found.Hidden {
 		g.log.Info("Cannot look for other lifecycle managers everywhere", "because", hidden)
 	}
-	if found.State == rival.Stopped && g.takeover == nil {
+	if found.State == competing.Stopped && g.takeover == nil {
 		g.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
 	}
 	return g.errorFor(ctx, &found, g.takeover != nil)
@@ -96,7 +96,7 @@ func (g *guard) checkBeforeStart(ctx context.Context) error {
 
 // errorFor returns an error if the finding stops the process. takesOver is true for a process that takes over
 // before it leads.
-func (g *guard) errorFor(ctx context.Context, found *rival.Finding, takesOver bool) error {
+func (g *guard) errorFor(ctx context.Context, found *competing.Finding, takesOver bool) error {
 	if takesOver && len(found.Supervisors) == 0 {
 		return nil
 	}
@@ -125,8 +125,8 @@ func (g *guard) checkBeforeLeading(ctx context.Context) error {
 
 // refusal reports whether an error means that the process must not work here, rather than a temporary failure.
 func refusal(err error) bool {
-	var beside *rival.Error
-	return errors.As(err, &beside) || errors.Is(err, takeover.ErrRefused)
+	var beside *competing.Error
+	return errors.As(err, &beside) || errors.Is(err, migration.ErrRefused)
 }
 
 // watcher looks for competing managers while the process leads, and ends the process if there is one.

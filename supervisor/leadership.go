@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 
+	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
 	"github.com/chandlery/chandlery/supervisor/controllers/failover"
-	"github.com/chandlery/chandlery/supervisor/outage"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // ErrNotLeading is the error of a write by a process that does not lead, or cannot know that it still does.
@@ -281,4 +281,4 @@ func uniqueIdentity(name string) string {
 }
 
 // IdentityOf returns the --identity of the process that holds a Lease.
-func IdentityOf(holder string) string { return rival.Identity(holder) }
+func IdentityOf(holder string) string { return competing.Identity(holder) }

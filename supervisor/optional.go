@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/discovery"
+	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
-	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
 // watchOptionalAPIs checks which of the optional APIs are installed, and repeats that while the manager runs. It

@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/discovery"
 	"github.com/chandlery/chandlery/supervisor/discovery/optional"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // namespaceFile holds the namespace of a process in a pod.
@@ -150,7 +150,7 @@ func (o *Options) Validate() error {
 	require(o.RenewDeadline > o.RetryPeriod*6/5, "--renew-deadline is %s; it has to be more than 1.2 times --retry-period (%s)", o.RenewDeadline, o.RetryPeriod)
 	// A request that a leader sent just before its renew deadline must arrive before another process leads.
 	require(o.LeaseDuration-o.RenewDeadline >= fenceMargin, "--lease-duration is %s; it has to be at least %s more than --renew-deadline (%s)", o.LeaseDuration, fenceMargin, o.RenewDeadline)
-	require(o.LeaseDuration <= rival.MaxLeaseDuration, "--lease-duration is %s; it has to be at most %s, as supervisors take no Lease for longer", o.LeaseDuration, rival.MaxLeaseDuration)
+	require(o.LeaseDuration <= competing.MaxLeaseDuration, "--lease-duration is %s; it has to be at most %s, as supervisors take no Lease for longer", o.LeaseDuration, competing.MaxLeaseDuration)
 	// The Lease stores whole seconds, and a standby uses the stored value. With a fraction it would take over before
 	// the leader stops.
 	require(o.LeaseDuration%time.Second == 0, "--lease-duration is %s; it has to be whole seconds, as a Lease counts them", o.LeaseDuration)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/internal/connlimit"
-	"github.com/chandlery/chandlery/supervisor/outage"
+	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
 )
 
 // maxConnections is the maximum number of connections to the port of metrics, and to that of probes. Prometheus

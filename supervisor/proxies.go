@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/chandlery/chandlery/supervisor/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 )
 
 // keepFromProxies excludes the API server and names inside the cluster from HTTPS_PROXY, which is for addresses

@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
@@ -32,11 +33,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorcondition"
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
-	"github.com/chandlery/chandlery/supervisor/crdcache"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/outage"
+	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 )
 
 // shutdownTimeout is how long controllers may take to finish when the process stops. It is less than a pod's

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/chandlery/chandlery/supervisor/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/outage"
 )
 
 // startup starts the supervisor. It repeats each of its requests while the API server cannot be reached.

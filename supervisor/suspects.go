@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 const (
@@ -48,7 +48,7 @@ func newSuspectAlarm(recorder events.EventRecorder, namespace string, log logr.L
 }
 
 // report sets the metric. It creates an Event and a log line if the suspects have changed.
-func (a *suspectAlarm) report(f *rival.Finding) {
+func (a *suspectAlarm) report(f *competing.Finding) {
 	suspectedManagers.WithLabelValues("Deployment").Set(float64(f.SuspectCount))
 	suspectedManagers.WithLabelValues("Lease").Set(float64(f.SuspectLeaseCount))
 	text := describeSuspects(f)
@@ -62,7 +62,7 @@ func (a *suspectAlarm) report(f *rival.Finding) {
 }
 
 // describeSuspects returns the names of the first suspects; empty if there are none.
-func describeSuspects(f *rival.Finding) string {
+func describeSuspects(f *competing.Finding) string {
 	var named []string
 	for i := range f.Suspects[:min(len(f.Suspects), suspectsNamed)] {
 		w := &f.Suspects[i]

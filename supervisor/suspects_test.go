@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // TestSuspectAlarm checks when suspects cause an Event, and that there are few Events.
@@ -18,16 +18,16 @@ func TestSuspectAlarm(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	a := newSuspectAlarm(recorder, "home", logr.Discard())
 	a.clock = clock
-	one := rival.Finding{
-		SuspectCount: 5, Suspects: []rival.Workload{{Namespace: "tenant", Name: "olm-operator", ServiceAccount: "weak"}},
-		SuspectLeaseCount: 1, SuspectLeases: []rival.Supervisor{{Namespace: "tenant", Holder: "x\x1b[2J_1"}},
+	one := competing.Finding{
+		SuspectCount: 5, Suspects: []competing.Workload{{Namespace: "tenant", Name: "olm-operator", ServiceAccount: "weak"}},
+		SuspectLeaseCount: 1, SuspectLeases: []competing.Supervisor{{Namespace: "tenant", Holder: "x\x1b[2J_1"}},
 	}
 	other := one
 	other.SuspectCount = 6
 	for _, step := range []struct {
 		reason string
 		after  time.Duration
-		found  rival.Finding
+		found  competing.Finding
 		want   []string
 	}{
 		{reason: "there is nothing"},

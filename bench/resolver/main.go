@@ -71,7 +71,7 @@ func start(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the catalog: %w", err)
 	}
-	origin := document.NewOrigin(ctx, "./supervisor/resolver", "./bench/resolver")
+	origin := document.NewOrigin(ctx, "./supervisor/resolution", "./bench/resolver")
 	figures, err := measure(ctx, source, o.rounds)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // figures are the measured values.
@@ -53,19 +53,19 @@ type spread []time.Duration
 
 func (s spread) at(share float64) time.Duration { return s[int(share*float64(len(s)-1))] }
 
-var key = resolver.CatalogKey{Namespace: "catalogs", Name: "community"}
+var key = resolution.CatalogKey{Namespace: "catalogs", Name: "community"}
 
-func problem(catalog *content.Catalog, subscriptions ...resolver.Subscription) resolver.Problem {
-	return resolver.Problem{
+func problem(catalog *content.Catalog, subscriptions ...resolution.Subscription) resolution.Problem {
+	return resolution.Problem{
 		Namespace:     "bench",
 		Subscriptions: subscriptions,
-		Catalogs:      map[resolver.CatalogKey]resolver.Catalog{key: {Content: catalog}},
+		Catalogs:      map[resolution.CatalogKey]resolution.Catalog{key: {Content: catalog}},
 	}
 }
 
 // toHead returns a Subscription to the default channel of a package.
-func toHead(p *content.Package) resolver.Subscription {
-	return resolver.Subscription{Name: p.Name, Catalog: key, Package: p.Name, Channel: p.DefaultChannel}
+func toHead(p *content.Package) resolution.Subscription {
+	return resolution.Subscription{Name: p.Name, Catalog: key, Package: p.Name, Channel: p.DefaultChannel}
 }
 
 // median returns the median time of a number of rounds.
@@ -123,7 +123,7 @@ func (f *figures) one(ctx context.Context, catalog *content.Catalog) {
 			f.slowest = s.StartingCSV
 		}
 		f.dependent = append(f.dependent, took)
-		f.unmet += failures(resolver.Resolve(ctx, p))
+		f.unmet += failures(resolution.Resolve(ctx, p))
 	}
 	slices.Sort(f.plain)
 	slices.Sort(f.dependent)
@@ -138,15 +138,15 @@ func headOf(p *content.Package) *content.Entry {
 }
 
 // dependents returns Subscriptions that start at each of the bundles with dependencies.
-func dependents(catalog *content.Catalog) []resolver.Subscription {
-	var out []resolver.Subscription
+func dependents(catalog *content.Catalog) []resolution.Subscription {
+	var out []resolution.Subscription
 	for _, p := range catalog.Packages() {
 		seen := map[string]bool{}
 		for _, channel := range p.Channels {
 			for _, entry := range channel.Chain {
 				if len(entry.Bundle.Requires) > 0 && !seen[entry.Bundle.Name] {
 					seen[entry.Bundle.Name] = true
-					out = append(out, resolver.Subscription{
+					out = append(out, resolution.Subscription{
 						Name: p.Name, Catalog: key, Package: p.Name, Channel: channel.Name, StartingCSV: entry.Bundle.Name,
 					})
 				}
@@ -156,11 +156,11 @@ func dependents(catalog *content.Catalog) []resolver.Subscription {
 	return out
 }
 
-func (f *figures) cold(ctx context.Context, p resolver.Problem) time.Duration {
-	return median(f.rounds, func() { resolver.Resolve(ctx, p) })
+func (f *figures) cold(ctx context.Context, p resolution.Problem) time.Duration {
+	return median(f.rounds, func() { resolution.Resolve(ctx, p) })
 }
 
-func failures(s resolver.Solution) int {
+func failures(s resolution.Solution) int {
 	n := 0
 	for _, outcome := range s {
 		if outcome.Err != nil {
@@ -185,10 +185,10 @@ func (f *figures) lookUp(catalog *content.Catalog) {
 }
 
 // spaced returns Subscriptions to n packages, spread over the catalog.
-func spaced(catalog *content.Catalog, n int) []resolver.Subscription {
+func spaced(catalog *content.Catalog, n int) []resolution.Subscription {
 	packages := catalog.Packages()
 	n = min(n, len(packages))
-	out := make([]resolver.Subscription, n)
+	out := make([]resolution.Subscription, n)
 	for i := range out {
 		out[i] = toHead(packages[i*len(packages)/n])
 	}
@@ -199,13 +199,13 @@ func spaced(catalog *content.Catalog, n int) []resolver.Subscription {
 func (f *figures) many(ctx context.Context, catalog *content.Catalog) {
 	for _, n := range []int{1, 3, 10, 30, 100, 300} {
 		p := problem(catalog, spaced(catalog, n)...)
-		memo := &resolver.Memo{}
+		memo := &resolution.Memo{}
 		memo.Resolve(ctx, p)
 		point := subscriptionPoint{
 			subscriptions: len(p.Subscriptions),
 			cold:          f.cold(ctx, p),
 			memo:          each(f.rounds, func() { memo.Resolve(ctx, p) }),
-			unmet:         failures(resolver.Resolve(ctx, p)),
+			unmet:         failures(resolution.Resolve(ctx, p)),
 		}
 		f.bySubscriptions = append(f.bySubscriptions, point)
 		switch n {
@@ -249,7 +249,7 @@ func (f *figures) grow(ctx context.Context, source *bundles.Catalog, whole *cont
 
 // probes returns Subscriptions to measure in catalogs of all sizes, without dependencies and with
 // dependencies that are met, and the packages that they need.
-func probes(ctx context.Context, catalog *content.Catalog) (plain, dependent []resolver.Subscription, keep map[string]bool) {
+func probes(ctx context.Context, catalog *content.Catalog) (plain, dependent []resolution.Subscription, keep map[string]bool) {
 	keep = map[string]bool{}
 	for i, p := range catalog.Packages() {
 		if head := headOf(p); i%8 == 0 && head != nil && len(head.Bundle.Requires) == 0 {
@@ -257,7 +257,7 @@ func probes(ctx context.Context, catalog *content.Catalog) (plain, dependent []r
 		}
 	}
 	for _, s := range dependents(catalog) {
-		outcome := resolver.Resolve(ctx, problem(catalog, s))[s.Name]
+		outcome := resolution.Resolve(ctx, problem(catalog, s))[s.Name]
 		if outcome.Err != nil || len(outcome.Dependencies) == 0 {
 			continue
 		}
@@ -271,7 +271,7 @@ func probes(ctx context.Context, catalog *content.Catalog) (plain, dependent []r
 }
 
 // typical returns the median over several Subscriptions, each resolved alone.
-func (f *figures) typical(ctx context.Context, catalog *content.Catalog, subscriptions []resolver.Subscription) time.Duration {
+func (f *figures) typical(ctx context.Context, catalog *content.Catalog, subscriptions []resolution.Subscription) time.Duration {
 	times := make(spread, len(subscriptions))
 	for i, s := range subscriptions {
 		times[i] = f.cold(ctx, problem(catalog, s))

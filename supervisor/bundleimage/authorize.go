@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
-	"github.com/chandlery/chandlery/supervisor/pullsecrets"
+	"github.com/chandlery/chandlery/supervisor/bundleimage/pullsecrets"
 )
 
 // maxQuery is the maximum time for a registry to resolve a reference.

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 const (
@@ -59,7 +59,7 @@ func newAssembly(limit int64) *assembly {
 func (a *assembly) addListed(b *api.Bundle) error {
 	if len(b.GetObject()) > 0 && b.GetBundlePath() == "" {
 		var digest sum
-		if _, err := hex.Decode(digest[:], []byte(plan.Digest(b.GetObject()))); err != nil {
+		if _, err := hex.Decode(digest[:], []byte(plansteps.Digest(b.GetObject()))); err != nil {
 			return fmt.Errorf("digest of the manifests of bundle %s of package %s: %w", b.GetCsvName(), b.GetPackageName(), err)
 		}
 		if err := a.keep(b.GetPackageName(), keptBytes+len(b.GetCsvName())+len(b.GetPackageName())); err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 const (
@@ -107,18 +107,18 @@ func fetchList(ctx context.Context, client api.RegistryClient, limit int64) (*Sn
 }
 
 // fetchBundle reads one bundle including its manifests.
-func fetchBundle(ctx context.Context, client api.RegistryClient, catalog types.NamespacedName, request *api.GetBundleRequest) (plan.Bundle, error) {
+func fetchBundle(ctx context.Context, client api.RegistryClient, catalog types.NamespacedName, request *api.GetBundleRequest) (plansteps.Bundle, error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleTimeout)
 	defer cancel()
 	b, err := client.GetBundle(ctx, request)
 	if err != nil {
-		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s from catalog %s: %w", request.GetCsvName(), request.GetPkgName(), catalog, err)
+		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s from catalog %s: %w", request.GetCsvName(), request.GetPkgName(), catalog, err)
 	}
-	properties := make([]plan.Property, 0, len(b.GetProperties()))
+	properties := make([]plansteps.Property, 0, len(b.GetProperties()))
 	for _, p := range b.GetProperties() {
-		properties = append(properties, plan.Property{Type: p.GetType(), Value: p.GetValue()})
+		properties = append(properties, plansteps.Property{Type: p.GetType(), Value: p.GetValue()})
 	}
-	return plan.Bundle{
+	return plansteps.Bundle{
 		Name: b.GetCsvName(), Package: b.GetPackageName(), Channel: b.GetChannelName(),
 		Catalog: catalog, Properties: properties, Objects: b.GetObject(),
 	}, nil

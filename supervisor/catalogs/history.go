@@ -3,7 +3,7 @@ package catalogs
 import (
 	"time"
 
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 // history holds earlier answers of a catalog's servers.

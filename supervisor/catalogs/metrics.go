@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 var replicaCount = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{

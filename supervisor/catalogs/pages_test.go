@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 // pager is a server that returns the pages of a test case.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 func TestReadingAgain(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/ports"
 	"github.com/chandlery/chandlery/test/process"
 	"github.com/chandlery/chandlery/test/programs"
@@ -153,7 +153,7 @@ func setAllManifests(t *testing.T, conn grpc.ClientConnInterface, s *Snapshot, i
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.setManifests(p.Name, e.Bundle.Name, plan.Digest(bundle.Objects))
+				s.setManifests(p.Name, e.Bundle.Name, plansteps.Digest(bundle.Objects))
 				known++
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 func messages() []*api.Bundle {
@@ -71,8 +71,8 @@ func TestAssembly(t *testing.T) {
 		t.Errorf("head %+v of %+v", head, head.Bundle)
 	}
 	for _, tt := range []struct{ pkg, bundle, want string }{
-		{"lamp", "lamp.v1", plan.Digest([]string{"{1}"})},
-		{"lamp", "lamp.v2", plan.Digest([]string{"{2}"})},
+		{"lamp", "lamp.v1", plansteps.Digest([]string{"{1}"})},
+		{"lamp", "lamp.v2", plansteps.Digest([]string{"{2}"})},
 		{"fan", "fan.v1", ""},
 		{"fan", "lamp.v1", ""},
 	} {
@@ -84,7 +84,7 @@ func TestAssembly(t *testing.T) {
 
 func TestManifestsAreRemembered(t *testing.T) {
 	s := assemble(t, append(messages(), &api.Bundle{CsvName: "rug.v1", PackageName: "rug", ChannelName: "stable", Version: "1.0.0"}), packages())
-	first, second := plan.Digest([]string{"{1}"}), plan.Digest([]string{"{2}"})
+	first, second := plansteps.Digest([]string{"{1}"}), plansteps.Digest([]string{"{2}"})
 	for i, tt := range []struct {
 		pkg, bundle, digest string
 		changed             bool

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/supervisor/dialproxy"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // ErrNotConnected is returned if there is no connection to a catalog. Its CatalogSource does not
@@ -278,23 +278,23 @@ func (s *Store) Replicas(key types.NamespacedName) []replicas.State {
 
 // Bundle reads a bundle and its manifests from the catalog. It records the digest of inline
 // manifests in the snapshot.
-func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error) {
+func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error) {
 	found := s.find(catalog)
 	if found == nil {
-		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s", name, pkg, ErrNotConnected, catalog)
+		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s", name, pkg, ErrNotConnected, catalog)
 	}
 	snapshot := found.tracker.current().Snapshot
-	var bundle plan.Bundle
+	var bundle plansteps.Bundle
 	err := found.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
 		var err error
 		bundle, err = fetchBundle(ctx, api.NewRegistryClient(conn), catalog, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name})
 		return err
 	})
 	if errors.Is(err, replicas.ErrNone) {
-		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, err)
+		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w for catalogsource %s: %w", name, pkg, ErrNotConnected, catalog, err)
 	}
 	if err == nil && len(bundle.Objects) > 0 && snapshot != nil && snapshot == found.tracker.current().Snapshot {
-		if snapshot.setManifests(pkg, name, plan.Digest(bundle.Objects)) {
+		if snapshot.setManifests(pkg, name, plansteps.Digest(bundle.Objects)) {
 			s.publisher.publish(ctx, catalog)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -136,7 +136,7 @@ func connectsAndReads(t *testing.T, server *fakecatalog.Server, pages bool) {
 	if got := state.Snapshot.Content.Packages(); len(got) != 1 || got[0].Name != "lamp" || got[0].DefaultChannel != "stable" {
 		t.Errorf("content %+v", got)
 	}
-	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); (got == "") != pages || (got != "" && got != plan.Digest([]string{"{}"})) {
+	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); (got == "") != pages || (got != "" && got != plansteps.Digest([]string{"{}"})) {
 		t.Errorf("digest of the manifests %q", got)
 	}
 
@@ -147,7 +147,7 @@ func connectsAndReads(t *testing.T, server *fakecatalog.Server, pages bool) {
 	if bundle.Name != "lamp.v1" || bundle.Package != "lamp" || bundle.Channel != "stable" || bundle.Catalog != shop || len(bundle.Objects) != 1 || len(bundle.Properties) != 1 {
 		t.Errorf("bundle %+v", bundle)
 	}
-	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); got != plan.Digest([]string{"{}"}) {
+	if got := state.Snapshot.Manifests("lamp", "lamp.v1"); got != plansteps.Digest([]string{"{}"}) {
 		t.Errorf("digest of the manifests %q although they have been read", got)
 	}
 	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v2"); err == nil || !strings.Contains(err.Error(), "reading bundle lamp.v2 of package lamp from catalog olm/shop") {
@@ -195,7 +195,7 @@ func noticesNewContent(t *testing.T, server *fakecatalog.Server) {
 	if _, err := b.store.Bundle(t.Context(), shop, "lamp", "stable", "lamp.v1"); err != nil {
 		t.Fatal(err)
 	}
-	if second.Snapshot.Manifests("lamp", "lamp.v1") != plan.Digest([]string{"{}", "[]"}) {
+	if second.Snapshot.Manifests("lamp", "lamp.v1") != plansteps.Digest([]string{"{}", "[]"}) {
 		t.Error("the digest of the manifests did not change")
 	}
 	b.Eventually(changes).WithTimeout(patience).Should(gomega.Receive())

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 // tracker holds the state of a catalog, and decides from the answers of its servers what to read. Its

@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/proto/api"
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 // visit reads from one replica which content the catalog serves. With the extension API, it watches

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // finish adds the final state of each Subscription to the result.
-func (s *simulation) finish(last resolver.Solution) *Result {
+func (s *simulation) finish(last resolution.Solution) *Result {
 	moved := s.result.moved()
 	for _, r := range s.request.Refused {
-		s.refuse(resolver.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
+		s.refuse(resolution.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
 	}
 	for _, sub := range s.state.problem.Subscriptions {
 		ended, isEnded := s.state.ended[sub.Name]
@@ -39,7 +39,7 @@ func (s *simulation) finish(last resolver.Solution) *Result {
 }
 
 // addUpToDate records that a Subscription is up to date, if the requested version is installed.
-func (s *simulation) addUpToDate(sub resolver.Subscription) {
+func (s *simulation) addUpToDate(sub resolution.Subscription) {
 	installing := func(other Standing) bool { return other.Subscription == sub.Name }
 	if sub.Installed != "" && !slices.ContainsFunc(s.result.UnderWay, installing) {
 		s.result.UpToDate = append(s.result.UpToDate, s.state.standing(sub))
@@ -61,9 +61,9 @@ func (res *Result) moved() map[string]bool {
 const unsatisfiable = "constraints not satisfiable: "
 
 // refuse records that a Subscription gets no answer, or not what it requests.
-func (s *simulation) refuse(sub resolver.Subscription, err error) {
+func (s *simulation) refuse(sub resolution.Subscription, err error) {
 	r := s.refusal(sub, err)
-	if c, ok := errors.AsType[*resolver.CatalogError](err); ok && s.state.problem.Catalogs[c.Catalog].Content == nil {
+	if c, ok := errors.AsType[*resolution.CatalogError](err); ok && s.state.problem.Catalogs[c.Catalog].Content == nil {
 		r.Reason = fmt.Sprintf("cannot be looked at: catalog %s cannot be read: %v", c.Catalog, c.Err)
 		r.Remedy = fmt.Sprintf("fix the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
 		s.result.Unknown = append(s.result.Unknown, r)
@@ -73,12 +73,12 @@ func (s *simulation) refuse(sub resolver.Subscription, err error) {
 }
 
 // refusal converts an error.
-func (s *simulation) refusal(sub resolver.Subscription, err error) Refusal {
+func (s *simulation) refusal(sub resolution.Subscription, err error) Refusal {
 	r := Refusal{Subscription: sub.Name, Package: sub.Package, Stays: s.state.own[sub.Name], Reason: err.Error()}
-	if u, ok := errors.AsType[*resolver.UnsatisfiableError](err); ok {
+	if u, ok := errors.AsType[*resolution.UnsatisfiableError](err); ok {
 		r.Reason, r.Remedy = unsatisfiable+strings.Join(u.Reasons, ", "), u.Remedy
 	}
-	if _, ok := errors.AsType[*resolver.CatalogError](err); ok {
+	if _, ok := errors.AsType[*resolution.CatalogError](err); ok {
 		r.Reason, r.Remedy = malformed(r.Reason)
 	}
 	return r

@@ -3,8 +3,8 @@ package dryrun
 import (
 	"slices"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // group is the content of one InstallPlan.
@@ -14,12 +14,12 @@ type group struct {
 	with []string
 	// choices are the versions to install. served holds the Subscriptions of each, by the bundle's name; none for a
 	// dependency.
-	choices []*resolver.Choice
+	choices []*resolution.Choice
 	served  map[string][]string
 }
 
 // groupOf returns the versions for a Subscription; nil for none.
-func groupOf(subscription string, outcome resolver.Outcome) *group {
+func groupOf(subscription string, outcome resolution.Outcome) *group {
 	g := &group{subscriptions: []string{subscription}, with: outcome.CoInstalled, served: map[string][]string{}}
 	g.add(outcome.Dependencies...)
 	if outcome.Install != nil {
@@ -34,7 +34,7 @@ func groupOf(subscription string, outcome resolver.Outcome) *group {
 
 // groups combines the versions that share a plan: the same version for several Subscriptions, the dependencies
 // of each, and versions that require what another group installs.
-func groups(subscriptions []resolver.Subscription, solution resolver.Solution) []*group {
+func groups(subscriptions []resolution.Subscription, solution resolution.Solution) []*group {
 	var out []*group
 	for _, sub := range subscriptions {
 		g := groupOf(sub.Name, solution[sub.Name])
@@ -57,17 +57,17 @@ func groups(subscriptions []resolver.Subscription, solution resolver.Solution) [
 	return out
 }
 
-func (g *group) add(choices ...*resolver.Choice) {
+func (g *group) add(choices ...*resolution.Choice) {
 	for _, c := range choices {
-		if !slices.ContainsFunc(g.choices, func(other *resolver.Choice) bool { return other.Bundle == c.Bundle }) {
+		if !slices.ContainsFunc(g.choices, func(other *resolution.Choice) bool { return other.Bundle == c.Bundle }) {
 			g.choices = append(g.choices, c)
 		}
 	}
 }
 
 func (g *group) meets(other *group) bool {
-	return g.needs(other) || other.needs(g) || slices.ContainsFunc(g.choices, func(a *resolver.Choice) bool {
-		return slices.ContainsFunc(other.choices, func(b *resolver.Choice) bool { return a.Bundle == b.Bundle })
+	return g.needs(other) || other.needs(g) || slices.ContainsFunc(g.choices, func(a *resolution.Choice) bool {
+		return slices.ContainsFunc(other.choices, func(b *resolution.Choice) bool { return a.Bundle == b.Bundle })
 	})
 }
 
@@ -87,11 +87,11 @@ func (g *group) join(other *group) {
 
 // ordered returns the choices in the order of installation: dependencies before their dependents, and otherwise
 // in the given order.
-func (g *group) ordered() []*resolver.Choice {
-	out := make([]*resolver.Choice, 0, len(g.choices))
+func (g *group) ordered() []*resolution.Choice {
+	out := make([]*resolution.Choice, 0, len(g.choices))
 	seen := map[string]bool{}
-	var add func(*resolver.Choice)
-	add = func(c *resolver.Choice) {
+	var add func(*resolution.Choice)
+	add = func(c *resolution.Choice) {
 		if seen[c.Bundle] {
 			return
 		}
@@ -110,7 +110,7 @@ func (g *group) ordered() []*resolver.Choice {
 }
 
 // requires reports whether c has a dependency that other meets.
-func requires(c, other *resolver.Choice) bool {
+func requires(c, other *resolution.Choice) bool {
 	if c.Entry == nil || other.Entry == nil {
 		return false
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/test/realcatalogs"
 )
 
@@ -28,11 +28,11 @@ func TestRunRealCatalog(t *testing.T) {
 			continue
 		}
 		oldest, head := ch.Chain[len(ch.Chain)-1].Bundle, ch.Chain[0].Bundle
-		r := Request{Problem: resolver.Problem{
+		r := Request{Problem: resolution.Problem{
 			Namespace:     "home",
-			Catalogs:      map[resolver.CatalogKey]resolver.Catalog{shop: {Content: all}},
-			Subscriptions: []resolver.Subscription{sub("my", p.Name, has(oldest.Name), channel(p.DefaultChannel))},
-			Operators:     []resolver.Operator{{Name: oldest.Name, Subject: oldest.Subject, Requires: oldest.Requires}},
+			Catalogs:      map[resolution.CatalogKey]resolution.Catalog{shop: {Content: all}},
+			Subscriptions: []resolution.Subscription{sub("my", p.Name, has(oldest.Name), channel(p.DefaultChannel))},
+			Operators:     []resolution.Operator{{Name: oldest.Name, Subject: oldest.Subject, Requires: oldest.Requires}},
 		}}
 		f, err := Run(t.Context(), r)
 		if err != nil {

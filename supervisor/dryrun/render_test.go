@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -22,11 +22,11 @@ func rich(t *testing.T) *Result {
 	t.Helper()
 	r := request(t,
 		sub("my-lamp", "lamp", has("lamp.v1.0.0")), sub("my-radio", "radio"), sub("my-clock", "clock"), sub("my-mill", "mill"),
-		sub("other", "battery-pack\x1b[31m", func(s *resolver.Subscription) { s.Catalog.Name = "dead" }),
+		sub("other", "battery-pack\x1b[31m", func(s *resolution.Subscription) { s.Catalog.Name = "dead" }),
 	)
 	r.Manual = map[string]bool{"my-lamp": true}
-	r.Problem.Catalogs[resolver.CatalogKey{Namespace: "olm", Name: "dead"}] = resolver.Catalog{Err: errors.New("nothing answers at dead.olm.svc:50051")}
-	r.Catalogs = map[resolver.CatalogKey]string{shop: "./catalog"}
+	r.Problem.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "dead"}] = resolution.Catalog{Err: errors.New("nothing answers at dead.olm.svc:50051")}
+	r.Catalogs = map[resolution.CatalogKey]string{shop: "./catalog"}
 	r.Notes = []string{"shop.yaml: ignored ConfigMap x"}
 	f, err := Run(t.Context(), r)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // Request is a namespace whose future is predicted.
 type Request struct {
-	Problem resolver.Problem
+	Problem resolution.Problem
 	// Manual names the Subscriptions whose InstallPlans require manual approval.
 	Manual map[string]bool
 	// Stuck holds, for Subscriptions with a plan in progress that will not succeed without intervention, the reason.
@@ -22,7 +22,7 @@ type Request struct {
 	// Blocked is the reason why nothing happens in the namespace in its current state.
 	Blocked string
 	// Catalogs holds the source of each catalog's content.
-	Catalogs map[resolver.CatalogKey]string
+	Catalogs map[resolution.CatalogKey]string
 	// Notes are remarks to show with the result.
 	Notes []string
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // TestNewRequest checks the resolver problem of objects.
@@ -56,30 +56,30 @@ func TestNewRequest(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason  string
 		objects subscription.Objects
-		want    resolver.Subscription
+		want    resolution.Subscription
 		stuck   bool
 		away    bool
 	}{
 		"Nothing":  {reason: "nothing is there", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}}},
-		"ByRecord": {reason: "a version names its package", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v7", "", properties, succeeded)}}, want: resolver.Subscription{Installed: "lamp.v7"}},
-		"ByStatus": {reason: "a Subscription knows its version", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", "", succeeded)}}, want: resolver.Subscription{Installed: "lamp.v1", Holds: true}},
-		"ByMatch":  {reason: "there is only one it can have come from", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", "", succeeded)}}, want: resolver.Subscription{Installed: "lamp.v1"}},
-		"Newest":   {reason: "what is replaced does not count", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, succeeded), csv("lamp.v2", "lamp.v1", properties, operatorsv1alpha1.CSVPhaseInstalling)}}, want: resolver.Subscription{Installed: "lamp.v2", Frozen: true}},
-		"ByPlan":   {reason: "a plan of its own shows where a version came from", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, succeeded)}, Plans: []*operatorsv1alpha1.InstallPlan{installPlan(complete, 1, "lamp.v1")}}, want: resolver.Subscription{Installed: "lamp.v1", Holds: true}},
-		"AtWork":   {reason: "the plan is not done", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, succeeded)}, Plans: []*operatorsv1alpha1.InstallPlan{installPlan(working, 1, "lamp.v1")}}, want: resolver.Subscription{Installed: "lamp.v1", Holds: true, Frozen: true}},
-		"Before":   {reason: "what was there before is installed again", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Plans: []*operatorsv1alpha1.InstallPlan{installPlan(complete, 2, "lamp.v2"), installPlan(complete, 1, "lamp.v1")}}, want: resolver.Subscription{Before: "lamp.v2"}},
-		"Failed":   {reason: "nothing is begun over what has failed", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, failed)}}, want: resolver.Subscription{Installed: "lamp.v1", Holds: true, Frozen: true}, stuck: true},
-		"Forward":  {reason: "unless the OperatorGroup lets it", objects: subscription.Objects{Groups: []*operatorsv1.OperatorGroup{forward}, Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, failed)}}, want: resolver.Subscription{Installed: "lamp.v1", Holds: true}},
+		"ByRecord": {reason: "a version names its package", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v7", "", properties, succeeded)}}, want: resolution.Subscription{Installed: "lamp.v7"}},
+		"ByStatus": {reason: "a Subscription knows its version", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", "", succeeded)}}, want: resolution.Subscription{Installed: "lamp.v1", Holds: true}},
+		"ByMatch":  {reason: "there is only one it can have come from", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", "", succeeded)}}, want: resolution.Subscription{Installed: "lamp.v1"}},
+		"Newest":   {reason: "what is replaced does not count", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, succeeded), csv("lamp.v2", "lamp.v1", properties, operatorsv1alpha1.CSVPhaseInstalling)}}, want: resolution.Subscription{Installed: "lamp.v2", Frozen: true}},
+		"ByPlan":   {reason: "a plan of its own shows where a version came from", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, succeeded)}, Plans: []*operatorsv1alpha1.InstallPlan{installPlan(complete, 1, "lamp.v1")}}, want: resolution.Subscription{Installed: "lamp.v1", Holds: true}},
+		"AtWork":   {reason: "the plan is not done", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, succeeded)}, Plans: []*operatorsv1alpha1.InstallPlan{installPlan(working, 1, "lamp.v1")}}, want: resolution.Subscription{Installed: "lamp.v1", Holds: true, Frozen: true}},
+		"Before":   {reason: "what was there before is installed again", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Plans: []*operatorsv1alpha1.InstallPlan{installPlan(complete, 2, "lamp.v2"), installPlan(complete, 1, "lamp.v1")}}, want: resolution.Subscription{Before: "lamp.v2"}},
+		"Failed":   {reason: "nothing is begun over what has failed", objects: subscription.Objects{Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, failed)}}, want: resolution.Subscription{Installed: "lamp.v1", Holds: true, Frozen: true}, stuck: true},
+		"Forward":  {reason: "unless the OperatorGroup lets it", objects: subscription.Objects{Groups: []*operatorsv1.OperatorGroup{forward}, Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", knows)}, Versions: []*operatorsv1alpha1.ClusterServiceVersion{csv("lamp.v1", "", properties, failed)}}, want: resolution.Subscription{Installed: "lamp.v1", Holds: true}},
 		"NoGlobal": {reason: "the OperatorGroup excludes global catalogs", objects: subscription.Objects{Groups: []*operatorsv1.OperatorGroup{excluding}, Subscriptions: []*operatorsv1alpha1.Subscription{sub("my", none)}}, away: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			catalog := resolver.CatalogKey{Namespace: "olm", Name: "wares"}
+			catalog := resolution.CatalogKey{Namespace: "olm", Name: "wares"}
 			source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "wares"}}
 			tt.objects.Namespace, tt.objects.Global = "shop", "olm"
 			tt.objects.Catalogs = []subscription.Catalog{{Source: source, State: catalogs.State{Snapshot: &catalogs.Snapshot{Content: shelf}}}}
 			r := dryrun.NewRequest(tt.objects)
 			tt.want.Name, tt.want.Package, tt.want.Catalog = "my", "lamp", catalog
-			if diff := cmp.Diff([]resolver.Subscription{tt.want}, r.Problem.Subscriptions); diff != "" {
+			if diff := cmp.Diff([]resolution.Subscription{tt.want}, r.Problem.Subscriptions); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
 			if stuck := r.Stuck["my"] != ""; stuck != tt.stuck {

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // maxWaves is the maximum number of waves. The longest channels in use have some hundred versions.
 const maxWaves = 1000
 
 // solver solves a resolver problem, as resolver.Resolve does.
-type solver func(context.Context, resolver.Problem) resolver.Solution
+type solver func(context.Context, resolution.Problem) resolution.Solution
 
 // Run predicts what would happen, wave by wave. The error is the error of ctx. Errors of a Subscription are part
 // of the result.
 func Run(ctx context.Context, r Request) (*Result, error) {
-	return newSimulation(r).run(ctx, resolver.Resolve)
+	return newSimulation(r).run(ctx, resolution.Resolve)
 }
 
 // simulation is a dry run in progress.
@@ -80,7 +80,7 @@ func (s *simulation) run(ctx context.Context, solve solver) (*Result, error) {
 }
 
 // addWave adds the steps of one wave, and marks them as done. It reports whether there are any.
-func (s *simulation) addWave(wave int, solution resolver.Solution) bool {
+func (s *simulation) addWave(wave int, solution resolution.Solution) bool {
 	for name, outcome := range solution {
 		if outcome.Err != nil && s.errs[name] == nil {
 			s.errs[name] = outcome.Err
@@ -116,7 +116,7 @@ func (s *simulation) approval(subscriptions []string) Approval {
 }
 
 // newStep describes the installation of a version.
-func newStep(c *resolver.Choice, before []resolver.Operator) Step {
+func newStep(c *resolution.Choice, before []resolution.Operator) Step {
 	step := Step{Because: c.Because, Change: Change{
 		Action: Install, Package: c.Package, Channel: c.Channel, Catalog: c.Catalog.String(), Bundle: c.Bundle,
 	}}

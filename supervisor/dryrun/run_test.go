@@ -11,11 +11,11 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/resolver"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
-var shop = resolver.CatalogKey{Namespace: "olm", Name: "shop"}
+var shop = resolution.CatalogKey{Namespace: "olm", Name: "shop"}
 
 // bundle returns a version of a package in channel stable.
 func bundle(pkg, version, replaces string, properties ...constraint.Property) content.Listed {
@@ -63,36 +63,36 @@ func wares(t *testing.T) *content.Catalog {
 	return b.Build()
 }
 
-func sub(name, pkg string, change ...func(*resolver.Subscription)) resolver.Subscription {
-	s := resolver.Subscription{Name: name, Package: pkg, Catalog: shop}
+func sub(name, pkg string, change ...func(*resolution.Subscription)) resolution.Subscription {
+	s := resolution.Subscription{Name: name, Package: pkg, Catalog: shop}
 	for _, c := range change {
 		c(&s)
 	}
 	return s
 }
 
-func has(name string) func(*resolver.Subscription) {
-	return func(s *resolver.Subscription) { s.Installed, s.Holds = name, true }
+func has(name string) func(*resolution.Subscription) {
+	return func(s *resolution.Subscription) { s.Installed, s.Holds = name, true }
 }
 
-func channel(name string) func(*resolver.Subscription) {
-	return func(s *resolver.Subscription) { s.Channel = name }
+func channel(name string) func(*resolution.Subscription) {
+	return func(s *resolution.Subscription) { s.Channel = name }
 }
 
-func frozen(s *resolver.Subscription) { s.Frozen = true }
+func frozen(s *resolution.Subscription) { s.Frozen = true }
 
 // request returns a request with an operator for each installed version of the Subscriptions.
-func request(t *testing.T, subs ...resolver.Subscription) Request {
+func request(t *testing.T, subs ...resolution.Subscription) Request {
 	t.Helper()
 	c := wares(t)
-	r := Request{Problem: resolver.Problem{
-		Namespace: "home", Subscriptions: subs, Catalogs: map[resolver.CatalogKey]resolver.Catalog{shop: {Content: c}},
+	r := Request{Problem: resolution.Problem{
+		Namespace: "home", Subscriptions: subs, Catalogs: map[resolution.CatalogKey]resolution.Catalog{shop: {Content: c}},
 	}}
 	for _, s := range subs {
 		if s.Installed == "" {
 			continue
 		}
-		o := resolver.Operator{Name: s.Installed, Subject: constraint.Subject{Package: s.Package}}
+		o := resolution.Operator{Name: s.Installed, Subject: constraint.Subject{Package: s.Package}}
 		if p := c.Package(s.Package); p != nil && p.Bundle(s.Installed) != nil {
 			o.Subject, o.Requires = p.Bundle(s.Installed).Subject, p.Bundle(s.Installed).Requires
 		}
@@ -143,7 +143,7 @@ func short(f *Result) []string {
 // runCase is a request and its expected result.
 type runCase struct {
 	reason string
-	subs   []resolver.Subscription
+	subs   []resolution.Subscription
 	change func(*Request)
 	want   []string
 }
@@ -177,12 +177,12 @@ func TestRunVersions(t *testing.T) {
 	runAll(t, map[string]runCase{
 		"Head": {
 			reason: "of nothing the head is installed, and then nothing more",
-			subs:   []resolver.Subscription{sub("my", "lamp")},
+			subs:   []resolution.Subscription{sub("my", "lamp")},
 			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic"},
 		},
 		"Chain": {
 			reason: "what replaces one by one is gone through one by one",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))},
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))},
 			want: []string{
 				"1 wave 1 plan 1 update lamp.v2.0.0 for my, automatic over lamp.v1.0.0 (1.0.0)",
 				"2 wave 2 plan 2 update lamp.v3.0.0 for my, automatic over lamp.v2.0.0 (2.0.0)",
@@ -190,7 +190,7 @@ func TestRunVersions(t *testing.T) {
 		},
 		"Manual": {
 			reason: "what waits for approval does not keep from showing what follows",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))},
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v1.0.0"))},
 			change: func(r *Request) { r.Manual = map[string]bool{"my": true} },
 			want: []string{
 				"1 wave 1 plan 1 update lamp.v2.0.0 for my, manual over lamp.v1.0.0 (1.0.0)",
@@ -199,12 +199,12 @@ func TestRunVersions(t *testing.T) {
 		},
 		"Newest": {
 			reason: "what is the newest stays",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
 			want:   []string{"newest my: lamp.v3.0.0 3.0.0 in stable"},
 		},
 		"UnderWay": {
 			reason: "what is being installed is taken for done",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen)},
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen)},
 			want: []string{
 				"1 wave 1 plan 1 update lamp.v3.0.0 for my, automatic over lamp.v2.0.0 (2.0.0)",
 				"under way my: lamp.v2.0.0",
@@ -212,12 +212,12 @@ func TestRunVersions(t *testing.T) {
 		},
 		"UnderWayToTheNewest": {
 			reason: "what is being installed is not there yet, were it the newest",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"), frozen), sub("its", "battery", has("battery.v2.0.0"))},
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v3.0.0"), frozen), sub("its", "battery", has("battery.v2.0.0"))},
 			want:   []string{"newest its: battery.v2.0.0 2.0.0 in stable", "under way my: lamp.v3.0.0"},
 		},
 		"Stuck": {
 			reason: "unless it has failed",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v2.0.0"), frozen), sub("other", "battery")},
 			change: func(r *Request) { r.Stuck = map[string]string{"my": "version lamp.v2.0.0 has failed"} },
 			want: []string{
 				"1 wave 1 plan 1 install battery.v2.0.0 for other, automatic",
@@ -232,7 +232,7 @@ func TestRunNeeds(t *testing.T) {
 	runAll(t, map[string]runCase{
 		"Dependency": {
 			reason: "what is needed comes first, in the same plan, with a Subscription of its own that is not taken beyond what is needed",
-			subs:   []resolver.Subscription{sub("my", "radio")},
+			subs:   []resolution.Subscription{sub("my", "radio")},
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
@@ -241,7 +241,7 @@ func TestRunNeeds(t *testing.T) {
 		},
 		"DependencyOfManual": {
 			reason: "what comes along waits for the same approval",
-			subs:   []resolver.Subscription{sub("my", "radio")},
+			subs:   []resolution.Subscription{sub("my", "radio")},
 			change: func(r *Request) { r.Manual = map[string]bool{"my": true} },
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, manual, generated",
@@ -251,7 +251,7 @@ func TestRunNeeds(t *testing.T) {
 		},
 		"Lost": {
 			reason: "what is installed gets back what it needs and has lost",
-			subs:   []resolver.Subscription{sub("my", "radio", has("radio.v1.0.0"))},
+			subs:   []resolution.Subscription{sub("my", "radio", has("radio.v1.0.0"))},
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
 				"held back battery-stable-shop-olm at battery.v1.5.0",
@@ -260,7 +260,7 @@ func TestRunNeeds(t *testing.T) {
 		},
 		"Together": {
 			reason: "what needs what another Subscription brings waits for the same approval",
-			subs:   []resolver.Subscription{sub("power", "battery"), sub("my", "radio"), sub("other", "lamp")},
+			subs:   []resolution.Subscription{sub("power", "battery"), sub("my", "radio"), sub("other", "lamp")},
 			change: func(r *Request) { r.Manual = map[string]bool{"power": true} },
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for power, manual",
@@ -271,7 +271,7 @@ func TestRunNeeds(t *testing.T) {
 		},
 		"NeededFirst": {
 			reason: "what is needed comes first, even of a younger Subscription",
-			subs:   []resolver.Subscription{sub("my", "radio"), sub("other", "lamp"), sub("power", "battery")},
+			subs:   []resolution.Subscription{sub("my", "radio"), sub("other", "lamp"), sub("power", "battery")},
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for power, automatic",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
@@ -287,18 +287,18 @@ func TestRunRivals(t *testing.T) {
 	runAll(t, map[string]runCase{
 		"Shared": {
 			reason: "the same request twice is one step",
-			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", channel("stable"))},
+			subs:   []resolution.Subscription{sub("a", "lamp"), sub("b", "lamp", channel("stable"))},
 			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for a+b, automatic"},
 		},
 		"SharedManual": {
 			reason: "one that wants to be asked is enough",
-			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp")},
+			subs:   []resolution.Subscription{sub("a", "lamp"), sub("b", "lamp")},
 			change: func(r *Request) { r.Manual = map[string]bool{"b": true} },
 			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for a+b, manual"},
 		},
 		"Rival": {
 			reason: "what another Subscription brings is not what was asked for",
-			subs:   []resolver.Subscription{sub("a", "lamp"), sub("b", "lamp", func(s *resolver.Subscription) { s.StartingCSV = "lamp.v1.0.0" })},
+			subs:   []resolution.Subscription{sub("a", "lamp"), sub("b", "lamp", func(s *resolution.Subscription) { s.StartingCSV = "lamp.v1.0.0" })},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for a, automatic",
 				`no b at "": constraints not satisfiable: there can be only one operator from package lamp, subscription a exists, subscription b exists > delete subscription b, or give it the same source, channel and startingCSV as subscription a`,
@@ -306,7 +306,7 @@ func TestRunRivals(t *testing.T) {
 		},
 		"RivalOfInstalled": {
 			reason: "what belongs to another Subscription is not what this one stays at",
-			subs: []resolver.Subscription{sub("a", "lamp", has("lamp.v3.0.0")), sub("b", "lamp", channel("gone"), func(s *resolver.Subscription) {
+			subs: []resolution.Subscription{sub("a", "lamp", has("lamp.v3.0.0")), sub("b", "lamp", channel("gone"), func(s *resolution.Subscription) {
 				s.Installed = "lamp.v3.0.0"
 			})},
 			want: []string{
@@ -322,7 +322,7 @@ func TestRunRefusals(t *testing.T) {
 	runAll(t, map[string]runCase{
 		"Impossible": {
 			reason: "one that cannot be had keeps nothing from the others",
-			subs:   []resolver.Subscription{sub("bad", "lamp", channel("gone")), sub("my", "radio")},
+			subs:   []resolution.Subscription{sub("bad", "lamp", channel("gone")), sub("my", "radio")},
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for battery-stable-shop-olm, automatic, generated",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
@@ -332,9 +332,9 @@ func TestRunRefusals(t *testing.T) {
 		},
 		"Refused": {
 			reason: "one that nothing is asked for is shown, and gets no second Subscription beside it",
-			subs:   []resolver.Subscription{sub("my", "radio")},
+			subs:   []resolution.Subscription{sub("my", "radio")},
 			change: func(r *Request) {
-				r.Refused = []Refused{{Subscription: "mine", Package: "battery", Err: &resolver.UnsatisfiableError{Reasons: []string{"it is open"}, Remedy: "say which"}}}
+				r.Refused = []Refused{{Subscription: "mine", Package: "battery", Err: &resolution.UnsatisfiableError{Reasons: []string{"it is open"}, Remedy: "say which"}}}
 			},
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription mine asks for the package already), automatic",
@@ -344,7 +344,7 @@ func TestRunRefusals(t *testing.T) {
 		},
 		"InVain": {
 			reason: "one that asks for a package in vain keeps another from being made, and does not have what comes along",
-			subs:   []resolver.Subscription{sub("bad", "battery", channel("gone")), sub("my", "radio")},
+			subs:   []resolution.Subscription{sub("bad", "battery", channel("gone")), sub("my", "radio")},
 			want: []string{
 				"1 wave 1 plan 1 install battery.v1.5.0 for nobody (makes no Subscription: Subscription bad asks for the package already), automatic",
 				"2 wave 1 plan 1 install radio.v1.0.0 for my, automatic, needs battery.v1.5.0",
@@ -353,7 +353,7 @@ func TestRunRefusals(t *testing.T) {
 		},
 		"NameTaken": {
 			reason: "and so does one that has the name",
-			subs:   []resolver.Subscription{sub("battery-stable-shop-olm", "lamp"), sub("my", "radio")},
+			subs:   []resolution.Subscription{sub("battery-stable-shop-olm", "lamp"), sub("my", "radio")},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for battery-stable-shop-olm, automatic",
 				"2 wave 1 plan 2 install battery.v1.5.0 for nobody (makes no Subscription: the Subscription of package lamp has the name battery-stable-shop-olm), automatic",
@@ -368,9 +368,9 @@ func TestRunCatalogs(t *testing.T) {
 	runAll(t, map[string]runCase{
 		"CatalogAway": {
 			reason: "a catalog without content is told apart from a package that is not there",
-			subs:   []resolver.Subscription{sub("my", "lamp"), sub("away", "fan", func(s *resolver.Subscription) { s.Catalog.Name = "dead" })},
+			subs:   []resolution.Subscription{sub("my", "lamp"), sub("away", "fan", func(s *resolution.Subscription) { s.Catalog.Name = "dead" })},
 			change: func(r *Request) {
-				r.Problem.Catalogs[resolver.CatalogKey{Namespace: "olm", Name: "dead"}] = resolver.Catalog{Err: errors.New("nothing answers")}
+				r.Problem.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "dead"}] = resolution.Catalog{Err: errors.New("nothing answers")}
 			},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic",
@@ -379,15 +379,15 @@ func TestRunCatalogs(t *testing.T) {
 		},
 		"CatalogAwayOfInstalled": {
 			reason: "nothing is said of what is installed from a catalog that cannot be read, but that it is there",
-			subs:   []resolver.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
-			change: func(r *Request) { r.Problem.Catalogs[shop] = resolver.Catalog{Err: errors.New("nothing answers")} },
+			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
+			change: func(r *Request) { r.Problem.Catalogs[shop] = resolution.Catalog{Err: errors.New("nothing answers")} },
 			want: []string{
 				`not known my at "lamp.v3.0.0": cannot be looked at: catalog olm/shop cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/shop=SOURCE`,
 			},
 		},
 		"Malformed": {
 			reason: "a catalog that could be read is not given again",
-			subs:   []resolver.Subscription{sub("my", "crude")},
+			subs:   []resolution.Subscription{sub("my", "crude")},
 			want: []string{
 				`no my at "": error using catalogsource olm/shop: package "crude", bundle "crude.v1.0.0": properties[1] of type "olm.package.required": decoding value: wrong type: it must be an object, found array > ask the publisher of the catalog to fix it`,
 			},
@@ -410,14 +410,14 @@ func TestRunEnds(t *testing.T) {
 // TestRunSaysLoops uses a resolver that returns to a previous version, which a broken channel could cause,
 // and one that never ends.
 func TestRunSaysLoops(t *testing.T) {
-	next := func(name func(wave int) string) func(context.Context, resolver.Problem) resolver.Solution {
+	next := func(name func(wave int) string) func(context.Context, resolution.Problem) resolution.Solution {
 		wave := 0
-		return func(_ context.Context, p resolver.Problem) resolver.Solution {
+		return func(_ context.Context, p resolution.Problem) resolution.Solution {
 			wave++
-			out := resolver.Solution{}
+			out := resolution.Solution{}
 			for _, s := range p.Subscriptions {
 				if !s.Frozen {
-					out[s.Name] = resolver.Outcome{Install: &resolver.Choice{Package: s.Package, Channel: "stable", Catalog: s.Catalog, Replaces: s.Installed, Bundle: name(wave)}}
+					out[s.Name] = resolution.Outcome{Install: &resolution.Choice{Package: s.Package, Channel: "stable", Catalog: s.Catalog, Replaces: s.Installed, Bundle: name(wave)}}
 				}
 			}
 			return out

@@ -9,14 +9,14 @@ import (
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // state is the state of a namespace, with the versions that a dry run assumes to be installed.
 type state struct {
-	problem resolver.Problem
+	problem resolution.Problem
 	// refused are Subscriptions that are not part of the problem.
 	refused []Refused
 	// own holds the version that each Subscription itself installed. The present version of its package may be
@@ -41,10 +41,10 @@ func newState(r Request) *state {
 
 // owned returns the version that each Subscription installed. A version that no Subscription installed belongs
 // to each Subscription of its package.
-func owned(subs []resolver.Subscription) map[string]string {
+func owned(subs []resolution.Subscription) map[string]string {
 	own := map[string]string{}
 	for _, sub := range subs {
-		installed := slices.ContainsFunc(subs, func(s resolver.Subscription) bool { return s.Holds && s.Installed == sub.Installed })
+		installed := slices.ContainsFunc(subs, func(s resolution.Subscription) bool { return s.Holds && s.Installed == sub.Installed })
 		if sub.Holds || !installed {
 			own[sub.Name] = sub.Installed
 		}
@@ -71,7 +71,7 @@ func (s *state) completeInProgress(stuck map[string]string) []Standing {
 }
 
 // end ends the updates of a Subscription.
-func (s *state) end(sub *resolver.Subscription, r Refusal) {
+func (s *state) end(sub *resolution.Subscription, r Refusal) {
 	sub.Frozen = true
 	r.Subscription, r.Package, r.Stays = sub.Name, sub.Package, s.own[sub.Name]
 	s.ended[sub.Name] = r
@@ -79,7 +79,7 @@ func (s *state) end(sub *resolver.Subscription, r Refusal) {
 
 // endCycles ends the updates of Subscriptions that would return to a previous version, and returns the solution
 // without these updates. A channel whose entries replace each other has no end.
-func (s *state) endCycles(solution resolver.Solution) resolver.Solution {
+func (s *state) endCycles(solution resolution.Solution) resolution.Solution {
 	solution = maps.Clone(solution)
 	for i := range s.problem.Subscriptions {
 		sub := &s.problem.Subscriptions[i]
@@ -103,7 +103,7 @@ func (s *state) endCycles(solution resolver.Solution) resolver.Solution {
 }
 
 // requesters returns the Subscriptions of a version. If none requests it, it is a dependency.
-func (s *state) requesters(c *resolver.Choice, served []string) Requesters {
+func (s *state) requesters(c *resolution.Choice, served []string) Requesters {
 	if len(served) > 0 {
 		return Requesters{Subscriptions: served}
 	}
@@ -117,7 +117,7 @@ func (s *state) requesters(c *resolver.Choice, served []string) Requesters {
 // generated returns the name of the Subscription that would be created for a dependency, and the reason if it
 // would not be. A Subscription that requests the same package, even in vain, or that has the same name,
 // prevents it.
-func (s *state) generated(c *resolver.Choice) (name, obstacle string) {
+func (s *state) generated(c *resolution.Choice) (name, obstacle string) {
 	name = s.generatedName(c)
 	type subscription struct{ name, pkg string }
 	var all []subscription
@@ -141,12 +141,12 @@ func (s *state) generated(c *resolver.Choice) (name, obstacle string) {
 }
 
 // generatedName returns the name of the Subscription that is created for a dependency.
-func (s *state) generatedName(c *resolver.Choice) string {
-	bundle := plan.Bundle{
+func (s *state) generatedName(c *resolution.Choice) string {
+	bundle := plansteps.Bundle{
 		Name: c.Bundle, Package: c.Package, Channel: c.Channel,
 		Catalog: types.NamespacedName{Namespace: c.Catalog.Namespace, Name: c.Catalog.Name},
 	}
-	step, err := plan.SubscriptionStep(s.problem.Namespace, "preview", bundle)
+	step, err := plansteps.SubscriptionStep(s.problem.Namespace, "preview", bundle)
 	if err != nil {
 		return strings.Join([]string{c.Package, c.Channel, c.Catalog.Name, c.Catalog.Namespace}, "-")
 	}
@@ -155,7 +155,7 @@ func (s *state) generatedName(c *resolver.Choice) string {
 
 // install marks a version as installed. It replaces the previous versions, and becomes the version of the
 // Subscriptions of its package. Those that requested it become its owners.
-func (s *state) install(c *resolver.Choice, served []string) {
+func (s *state) install(c *resolution.Choice, served []string) {
 	name, obstacle := s.generated(c)
 	replaced := map[string]bool{c.Bundle: true, c.Replaces: true}
 	for i := range s.problem.Subscriptions {
@@ -174,14 +174,14 @@ func (s *state) install(c *resolver.Choice, served []string) {
 		}
 		s.visited[sub.Name] = append(s.visited[sub.Name], c.Bundle)
 	}
-	s.problem.Operators = slices.DeleteFunc(s.problem.Operators, func(o resolver.Operator) bool { return replaced[o.Name] })
-	o := resolver.Operator{Name: c.Bundle}
+	s.problem.Operators = slices.DeleteFunc(s.problem.Operators, func(o resolution.Operator) bool { return replaced[o.Name] })
+	o := resolution.Operator{Name: c.Bundle}
 	if c.Entry != nil {
 		o.Subject, o.Requires = c.Entry.Bundle.Subject, c.Entry.Bundle.Requires
 	}
 	s.problem.Operators = append(s.problem.Operators, o)
 	if len(served) == 0 && obstacle == "" {
-		s.problem.Subscriptions = append(s.problem.Subscriptions, resolver.Subscription{
+		s.problem.Subscriptions = append(s.problem.Subscriptions, resolution.Subscription{
 			Name: name, Catalog: c.Catalog, Package: c.Package, Channel: c.Channel, StartingCSV: c.Bundle,
 			Installed: c.Bundle, Holds: true, Generated: true,
 		})
@@ -220,7 +220,7 @@ func requirement(c *constraint.Constraint) string {
 }
 
 // standing returns the present version of a Subscription.
-func (s *state) standing(sub resolver.Subscription) Standing {
+func (s *state) standing(sub resolution.Subscription) Standing {
 	standing := Standing{Subscription: sub.Name, Package: sub.Package, Bundle: sub.Installed, Catalog: sub.Catalog.String(), Channel: s.channel(sub)}
 	if i := operator(s.problem.Operators, sub.Installed); i >= 0 {
 		standing.Version = version(s.problem.Operators[i].Subject.Version)
@@ -229,7 +229,7 @@ func (s *state) standing(sub resolver.Subscription) Standing {
 }
 
 // channel returns the channel of a Subscription.
-func (s *state) channel(sub resolver.Subscription) string {
+func (s *state) channel(sub resolution.Subscription) string {
 	catalog := s.problem.Catalogs[sub.Catalog]
 	if sub.Channel != "" || catalog.Content == nil {
 		return sub.Channel
@@ -240,8 +240,8 @@ func (s *state) channel(sub resolver.Subscription) string {
 	return ""
 }
 
-func operator(operators []resolver.Operator, name string) int {
-	return slices.IndexFunc(operators, func(o resolver.Operator) bool { return name != "" && o.Name == name })
+func operator(operators []resolution.Operator, name string) int {
+	return slices.IndexFunc(operators, func(o resolution.Operator) bool { return name != "" && o.Name == name })
 }
 
 // version returns the text of a version; empty for an unknown one.

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/explain"
-	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 // explained is a test case: a change to a healthy cluster, and the expected explanation.

@@ -3,7 +3,7 @@ package explain
 import (
 	"fmt"
 
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 )
 
 // limitRangeFinding adds the LimitRange that refused the pods to a finding, or a command that shows all.

@@ -9,7 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 )
 
 // terminatingFinding returns the finding about a namespace that is being deleted; nil if it is not. If the Namespace

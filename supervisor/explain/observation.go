@@ -16,7 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // Observation is the state of a cluster, or of some of its namespaces, as plain values. Unseen lists what could
@@ -50,7 +50,7 @@ type Observation struct {
 	// Leases are the Leases of supervisors.
 	Leases []coordinationv1.Lease
 	// ManagerAccess holds the permissions of the service accounts of Deployments that look like OLM's.
-	ManagerAccess rival.Access
+	ManagerAccess competing.Access
 	// Definitions are the definitions that versions name and that are not healthy.
 	Definitions []apiextensionsv1.CustomResourceDefinition
 

@@ -8,7 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // leaseSlack is the tolerance before a Lease counts as expired, since the clocks of two machines differ.
@@ -71,7 +71,7 @@ func leads(l *coordinationv1.Lease, now time.Time) bool {
 	if holderOf(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return false
 	}
-	lasts := min(time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second, rival.MaxLeaseDuration)
+	lasts := min(time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second, competing.MaxLeaseDuration)
 	return now.Before(l.Spec.RenewTime.Add(lasts + leaseSlack))
 }
 

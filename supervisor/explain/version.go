@@ -9,7 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/opcondition"
+	"github.com/chandlery/chandlery/supervisor/api/opcondition"
 )
 
 // subscribedVersion returns what blocks the current version of the Subscription, or its installed one.

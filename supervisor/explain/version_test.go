@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/explain"
-	"github.com/chandlery/chandlery/supervisor/refusal"
 )
 
 func TestExplainVersion(t *testing.T) {

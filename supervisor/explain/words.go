@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 )
 
 // oneLine returns a text without line breaks.

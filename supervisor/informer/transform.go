@@ -16,7 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // Maximum sizes of an object's kept content, in bytes of memory. Of a larger object, no content is kept.
@@ -158,7 +158,7 @@ func boundDeployment(d *appsv1.Deployment) (cut bool) {
 	if belongs(d) && heapSize(&d.Spec, maxDeployment)+heapSize(&d.Status, maxDeployment) <= maxDeployment {
 		return false
 	}
-	rival.Reduce(d)
+	competing.Reduce(d)
 	status := appsv1.DeploymentStatus{
 		ObservedGeneration: d.Status.ObservedGeneration,
 		Replicas:           d.Status.Replicas, UpdatedReplicas: d.Status.UpdatedReplicas,

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 const (
@@ -141,7 +141,7 @@ func apiService(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *opera
 	}}
 	u.SetGroupVersionKind(APIServiceKind())
 	u.SetName(APIServiceName(d))
-	u.SetLabels(plan.OwnerLabels(csv.Name, csv.Namespace))
+	u.SetLabels(plansteps.OwnerLabels(csv.Name, csv.Namespace))
 	return u
 }
 

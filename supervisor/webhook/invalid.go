@@ -10,7 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/chandlery/chandlery/supervisor/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 )
 
 // InvalidError reports an invalid description of a webhook or an API.
@@ -70,7 +70,7 @@ const packages = "v1.packages.operators.coreos.com"
 // the group could mistake it for the one that they use.
 func isOfCluster(group string) bool {
 	_, kubernetes := clusterScoped[group]
-	return kubernetes || crdguard.Protected(group)
+	return kubernetes || upgradesafety.Protected(group)
 }
 
 // api checks an API.

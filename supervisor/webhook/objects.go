@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 const (
@@ -175,7 +175,7 @@ func Bridge(live, want *corev1.Service) *corev1.Service {
 }
 
 func clusterMeta(csv *operatorsv1alpha1.ClusterServiceVersion, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Labels: plan.OwnerLabels(csv.Name, csv.Namespace)}
+	return metav1.ObjectMeta{Name: name, Labels: plansteps.OwnerLabels(csv.Name, csv.Namespace)}
 }
 
 func kindOf(version, kind string) metav1.TypeMeta {

@@ -79,7 +79,7 @@ func Rules() []Rule {
 			Reason: "the plugin looks at a cluster, and runs no controllers",
 		},
 		{
-			From: "supervisor/resolver", Never: clients(),
+			From: "supervisor/resolution", Never: clients(),
 			Reason: "resolution is pure",
 		},
 		{

@@ -188,15 +188,15 @@ func (c *content) ofPlans(add func(pkg, target string, values ...any)) error {
 	for _, b := range c.bundles {
 		for _, o := range b.objects {
 			if len(o.text) < 8000 {
-				add("supervisor/plan", "FuzzManifest", string(o.text))
-				add("supervisor/plan", "FuzzSteps", string(o.text), `{"packageName":"`+b.pkg+`","version":"`+b.version+`"}`)
+				add("supervisor/plansteps", "FuzzManifest", string(o.text))
+				add("supervisor/plansteps", "FuzzSteps", string(o.text), `{"packageName":"`+b.pkg+`","version":"`+b.version+`"}`)
 			}
 		}
 	}
 	var small []property
 	for _, p := range c.properties {
 		if i := slices.Index(constraintTypes, p.Type); i >= 0 {
-			add("supervisor/resolver/constraint", "FuzzParse", i, string(p.Value))
+			add("supervisor/resolution/constraint", "FuzzParse", i, string(p.Value))
 			small = append(small, p)
 		}
 	}

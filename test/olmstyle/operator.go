@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
 // Operator is an operator that OLM has installed.

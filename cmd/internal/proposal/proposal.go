@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // Proposal is what an InstallPlan would change.
@@ -75,7 +75,7 @@ func Of(p *operatorsv1alpha1.InstallPlan, present []operatorsv1alpha1.ClusterSer
 
 // step adds the changes of one step.
 func (q *Proposal) step(step *operatorsv1alpha1.Step, present []operatorsv1alpha1.ClusterServiceVersion, known map[string]bool) {
-	u, ref, err := plan.Manifest(step)
+	u, ref, err := plansteps.Manifest(step)
 	if ref != nil || err != nil {
 		q.Unread++
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // Listed is one channel entry: a bundle with its position in a channel.

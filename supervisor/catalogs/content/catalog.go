@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // Catalog is the content of a catalog. It is immutable.

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // FromCatalog builds a Catalog from a file-based catalog. It omits properties that resolution does

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // maxProperty limits the size of a property whose type has no meaning in this package, in bytes.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/kubeversion"
+	"github.com/chandlery/chandlery/supervisor/apiserver/kubeversion"
 )
 
 var templateVariable = regexp.MustCompile(`\{[^{}]*\}`)

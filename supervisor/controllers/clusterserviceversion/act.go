@@ -12,7 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 )
 
 // installer writes the objects of versions. It first confirms at the API, not in the cache, that the
@@ -185,7 +185,7 @@ func (i *installer) copyRBAC(ctx context.Context, s *state) error {
 // refused reports whether the API, or the guard of definitions, has refused an object for its
 // content. Another try at once will not change that.
 func refused(err error) bool {
-	if _, guarded := errors.AsType[*crdguard.RefusalError](err); guarded {
+	if _, guarded := errors.AsType[*upgradesafety.RefusalError](err); guarded {
 		return true
 	}
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 // deploymentWriter writes the Deployments of versions.

@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -85,7 +85,7 @@ func readsNamespaces() rbacv1.PolicyRule {
 // returns none for a role that csv does not declare. A role that was changed after it was copied
 // keeps its former copy.
 func declaredRules(csv *operatorsv1alpha1.ClusterServiceVersion, role *rbacv1.Role, r rbac) ([]rbacv1.PolicyRule, []string) {
-	if accounts := plan.DeclaredFor(csv, role.Rules); len(accounts) > 0 {
+	if accounts := plansteps.DeclaredFor(csv, role.Rules); len(accounts) > 0 {
 		return role.Rules, accounts
 	}
 	meta, rules := roleNamed(r.ClusterRoles, role.Name)
@@ -93,18 +93,18 @@ func declaredRules(csv *operatorsv1alpha1.ClusterServiceVersion, role *rbacv1.Ro
 		return nil, nil
 	}
 	before := rules[:len(rules)-1]
-	return before, plan.DeclaredFor(csv, before)
+	return before, plansteps.DeclaredFor(csv, before)
 }
 
 // declaredSubjects returns the subjects of a copied binding, with the accounts that its role is
 // declared for. It returns nil for a binding with other subjects. A binding that was changed after
 // it was copied keeps its former subjects.
 func declaredSubjects(csv *operatorsv1alpha1.ClusterServiceVersion, b *rbacv1.RoleBinding, accounts []string, r rbac) []rbacv1.Subject {
-	if plan.BindsRole(b, accounts) {
+	if plansteps.BindsRole(b, accounts) {
 		return b.Subjects
 	}
 	meta, before := bindingNamed(r.ClusterRoleBindings, b.Name)
-	if b.RoleRef.Kind == "Role" && meta != nil && isCopy(meta.Labels, csv) && plan.AreAccounts(before, csv.Namespace, accounts) {
+	if b.RoleRef.Kind == "Role" && meta != nil && isCopy(meta.Labels, csv) && plansteps.AreAccounts(before, csv.Namespace, accounts) {
 		return before
 	}
 	return nil

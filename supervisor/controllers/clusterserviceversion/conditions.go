@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/api/opcondition"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
-	"github.com/chandlery/chandlery/supervisor/opcondition"
 )
 
 // notUpgradeable returns why the predecessor of a version, and the version itself, must not be

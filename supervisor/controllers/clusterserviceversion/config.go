@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/configoverrides"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api/configoverrides"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // settings are the changes that a Subscription makes to the Deployments of its version. The zero
@@ -65,7 +65,7 @@ func subscriptionOf(csv *operatorsv1alpha1.ClusterServiceVersion, subs []operato
 		func(s *operatorsv1alpha1.Subscription) bool { return s.Status.InstalledCSV == csv.Name },
 		func(s *operatorsv1alpha1.Subscription) bool { return s.Status.CurrentCSV == csv.Name },
 		func(s *operatorsv1alpha1.Subscription) bool {
-			_, labelled := csv.Labels[plan.ComponentLabel(s.Spec.Package, csv.Namespace)]
+			_, labelled := csv.Labels[plansteps.ComponentLabel(s.Spec.Package, csv.Namespace)]
 			return labelled && (s.Status.InstalledCSV == "" || s.Status.InstalledCSV == csv.Spec.Replaces)
 		},
 	} {

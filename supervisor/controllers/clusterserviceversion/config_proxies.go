@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/chandlery/chandlery/supervisor/openshift"
+	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 )
 
 // proxied adds the proxies of the cluster to the environment in a config. A config that sets one of

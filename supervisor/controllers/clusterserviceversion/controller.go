@@ -20,10 +20,10 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
+	"github.com/chandlery/chandlery/supervisor/informer/cachelag"
 )
 
 // conflictDelay is the pause after a write that met a newer object. In that time the cache usually

@@ -18,7 +18,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // conditionEnv is the variable with which an operator gets the name of its OperatorCondition.
@@ -62,7 +62,7 @@ func desiredDeployment(csv *operatorsv1alpha1.ClusterServiceVersion,
 	}
 	maps.Copy(labels, ownership.ManagedLabels(csv))
 	// Otherwise the controller of Operators would set them with a write of its own.
-	maps.Copy(labels, plan.ComponentLabels(csv.Labels))
+	maps.Copy(labels, plansteps.ComponentLabels(csv.Labels))
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{

@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/groupindex"
-	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 )
 
 // readOnly saves copies of objects that are not changed.

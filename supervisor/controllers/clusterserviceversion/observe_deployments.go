@@ -11,8 +11,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
+	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/openshift"
 )
 
 // deploymentReader reads the Deployments of versions, and the settings with which they are derived.

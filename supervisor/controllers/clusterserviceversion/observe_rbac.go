@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 const (

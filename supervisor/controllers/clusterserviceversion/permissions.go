@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 // rbac holds the roles and bindings of a namespace, and those of the cluster.

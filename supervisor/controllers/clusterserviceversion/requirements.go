@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apiserver/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 

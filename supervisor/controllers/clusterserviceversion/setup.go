@@ -29,10 +29,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/openshift"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 // reconcileTimeout bounds one reconcile, so that a hanging API call cannot block a worker.

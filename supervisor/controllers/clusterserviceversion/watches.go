@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // mapper maps an event to the ClusterServiceVersions that it concerns. A failing read of the cache
@@ -78,7 +78,7 @@ func (m mapper) subscribed(ctx context.Context, obj client.Object) []reconcile.R
 	if !ok || sub.Spec == nil {
 		return nil
 	}
-	label := plan.ComponentLabel(sub.Spec.Package, sub.Namespace)
+	label := plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		_, labelled := csv.Labels[label]
 		return labelled || csv.Name == sub.Status.InstalledCSV || csv.Name == sub.Status.CurrentCSV

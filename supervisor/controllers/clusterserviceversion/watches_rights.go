@@ -11,7 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 // granting maps a role or binding to the ClusterServiceVersion that its labels name. It also maps

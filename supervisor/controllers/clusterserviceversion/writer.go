@@ -15,8 +15,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/cachelag"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
+	"github.com/chandlery/chandlery/supervisor/informer/cachelag"
 )
 
 // versionWriter writes ClusterServiceVersions, and knows which of its writes the cache lacks.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // wantedRBAC returns the roles and bindings for the namespace of a copy. They match those of the
@@ -25,7 +25,7 @@ func wantedRBAC(o *observation, copied *metav1.PartialObjectMetadata) rbac {
 	accounts := map[string][]string{} // by role name, the service accounts that declare it
 	for i := range o.rbac.roles {
 		r := &o.rbac.roles[i]
-		named := plan.DeclaredFor(o.origin, r.Rules)
+		named := plansteps.DeclaredFor(o.origin, r.Rules)
 		if isDeleting(r) || len(named) == 0 {
 			continue
 		}
@@ -38,7 +38,7 @@ func wantedRBAC(o *observation, copied *metav1.PartialObjectMetadata) rbac {
 	}
 	for i := range o.rbac.bindings {
 		b := &o.rbac.bindings[i]
-		if isDeleting(b) || !plan.BindsRole(b, accounts[b.RoleRef.Name]) {
+		if isDeleting(b) || !plansteps.BindsRole(b, accounts[b.RoleRef.Name]) {
 			continue
 		}
 		want.bindings = append(want.bindings, rbacv1.RoleBinding{
@@ -59,7 +59,7 @@ func rbacMeta(o *observation, obj metav1.Object, copied *metav1.PartialObjectMet
 			labels[key] = value
 		}
 	}
-	maps.Copy(labels, plan.OwnerLabels(o.key.Name, copied.Namespace))
+	maps.Copy(labels, plansteps.OwnerLabels(o.key.Name, copied.Namespace))
 	labels[api.LabelCopiedFrom] = o.key.Namespace
 	return metav1.ObjectMeta{
 		Namespace: copied.Namespace, Name: obj.GetName(), Labels: labels,

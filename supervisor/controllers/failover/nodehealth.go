@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 const (

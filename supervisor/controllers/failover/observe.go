@@ -20,7 +20,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/replicas"
+	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
 // observer reads the state of the cluster.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestClaimantAdmits applies objects of lamp.v1 over objects that name a version as their owner.
@@ -38,7 +38,7 @@ func TestClaimantAdmits(t *testing.T) {
 		"Own":          {reason: "the version has it", owners: []metav1.OwnerReference{version("lamp.v1")}, ours: true},
 		"Replaced":     {reason: "the version that is replaced has it", owners: []metav1.OwnerReference{version("lamp.v0")}, ours: true},
 		"Other":        {reason: "another operator has it", owners: []metav1.OwnerReference{version("tray.v1")}, foreign: true},
-		"OtherByLabel": {reason: "another operator has it, by its labels", labels: plan.OwnerLabels("tray.v1", "ops"), foreign: true},
+		"OtherByLabel": {reason: "another operator has it, by its labels", labels: plansteps.OwnerLabels("tray.v1", "ops"), foreign: true},
 		"Gone":         {reason: "the other operator is gone", owners: []metav1.OwnerReference{version("gone.v1")}},
 		"Recreated": {
 			reason: "the owner was another version of that name, so that the claim is void",

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // bundleReader fetches a bundle's manifests from the catalog that serves it.
 type bundleReader interface {
-	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error)
+	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error)
 }
 
 // unpacker reads the manifests of a bundle image.
@@ -35,7 +35,7 @@ type content struct {
 	namespace string
 	steps     []*operatorsv1alpha1.Step
 	// fetched holds the bundles that this pass had to read, by name.
-	fetched map[string]plan.Bundle
+	fetched map[string]plansteps.Bundle
 	// versions holds the ClusterServiceVersions of the plan that were read, by name.
 	versions map[string]*unstructured.Unstructured
 }
@@ -43,18 +43,18 @@ type content struct {
 // manifest returns the object that a step names, from the bundle when the plan only refers to it.
 // The object is placed in the namespace of the plan.
 func (c *content) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*unstructured.Unstructured, error) {
-	u, ref, err := plan.Manifest(s)
+	u, ref, err := plansteps.Manifest(s)
 	if err == nil && ref != nil {
 		u, err = c.resolve(ctx, s, ref)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return u, plan.Place(u, s, c.namespace)
+	return u, plansteps.Place(u, s, c.namespace)
 }
 
 // resolve reads the object that a step refers to.
-func (c *content) resolve(ctx context.Context, s *operatorsv1alpha1.Step, ref *plan.Reference) (*unstructured.Unstructured, error) {
+func (c *content) resolve(ctx context.Context, s *operatorsv1alpha1.Step, ref *plansteps.Reference) (*unstructured.Unstructured, error) {
 	bundle, ok := c.fetched[ref.Bundle]
 	if !ok {
 		var err error
@@ -72,7 +72,7 @@ func (c *content) resolve(ctx context.Context, s *operatorsv1alpha1.Step, ref *p
 		}
 		bundle.Properties = served.Properties
 	}
-	return plan.Resolve(*ref, s, c.namespace, bundle)
+	return plansteps.Resolve(*ref, s, c.namespace, bundle)
 }
 
 // catalogOf names the catalog that a step came from.
@@ -81,23 +81,23 @@ func catalogOf(s *operatorsv1alpha1.Step) types.NamespacedName {
 }
 
 // fetch reads a bundle from its catalog, and from its image where it has one.
-func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *plan.Reference) (plan.Bundle, error) {
+func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *plansteps.Reference) (plansteps.Bundle, error) {
 	catalog := catalogOf(s)
 	if ref.Image == "" {
 		return c.bundles.Bundle(ctx, catalog, ref.Package, ref.Channel, ref.Bundle)
 	}
 	if c.unpacker == nil {
-		return plan.Bundle{}, fmt.Errorf("reading bundle image %s: %w", ref.Image, errNoUnpacker)
+		return plansteps.Bundle{}, fmt.Errorf("reading bundle image %s: %w", ref.Image, errNoUnpacker)
 	}
-	bundle := plan.Bundle{Name: ref.Bundle, Package: ref.Package, Channel: ref.Channel, Catalog: catalog}
+	bundle := plansteps.Bundle{Name: ref.Bundle, Package: ref.Package, Channel: ref.Channel, Catalog: catalog}
 	secrets, err := c.pullSecrets(ctx, catalog)
 	if err != nil {
-		return plan.Bundle{}, err
+		return plansteps.Bundle{}, err
 	}
 	const byDefault = -1
 	held, err := c.unpacker.Content(ctx, bundleimage.Request{Image: ref.Image, Catalog: catalog, Secrets: secrets, Namespace: c.namespace, Timeout: byDefault})
 	if err != nil {
-		return plan.Bundle{}, fmt.Errorf("reading bundle image %s of %s: %w", ref.Image, ref.Bundle, err)
+		return plansteps.Bundle{}, fmt.Errorf("reading bundle image %s of %s: %w", ref.Image, ref.Bundle, err)
 	}
 	bundle.Image, bundle.Objects = ref.Image, held.Objects
 	return bundle, nil

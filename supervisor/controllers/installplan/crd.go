@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/crdguard"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // crdApplier creates and updates the CustomResourceDefinitions of a plan.
@@ -62,7 +62,7 @@ func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, e
 	switch {
 	case err != nil:
 		return nil, err
-	case decision == crdguard.Keep:
+	case decision == upgradesafety.Keep:
 		return &crdChange{live: state.live}, nil
 	case state.live == nil:
 		return state.creation(), nil
@@ -237,7 +237,7 @@ func (a *crdApplier) join(ctx context.Context, c *crdChange) (apply.Result, erro
 // since.
 func (a *crdApplier) rereadRecorded(created types.NamespacedName) {
 	maps.DeleteFunc(a.prepared, func(_ *operatorsv1alpha1.Step, c *crdChange) bool {
-		return c.live != nil && len(plan.AlongsideKeys(c.live, created)) > 0
+		return c.live != nil && len(plansteps.AlongsideKeys(c.live, created)) > 0
 	})
 }
 

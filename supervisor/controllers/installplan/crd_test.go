@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestApplyCRD applies the step of a definition, and lists the writes.
@@ -120,7 +120,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 		}
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				if err := apply.RemoveAnnotations(ctx, c, live, plan.AlongsideKeys(live, record)); err != nil {
+				if err := apply.RemoveAnnotations(ctx, c, live, plansteps.AlongsideKeys(live, record)); err != nil {
 					t.Error(err)
 				}
 				return c.Create(ctx, o, opts...)
@@ -153,7 +153,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]types.NamespacedName{record}, plan.Alongside(live)); diff != "" {
+		if diff := cmp.Diff([]types.NamespacedName{record}, plansteps.Alongside(live)); diff != "" {
 			t.Errorf("as account %t: records -want, +got:\n%s", asAccount, diff)
 		}
 	}
@@ -189,7 +189,7 @@ func TestChangeKeepsRecordOfANewVersion(t *testing.T) {
 		if exists {
 			want = []types.NamespacedName{other, version}
 		}
-		if diff := cmp.Diff(want, plan.Alongside(change.wanted)); diff != "" {
+		if diff := cmp.Diff(want, plansteps.Alongside(change.wanted)); diff != "" {
 			t.Errorf("exists %t: records -want, +got:\n%s", exists, diff)
 		}
 	}

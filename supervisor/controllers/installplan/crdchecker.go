@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/bundles"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/pager"
-	"github.com/chandlery/chandlery/supervisor/rollback"
+	"github.com/chandlery/chandlery/supervisor/apiserver/pager"
+	"github.com/chandlery/chandlery/supervisor/crd/rollback"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 )
 
 // maxComplaint bounds the message about one custom resource, in bytes.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 )
 
 // TestCheckConversions has lamp.v1 convert a definition of an administrator. Only a step of
@@ -52,8 +52,8 @@ func TestCheckConversions(t *testing.T) {
 				}
 				return
 			}
-			var refusal *crdguard.RefusalError
-			if err == nil || err.step != version || !errors.As(err.err, &refusal) || refusal.Reason != crdguard.ForeignManager {
+			var refusal *upgradesafety.RefusalError
+			if err == nil || err.step != version || !errors.As(err.err, &refusal) || refusal.Reason != upgradesafety.ForeignManager {
 				t.Errorf("%s: error %v, want a refusal of the version", tc.reason, err)
 			}
 		})

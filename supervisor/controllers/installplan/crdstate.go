@@ -14,8 +14,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/crdguard"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // crdState is what a pass reads before it writes a CustomResourceDefinition. Its methods read nothing
@@ -59,8 +59,8 @@ var errNewer = fmt.Errorf("%w: a newer version of the operator is in another nam
 
 // decide returns whether the definition may be created, changed or kept. unbounded reports whether
 // the OperatorGroup targets all namespaces and names no service account.
-func (s *crdState) decide(unbounded bool) (crdguard.Decision, error) {
-	request := crdguard.Request{
+func (s *crdState) decide(unbounded bool) (upgradesafety.Decision, error) {
+	request := upgradesafety.Request{
 		Namespace: s.version.Namespace, Version: s.version.Name, Unbounded: unbounded, Name: s.name, Converted: s.converted(),
 	}
 	var err error
@@ -75,7 +75,7 @@ func (s *crdState) decide(unbounded bool) (crdguard.Decision, error) {
 		}
 		request.Own, request.Others = s.installedWith()
 	}
-	return crdguard.Decide(request) //nolint:wrapcheck // names the definition
+	return upgradesafety.Decide(request) //nolint:wrapcheck // names the definition
 }
 
 // converted reports whether the version declares a conversion webhook for the definition. The
@@ -112,7 +112,7 @@ func (s *crdState) alongside() (versions []types.NamespacedName, stale []string)
 			versions = append(versions, r.NamespacedName)
 			continue
 		}
-		stale = append(stale, plan.AlongsideKeys(s.live, r.NamespacedName)...)
+		stale = append(stale, plansteps.AlongsideKeys(s.live, r.NamespacedName)...)
 	}
 	slices.Sort(stale)
 	return versions, slices.Compact(stale)
@@ -127,7 +127,7 @@ func (s *crdState) alongside() (versions []types.NamespacedName, stale []string)
 func (s *crdState) newer() (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	pkg := ""
 	if s.csv != nil {
-		pkg = plan.PackageOf(s.csv)
+		pkg = plansteps.PackageOf(s.csv)
 	}
 	if pkg == "" {
 		return nil, nil //nolint:nilnil // the doc comment says what nil means
@@ -142,7 +142,7 @@ func (s *crdState) newer() (*operatorsv1alpha1.ClusterServiceVersion, error) {
 			continue
 		}
 		// The package comes last: reading it decodes the properties of one version of many.
-		if other.DeletionTimestamp.IsZero() && other.Spec.Version.GT(ours.Spec.Version.Version) && plan.PackageOf(other) == pkg {
+		if other.DeletionTimestamp.IsZero() && other.Spec.Version.GT(ours.Spec.Version.Version) && plansteps.PackageOf(other) == pkg {
 			return other, nil
 		}
 	}
@@ -203,9 +203,9 @@ func (s *crdState) update(join bool) (*crdChange, error) {
 // something else differs.
 func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.Keys, error) {
 	same := wanted.DeepCopy()
-	setAlongside(same, plan.Alongside(s.live))
+	setAlongside(same, plansteps.Alongside(s.live))
 	labels := same.GetLabels()
-	missing := without(plan.ComponentLabels(labels), s.live.GetLabels())
+	missing := without(plansteps.ComponentLabels(labels), s.live.GetLabels())
 	same.SetLabels(without(labels, missing))
 	differs, err := apply.Differs(same, s.live)
 	if err != nil || differs {
@@ -223,12 +223,12 @@ func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.Keys, error)
 func (s *crdState) wanted() *unstructured.Unstructured {
 	wanted := s.bundle.DeepCopy()
 	if s.csv != nil {
-		setComponent(wanted, plan.PackageOf(s.csv), s.version.Namespace)
+		setComponent(wanted, plansteps.PackageOf(s.csv), s.version.Namespace)
 	}
 	if s.live == nil {
 		return wanted
 	}
-	labels := plan.ComponentLabels(s.live.GetLabels())
+	labels := plansteps.ComponentLabels(s.live.GetLabels())
 	maps.Copy(labels, wanted.GetLabels())
 	wanted.SetLabels(labels)
 	setDefaults(wanted)

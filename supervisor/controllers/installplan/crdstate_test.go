@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestRecordsOfPlansInProgressStay reads a definition that was installed with a version of another
@@ -86,12 +86,12 @@ func TestJoinsIsLinear(t *testing.T) {
 		live := &unstructured.Unstructured{Object: map[string]any{"kind": kindCRD}}
 		labels := map[string]string{}
 		for i := range namespaces {
-			labels[plan.ComponentLabel("lamp", fmt.Sprintf("n%d", i))] = ""
+			labels[plansteps.ComponentLabel("lamp", fmt.Sprintf("n%d", i))] = ""
 		}
 		live.SetLabels(labels)
 		live.SetAnnotations(map[string]string{"example.com/made-by": "test"})
 		wanted := live.DeepCopy()
-		labels[plan.ComponentLabel("lamp", "newest")] = ""
+		labels[plansteps.ComponentLabel("lamp", "newest")] = ""
 		wanted.SetLabels(labels)
 		return testing.AllocsPerRun(1, func() {
 			s := &crdState{live: live, version: types.NamespacedName{Namespace: "newest", Name: "lamp.v1"}}

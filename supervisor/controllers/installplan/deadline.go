@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/crdguard"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 )
 
 // conclude sets the status of the plan after a pass. StartTime is when the first pass began or, if a
@@ -95,7 +95,7 @@ func nextTry(b *backoff, err error, start, now time.Time, retryTimeout time.Dura
 // A refusal of a CustomResourceDefinition ends the plan at once: an administrator has to decide, and
 // the plan continues if the cause is removed.
 func terminal(err error, elapsed, retryTimeout time.Duration) bool {
-	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || isPermanent(err) {
+	if _, refused := errors.AsType[*upgradesafety.RefusalError](err); refused || isPermanent(err) {
 		return true
 	}
 	if isDenied(err) || isTransient(err) {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/crdguard"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // stepError reports that a step could not be applied.
@@ -88,14 +88,14 @@ const (
 
 // isPermanent reports whether an error is in the plan itself, so that no try can succeed.
 func isPermanent(err error) bool {
-	if refused, ok := errors.AsType[*crdguard.RefusalError](err); ok && refused.Permanent() {
+	if refused, ok := errors.AsType[*upgradesafety.RefusalError](err); ok && refused.Permanent() {
 		return true
 	}
 	if unfit, ok := errors.AsType[*image.Error](err); ok && !unfit.MayPass() {
 		return true
 	}
-	return errors.Is(err, errUnsupported) || errors.Is(err, plan.ErrManifest) ||
-		errors.Is(err, plan.ErrContentChanged) || errors.Is(err, plan.ErrNoInlineManifests)
+	return errors.Is(err, errUnsupported) || errors.Is(err, plansteps.ErrManifest) ||
+		errors.Is(err, plansteps.ErrContentChanged) || errors.Is(err, plansteps.ErrNoInlineManifests)
 }
 
 // causeOf returns the cause of a plan whose step with an index failed.
@@ -105,7 +105,7 @@ func causeOf(failed *stepError, index int) *api.Cause {
 
 // reasonOf returns the reason of a cause for the error of a step.
 func reasonOf(err error) string {
-	if _, refused := errors.AsType[*crdguard.RefusalError](err); refused || errors.Is(err, errUnsafe) {
+	if _, refused := errors.AsType[*upgradesafety.RefusalError](err); refused || errors.Is(err, errUnsafe) {
 		return api.ReasonDefinitionRefused
 	}
 	if failed, is := errors.AsType[*image.Error](err); is {
@@ -122,9 +122,9 @@ func reasonOf(err error) string {
 		{errForeign, api.ReasonObjectOwnedByOther},
 		{errNamesRefused, api.ReasonObjectOwnedByOther},
 		{errSecretMissing, api.ReasonSecretMissing},
-		{plan.ErrManifest, api.ReasonContentInvalid},
-		{plan.ErrContentChanged, api.ReasonContentInvalid},
-		{plan.ErrNoInlineManifests, api.ReasonContentInvalid},
+		{plansteps.ErrManifest, api.ReasonContentInvalid},
+		{plansteps.ErrContentChanged, api.ReasonContentInvalid},
+		{plansteps.ErrNoInlineManifests, api.ReasonContentInvalid},
 	} {
 		if errors.Is(err, known.err) {
 			return known.reason

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/bundles/image"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestContentEndsAPlan checks which errors of manifests, images and catalogs end a plan, and when.
@@ -27,7 +27,7 @@ func TestContentEndsAPlan(t *testing.T) {
 		err          error
 		before, then bool // within and after the retry window
 	}{
-		{err: plan.ErrManifest, before: true, then: true},
+		{err: plansteps.ErrManifest, before: true, then: true},
 		{err: of(image.ReasonInvalid), before: true, then: true},
 		{err: of(image.ReasonReference), before: true, then: true},
 		{err: of(image.ReasonNotFound)},

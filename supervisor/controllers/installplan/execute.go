@@ -16,7 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // The API server serves a new kind some ten milliseconds after its definition was created, or five
@@ -103,13 +103,13 @@ func (e *execution) checkKind(s *operatorsv1alpha1.Step) error {
 	if s.Resource.Group == groupAPIExtensions && s.Resource.Kind == kindCRD && s.Resource.Version == "v1beta1" {
 		return fmt.Errorf("%w: Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of %s for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1", errUnsupported, s.Resolving)
 	}
-	_, allowed := plan.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
-	u, ref, err := plan.Manifest(s)
+	_, allowed := plansteps.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
+	u, ref, err := plansteps.Manifest(s)
 	if err == nil && ref == nil {
-		err = plan.Place(u, s, e.namespace)
+		err = plansteps.Place(u, s, e.namespace)
 	}
 	// A Subscription that the plan generates does not come from a bundle.
-	generated := u != nil && plan.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource
+	generated := u != nil && plansteps.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource
 	if allowed || generated {
 		return err
 	}
@@ -169,17 +169,17 @@ func (e *execution) apply(ctx context.Context, s *operatorsv1alpha1.Step) (opera
 	if s.Resource.Kind == kindSecret {
 		return e.checkPullSecret(ctx, u)
 	}
-	scope, _ := plan.ScopeOf(u.GroupVersionKind().GroupKind())
+	scope, _ := plansteps.ScopeOf(u.GroupVersionKind().GroupKind())
 	owner, err := e.owners.get(ctx, s.Resolving)
 	if err != nil {
 		return "", err
 	}
-	if scope == plan.Namespaced {
+	if scope == plansteps.Namespaced {
 		u.SetOwnerReferences([]metav1.OwnerReference{owner.reference})
 	}
 	setComponent(u, owner.pkg, e.namespace)
 	result, err := e.objects.apply(ctx, u, owner)
-	if err == nil && scope == plan.ClusterScoped {
+	if err == nil && scope == plansteps.ClusterScoped {
 		e.outside = append(e.outside, s)
 	}
 	return statusOf(result), err
@@ -195,7 +195,7 @@ func setComponent(u *unstructured.Unstructured, pkg, namespace string) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[plan.ComponentLabel(pkg, namespace)] = ""
+	labels[plansteps.ComponentLabel(pkg, namespace)] = ""
 	u.SetLabels(labels)
 }
 

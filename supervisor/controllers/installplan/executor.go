@@ -6,9 +6,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 // executor prepares passes over the steps of plans.
@@ -39,7 +39,7 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 	}
 	c := &content{
 		client: own, bundles: x.bundles, unpacker: x.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
-		fetched: map[string]plan.Bundle{}, versions: map[string]*unstructured.Unstructured{},
+		fetched: map[string]plansteps.Bundle{}, versions: map[string]*unstructured.Unstructured{},
 	}
 	o := &observer{cached: x.cached, live: own, content: c, namespace: p.Namespace}
 	crds := &crdApplier{
@@ -54,6 +54,6 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 		observer: o, content: c, crds: crds,
 		owners:   &owners{observer: o, byName: map[string]*owner{}},
 		objects:  &objectApplier{observer: o, writer: steps, own: own, reporter: to},
-		warnings: &warningRecorder{client: own, content: c, ofManifests: plan.ManifestWarningsOf(p.Annotations), reporter: to},
+		warnings: &warningRecorder{client: own, content: c, ofManifests: plansteps.ManifestWarningsOf(p.Annotations), reporter: to},
 	}, nil
 }

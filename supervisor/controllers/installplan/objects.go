@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // attempts is the number of tries of a write that is based on a read, when another client writes
@@ -161,7 +161,7 @@ func (a *objectApplier) deleteOwnedOnce(ctx context.Context, s *operatorsv1alpha
 	if err != nil || live == nil {
 		return ignoreAbsent(err)
 	}
-	for key, value := range plan.OwnerLabels(s.Resolving, a.observer.namespace) {
+	for key, value := range plansteps.OwnerLabels(s.Resolving, a.observer.namespace) {
 		if live.GetLabels()[key] != value {
 			return nil
 		}

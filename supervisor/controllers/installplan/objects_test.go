@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // parsed returns an object from JSON.
@@ -99,7 +99,7 @@ func TestRecreatesOnlyWhatItRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			binding := parsed(t, live)
-			binding.SetLabels(plan.OwnerLabels("lamp.v1", "ops"))
+			binding.SetLabels(plansteps.OwnerLabels("lamp.v1", "ops"))
 			tray := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "tray.v1"}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(binding, tray).WithInterceptorFuncs(interceptor.Funcs{
 				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -108,7 +108,7 @@ func TestRecreatesOnlyWhatItRead(t *testing.T) {
 						if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
 							return err
 						}
-						now.Labels = plan.OwnerLabels("tray.v1", "ops")
+						now.Labels = plansteps.OwnerLabels("tray.v1", "ops")
 						if err := c.Update(ctx, now); err != nil {
 							return err
 						}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // kindOfVersions returns the GroupVersionKind of ClusterServiceVersion.
@@ -68,7 +68,7 @@ func ownerOf(csv *unstructured.Unstructured) *owner {
 	replaces, _, _ := unstructured.NestedString(csv.Object, "spec", "replaces")
 	gvk := kindOfVersions()
 	return &owner{
-		namespace: csv.GetNamespace(), name: csv.GetName(), pkg: plan.PackageOf(csv), replaces: replaces,
+		namespace: csv.GetNamespace(), name: csv.GetName(), pkg: plansteps.PackageOf(csv), replaces: replaces,
 		reference: metav1.OwnerReference{
 			APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: csv.GetName(), UID: csv.GetUID(),
 			Controller: new(false), BlockOwnerDeletion: new(false),
@@ -133,14 +133,14 @@ func sameOperator(owner *owner, other metav1.Object) bool {
 	if other.GetNamespace() == owner.namespace && (other.GetName() == owner.name || other.GetName() == owner.replaces) {
 		return true
 	}
-	return plan.IsOfPackage(other, owner.pkg)
+	return plansteps.IsOfPackage(other, owner.pkg)
 }
 
 // ofAnotherPackage reports whether a version states a package other than the owner's. The author of
 // a bundle chooses what it replaces. That choice does not permit changes to a definition of another
 // package.
 func ofAnotherPackage(owner *owner, other metav1.Object) bool {
-	pkg := plan.PackageOf(other)
+	pkg := plansteps.PackageOf(other)
 	return pkg != "" && pkg != owner.pkg
 }
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestDeletesOnlyWhatItRead replaces the object whose labels were read, just before its deletion.
@@ -27,8 +27,8 @@ func TestDeletesOnlyWhatItRead(t *testing.T) {
 	if err := schedulingv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	mine := plan.OwnerLabels("kettle.v1", "kitchen")
-	other := plan.OwnerLabels("kettle.v1", "elsewhere")
+	mine := plansteps.OwnerLabels("kettle.v1", "kitchen")
+	other := plansteps.OwnerLabels("kettle.v1", "elsewhere")
 	for name, tt := range map[string]struct {
 		reason string
 		labels map[string]string
@@ -126,7 +126,7 @@ func TestClaims(t *testing.T) {
 			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Name: "lamp", UID: "2"},
 			{APIVersion: "other.example/v1", Kind: "ClusterServiceVersion", Name: "lamp.v1", UID: "3"},
 		},
-		Labels: plan.OwnerLabels("tray.v1", "kitchen"),
+		Labels: plansteps.OwnerLabels("tray.v1", "kitchen"),
 	}
 	want := []claim{
 		{NamespacedName: types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}, uid: "1"},
@@ -135,7 +135,7 @@ func TestClaims(t *testing.T) {
 	if diff := cmp.Diff(want, claims(object), cmp.AllowUnexported(claim{})); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
-	object.Labels = plan.OwnerLabels("lamp.v1", "ops")
+	object.Labels = plansteps.OwnerLabels("lamp.v1", "ops")
 	if got := claims(object); len(got) != 1 || got[0].uid != "1" {
 		t.Errorf("one version that says so twice: %v", got)
 	}
@@ -160,7 +160,7 @@ func TestSameOperator(t *testing.T) {
 		{reason: "it is replaced", other: version("ops", "lamp.v1", "", nil), want: true},
 		{reason: "it has that name, elsewhere", other: version("other", "lamp.v1", "", nil)},
 		{reason: "its properties say so", other: version("other", "lamp.v0", ofLamp, nil), want: true},
-		{reason: "its label says so", other: version("other", "lamp.v0", "", map[string]string{plan.ComponentLabel("lamp", "other"): ""}), want: true},
+		{reason: "its label says so", other: version("other", "lamp.v0", "", map[string]string{plansteps.ComponentLabel("lamp", "other"): ""}), want: true},
 		{reason: "it is of another package", other: version("ops", "tray.v1", `{"properties":[{"type":"olm.package","value":{"packageName":"tray"}}]}`, nil)},
 		{reason: "it does not say", other: version("ops", "tray.v1", "nonsense", nil)},
 	} {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // phaseGate delays the next phase of a plan until its Subscriptions show the current one.
@@ -96,7 +96,7 @@ type phaseEntries struct {
 }
 
 type phaseEntry struct {
-	stage history.Stage
+	stage transitionlog.Stage
 	since uint64
 }
 
@@ -126,7 +126,7 @@ func (e *phaseEntries) predicate() predicate.Predicate {
 
 // add records a plan. A plan of the initial list (before) has an unknown start of its stage.
 func (e *phaseEntries) add(p *operatorsv1alpha1.InstallPlan, before bool) {
-	now := phaseEntry{stage: history.StageOf(p), since: history.Version(p.ResourceVersion)}
+	now := phaseEntry{stage: transitionlog.StageOf(p), since: transitionlog.Version(p.ResourceVersion)}
 	if before {
 		now.since = 0
 	}
@@ -147,8 +147,8 @@ func (e *phaseEntries) since(p *operatorsv1alpha1.InstallPlan) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	last, known := e.plans[p.UID]
-	if !known || last.stage != history.StageOf(p) {
-		return history.Version(p.ResourceVersion)
+	if !known || last.stage != transitionlog.StageOf(p) {
+		return transitionlog.Version(p.ResourceVersion)
 	}
 	return last.since
 }
@@ -158,14 +158,14 @@ func (e *phaseEntries) since(p *operatorsv1alpha1.InstallPlan) uint64 {
 // sure is false where the start of the stage is unknown. Then shown is true unless the transition
 // log of the Subscription is ahead of its status.
 func (e *phaseEntries) shown(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) (shown, sure bool) {
-	if !history.Shows(&sub.Status, p) {
+	if !transitionlog.Shows(&sub.Status, p) {
 		return false, true
 	}
 	since := e.since(p)
 	if since == 0 {
 		// An unreadable log counts as empty.
-		ledger, _ := history.Read(sub)
+		ledger, _ := transitionlog.Read(sub)
 		return !ledger.Ahead(&sub.Status), false
 	}
-	return history.Version(sub.Status.InstallPlanRef.ResourceVersion) >= since, true
+	return transitionlog.Version(sub.Status.InstallPlanRef.ResourceVersion) >= since, true
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 func TestShownEntry(t *testing.T) {
@@ -54,19 +54,19 @@ func TestShownEntryBeforeStart(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{UID: "plan", ResourceVersion: "7"},
 		Status:     operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseInstalling},
 	}
-	entry := func(plan types.UID, version, phase string) history.Transition {
-		return history.Transition{UID: plan, Version: version, Phase: phase}
+	entry := func(plan types.UID, version, phase string) transitionlog.Transition {
+		return transitionlog.Transition{UID: plan, Version: version, Phase: phase}
 	}
 	first := entry("plan", "3", "Installing")
 	for name, c := range map[string]struct {
-		ledger history.Log
+		ledger transitionlog.Log
 		want   bool
 	}{
 		"without a log":                          {nil, true},
-		"with a log that is not ahead":           {history.Log{first}, true},
-		"after another plan":                     {history.Log{entry("other", "9", "Complete"), first}, true},
-		"with a later transition":                {history.Log{first, entry("plan", "4", "Failed")}, false},
-		"with a later entry into the same phase": {history.Log{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
+		"with a log that is not ahead":           {transitionlog.Log{first}, true},
+		"after another plan":                     {transitionlog.Log{entry("other", "9", "Complete"), first}, true},
+		"with a later transition":                {transitionlog.Log{first, entry("plan", "4", "Failed")}, false},
+		"with a later entry into the same phase": {transitionlog.Log{first, entry("plan", "4", "Failed"), entry("plan", "6", "Installing")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

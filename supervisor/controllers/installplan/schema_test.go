@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // definitionOf returns a definition with versions from JSON and with stored versions.
@@ -88,7 +88,7 @@ func TestAlongside(t *testing.T) {
 		"other": "a/b", api.PrefixAlongside + "0": "ops/lamp.v1", api.PrefixAlongside + "1": "a/b/c", api.PrefixAlongside + "2": "nothing",
 	}}
 	want := []types.NamespacedName{{Namespace: "ops", Name: "lamp.v1"}}
-	if diff := cmp.Diff(want, plan.Alongside(crd)); diff != "" {
+	if diff := cmp.Diff(want, plansteps.Alongside(crd)); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 	setAlongside(crd, append(want, types.NamespacedName{Namespace: "namespace-0", Name: "name-0"}, want[0]))

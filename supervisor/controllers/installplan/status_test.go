@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 const (
@@ -77,8 +77,8 @@ func TestTerminal(t *testing.T) {
 		before, then bool // within and after the retry window
 	}{
 		{err: errUnsupported, before: true, then: true},
-		{err: plan.ErrContentChanged, before: true, then: true},
-		{err: plan.ErrNoInlineManifests, before: true, then: true},
+		{err: plansteps.ErrContentChanged, before: true, then: true},
+		{err: plansteps.ErrNoInlineManifests, before: true, then: true},
 		{err: errNoMatch, then: true},
 		{err: errNamesRefused, then: true},
 		{err: apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "settings", nil), then: true},

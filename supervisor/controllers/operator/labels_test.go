@@ -6,11 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 func TestOperators(t *testing.T) {
-	long := plan.ComponentLabel("a-package-with-a-name-that-is-much-too-long-for-the-key-of-a-label", "kitchen")
+	long := plansteps.ComponentLabel("a-package-with-a-name-that-is-much-too-long-for-the-key-of-a-label", "kitchen")
 	for name, tt := range map[string]struct {
 		labels map[string]string
 		want   []string

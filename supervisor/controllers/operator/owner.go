@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // isCopied reports whether a version is a copy. Copies are not components.
@@ -27,7 +27,7 @@ func keysOf(csv *operatorsv1alpha1.ClusterServiceVersion, subscriptions []operat
 		if sub.Status.InstalledCSV != csv.Name || sub.Spec == nil {
 			continue
 		}
-		keys = append(keys, componentKeys(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})...)
+		keys = append(keys, componentKeys(map[string]string{plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})...)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
@@ -71,7 +71,7 @@ func superseded(
 	if sub.Spec == nil || sub.Status.InstallPlanRef == nil {
 		return nil
 	}
-	key, latest := plan.ComponentLabel(sub.Spec.Package, sub.Namespace), sub.Status.InstallPlanRef.UID
+	key, latest := plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace), sub.Status.InstallPlanRef.UID
 	i := slices.IndexFunc(plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == latest })
 	if i < 0 {
 		return nil
@@ -91,7 +91,7 @@ func superseded(
 func referred(p *operatorsv1alpha1.InstallPlan, key string, subscriptions []operatorsv1alpha1.Subscription) bool {
 	return slices.ContainsFunc(subscriptions, func(s operatorsv1alpha1.Subscription) bool {
 		ref := s.Status.InstallPlanRef
-		return ref != nil && ref.UID == p.UID && s.Spec != nil && plan.ComponentLabel(s.Spec.Package, s.Namespace) == key
+		return ref != nil && ref.UID == p.UID && s.Spec != nil && plansteps.ComponentLabel(s.Spec.Package, s.Namespace) == key
 	})
 }
 

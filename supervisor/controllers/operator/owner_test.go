@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 const (
@@ -69,10 +69,10 @@ func TestOwners(t *testing.T) {
 	}{
 		"no owner":                       {object: object("kitchen", nil)},
 		"by reference":                   {object: object("kitchen", nil, csv), owned: true, asks: []types.NamespacedName{own}},
-		"by labels":                      {object: object("", plan.OwnerLabels("kettle.v1", "kitchen")), owned: true, asks: []types.NamespacedName{own}},
-		"by both":                        {object: object("kitchen", plan.OwnerLabels("kettle.v1", "kitchen"), csv), owned: true, asks: []types.NamespacedName{own}},
+		"by labels":                      {object: object("", plansteps.OwnerLabels("kettle.v1", "kitchen")), owned: true, asks: []types.NamespacedName{own}},
+		"by both":                        {object: object("kitchen", plansteps.OwnerLabels("kettle.v1", "kitchen"), csv), owned: true, asks: []types.NamespacedName{own}},
 		"of one of its name before it":   {object: object("kitchen", nil, earlier), asks: []types.NamespacedName{own}},
-		"of its namesake elsewhere":      {object: object("pantry", plan.OwnerLabels("kettle.v1", "pantry")), asks: []types.NamespacedName{{Namespace: "pantry", Name: "kettle.v1"}}},
+		"of its namesake elsewhere":      {object: object("pantry", plansteps.OwnerLabels("kettle.v1", "pantry")), asks: []types.NamespacedName{{Namespace: "pantry", Name: "kettle.v1"}}},
 		"another kind owns it":           {object: object("kitchen", nil, metav1.OwnerReference{Kind: "Deployment", Name: "kettle.v1", UID: "d"})},
 		"labels that name another kind":  {object: object("", map[string]string{"olm.owner": "kettle.v1", "olm.owner.namespace": "kitchen", "olm.owner.kind": "OperatorGroup"})},
 		"labels that do not say it all":  {object: object("", map[string]string{"olm.owner": "kettle.v1", "olm.owner.kind": "ClusterServiceVersion"})},

@@ -13,7 +13,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // planReconciler removes the label of a Subscription's package from InstallPlans that a newer one
@@ -60,7 +60,7 @@ func (r *planReconciler) removeLabel(
 	if !r.markReleased(key, p.UID) {
 		return nil
 	}
-	label := plan.ComponentLabel(sub.Spec.Package, sub.Namespace)
+	label := plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)
 	k := kind{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind)}
 	if err := patchLabels(ctx, r.client, k, p, map[string]*string{label: nil}); err != nil {
 		r.unmarkReleased(key, p.UID)
@@ -124,7 +124,7 @@ func (r *planReconciler) labellingSubscriptions(ctx context.Context, o client.Ob
 		if sub.Spec == nil {
 			continue
 		}
-		if _, labelled := o.GetLabels()[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]; labelled {
+		if _, labelled := o.GetLabels()[plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)]; labelled {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(sub)})
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/opcondition"
+	"github.com/chandlery/chandlery/supervisor/api/opcondition"
 )
 
 // observation is a version with its objects; nil for a missing object.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/opcondition"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/api/opcondition"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // kindCondition is the kind of the owner of the role and its binding.
@@ -35,7 +35,7 @@ func desiredCondition(csv *operatorsv1alpha1.ClusterServiceVersion, have *operat
 		},
 	}
 	// Without these labels, the controller of Operators would add them with another write.
-	maps.Copy(c.Labels, plan.ComponentLabels(csv.Labels))
+	maps.Copy(c.Labels, plansteps.ComponentLabels(csv.Labels))
 	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range deployments {
 		pod := deployments[i].Spec.Template.Spec

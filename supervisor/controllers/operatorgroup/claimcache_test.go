@@ -6,7 +6,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
 // TestGrantedCompletesALateCache has a cache that lacks a claim of this process and later receives

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/groupindex"
-	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/api/providedapis"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 )
 
 // readOnly avoids copies of objects that are only read.

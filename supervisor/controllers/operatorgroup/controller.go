@@ -13,7 +13,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/groupindex"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 )
 
 // groupReconciler writes the status of OperatorGroups.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/cachelag"
+	"github.com/chandlery/chandlery/supervisor/informer/cachelag"
 )
 
 // roleWriter writes cluster roles that differ from the wanted ones in the cache.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/cachelag"
+	"github.com/chandlery/chandlery/supervisor/informer/cachelag"
 )
 
 // reconcileTimeout limits one reconciliation, so that a hanging API call cannot block a worker.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/groupindex"
-	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/api/providedapis"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 )
 
 // mapper maps events to the affected objects. It returns none if the cache cannot be read, which

@@ -3,15 +3,15 @@ package subscription
 import (
 	"slices"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // assignment is the content of one plan: the versions that it installs, and the Subscriptions that
 // it serves.
 type assignment struct {
-	versions []plan.Identity
-	choices  []*resolver.Choice // in the order of versions
+	versions []plansteps.Identity
+	choices  []*resolution.Choice // in the order of versions
 	served   []*decision
 }
 
@@ -42,7 +42,7 @@ func assign(decisions []*decision) []*assignment {
 // Subscriptions ask for, in the order of the Subscriptions, and then their dependencies.
 func newAssignment(served []*decision) *assignment {
 	a := &assignment{served: served}
-	add := func(v plan.Identity, c *resolver.Choice) {
+	add := func(v plansteps.Identity, c *resolution.Choice) {
 		if a.index(v) < 0 {
 			a.versions, a.choices = append(a.versions, v), append(a.choices, c)
 		}
@@ -69,14 +69,14 @@ func (a *assignment) meets(d *decision) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(d.identities, func(v plan.Identity) bool { return a.index(v) >= 0 })
+	return slices.ContainsFunc(d.identities, func(v plansteps.Identity) bool { return a.index(v) >= 0 })
 }
 
 // index returns the position of a version, whether a Subscription asks for it or not; negative when
 // it is absent.
-func (a *assignment) index(v plan.Identity) int {
+func (a *assignment) index(v plansteps.Identity) int {
 	v.Generated = false
-	return slices.IndexFunc(a.versions, func(other plan.Identity) bool {
+	return slices.IndexFunc(a.versions, func(other plansteps.Identity) bool {
 		other.Generated = false
 		return other == v
 	})

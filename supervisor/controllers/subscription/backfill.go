@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // Bounds of the look-up of events from before this process.
@@ -113,7 +113,7 @@ func (b *backfill) replayBacklogs(ctx context.Context) error {
 	}
 	plans := map[types.UID]uint64{}
 	for i := range list.Items {
-		plans[list.Items[i].UID] = history.Version(list.Items[i].ResourceVersion)
+		plans[list.Items[i].UID] = transitionlog.Version(list.Items[i].ResourceVersion)
 	}
 	b.backlogs = namespaceBacklogs(subscriptions.Items, list.Items)
 	if len(b.backlogs) == 0 || b.backlogs[0].from == 0 {
@@ -132,7 +132,7 @@ func (b *backfill) currentVersion(ctx context.Context) (uint64, error) {
 	if err := b.watcher.List(ctx, &list, client.Limit(1)); err != nil {
 		return 0, fmt.Errorf("listing InstallPlans: %w", err)
 	}
-	return history.Version(list.ResourceVersion), nil
+	return transitionlog.Version(list.ResourceVersion), nil
 }
 
 // errExpired reports that the API server does not have the events after a version.
@@ -201,7 +201,7 @@ func expiredVersion(refusal error, asked uint64) uint64 {
 	if match == nil {
 		return asked
 	}
-	return max(asked, history.Version(match[1]))
+	return max(asked, transitionlog.Version(match[1]))
 }
 
 // end stops a replay. A nil replay is allowed.
@@ -314,7 +314,7 @@ func (b *backfill) record(event watch.Event, wanted map[types.UID]uint64) uint64
 	if !ok {
 		return 0
 	}
-	version := history.Version(installPlan.ResourceVersion)
+	version := transitionlog.Version(installPlan.ResourceVersion)
 	if event.Type == watch.Deleted {
 		b.tracker.markDeleted(installPlan, b.statusTime(installPlan))
 		delete(wanted, installPlan.UID)

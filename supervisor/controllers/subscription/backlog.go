@@ -6,7 +6,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // namespaceBacklog is a namespace with Subscriptions, and the resource version after which
@@ -51,16 +51,16 @@ func namespaceBacklogs(subscriptions []operatorsv1alpha1.Subscription, plans []o
 // later one.
 func backlogStart(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1.InstallPlan) (version uint64, exists bool) {
 	ref := sub.Status.InstallPlanRef
-	from, gone := history.Version(sub.ResourceVersion), false
+	from, gone := transitionlog.Version(sub.ResourceVersion), false
 	if ref != nil {
-		shown, _ := history.Shown(&sub.Status)
-		from, gone = history.Version(ref.ResourceVersion), shown != history.Missing()
+		shown, _ := transitionlog.Shown(&sub.Status)
+		from, gone = transitionlog.Version(ref.ResourceVersion), shown != transitionlog.Missing()
 	}
 	newer := false
 	for _, p := range beside {
 		shows := ref != nil && ref.UID == p.UID
 		gone = gone && !shows
-		newer = newer || ((shows || serves(p, sub)) && history.Version(p.ResourceVersion) > from)
+		newer = newer || ((shows || serves(p, sub)) && transitionlog.Version(p.ResourceVersion) > from)
 	}
 	return from, from > 0 && (newer || gone)
 }

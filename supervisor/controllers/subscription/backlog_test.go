@@ -9,7 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 func TestNamespaceBacklogs(t *testing.T) {
@@ -59,7 +59,7 @@ func TestWithFirstStage(t *testing.T) {
 		stages := withFirstStage([]observedStage{{version: 9, at: noon.Add(time.Minute), plan: p}}, sub)
 		var got []string
 		for i, s := range stages {
-			got = append(got, history.StageOf(s.plan).Phase)
+			got = append(got, transitionlog.StageOf(s.plan).Phase)
 			if i > 0 && stages[i-1].version >= s.version {
 				t.Errorf("%s: version %d before %d", tt.reason, stages[i-1].version, s.version)
 			}

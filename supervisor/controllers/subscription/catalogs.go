@@ -10,8 +10,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // Catalog is a CatalogSource and the state of its catalog.
@@ -40,7 +40,7 @@ type manifests struct {
 }
 
 // manifestsOf names the manifests of a version.
-func manifestsOf(c *resolver.Choice) manifests {
+func manifestsOf(c *resolution.Choice) manifests {
 	return manifests{
 		catalog: catalogFor(c), pkg: c.Package, channel: c.Channel, name: c.Bundle,
 	}
@@ -97,18 +97,18 @@ func (s catalogSet) packageWith(sub *operatorsv1alpha1.Subscription, version str
 }
 
 // offers returns the content of the catalogs for the resolver.
-func (s catalogSet) offers() map[resolver.CatalogKey]resolver.Catalog {
-	offers := map[resolver.CatalogKey]resolver.Catalog{}
+func (s catalogSet) offers() map[resolution.CatalogKey]resolution.Catalog {
+	offers := map[resolution.CatalogKey]resolution.Catalog{}
 	for key, c := range s {
-		offers[resolver.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = offer(c)
+		offers[resolution.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = offer(c)
 	}
 	return offers
 }
 
 // offer returns the content of a catalog for the resolver: the last good snapshot, even if the
 // catalog is unreachable now.
-func offer(c Catalog) resolver.Catalog {
-	from := resolver.Catalog{Priority: c.Source.Spec.Priority}
+func offer(c Catalog) resolution.Catalog {
+	from := resolution.Catalog{Priority: c.Source.Spec.Priority}
 	_, problem := catalogs.SpecProblem(c.Source)
 	switch {
 	case c.State.Snapshot != nil:
@@ -131,24 +131,24 @@ func catalogOf(sub *operatorsv1alpha1.Subscription) types.NamespacedName {
 }
 
 // catalogFor returns the catalog that a version was chosen from.
-func catalogFor(c *resolver.Choice) types.NamespacedName {
+func catalogFor(c *resolution.Choice) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Catalog.Namespace, Name: c.Catalog.Name}
 }
 
 // arrival is a version that a plan is bringing. It counts as existing: no plan may bring another
 // version of the package, and other versions may depend on it.
 type arrival struct {
-	operator resolver.Operator
+	operator resolution.Operator
 	replaces string
 }
 
 // arrivalOf returns the version of a step, from its manifest or from the catalog.
 func (s catalogSet) arrivalOf(step *operatorsv1alpha1.Step) (arrival, bool) {
-	u, ref, err := plan.Manifest(step)
+	u, ref, err := plansteps.Manifest(step)
 	if err != nil {
 		return arrival{}, false
 	}
-	a := arrival{operator: resolver.Operator{Name: step.Resource.Name}}
+	a := arrival{operator: resolution.Operator{Name: step.Resource.Name}}
 	if ref == nil {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		csv.Annotations = u.GetAnnotations()

@@ -8,7 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // claims assign the versions of a namespace to packages.
@@ -157,7 +157,7 @@ func (c *claims) versionsOf(csvs []*operatorsv1alpha1.ClusterServiceVersion, pkg
 // error returns the orphans that a Subscription cannot adopt, and what to do.
 func (a *ambiguity) error(sub *operatorsv1alpha1.Subscription) error {
 	slices.Sort(a.versions)
-	e := &resolver.UnsatisfiableError{Reason: api.ReasonVersionUnclaimed}
+	e := &resolution.UnsatisfiableError{Reason: api.ReasonVersionUnclaimed}
 	for _, name := range a.versions {
 		e.Reasons = append(e.Reasons, fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", name))
 	}

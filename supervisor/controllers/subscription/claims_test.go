@@ -11,8 +11,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // from records the origin of a version.
@@ -220,7 +220,7 @@ func TestPendingSaysNothingNew(t *testing.T) {
 	own := types.NamespacedName{Namespace: "home", Name: "own"}
 	o.catalogs[own] = Catalog{Source: &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name, UID: "uid-own"}}, State: catalogs.State{Err: catalogs.ErrNotConnected}}
 	d := decided(t, o)[0]
-	d.err = resolver.ErrPending
+	d.err = resolution.ErrPending
 	after := statusOf(o, d, nil, at(5))
 	if h := after.CatalogHealth; len(h) != 2 || h[0].CatalogSourceRef.Name != own.Name || h[0].Healthy || h[1].Healthy != before.CatalogHealth[0].Healthy {
 		t.Errorf("what is known of catalogs: %+v", h)
@@ -244,19 +244,19 @@ func TestClipped(t *testing.T) {
 }
 
 func TestAssign(t *testing.T) {
-	choice := func(name string) *resolver.Choice { return &resolver.Choice{Package: name, Bundle: name + ".v1"} }
+	choice := func(name string) *resolution.Choice { return &resolution.Choice{Package: name, Bundle: name + ".v1"} }
 	relying := func(d *decision, on ...string) *decision {
 		d.dependsOn = on
 		return d
 	}
 	lost := func(name string, along string) *decision {
-		return &decision{subscription: subscription(name, name), selection: selection{coInstalled: []*resolver.Choice{choice(along)}, identities: []plan.Identity{{Package: along, Bundle: along + ".v1", Generated: true}}}}
+		return &decision{subscription: subscription(name, name), selection: selection{coInstalled: []*resolution.Choice{choice(along)}, identities: []plansteps.Identity{{Package: along, Bundle: along + ".v1", Generated: true}}}}
 	}
 	wants := func(install string, along ...string) *decision {
-		d := &decision{subscription: subscription(install, install), selection: selection{install: choice(install), identities: []plan.Identity{{Package: install, Bundle: install + ".v1"}}}}
+		d := &decision{subscription: subscription(install, install), selection: selection{install: choice(install), identities: []plansteps.Identity{{Package: install, Bundle: install + ".v1"}}}}
 		for _, name := range along {
 			d.coInstalled = append(d.coInstalled, choice(name))
-			d.identities = append(d.identities, plan.Identity{Package: name, Bundle: name + ".v1", Generated: true})
+			d.identities = append(d.identities, plansteps.Identity{Package: name, Bundle: name + ".v1", Generated: true})
 		}
 		return d
 	}

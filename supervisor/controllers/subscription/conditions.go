@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/api/configoverrides"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/configoverrides"
-	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // catalogConditions returns the true conditions that depend on the content of catalogs, without
@@ -32,7 +32,7 @@ func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.Sub
 		list = append(list, catalogCondition(o, d.subscription))
 		list = append(list, deprecations(o.catalogs, d.subscription, status.InstalledCSV)...)
 	}
-	if errors.Is(d.err, resolver.ErrPending) {
+	if errors.Is(d.err, resolution.ErrPending) {
 		return append(list, retained(before, fromAnswer)...)
 	}
 	if d.err != nil {
@@ -50,7 +50,7 @@ func catalogConditions(o *observation, d *decision, status operatorsv1alpha1.Sub
 // held returns the condition about a newer version that cannot be installed.
 func held(why error) operatorsv1alpha1.SubscriptionCondition {
 	reason := api.ReasonConstraintsNotSatisfiable
-	if _, pinned := errors.AsType[*resolver.PinnedError](why); pinned {
+	if _, pinned := errors.AsType[*resolution.PinnedError](why); pinned {
 		reason = api.ReasonPinned
 	}
 	return isTrue(api.ConditionNewerVersionHeld, reason, why.Error())
@@ -85,16 +85,16 @@ func outlivesPlan(sub *operatorsv1alpha1.Subscription) bool {
 		return false
 	}
 	const complete = string(operatorsv1alpha1.InstallPlanPhaseComplete)
-	if shown, _ := history.Shown(&sub.Status); shown.Phase == complete {
+	if shown, _ := transitionlog.Shown(&sub.Status); shown.Phase == complete {
 		return true
 	}
-	entries, err := history.Read(sub)
-	return err == nil && slices.ContainsFunc(entries, func(t history.Transition) bool { return t.UID == ref.UID && t.Phase == complete })
+	entries, err := transitionlog.Read(sub)
+	return err == nil && slices.ContainsFunc(entries, func(t transitionlog.Transition) bool { return t.UID == ref.UID && t.Phase == complete })
 }
 
 // missingPlan returns the condition for a deleted plan.
 func missingPlan(name string) operatorsv1alpha1.SubscriptionCondition {
-	missing := history.Missing()
+	missing := transitionlog.Missing()
 	return isTrue(missing.Condition(), missing.Reason, "InstallPlan "+name+" was deleted")
 }
 
@@ -164,7 +164,7 @@ func versionCondition(g groups, d *decision, p *operatorsv1alpha1.InstallPlan) o
 // remedy.
 func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	var (
-		unsatisfiable *resolver.UnsatisfiableError
+		unsatisfiable *resolution.UnsatisfiableError
 		groups        *groupsError
 		planning      *planError
 		images        imagesError
@@ -174,7 +174,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable, unsatisfiable.Facts())
 	case errors.As(err, &images):
 		return images.condition()
-	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
+	case errors.Is(err, plansteps.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, err.Error())
 	case errors.As(err, &planning):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+err.Error())
@@ -200,7 +200,7 @@ func (l imagesError) condition() operatorsv1alpha1.SubscriptionCondition {
 
 // planConditions returns the condition about the stage of a plan; none for a complete one.
 func planConditions(p *operatorsv1alpha1.InstallPlan) []operatorsv1alpha1.SubscriptionCondition {
-	stage := history.StageOf(p)
+	stage := transitionlog.StageOf(p)
 	kind := stage.Condition()
 	if kind == "" {
 		return nil
@@ -224,8 +224,8 @@ func blocked(err error) operatorsv1alpha1.SubscriptionCondition {
 // causeOf returns the reason of ConditionBlocked for an error, and what to do about it.
 func causeOf(err error) (reason, remedy string) {
 	var (
-		unsatisfiable *resolver.UnsatisfiableError
-		catalog       *resolver.CatalogError
+		unsatisfiable *resolution.UnsatisfiableError
+		catalog       *resolution.CatalogError
 		groups        *groupsError
 		images        imagesError
 	)
@@ -236,7 +236,7 @@ func causeOf(err error) (reason, remedy string) {
 		return api.ReasonOperatorGroupInvalid, groups.remedy()
 	case errors.As(err, &images):
 		return images.cause()
-	case errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
+	case errors.Is(err, plansteps.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return api.ReasonBundleUnusable, ""
 	case errors.As(err, &catalog) || isUnavailable(err):
 		if isUnavailable(err) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // TestStatusRests turns errors of servers into conditions. An API server stores valid text only;
@@ -83,7 +83,7 @@ func TestConfigCondition(t *testing.T) {
 // was deleted with its owners.
 func TestPlanOfOthersGone(t *testing.T) {
 	told := func(phase operatorsv1alpha1.InstallPlanPhase) string {
-		return history.Log{}.Append(history.Transition{Plan: "p", UID: "uid-p", Phase: string(phase)}).Text()
+		return transitionlog.Log{}.Append(transitionlog.Transition{Plan: "p", UID: "uid-p", Phase: string(phase)}).Text()
 	}
 	for _, tt := range []struct {
 		reason, generatedBy, entries, condition string

@@ -16,14 +16,14 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // catalogStore returns the content of catalogs.
 type catalogStore interface {
 	State(key types.NamespacedName) (catalogs.State, bool)
-	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error)
+	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error)
 }
 
 // unpacker pulls bundle images.
@@ -76,7 +76,7 @@ func identified(decisions []*decision, set catalogSet, digests map[manifests]dig
 				next = *d.failed(&planError{err: err})
 				break
 			}
-			next.identities = append(next.identities, plan.Identity{
+			next.identities = append(next.identities, plansteps.Identity{
 				Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel,
 				Bundle: c.Bundle, Replaces: c.Replaces, Content: content, Generated: c != d.install,
 			})
@@ -93,7 +93,7 @@ func isImage(content string) bool { return strings.HasPrefix(content, imagePrefi
 
 // contentOf returns what identifies the content of a version: the digest of its manifests, or its
 // image.
-func contentOf(c *resolver.Choice, set catalogSet, digests map[manifests]digest) (string, error) {
+func contentOf(c *resolution.Choice, set catalogSet, digests map[manifests]digest) (string, error) {
 	m := manifestsOf(c)
 	if known := set.digest(m); known != "" {
 		return known, nil
@@ -169,10 +169,10 @@ func (r *contentReader) digestsFrom(ctx context.Context, wanted []manifests) map
 func (r *contentReader) digestOf(ctx context.Context, m manifests) digest {
 	err := ctx.Err()
 	if err == nil {
-		var bundle plan.Bundle
+		var bundle plansteps.Bundle
 		bundle, err = r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
 		if err == nil && len(bundle.Objects) > 0 {
-			return digest{text: plan.Digest(bundle.Objects)}
+			return digest{text: plansteps.Digest(bundle.Objects)}
 		}
 	}
 	if err != nil && (ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded) {
@@ -184,9 +184,9 @@ func (r *contentReader) digestOf(ctx context.Context, m manifests) digest {
 
 // bundles reads the bundles of an assignment. The error is imagesError where images have yet to be
 // pulled.
-func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignment) ([]plan.Bundle, error) {
+func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignment) ([]plansteps.Bundle, error) {
 	var (
-		list    []plan.Bundle
+		list    []plansteps.Bundle
 		missing imagesError
 	)
 	for i, c := range a.choices {
@@ -218,29 +218,29 @@ func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignme
 
 // inline reads a chosen bundle from its catalog. It fails if the manifests have another digest by
 // now.
-func (r *contentReader) inline(ctx context.Context, c *resolver.Choice, digest string) (plan.Bundle, error) {
+func (r *contentReader) inline(ctx context.Context, c *resolution.Choice, digest string) (plansteps.Bundle, error) {
 	m := manifestsOf(c)
 	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
 	if err != nil {
-		return plan.Bundle{}, err
+		return plansteps.Bundle{}, err
 	}
-	if plan.Digest(bundle.Objects) != digest {
-		return plan.Bundle{}, fmt.Errorf("bundle %s of package %s: %w; resolving again once its new content has been read", m.name, m.pkg, plan.ErrContentChanged)
+	if plansteps.Digest(bundle.Objects) != digest {
+		return plansteps.Bundle{}, fmt.Errorf("bundle %s of package %s: %w; resolving again once its new content has been read", m.name, m.pkg, plansteps.ErrContentChanged)
 	}
 	bundle.Replaces = c.Replaces
 	return bundle, nil
 }
 
 // unpacked reads a chosen bundle whose image was pulled. The other fields come from its catalog.
-func (r *contentReader) unpacked(ctx context.Context, c *resolver.Choice, request bundleimage.Request) (plan.Bundle, error) {
+func (r *contentReader) unpacked(ctx context.Context, c *resolution.Choice, request bundleimage.Request) (plansteps.Bundle, error) {
 	m := manifestsOf(c)
 	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
 	if err != nil {
-		return plan.Bundle{}, err
+		return plansteps.Bundle{}, err
 	}
 	content, err := r.unpacker.Content(ctx, request)
 	if err != nil {
-		return plan.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w", m.name, m.pkg, err)
+		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w", m.name, m.pkg, err)
 	}
 	bundle.Objects, bundle.Image, bundle.Replaces = content.Objects, content.Image, c.Replaces
 	return bundle, nil
@@ -248,7 +248,7 @@ func (r *contentReader) unpacked(ctx context.Context, c *resolver.Choice, reques
 
 // imageRequest returns the request for the image of a bundle, with the settings of its CatalogSource
 // and of the OperatorGroup.
-func imageRequest(o *observation, c *resolver.Choice) bundleimage.Request {
+func imageRequest(o *observation, c *resolution.Choice) bundleimage.Request {
 	request := bundleimage.Request{
 		Image: c.Entry.Bundle.Image, Catalog: catalogFor(c), Namespace: o.namespace,
 		Timeout: o.groups.unpackTimeout, RetryInterval: o.groups.unpackRetry,

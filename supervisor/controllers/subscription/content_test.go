@@ -15,18 +15,18 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // shelf is a catalog of bundles.
-type shelf map[string]plan.Bundle
+type shelf map[string]plansteps.Bundle
 
 func (s shelf) State(types.NamespacedName) (catalogs.State, bool) { return catalogs.State{}, false }
 
 var errShelf = errors.New("the shelf is out of reach")
 
-func (s shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name string) (plan.Bundle, error) {
+func (s shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name string) (plansteps.Bundle, error) {
 	b, ok := s[name]
 	if !ok {
 		return b, errShelf
@@ -41,12 +41,12 @@ type hanging struct {
 	packages []string
 }
 
-func (h hanging) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plan.Bundle, error) {
+func (h hanging) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error) {
 	if !slices.Contains(h.packages, pkg) {
 		return h.shelf.Bundle(ctx, catalog, pkg, channel, name)
 	}
 	<-ctx.Done()
-	return plan.Bundle{}, status.FromContextError(ctx.Err()).Err()
+	return plansteps.Bundle{}, status.FromContextError(ctx.Err()).Err()
 }
 
 // TestDigestsFromHangingCatalog asks such a catalog for more bundles than fit into one batch, and
@@ -54,8 +54,8 @@ func (h hanging) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, 
 func TestDigestsFromHangingCatalog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		choose := func(catalog, pkg string) *decision {
-			return &decision{subscription: subscription(pkg, pkg), selection: selection{install: &resolver.Choice{
-				Catalog: resolver.CatalogKey{Namespace: "olm", Name: catalog}, Package: pkg, Bundle: pkg + ".v1", Entry: &content.Entry{Bundle: &content.Bundle{}},
+			return &decision{subscription: subscription(pkg, pkg), selection: selection{install: &resolution.Choice{
+				Catalog: resolution.CatalogKey{Namespace: "olm", Name: catalog}, Package: pkg, Bundle: pkg + ".v1", Entry: &content.Entry{Bundle: &content.Bundle{}},
 			}}}
 		}
 		r := &contentReader{}
@@ -76,7 +76,7 @@ func TestDigestsFromHangingCatalog(t *testing.T) {
 			}
 			for _, d := range decisions {
 				found := digests[manifestsOf(d.install)]
-				if d.install.Package == "lamp" && found.text != plan.Digest([]string{"{}"}) {
+				if d.install.Package == "lamp" && found.text != plansteps.Digest([]string{"{}"}) {
 					t.Errorf("what the other catalog has: %+v", found)
 				}
 				if d.install.Package != "lamp" && !errors.Is(found.err, errCatalogTimeout) {
@@ -102,8 +102,8 @@ func TestIdentify(t *testing.T) {
 	o.catalogs[shop] = c
 	r := &contentReader{catalogs: shelf{"lamp.v2": {Objects: []string{"{2}"}}, "husk.v1": {}}}
 
-	decisions := r.identify(t.Context(), o.catalogs, decide(t.Context(), o, resolver.Resolve))
-	if d := decisions[0]; d.err != nil || d.identities[0].Content != plan.Digest([]string{"{2}"}) {
+	decisions := r.identify(t.Context(), o.catalogs, decide(t.Context(), o, resolution.Resolve))
+	if d := decisions[0]; d.err != nil || d.identities[0].Content != plansteps.Digest([]string{"{2}"}) {
 		t.Errorf("lamp: versions %+v, error %v", d.identities, d.err)
 	}
 	if d := decisions[1]; d.err != nil || d.identities[0].Content != "image registry.example/fan:1" {
@@ -114,7 +114,7 @@ func TestIdentify(t *testing.T) {
 	}
 
 	r.catalogs = shelf{}
-	decisions = r.identify(t.Context(), o.catalogs, decide(t.Context(), o, resolver.Resolve))
+	decisions = r.identify(t.Context(), o.catalogs, decide(t.Context(), o, resolution.Resolve))
 	if _, planning := errors.AsType[*planError](decisions[0].err); !planning || !errors.Is(decisions[0].err, errShelf) || decisions[0].install != nil {
 		t.Errorf("out of reach: installs %+v, error %v", decisions[0].install, decisions[0].err)
 	}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // Reconciler resolves the Subscriptions of one namespace at a time, and installs their packages.
@@ -17,7 +17,7 @@ type Reconciler struct {
 	backfill  *backfill
 	observer  *observer
 	uninstall *uninstaller
-	memo      resolver.Memo
+	memo      resolution.Memo
 	content   *contentReader
 	rollback  *rollbackWriter
 	plans     *planWriter
@@ -100,12 +100,12 @@ func nextCheck(plans planSet, decisions []*decision, now time.Time) time.Time {
 // temporary reports whether an error may pass without an event that this controller receives.
 func temporary(err error) bool {
 	var (
-		unsatisfiable *resolver.UnsatisfiableError
+		unsatisfiable *resolution.UnsatisfiableError
 		groups        *groupsError
 		images        imagesError
 	)
 	lasting := errors.As(err, &unsatisfiable) || errors.As(err, &groups) || errors.As(err, &images) ||
-		errors.Is(err, plan.ErrNoInlineManifests) || errors.Is(err, errContentUnknown)
+		errors.Is(err, plansteps.ErrNoInlineManifests) || errors.Is(err, errContentUnknown)
 	return err != nil && !lasting
 }
 

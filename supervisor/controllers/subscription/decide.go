@@ -6,11 +6,11 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // solver resolves the problem of a namespace.
-type solver func(context.Context, resolver.Problem) resolver.Solution
+type solver func(context.Context, resolution.Problem) resolution.Solution
 
 // decide returns a decision for every Subscription of a namespace, in their order.
 func decide(ctx context.Context, o *observation, solve solver) []*decision {
@@ -27,7 +27,7 @@ func decide(ctx context.Context, o *observation, solve solver) []*decision {
 }
 
 // decide returns a decision with the outcome of the resolution.
-func (r *decider) decide(ctx context.Context, d *decision, outcome resolver.Outcome) *decision {
+func (r *decider) decide(ctx context.Context, d *decision, outcome resolution.Outcome) *decision {
 	next := *d
 	if d.err == nil {
 		next = r.choose(ctx, next, outcome)
@@ -37,7 +37,7 @@ func (r *decider) decide(ctx context.Context, d *decision, outcome resolver.Outc
 }
 
 // choose returns a decision with the versions that follow from the outcome of the resolution.
-func (r *decider) choose(ctx context.Context, d decision, outcome resolver.Outcome) decision {
+func (r *decider) choose(ctx context.Context, d decision, outcome resolution.Outcome) decision {
 	fallback, withdraws := withdrawal(&d, outcome)
 	switch {
 	case refusedForRival(outcome.Err):
@@ -102,6 +102,6 @@ func refuse(plans planSet, decisions []*decision, err error) []*decision {
 
 // refusedForRival reports whether another Subscription holds the package.
 func refusedForRival(err error) bool {
-	refused, ok := errors.AsType[*resolver.UnsatisfiableError](err)
+	refused, ok := errors.AsType[*resolution.UnsatisfiableError](err)
 	return ok && refused.Rival != ""
 }

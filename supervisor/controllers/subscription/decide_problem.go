@@ -7,7 +7,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // decider decides for the Subscriptions of a namespace.
@@ -37,8 +37,8 @@ func newDecider(o *observation) (*decider, []*decision) {
 }
 
 // problem returns the problem of a namespace for the resolver.
-func (r *decider) problem(decisions []*decision) resolver.Problem {
-	p := resolver.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers(), Operators: r.operators()}
+func (r *decider) problem(decisions []*decision) resolution.Problem {
+	p := resolution.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers(), Operators: r.operators()}
 	for _, d := range decisions {
 		if d.err == nil {
 			p.Subscriptions = append(p.Subscriptions, r.request(d))
@@ -49,8 +49,8 @@ func (r *decider) problem(decisions []*decision) resolver.Problem {
 
 // operators returns the versions that no other version of their package replaces, and those that
 // plans bring. Versions that are being replaced do not count.
-func (r *decider) operators() []resolver.Operator {
-	var list []resolver.Operator
+func (r *decider) operators() []resolution.Operator {
+	var list []resolution.Operator
 	replaced := map[string]bool{}
 	for _, a := range r.arrivals {
 		replaced[a.replaces] = true
@@ -63,7 +63,7 @@ func (r *decider) operators() []resolver.Operator {
 		if f.subject.Package == "" {
 			f.subject.Package = r.claims.packages[csv.Name]
 		}
-		list = append(list, resolver.Operator{Name: csv.Name, Subject: f.subject, Requires: f.requires})
+		list = append(list, resolution.Operator{Name: csv.Name, Subject: f.subject, Requires: f.requires})
 	}
 	for _, a := range r.arrivals {
 		list = append(list, a.operator)
@@ -72,11 +72,11 @@ func (r *decider) operators() []resolver.Operator {
 }
 
 // request returns a Subscription for the resolver.
-func (r *decider) request(d *decision) resolver.Subscription {
+func (r *decider) request(d *decision) resolution.Subscription {
 	sub := d.subscription
-	request := resolver.Subscription{
+	request := resolution.Subscription{
 		Name:        sub.Name,
-		Catalog:     resolver.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource},
+		Catalog:     resolution.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource},
 		Package:     sub.Spec.Package,
 		Channel:     sub.Spec.Channel,
 		StartingCSV: sub.Spec.StartingCSV,
@@ -104,15 +104,15 @@ func (r *decider) request(d *decision) resolver.Subscription {
 // resume returns the version in progress once more, when its plan is gone or has no steps. Without
 // a plan, the version would wait for its parts for ever. It returns nothing when the plan has
 // steps, or the catalog lacks the version.
-func (r *decider) resume(ctx context.Context, d *decision) resolver.Outcome {
+func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 	csv := d.present.current
 	if !r.lacksParts(d) {
-		return resolver.Outcome{}
+		return resolution.Outcome{}
 	}
 	// Resolve as if the package were absent, for all Subscriptions to it. Each Subscription gets
 	// the same outcome as before.
 	pkg := d.subscription.Spec.Package
-	problem := resolver.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
+	problem := resolution.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
 	for _, operator := range r.operators() {
 		if operator.Subject.Package != pkg {
 			problem.Operators = append(problem.Operators, operator)
@@ -125,9 +125,9 @@ func (r *decider) resume(ctx context.Context, d *decision) resolver.Outcome {
 			problem.Subscriptions = append(problem.Subscriptions, request)
 		}
 	}
-	outcome := resolver.Resolve(ctx, problem)[d.subscription.Name]
+	outcome := resolution.Resolve(ctx, problem)[d.subscription.Name]
 	if outcome.Install == nil || outcome.Install.Bundle != csv.Name {
-		return resolver.Outcome{}
+		return resolution.Outcome{}
 	}
 	again := *outcome.Install
 	again.Replaces = csv.Spec.Replaces

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/proto/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -30,7 +30,7 @@ func bulbs(ranged string) []fakecatalog.Package {
 // carried adds to a plan a step that brings a version of bulb, by a manifest or by a reference to
 // the catalog.
 func carried(p *operatorsv1alpha1.InstallPlan, name, manifest string) *operatorsv1alpha1.InstallPlan {
-	p.Labels = map[string]string{plan.ComponentLabel("bulb", "home"): ""}
+	p.Labels = map[string]string{plansteps.ComponentLabel("bulb", "home"): ""}
 	p.Status.Plan = []*operatorsv1alpha1.Step{{Resolving: name, Resource: operatorsv1alpha1.StepResource{
 		Kind: operatorsv1alpha1.ClusterServiceVersionKind, Name: name, Manifest: manifest, CatalogSource: shop.Name, CatalogSourceNamespace: shop.Namespace,
 	}}}

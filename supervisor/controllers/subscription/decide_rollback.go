@@ -7,7 +7,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // pinOf names the version that a Subscription is pinned to; empty for none.
@@ -25,7 +25,7 @@ func (d *decision) pinnedElsewhere() bool {
 // successor: it never worked, and the Subscription is pinned to an older version. That version
 // becomes current again if it exists. Otherwise it is the fallback, which is installed as a first
 // version.
-func withdrawal(d *decision, outcome resolver.Outcome) (fallback *resolver.Choice, withdraws bool) {
+func withdrawal(d *decision, outcome resolution.Outcome) (fallback *resolution.Choice, withdraws bool) {
 	if !d.pinnedElsewhere() || d.inProgress != nil || wasInstalled(d.subscription, d.present.current) {
 		return nil, false
 	}
@@ -45,7 +45,7 @@ func withdrawal(d *decision, outcome resolver.Outcome) (fallback *resolver.Choic
 // olderVersion returns the version whose definitions replace newer ones, as the Subscription is
 // pinned to it; nil for none. The newer definitions may belong to an existing version, to one that
 // will be deleted, or to one that was deleted.
-func (d *decision) olderVersion() *resolver.Choice {
+func (d *decision) olderVersion() *resolution.Choice {
 	if d.withdraw != nil {
 		return d.fallback
 	}
@@ -100,7 +100,7 @@ func (d *decision) withObstacles(obstacles []string) *decision {
 	if d.present.current != nil {
 		otherwise = "stay at " + d.present.current.Name
 	}
-	return d.withoutRollback(&resolver.UnsatisfiableError{
+	return d.withoutRollback(&resolution.UnsatisfiableError{
 		Reason:  api.ReasonConstraintsNotSatisfiable,
 		Reasons: reasons[max(0, len(reasons)-maxReasons):],
 		Remedy: "nothing was changed; fix what is named and this goes on by itself, or name another version in annotation " + api.AnnotationPin +

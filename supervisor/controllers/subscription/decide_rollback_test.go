@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -96,7 +96,7 @@ func TestDecidePinned(t *testing.T) {
 				p := tt.plans(sub)
 				o.plans[p.Name] = p
 			}
-			d := decide(t.Context(), o, resolver.Resolve)[0]
+			d := decide(t.Context(), o, resolution.Resolve)[0]
 			name, back := "", false
 			if d.install != nil {
 				name, back = d.install.Bundle, d.install.Back
@@ -174,7 +174,7 @@ func TestAlreadyChecked(t *testing.T) {
 	for phase, want := range map[operatorsv1alpha1.InstallPlanPhase]bool{"": false, "RequiresApproval": true, "Installing": true, "Failed": false} {
 		p := installPlan("p", "lamp.v1", phase, 3, sub)
 		o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)}, p)
-		if got := alreadyChecked(o.plans, &decision{subscription: sub, selection: selection{install: &resolver.Choice{Bundle: "lamp.v1", Back: true}}}); got != want {
+		if got := alreadyChecked(o.plans, &decision{subscription: sub, selection: selection{install: &resolution.Choice{Bundle: "lamp.v1", Back: true}}}); got != want {
 			t.Errorf("phase %q: checked %t", phase, got)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -72,7 +72,7 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 // decided returns the decisions for a namespace, with their identities.
 func decided(t *testing.T, o *observation) []*decision {
 	t.Helper()
-	decisions := decide(t.Context(), o, resolver.Resolve)
+	decisions := decide(t.Context(), o, resolution.Resolve)
 	return identified(decisions, o.catalogs, nil)
 }
 
@@ -179,8 +179,8 @@ func TestDecide(t *testing.T) {
 // checkIdentity checks that a decision is for one version of lamp and no other.
 func checkIdentity(t *testing.T, state catalogs.State, d *decision, install, takesOver string) {
 	t.Helper()
-	want := plan.Identity{Catalog: "olm/shop", Package: "lamp", Channel: "stable", Bundle: install, Replaces: takesOver, Content: state.Snapshot.Manifests("lamp", install)}
-	if diff := cmp.Diff([]plan.Identity{want}, d.identities); diff != "" || want.Content == "" {
+	want := plansteps.Identity{Catalog: "olm/shop", Package: "lamp", Channel: "stable", Bundle: install, Replaces: takesOver, Content: state.Snapshot.Manifests("lamp", install)}
+	if diff := cmp.Diff([]plansteps.Identity{want}, d.identities); diff != "" || want.Content == "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 }
@@ -269,11 +269,11 @@ func TestTemporary(t *testing.T) {
 		want bool
 	}{
 		{err: nil},
-		{err: &resolver.UnsatisfiableError{}},
-		{err: &planError{err: plan.ErrNoInlineManifests}},
+		{err: &resolution.UnsatisfiableError{}},
+		{err: &planError{err: plansteps.ErrNoInlineManifests}},
 		{err: &planError{err: errContentUnknown}},
 		{err: &planError{err: errors.New("timeout")}, want: true},
-		{err: &resolver.CatalogError{Err: errors.New("away")}, want: true},
+		{err: &resolution.CatalogError{Err: errors.New("away")}, want: true},
 	} {
 		if got := temporary(tt.err); got != tt.want {
 			t.Errorf("temporary(%v) = %v", tt.err, got)
@@ -375,7 +375,7 @@ func TestSuperseded(t *testing.T) {
 			if decisions[0].install != nil {
 				plans["my"] = installPlan("new", decisions[0].install.Bundle, waiting, 2, sub)
 			}
-			decisions[1].err = resolver.ErrPending
+			decisions[1].err = resolution.ErrPending
 			if got := len((&planState{observation: o, decisions: decisions, assigned: plans}).superseded()) == 1; got != tt.want {
 				t.Errorf("superseded: %v, want %v", got, tt.want)
 			}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // planGrace is how long a plan in progress may continue after the deletion of its Subscription. Its
@@ -129,7 +129,7 @@ func deletePlans(o *observation, sub *operatorsv1alpha1.Subscription, dependents
 				step.next = limit
 			}
 			step = step.waitingFor(api.ReasonWaitingOnInstallPlan, "InstallPlan %s, which installs %s, is being carried out; waiting for its end",
-				p.Name, plan.VersionOf(p, sub.Spec.Package))
+				p.Name, plansteps.VersionOf(p, sub.Spec.Package))
 		case !shared:
 			step.plans = append(step.plans, p)
 		}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // uninstalling requests the uninstallation of the operator with its Subscription.
@@ -49,7 +49,7 @@ func needing(packages ...string) func(*operatorsv1alpha1.ClusterServiceVersion) 
 
 // bearing labels a plan for a package.
 func bearing(p *operatorsv1alpha1.InstallPlan, pkg string) *operatorsv1alpha1.InstallPlan {
-	p.Labels = map[string]string{plan.ComponentLabel(pkg, p.Namespace): ""}
+	p.Labels = map[string]string{plansteps.ComponentLabel(pkg, p.Namespace): ""}
 	return p
 }
 

@@ -6,8 +6,8 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // decision is the decision for one Subscription.
@@ -22,9 +22,9 @@ type decision struct {
 	withdraw *operatorsv1alpha1.ClusterServiceVersion
 	// fallback is the older version to install after the deletion of withdraw. It is nil when an
 	// existing version becomes current again.
-	fallback *resolver.Choice
+	fallback *resolution.Choice
 	// next is the version that could be installed if nothing were in progress.
-	next *resolver.Choice
+	next *resolution.Choice
 	// adopts reports that the Subscription adopts a version that its status did not name before.
 	adopts bool
 	// held is why no newer version can be installed.
@@ -36,22 +36,22 @@ type decision struct {
 // selection holds the versions to install for a Subscription.
 type selection struct {
 	// install is the version of its package; nil for none.
-	install *resolver.Choice
+	install *resolution.Choice
 	// coInstalled are the versions of other packages that it needs and that no Subscription asks for.
 	// Without install, they are the lost dependencies of the installed version.
-	coInstalled []*resolver.Choice
+	coInstalled []*resolution.Choice
 	// dependsOn names the Subscriptions whose versions it needs.
 	dependsOn []string
 	// identities are the identities of install and of coInstalled, in that order.
-	identities []plan.Identity
+	identities []plansteps.Identity
 }
 
 // choices returns all versions that are to be installed.
-func (s *selection) choices() []*resolver.Choice {
+func (s *selection) choices() []*resolution.Choice {
 	if s.install == nil {
 		return s.coInstalled
 	}
-	return append([]*resolver.Choice{s.install}, s.coInstalled...)
+	return append([]*resolution.Choice{s.install}, s.coInstalled...)
 }
 
 // failed returns a decision with an error instead of versions to install.

@@ -6,7 +6,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 const onDeleteUninstall = "uninstall"

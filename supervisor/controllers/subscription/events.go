@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // announceTransitions counts transitions and emits an Event for each.
-func announceTransitions(emitter events.EventRecorder, sub *operatorsv1alpha1.Subscription, added []history.Transition) {
+func announceTransitions(emitter events.EventRecorder, sub *operatorsv1alpha1.Subscription, added []transitionlog.Transition) {
 	for _, t := range added {
 		transitions.WithLabelValues(cmp.Or(t.Phase, "None"), string(t.Observed)).Inc()
 		kind := corev1.EventTypeNormal
-		if t.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed) || t.Phase == history.PhaseMissing {
+		if t.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed) || t.Phase == transitionlog.PhaseMissing {
 			kind = corev1.EventTypeWarning
 		}
 		// Events of one object and reason are counted together unless they relate to

@@ -7,14 +7,14 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // Decided returns the decisions of the controller for objects: the bundles of each plan, and the
 // errors of the Subscriptions without one.
 func Decided(ctx context.Context, objects Objects) (plans []string, failed map[string]error) {
-	decisions := decide(ctx, objects.observe(&factCache{}), resolver.Resolve)
+	decisions := decide(ctx, objects.observe(&factCache{}), resolution.Resolve)
 	failed = map[string]error{}
 	for _, d := range decisions {
 		if d.err != nil {
@@ -22,7 +22,7 @@ func Decided(ctx context.Context, objects Objects) (plans []string, failed map[s
 		}
 		// The same as identified, without the manifests.
 		for _, c := range d.choices() {
-			d.identities = append(d.identities, plan.Identity{
+			d.identities = append(d.identities, plansteps.Identity{
 				Catalog: c.Catalog.String(), Package: c.Package, Channel: c.Channel, Bundle: c.Bundle, Replaces: c.Replaces, Generated: c != d.install,
 			})
 		}

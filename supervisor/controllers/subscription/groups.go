@@ -11,7 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // groups are the OperatorGroups of a namespace.
@@ -49,7 +49,7 @@ func (e *groupsError) remedy() string {
 // explain returns an error with the remedy for a catalog that the OperatorGroup excludes. The
 // resolver does not know about the exclusion.
 func (g groups) explain(err error, excluded bool, global string) error {
-	missing, ok := errors.AsType[*resolver.UnsatisfiableError](err)
+	missing, ok := errors.AsType[*resolution.UnsatisfiableError](err)
 	if !excluded || !ok || missing.Rival != "" {
 		return err
 	}

@@ -3,12 +3,12 @@ package subscription
 import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // Input is the problem of a namespace for the resolver, and the results that need no resolution.
 type Input struct {
-	Problem resolver.Problem
+	Problem resolution.Problem
 	// Blocked is why nothing is resolved in the namespace; nil otherwise.
 	Blocked error
 	// Refused holds the errors of the Subscriptions that are not resolved, by name: it is open

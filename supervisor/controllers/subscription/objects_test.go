@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // dice generates random namespaces.

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/resolver"
-	"github.com/chandlery/chandlery/supervisor/rollback"
+	"github.com/chandlery/chandlery/supervisor/crd/rollback"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // obstacleChecker finds the obstacles to the return to older versions: stored objects and other
@@ -59,7 +59,7 @@ func (c *obstacleChecker) check(ctx context.Context, o *observation, d *decision
 
 // bundleOf returns the ClusterServiceVersion and the definitions of a version that may be
 // installed.
-func (c *obstacleChecker) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolver.Choice) (rollback.Bundle, error) {
+func (c *obstacleChecker) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolution.Choice) (rollback.Bundle, error) {
 	alone := &decision{subscription: d.subscription, selection: selection{install: choice}}
 	if choice == d.install {
 		alone.identities = d.identities[:1]

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // TestObstacleBackOff checks when the obstacles to a return are checked again.
@@ -42,7 +42,7 @@ func TestRollbackKey(t *testing.T) {
 	for _, pin := range []string{"lamp.v1", " lamp.v1", "lamp.v2"} {
 		sub := subscription("my", "lamp", pinned(pin))
 		o := observed(read(t), sub).with(nil)
-		chosen := decide(t.Context(), o, resolver.Resolve)
+		chosen := decide(t.Context(), o, resolution.Resolve)
 		seen[chosen[0].rollbackKey()] = true
 		seen[identified(chosen, o.catalogs, nil)[0].rollbackKey()] = true
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // ownerWriter restores the Subscriptions that InstallPlans serve, as owners and in annotations.
@@ -39,8 +39,8 @@ func (w *ownerWriter) ensure(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		u.SetUID(p.UID)
 		u.SetOwnerReferences([]metav1.OwnerReference{ownerReference(sub)})
 		u.SetAnnotations(map[string]string{api.PrefixServes + string(sub.UID): sub.Name})
-		if plan.VersionOf(p, sub.Spec.Package) != "" {
-			u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
+		if plansteps.VersionOf(p, sub.Spec.Package) != "" {
+			u.SetLabels(map[string]string{plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
 		}
 		manager := client.FieldOwner("chandlery-subscription-" + string(sub.UID))
 		if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership); err != nil {
@@ -96,7 +96,7 @@ func (w *ownerWriter) restore(ctx context.Context, o *observation, former map[st
 // restoreOne restores the owners of a plan, and then the rest of its record, if that was stripped
 // and the steps contain it.
 func (w *ownerWriter) restoreOne(ctx context.Context, p *operatorsv1alpha1.InstallPlan, lost []*operatorsv1alpha1.Subscription) error {
-	var versions []plan.Identity
+	var versions []plansteps.Identity
 	if stripped(p) {
 		versions = versionsInSteps(p)
 	}
@@ -122,7 +122,7 @@ func (w *ownerWriter) remove(ctx context.Context, p *operatorsv1alpha1.InstallPl
 }
 
 // restoreRecord restores the record of a stripped plan. Its owners have to be restored before.
-func (w *ownerWriter) restoreRecord(ctx context.Context, p *operatorsv1alpha1.InstallPlan, versions []plan.Identity) error {
+func (w *ownerWriter) restoreRecord(ctx context.Context, p *operatorsv1alpha1.InstallPlan, versions []plansteps.Identity) error {
 	before := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 	after := before.DeepCopy()
 	meta := planRecord(p.Namespace, versions, p.Spec.Approval)
@@ -189,8 +189,8 @@ func refersToPlan(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.Inst
 // hasComponentLabel reports whether a plan has the component label of the package of a
 // Subscription. It returns true if the plan brings no version of that package.
 func hasComponentLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
-	_, has := p.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
-	return has || plan.VersionOf(p, sub.Spec.Package) == ""
+	_, has := p.Labels[plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)]
+	return has || plansteps.VersionOf(p, sub.Spec.Package) == ""
 }
 
 // surplusOwners returns the Subscriptions that another client has made owners of a plan that does

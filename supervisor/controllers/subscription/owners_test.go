@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // TestOwnersOfPlansOfOthers checks that a plan of another lifecycle manager, with every
@@ -100,7 +100,7 @@ func TestPlanOfAFormerPackage(t *testing.T) {
 	p := installPlan("install-abcdefghij", "tray.v1", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, 1, sub)
 	p.UID, p.Namespace = "p", sub.Namespace
 	p.Annotations = map[string]string{api.AnnotationApproval: "Manual", api.PrefixServes + string(sub.UID): sub.Name}
-	p.Labels = map[string]string{plan.ComponentLabel("tray", p.Namespace): ""}
+	p.Labels = map[string]string{plansteps.ComponentLabel("tray", p.Namespace): ""}
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
 	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}}
 	if lost := lostOwners(o, p); len(lost) > 0 {
@@ -111,7 +111,7 @@ func TestPlanOfAFormerPackage(t *testing.T) {
 // TestInterrupted has a Subscription whose status refers to a deleted plan. Parts are missing only
 // if the plan had begun and was not complete.
 func TestInterrupted(t *testing.T) {
-	const missing = history.PhaseMissing
+	const missing = transitionlog.PhaseMissing
 	for name, tc := range map[string]struct {
 		phases []string
 		// untold are phases that the plan entered while no supervisor ran.
@@ -131,9 +131,9 @@ func TestInterrupted(t *testing.T) {
 			sub := subscription("my", "lamp")
 			sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: "p", UID: "p"}
 			// Transitions of another plan do not count.
-			entries := history.Log{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
+			entries := transitionlog.Log{{Plan: "q", UID: "q", Phase: "Installing"}, {Plan: "q", UID: "q", Phase: "Complete"}}
 			for _, phase := range tc.phases {
-				entries = append(entries, history.Transition{Plan: "p", UID: "p", Phase: phase})
+				entries = append(entries, transitionlog.Transition{Plan: "p", UID: "p", Phase: phase})
 			}
 			metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, entries.Text())
 			var tr tracker
@@ -152,11 +152,11 @@ func TestInterrupted(t *testing.T) {
 
 // TestAttempts checks that the latest attempt counts, even if the first was collected.
 func TestAttempts(t *testing.T) {
-	a := &assignment{versions: []plan.Identity{{Package: "lamp", Bundle: "lamp.v2"}}}
+	a := &assignment{versions: []plansteps.Identity{{Package: "lamp", Bundle: "lamp.v2"}}}
 	o := &observation{plans: planSet{}}
 	for _, tt := range []struct{ made, want int }{{0, 1}, {3, 3}, {2, 3}, {11, 11}} {
 		if tt.made > 0 {
-			o.plans[plan.Name(a.versions, tt.made)] = nil
+			o.plans[plansteps.Name(a.versions, tt.made)] = nil
 		}
 		if got := o.plans.latestAttempt(a.versions); got != tt.want {
 			t.Errorf("after attempt %d was made the latest is %d, want %d", tt.made, got, tt.want)

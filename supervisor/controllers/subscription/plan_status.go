@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // initialStatus returns the first status of a plan: its steps, and the phase before they are
@@ -50,27 +50,27 @@ func (r *contentReader) initialStatus(
 
 // stepsOf returns the steps of a plan for some bundles. It also returns the warnings about their
 // manifests, as the value of the plan's annotation.
-func stepsOf(namespace, name string, a *assignment, bundles []plan.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
+func stepsOf(namespace, name string, a *assignment, bundles []plansteps.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
 	lists := make([][]*operatorsv1alpha1.Step, 0, len(bundles))
 	for _, bundle := range bundles {
-		steps, err := plan.Steps(namespace, bundle)
+		steps, err := plansteps.Steps(namespace, bundle)
 		if err != nil {
 			return nil, "", err
 		}
 		lists = append(lists, steps)
 	}
-	steps = plan.Merge(lists...)
-	if warnings, err = plan.ManifestWarnings(steps, bundles); err != nil {
+	steps = plansteps.Merge(lists...)
+	if warnings, err = plansteps.ManifestWarnings(steps, bundles); err != nil {
 		return nil, "", err
 	}
-	if err := plan.Externalize(steps, bundles, plan.MaxInline); err != nil {
+	if err := plansteps.Externalize(steps, bundles, plansteps.MaxInline); err != nil {
 		return nil, "", err
 	}
 	for i, bundle := range bundles {
 		if !a.versions[i].Generated {
 			continue
 		}
-		step, err := plan.SubscriptionStep(namespace, name, bundle)
+		step, err := plansteps.SubscriptionStep(namespace, name, bundle)
 		if err != nil {
 			return nil, "", err
 		}
@@ -80,7 +80,7 @@ func stepsOf(namespace, name string, a *assignment, bundles []plan.Bundle) (step
 }
 
 // bundleLookup returns the entry of a plan for a bundle image.
-func bundleLookup(catalogs catalogSet, c *resolver.Choice) operatorsv1alpha1.BundleLookup {
+func bundleLookup(catalogs catalogSet, c *resolution.Choice) operatorsv1alpha1.BundleLookup {
 	key := catalogFor(c)
 	ref := &corev1.ObjectReference{
 		APIVersion: operatorsv1alpha1.CatalogSourceCRDAPIVersion, Kind: operatorsv1alpha1.CatalogSourceKind, Namespace: key.Namespace, Name: key.Name,
@@ -95,7 +95,7 @@ func bundleLookup(catalogs catalogSet, c *resolver.Choice) operatorsv1alpha1.Bun
 
 // propertiesText returns the package and the version of a bundle as a property. The
 // ClusterServiceVersion has its other properties.
-func propertiesText(c *resolver.Choice) string {
+func propertiesText(c *resolution.Choice) string {
 	pkg, err := property.Build(&property.Package{PackageName: c.Package, Version: c.Entry.Bundle.Subject.Version.String()})
 	if err != nil {
 		return "" // strings can always be encoded

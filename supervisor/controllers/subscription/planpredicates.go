@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // installs reports whether a plan installs a version.
@@ -94,10 +94,10 @@ func generatedBy(sub *operatorsv1alpha1.Subscription) string {
 // versionFor returns the version of the package of a Subscription that a plan installs, for
 // whatever Subscription; empty for none.
 func versionFor(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) string {
-	if _, labelled := p.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]; !labelled {
+	if _, labelled := p.Labels[plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)]; !labelled {
 		return ""
 	}
-	return plan.VersionOf(p, sub.Spec.Package)
+	return plansteps.VersionOf(p, sub.Spec.Package)
 }
 
 // installsFrom reports whether a plan installs a version of the package and from the catalog that a
@@ -116,34 +116,34 @@ func installsFrom(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subsc
 // it. A plan with an approval is therefore complete.
 func stripped(p *operatorsv1alpha1.InstallPlan) bool {
 	_, recorded := p.Annotations[api.AnnotationApproval]
-	return !recorded && plan.IsName(p.Name)
+	return !recorded && plansteps.IsName(p.Name)
 }
 
 // planRecord returns the labels and annotations of a plan that installs some versions.
-func planRecord(namespace string, versions []plan.Identity, approval operatorsv1alpha1.Approval) metav1.ObjectMeta {
+func planRecord(namespace string, versions []plansteps.Identity, approval operatorsv1alpha1.Approval) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Labels:      map[string]string{api.LabelManaged: "true"},
 		Annotations: map[string]string{api.AnnotationApproval: string(approval)},
 	}
 	for _, v := range versions {
-		meta.Labels[plan.ComponentLabel(v.Package, namespace)] = ""
+		meta.Labels[plansteps.ComponentLabel(v.Package, namespace)] = ""
 	}
 	if len(versions) > 1 || (len(versions) == 1 && versions[0].Generated) {
-		meta.Annotations[api.AnnotationVersions] = plan.Versions(versions)
+		meta.Annotations[api.AnnotationVersions] = plansteps.Versions(versions)
 	}
 	return meta
 }
 
 // versionsInSteps returns the versions that a plan installs, from its steps. The steps do not show
 // whether a Subscription asked for a version.
-func versionsInSteps(p *operatorsv1alpha1.InstallPlan) []plan.Identity {
-	var versions []plan.Identity
+func versionsInSteps(p *operatorsv1alpha1.InstallPlan) []plansteps.Identity {
+	var versions []plansteps.Identity
 	for _, step := range p.Status.Plan {
 		if step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind || !installs(p, step.Resource.Name) {
 			continue
 		}
 		if a, ok := (catalogSet{}).arrivalOf(step); ok && a.operator.Subject.Package != "" {
-			versions = append(versions, plan.Identity{Package: a.operator.Subject.Package, Bundle: a.operator.Name, Generated: true})
+			versions = append(versions, plansteps.Identity{Package: a.operator.Subject.Package, Bundle: a.operator.Name, Generated: true})
 		}
 	}
 	return versions
@@ -160,9 +160,9 @@ func withRecord(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPlan
 		return p
 	}
 	p = p.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationVersions, plan.Versions(versions))
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.AnnotationVersions, plansteps.Versions(versions))
 	for _, v := range versions {
-		metav1.SetMetaDataLabel(&p.ObjectMeta, plan.ComponentLabel(v.Package, p.Namespace), "")
+		metav1.SetMetaDataLabel(&p.ObjectMeta, plansteps.ComponentLabel(v.Package, p.Namespace), "")
 	}
 	return p
 }

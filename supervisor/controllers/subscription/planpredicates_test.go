@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // strippedPlan returns a plan that brings lamp.v1 and tray.v1, without labels, annotations and
@@ -98,13 +98,13 @@ func TestStrippedPlanFindsItsOwners(t *testing.T) {
 // restored record is the original one.
 func TestPlanWithRecord(t *testing.T) {
 	p := withRecord(strippedPlan("install-abcdefghij"))
-	if got := plan.VersionOf(p, "tray"); got != "tray.v1" {
+	if got := plansteps.VersionOf(p, "tray"); got != "tray.v1" {
 		t.Errorf("the version of tray is %q, want tray.v1", got)
 	}
 	if !stripped(p) {
 		t.Error("it does not count as stripped any more before its owners are back")
 	}
-	made := []plan.Identity{{Package: "lamp", Bundle: "lamp.v1"}, {Package: "tray", Bundle: "tray.v1"}}
+	made := []plansteps.Identity{{Package: "lamp", Bundle: "lamp.v1"}, {Package: "tray", Bundle: "tray.v1"}}
 	if diff := cmp.Diff(planRecord("home", made, "Manual"), planRecord("home", versionsInSteps(p), "Manual")); diff != "" {
 		t.Errorf("the record (-made +written back):\n%s", diff)
 	}

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // planSet holds the InstallPlans of a namespace by name.
@@ -70,12 +70,12 @@ func (s planSet) lastVersion(sub *operatorsv1alpha1.Subscription, present instal
 		return ""
 	}
 	newest := s.newest(func(p *operatorsv1alpha1.InstallPlan) bool {
-		return complete(p) && plan.VersionOf(p, sub.Spec.Package) != "" && belongsTo(p, sub)
+		return complete(p) && plansteps.VersionOf(p, sub.Spec.Package) != "" && belongsTo(p, sub)
 	})
 	if newest == nil {
 		return sub.Status.InstalledCSV
 	}
-	return plan.VersionOf(newest, sub.Spec.Package)
+	return plansteps.VersionOf(newest, sub.Spec.Package)
 }
 
 // currentGeneration returns the generation of the plan of the existing version; zero where there is
@@ -101,7 +101,7 @@ func (s planSet) unfinished(sub *operatorsv1alpha1.Subscription, present install
 		if !open(p) || abandoned || p.Spec.Generation < oldest || !belongsTo(p, sub) {
 			return false
 		}
-		return present.current != nil || plan.VersionOf(p, sub.Spec.Package) != ""
+		return present.current != nil || plansteps.VersionOf(p, sub.Spec.Package) != ""
 	})
 }
 
@@ -109,7 +109,7 @@ func (s planSet) unfinished(sub *operatorsv1alpha1.Subscription, present install
 // asked for something else when the plan was created.
 func (s planSet) misreferenced(sub *operatorsv1alpha1.Subscription) bool {
 	p := s.referenced(sub.Status.InstallPlanRef)
-	return p != nil && recordsSubscriptions(p) && !stripped(p) && plan.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
+	return p != nil && recordsSubscriptions(p) && !stripped(p) && plansteps.VersionOf(p, sub.Spec.Package) == "" && !serves(p, sub) && generatedBy(sub) != p.Name
 }
 
 // incomplete reports whether a plan has steps that are not applied yet. A version may succeed
@@ -129,9 +129,9 @@ func (s planSet) incomplete(p *operatorsv1alpha1.InstallPlan) bool {
 
 // latestAttempt returns the number of the latest existing plan for some versions, or else 1:
 // earlier plans may have been collected.
-func (s planSet) latestAttempt(versions []plan.Identity) int {
+func (s planSet) latestAttempt(versions []plansteps.Identity) int {
 	latest := 1
-	first := plan.Name(versions, 1)
+	first := plansteps.Name(versions, 1)
 	for name := range s {
 		if n, err := strconv.Atoi(strings.TrimPrefix(name, first+"-")); err == nil && strings.HasPrefix(name, first+"-") {
 			latest = max(latest, n)
@@ -160,7 +160,7 @@ func (s planSet) interrupted(sub *operatorsv1alpha1.Subscription, unrecorded map
 	if ref == nil || generatedBy(sub) == ref.Name || s.referenced(ref) != nil {
 		return false
 	}
-	entries, err := history.Read(sub)
+	entries, err := transitionlog.Read(sub)
 	if err != nil {
 		return false
 	}

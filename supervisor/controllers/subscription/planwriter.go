@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 const (
@@ -172,7 +172,7 @@ func (w *planWriter) writeWarnings(ctx context.Context, p *operatorsv1alpha1.Ins
 // acknowledgedBy returns until when a plan waits for its Subscriptions to show its stage; zero when
 // all of them do.
 func (w *planWriter) acknowledgedBy(p *operatorsv1alpha1.InstallPlan, served []*decision) time.Time {
-	shown := func(d *decision) bool { return history.Shows(&d.subscription.Status, p) }
+	shown := func(d *decision) bool { return transitionlog.Shows(&d.subscription.Status, p) }
 	if !slices.ContainsFunc(served, func(d *decision) bool { return !shown(d) }) {
 		return time.Time{}
 	}
@@ -187,7 +187,7 @@ func (w *planWriter) acknowledgedBy(p *operatorsv1alpha1.InstallPlan, served []*
 // complete and one of its versions is gone. The version then has to be installed again.
 func (w *planWriter) findOrCreate(ctx context.Context, o *observation, a *assignment, verify func() error) (ensuredPlan, error) {
 	for attempt := o.plans.latestAttempt(a.versions); attempt <= maxAttempts; attempt++ {
-		name := plan.Name(a.versions, attempt)
+		name := plansteps.Name(a.versions, attempt)
 		p, err := w.get(ctx, o, name)
 		if apierrors.IsNotFound(err) {
 			if err := verify(); err != nil {

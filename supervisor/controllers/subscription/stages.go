@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // pendingStage is the state of a plan at one moment that a Subscription has to show.
@@ -27,7 +27,7 @@ type pendingStage struct {
 
 // sameAs reports whether two stages show the same plan at the same stage.
 func (s pendingStage) sameAs(other pendingStage) bool {
-	return s.plan != nil && s.plan.UID == other.plan.UID && history.StageOf(s.plan) == history.StageOf(other.plan)
+	return s.plan != nil && s.plan.UID == other.plan.UID && transitionlog.StageOf(s.plan) == transitionlog.StageOf(other.plan)
 }
 
 // stageLookup returns the stages of a plan after a version, and its newest known version; nil when
@@ -37,7 +37,7 @@ type stageLookup func(plan types.UID, version uint64) ([]observedStage, *observe
 // pendingStages returns what a Subscription has yet to show, in order. The last stage is the current
 // state of plan p; nil for no plan. The second result is false when nothing is known of p yet.
 func pendingStages(
-	sub *operatorsv1alpha1.Subscription, entries history.Log, find stageLookup, p *operatorsv1alpha1.InstallPlan, at time.Time,
+	sub *operatorsv1alpha1.Subscription, entries transitionlog.Log, find stageLookup, p *operatorsv1alpha1.InstallPlan, at time.Time,
 ) ([]pendingStage, bool) {
 	shownEntries, ahead := splitLog(&sub.Status, entries, p)
 	b := &backlog{sub: sub, find: find, reached: map[types.UID]uint64{}}
@@ -49,8 +49,8 @@ func pendingStages(
 		b.reach(ref.UID, ref.ResourceVersion)
 	}
 	b.addRecorded(ahead)
-	shown, _ := history.Shown(&sub.Status)
-	if ref != nil && (p == nil || ref.UID != p.UID) && shown != history.Missing() {
+	shown, _ := transitionlog.Shown(&sub.Status)
+	if ref != nil && (p == nil || ref.UID != p.UID) && shown != transitionlog.Missing() {
 		b.addStages(ref.UID)
 	}
 	if p == nil {
@@ -77,13 +77,13 @@ type backlog struct {
 }
 
 func (b *backlog) reach(plan types.UID, version string) {
-	b.reached[plan] = max(b.reached[plan], history.Version(version))
+	b.reached[plan] = max(b.reached[plan], transitionlog.Version(version))
 }
 
 // addRecorded adds the transitions that the log has ahead of the status.
-func (b *backlog) addRecorded(ahead history.Log) {
+func (b *backlog) addRecorded(ahead transitionlog.Log) {
 	for _, t := range ahead {
-		s := pendingStage{at: t.Time.Time, recorded: true, missing: t.Phase == history.PhaseMissing}
+		s := pendingStage{at: t.Time.Time, recorded: true, missing: t.Phase == transitionlog.PhaseMissing}
 		if !s.missing {
 			s.plan = recordedPlan(t, b.sub.Namespace, b.find)
 		}
@@ -116,7 +116,7 @@ func withFirstStage(stages []observedStage, sub *operatorsv1alpha1.Subscription)
 	}
 	oldest := stages[0]
 	created := oldest.plan.CreationTimestamp
-	known := history.StageOf(oldest.plan) == history.StageOf(&operatorsv1alpha1.InstallPlan{})
+	known := transitionlog.StageOf(oldest.plan) == transitionlog.StageOf(&operatorsv1alpha1.InstallPlan{})
 	if known || !serves(oldest.plan, sub) || created.Before(&sub.CreationTimestamp) {
 		return stages
 	}
@@ -128,21 +128,21 @@ func withFirstStage(stages []observedStage, sub *operatorsv1alpha1.Subscription)
 
 // splitLog splits a log into the transitions that the status of a Subscription shows and those ahead
 // of it.
-func splitLog(status *operatorsv1alpha1.SubscriptionStatus, entries history.Log, p *operatorsv1alpha1.InstallPlan) (shownEntries, ahead history.Log) {
+func splitLog(status *operatorsv1alpha1.SubscriptionStatus, entries transitionlog.Log, p *operatorsv1alpha1.InstallPlan) (shownEntries, ahead transitionlog.Log) {
 	ref := status.InstallPlanRef
 	if ref == nil {
 		// Either only the log was written so far, or a status that showed everything was lost.
-		others := slices.ContainsFunc(entries, func(t history.Transition) bool { return p == nil || t.UID != p.UID })
+		others := slices.ContainsFunc(entries, func(t transitionlog.Transition) bool { return p == nil || t.UID != p.UID })
 		if others {
 			return entries, nil
 		}
 		return nil, entries
 	}
-	shown, _ := history.Shown(status)
+	shown, _ := transitionlog.Shown(status)
 	first := len(entries)
 	for i, t := range slices.Backward(entries) {
-		reached := t.UID == ref.UID && history.Version(t.Version) <= history.Version(ref.ResourceVersion)
-		if reached && (t.Phase != history.PhaseMissing || shown == history.Missing()) {
+		reached := t.UID == ref.UID && transitionlog.Version(t.Version) <= transitionlog.Version(ref.ResourceVersion)
+		if reached && (t.Phase != transitionlog.PhaseMissing || shown == transitionlog.Missing()) {
 			return entries[:i+1], entries[i+1:]
 		}
 		if t.UID == ref.UID {
@@ -153,8 +153,8 @@ func splitLog(status *operatorsv1alpha1.SubscriptionStatus, entries history.Log,
 }
 
 // recordedPlan returns the plan of a transition as it was then, as far as that is known.
-func recordedPlan(t history.Transition, namespace string, find stageLookup) *operatorsv1alpha1.InstallPlan {
-	version := history.Version(t.Version)
+func recordedPlan(t transitionlog.Transition, namespace string, find stageLookup) *operatorsv1alpha1.InstallPlan {
+	version := transitionlog.Version(t.Version)
 	stages, latest := find(t.UID, max(version, 1)-1)
 	if len(stages) > 0 && stages[0].version == version {
 		return stages[0].plan

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // statusOf returns the status of a Subscription from the existing objects and the decision. From the
@@ -74,8 +74,8 @@ func versionsShown(d *decision, p *operatorsv1alpha1.InstallPlan) (current, inst
 	switch {
 	case d.install != nil && p != nil && !planning(p) && installs(p, d.install.Bundle):
 		current = d.install.Bundle
-	case (d.err != nil || d.inProgress != nil) && p != nil && !planning(p) && plan.VersionOf(p, d.subscription.Spec.Package) != "":
-		current = plan.VersionOf(p, d.subscription.Spec.Package)
+	case (d.err != nil || d.inProgress != nil) && p != nil && !planning(p) && plansteps.VersionOf(p, d.subscription.Spec.Package) != "":
+		current = plansteps.VersionOf(p, d.subscription.Spec.Package)
 	case d.present.current != nil:
 		current = d.present.current.Name
 	}
@@ -105,7 +105,7 @@ func stateOf(
 // Subscription each time without new information.
 func referenceTo(p *operatorsv1alpha1.InstallPlan, before *operatorsv1alpha1.SubscriptionStatus) *corev1.ObjectReference {
 	version := p.ResourceVersion
-	if history.Shows(before, p) {
+	if transitionlog.Shows(before, p) {
 		version = before.InstallPlanRef.ResourceVersion
 	}
 	return &corev1.ObjectReference{

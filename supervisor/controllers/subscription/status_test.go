@@ -17,8 +17,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 const (
@@ -128,9 +128,9 @@ func TestFailure(t *testing.T) {
 		kind   operatorsv1alpha1.SubscriptionConditionType
 		reason string
 	}{
-		{err: &resolver.UnsatisfiableError{}, kind: unresolved, reason: "ConstraintsNotSatisfiable"},
-		{err: &resolver.CatalogError{Err: errors.New("away")}, kind: unresolved, reason: "ErrorPreventedResolution"},
-		{err: &planError{err: plan.ErrNoInlineManifests}, kind: unpacked, reason: "ErrorPreventedUnpacking"},
+		{err: &resolution.UnsatisfiableError{}, kind: unresolved, reason: "ConstraintsNotSatisfiable"},
+		{err: &resolution.CatalogError{Err: errors.New("away")}, kind: unresolved, reason: "ErrorPreventedResolution"},
+		{err: &planError{err: plansteps.ErrNoInlineManifests}, kind: unpacked, reason: "ErrorPreventedUnpacking"},
 		{err: &planError{err: errContentUnknown}, kind: unpacked, reason: "ErrorPreventedUnpacking"},
 		{err: &planError{err: errors.New("no")}, kind: unpacked, reason: "EnsureInstallPlanFailed"},
 	} {
@@ -139,7 +139,7 @@ func TestFailure(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		&resolver.CatalogError{Err: fmt.Errorf("%w: nothing answers", catalogs.ErrNotConnected)},
+		&resolution.CatalogError{Err: fmt.Errorf("%w: nothing answers", catalogs.ErrNotConnected)},
 		&planError{err: fmt.Errorf("reading bundle lamp.v1: %w", catalogs.ErrNotConnected)},
 		&planError{err: fmt.Errorf("reading bundle lamp.v1: %w", grpcstatus.Error(codes.Unavailable, "connection refused"))},
 	} {

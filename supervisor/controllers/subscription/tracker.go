@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // Bounds of the tracker.
@@ -104,7 +104,7 @@ func withoutSteps(p *operatorsv1alpha1.InstallPlan) *operatorsv1alpha1.InstallPl
 
 // add records a version of a plan. Versions may arrive in any order.
 func (t *tracker) add(p *operatorsv1alpha1.InstallPlan, now time.Time) {
-	s := observedStage{version: history.Version(p.ResourceVersion), at: now, plan: withoutSteps(p)}
+	s := observedStage{version: transitionlog.Version(p.ResourceVersion), at: now, plan: withoutSteps(p)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tracked := t.track(p.UID)
@@ -132,11 +132,13 @@ func (t *tracker) setOrdered() {
 }
 
 // sameStage reports whether two versions of a plan have the same stage.
-func sameStage(a, b observedStage) bool { return history.StageOf(a.plan) == history.StageOf(b.plan) }
+func sameStage(a, b observedStage) bool {
+	return transitionlog.StageOf(a.plan) == transitionlog.StageOf(b.plan)
+}
 
 // markDeleted records the deletion of a plan, and drops plans that were deleted long ago.
 func (t *tracker) markDeleted(p *operatorsv1alpha1.InstallPlan, now time.Time) {
-	if _, latest := t.since(p.UID, 0); latest == nil || history.StageOf(latest.plan) != history.StageOf(p) {
+	if _, latest := t.since(p.UID, 0); latest == nil || transitionlog.StageOf(latest.plan) != transitionlog.StageOf(p) {
 		// The resource version of a deletion is not a version of the plan.
 		t.add(p, now)
 	}
@@ -174,7 +176,7 @@ func (t *tracker) acknowledge(sub *operatorsv1alpha1.Subscription) {
 	if p.shown == nil {
 		p.shown = map[types.UID]uint64{}
 	}
-	p.shown[sub.UID] = history.Version(ref.ResourceVersion)
+	p.shown[sub.UID] = transitionlog.Version(ref.ResourceVersion)
 	p.prune()
 }
 

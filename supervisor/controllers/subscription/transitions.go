@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
 	"github.com/chandlery/chandlery/supervisor/informer"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 const (
@@ -132,7 +132,7 @@ func (r *recorder) recordBatch(
 	ctx context.Context, o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now metav1.Time,
 ) (after *operatorsv1alpha1.Subscription, more bool, err error) {
 	sub := d.subscription
-	entries, unreadable := history.Read(sub)
+	entries, unreadable := transitionlog.Read(sub)
 	stages, known := pendingStages(sub, entries, r.tracker.since, p, r.clock.Now())
 	if !known {
 		// The plan was found before its events came; they will arrive.
@@ -141,7 +141,7 @@ func (r *recorder) recordBatch(
 	u := updateFor(o, d, entries, stages, now)
 	if unreadable != nil {
 		log.FromContext(ctx).Error(unreadable, "Beginning a new transition log", "subscription", sub.Name)
-		u.log = append(history.Log{}, u.log...)
+		u.log = append(transitionlog.Log{}, u.log...)
 	}
 	after = sub.DeepCopy()
 	if err := r.writeLog(ctx, after, u, unreadable != nil); err != nil {
@@ -205,12 +205,12 @@ func (r *recorder) label(ctx context.Context, sub *operatorsv1alpha1.Subscriptio
 }
 
 // apply writes the component label and the log of a Subscription, and updates sub with the result.
-func (r *recorder) apply(ctx context.Context, sub *operatorsv1alpha1.Subscription, entries history.Log) error {
+func (r *recorder) apply(ctx context.Context, sub *operatorsv1alpha1.Subscription, entries transitionlog.Log) error {
 	u := metadataOf(sub)
 	// The UID and the version exclude a recreated object and one that another client has written.
 	u.SetUID(sub.UID)
 	u.SetResourceVersion(sub.ResourceVersion)
-	u.SetLabels(map[string]string{plan.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
+	u.SetLabels(map[string]string{plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
 	if entries != nil {
 		u.SetAnnotations(map[string]string{api.AnnotationTransitions: entries.Text()})
 	}
@@ -229,6 +229,6 @@ func (r *recorder) apply(ctx context.Context, sub *operatorsv1alpha1.Subscriptio
 
 // labelled reports whether a Subscription has the component label.
 func labelled(sub *operatorsv1alpha1.Subscription) bool {
-	_, is := sub.Labels[plan.ComponentLabel(sub.Spec.Package, sub.Namespace)]
+	_, is := sub.Labels[plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)]
 	return is
 }

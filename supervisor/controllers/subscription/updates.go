@@ -7,14 +7,14 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // update holds what is to be written on a Subscription, in order.
 type update struct {
-	log history.Log
+	log transitionlog.Log
 	// added holds the transitions that the log did not have.
-	added []history.Transition
+	added []transitionlog.Transition
 	// statuses are to be written one after the other.
 	statuses []statusUpdate
 	// more reports that further transitions follow these.
@@ -29,10 +29,10 @@ type statusUpdate struct {
 }
 
 // maxBatch is the number of transitions that are written together, within the size of the log.
-const maxBatch = history.MaxTransitions / 2
+const maxBatch = transitionlog.MaxTransitions / 2
 
 // updateFor returns the statuses and log entries of the Subscription of a decision, stage by stage.
-func updateFor(o *observation, d *decision, entries history.Log, stages []pendingStage, now metav1.Time) update {
+func updateFor(o *observation, d *decision, entries transitionlog.Log, stages []pendingStage, now metav1.Time) update {
 	u := update{log: entries}
 	sub := d.subscription.DeepCopy()
 	at := d.withSubscription(sub)
@@ -64,10 +64,10 @@ func updateFor(o *observation, d *decision, entries history.Log, stages []pendin
 }
 
 // add adds a transition to the log. The last transition is marked as seen live.
-func (u *update) add(t history.Transition, last bool) {
-	t.Observed = history.Afterwards
+func (u *update) add(t transitionlog.Transition, last bool) {
+	t.Observed = transitionlog.Afterwards
 	if last {
-		t.Observed = history.Live
+		t.Observed = transitionlog.Live
 	}
 	if newest := u.log.Last(); newest != nil && t.Time.Before(&newest.Time) {
 		// Clocks differ, and the API server truncates times.
@@ -92,24 +92,24 @@ func missingPlanStatus(before *operatorsv1alpha1.SubscriptionStatus, now metav1.
 
 // transition returns the transition that a Subscription shows when its status changes from before
 // to after. The second result is false for no transition.
-func transition(before, after *operatorsv1alpha1.SubscriptionStatus, s pendingStage, now metav1.Time) (history.Transition, bool) {
-	stage, refers := history.Shown(after)
+func transition(before, after *operatorsv1alpha1.SubscriptionStatus, s pendingStage, now metav1.Time) (transitionlog.Transition, bool) {
+	stage, refers := transitionlog.Shown(after)
 	if !refers {
-		return history.Transition{}, false
+		return transitionlog.Transition{}, false
 	}
 	ref := after.InstallPlanRef
-	if was, referred := history.Shown(before); referred && before.InstallPlanRef.UID == ref.UID && was == stage {
-		return history.Transition{}, false
+	if was, referred := transitionlog.Shown(before); referred && before.InstallPlanRef.UID == ref.UID && was == stage {
+		return transitionlog.Transition{}, false
 	}
-	t := history.Transition{Plan: ref.Name, UID: ref.UID, Version: ref.ResourceVersion, Phase: stage.Phase, Reason: stage.Reason, Time: now}
-	if s.plan != nil && stage != history.Missing() {
+	t := transitionlog.Transition{Plan: ref.Name, UID: ref.UID, Version: ref.ResourceVersion, Phase: stage.Phase, Reason: stage.Reason, Time: now}
+	if s.plan != nil && stage != transitionlog.Missing() {
 		t.Version, t.Time = s.plan.ResourceVersion, metav1.NewTime(s.at).Rfc3339Copy()
 	}
 	return t, true
 }
 
 // endsWith reports whether a transition is the last entry of a log.
-func endsWith(entries history.Log, t history.Transition) bool {
+func endsWith(entries transitionlog.Log, t transitionlog.Transition) bool {
 	last := entries.Last()
 	return last != nil && last.UID == t.UID && last.Stage() == t.Stage()
 }

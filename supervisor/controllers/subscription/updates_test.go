@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // story is a Subscription, its plan, and a controller that dies now and then.
@@ -76,7 +76,7 @@ func (s *story) tellsSome(left *int) (more, all bool) {
 	writes := *left
 	defer func() { *left = writes }()
 	sub := s.d.subscription
-	entries, err := history.Read(sub)
+	entries, err := transitionlog.Read(sub)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (s *story) tellsSome(left *int) (more, all bool) {
 		}
 		sub = sub.DeepCopy()
 		sub.Status = status
-		stage, _ := history.Shown(&status)
+		stage, _ := transitionlog.Shown(&status)
 		s.shown = then(s.shown, stage.Phase)
 	}
 	s.d.subscription, s.o.subscriptions[0] = sub, sub
@@ -123,10 +123,10 @@ func (s *story) restarts() {
 	s.tracker = &tracker{}
 	told := uint64(0)
 	if ref := s.d.subscription.Status.InstallPlanRef; ref != nil {
-		told = history.Version(ref.ResourceVersion)
+		told = transitionlog.Version(ref.ResourceVersion)
 	}
 	for _, i := range s.dice.Perm(len(s.past)) {
-		if p := s.past[i]; history.Version(p.ResourceVersion) > told || p == s.plan {
+		if p := s.past[i]; transitionlog.Version(p.ResourceVersion) > told || p == s.plan {
 			s.tracker.add(p, time.Unix(int64(s.version), 0))
 		}
 	}
@@ -173,15 +173,15 @@ func TestLive(t *testing.T) {
 	s.moves("Failed")
 	s.moves("Complete")
 	s.tells(10)
-	entries, err := history.Read(s.d.subscription)
+	entries, err := transitionlog.Read(s.d.subscription)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []history.Observed
+	var got []transitionlog.Observed
 	for _, transition := range entries {
 		got = append(got, transition.Observed)
 	}
-	if diff := cmp.Diff([]history.Observed{history.Live, history.Live, history.Afterwards, history.Live}, got); diff != "" {
+	if diff := cmp.Diff([]transitionlog.Observed{transitionlog.Live, transitionlog.Live, transitionlog.Afterwards, transitionlog.Live}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -230,8 +230,8 @@ func TestAnotherPlanOfTheSameName(t *testing.T) {
 	anew := installPlan("p", "other.v9", "", 1)
 	anew.UID, anew.ResourceVersion = types.UID("new"), "9"
 	o.plans = map[string]*operatorsv1alpha1.InstallPlan{"p": anew}
-	entries := history.Log{}.Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: "Complete"}).
-		Append(history.Transition{Plan: "p", UID: "old", Version: "5", Phase: history.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
+	entries := transitionlog.Log{}.Append(transitionlog.Transition{Plan: "p", UID: "old", Version: "5", Phase: "Complete"}).
+		Append(transitionlog.Transition{Plan: "p", UID: "old", Version: "5", Phase: transitionlog.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
 	tr := &tracker{ordered: true}
 	tr.add(anew, time.Unix(1, 0))
 	list, _ := pendingStages(lamp, entries, tr.since, currentPlan(o.plans, d), time.Unix(2, 0))
@@ -240,8 +240,8 @@ func TestAnotherPlanOfTheSameName(t *testing.T) {
 		t.Errorf("invented: %s (uid %s) %q", f.Plan, f.UID, f.Phase)
 	}
 	for _, s := range c.statuses {
-		st, is := history.Shown(&s.status)
-		if st != history.Missing() {
+		st, is := transitionlog.Shown(&s.status)
+		if st != transitionlog.Missing() {
 			t.Errorf("status tells %v %v of a plan that is gone", st, is)
 		}
 	}
@@ -254,8 +254,8 @@ func TestMissingPlanIsShown(t *testing.T) {
 	s.moves("Complete")
 	s.tells(100)
 	sub := s.d.subscription.DeepCopy()
-	entries, _ := history.Read(sub)
-	entries = entries.Append(history.Transition{Plan: "p", UID: "p", Version: strconv.Itoa(s.version), Phase: history.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
+	entries, _ := transitionlog.Read(sub)
+	entries = entries.Append(transitionlog.Transition{Plan: "p", UID: "p", Version: strconv.Itoa(s.version), Phase: transitionlog.PhaseMissing, Reason: "ReferencedInstallPlanNotFound"})
 	next := installPlan("q", "lamp.v2", "", 2, sub)
 	next.UID, next.ResourceVersion = "q", "100"
 	s.o.plans = map[string]*operatorsv1alpha1.InstallPlan{"q": next}
@@ -263,7 +263,7 @@ func TestMissingPlanIsShown(t *testing.T) {
 	list, _ := pendingStages(sub, entries, s.tracker.since, next, time.Unix(100, 0))
 	c := updateFor(s.o, s.d, entries, list, at(1))
 	for _, st := range c.statuses {
-		if x, _ := history.Shown(&st.status); x == history.Missing() {
+		if x, _ := transitionlog.Shown(&st.status); x == transitionlog.Missing() {
 			return
 		}
 	}
@@ -280,7 +280,7 @@ func TestMoreThanALogHolds(t *testing.T) {
 			s.moves([]operatorsv1alpha1.InstallPlanPhase{"Installing", "Failed"}[i%2])
 		}
 		s.tells(writes)
-		l, _ := history.Read(s.d.subscription)
+		l, _ := transitionlog.Read(s.d.subscription)
 		s.restarts()
 		s.tells(1000)
 		t.Logf("killed after %d writes: %d stages, %d shown by the status, the log begins with %d", writes, len(s.truth), len(s.shown), l[0].Sequence)

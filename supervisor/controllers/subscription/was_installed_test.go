@@ -7,7 +7,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -69,7 +69,7 @@ func TestWithdrawnAfterChecks(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			sub := subscription("my-lamp", "lamp", pinned("lamp.v2"), knows("", tt.installed))
-			d := decide(t.Context(), observed(state, sub).with(tt.csvs), resolver.Resolve)[0]
+			d := decide(t.Context(), observed(state, sub).with(tt.csvs), resolution.Resolve)[0]
 			reverts := ""
 			if choice := d.olderVersion(); choice != nil {
 				reverts = choice.Bundle

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // Given is a catalog whose content comes from a place that the user named.
@@ -65,7 +65,7 @@ func ParseAllGiven(texts []string) ([]Given, error) {
 }
 
 // given returns the source for a catalog: the one that names it most exactly.
-func given(all []Given, key resolver.CatalogKey) (Given, bool) {
+func given(all []Given, key resolution.CatalogKey) (Given, bool) {
 	best, rank := Given{}, 0
 	for _, g := range all {
 		fits := 0

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 func TestParseGiven(t *testing.T) {
@@ -53,7 +53,7 @@ func TestParseAllGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, key := range []resolver.CatalogKey{{Namespace: "olm", Name: "a"}, {Namespace: "shop", Name: "a"}, {Namespace: "olm", Name: "b"}, {Namespace: "olm", Name: "c"}} {
+	for _, key := range []resolution.CatalogKey{{Namespace: "olm", Name: "a"}, {Namespace: "shop", Name: "a"}, {Namespace: "olm", Name: "b"}, {Namespace: "olm", Name: "c"}} {
 		g, _ := given(all, key)
 		got[key.String()] = g.Source
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/outline/contract"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/catalogs/content"
-	"github.com/chandlery/chandlery/supervisor/resolver/constraint"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
 // maxContent is the maximum memory of one catalog, in bytes.

@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
 // Options select what is read.
@@ -211,7 +211,7 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 		// Objects that the files lack are assumed to exist.
 		request.Blocked = ""
 	}
-	request.Catalogs = map[resolver.CatalogKey]string{}
+	request.Catalogs = map[resolution.CatalogKey]string{}
 	for key, p := range s.places {
 		request.Catalogs[key] = p.from
 	}
@@ -226,13 +226,13 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 type scope struct {
 	*gathering
 
-	places map[resolver.CatalogKey]*place
+	places map[resolution.CatalogKey]*place
 	notes  []string
 }
 
 // place is the place where a catalog is read.
 type place struct {
-	key    resolver.CatalogKey
+	key    resolution.CatalogKey
 	given  string
 	source *operatorsv1alpha1.CatalogSource
 	// running is true if the CatalogSource is in the cluster, so that a hosted one has replicas.
@@ -245,15 +245,15 @@ type place struct {
 
 // scope finds the catalogs and the place of each.
 func (g *gathering) scope(ctx context.Context, namespace string, objects *Objects) (*scope, error) {
-	s := &scope{gathering: g, places: map[resolver.CatalogKey]*place{}}
+	s := &scope{gathering: g, places: map[resolution.CatalogKey]*place{}}
 	live := g.Namespace != ""
 	for _, source := range objects.Catalogs {
-		key := resolver.CatalogKey{Namespace: source.Namespace, Name: source.Name}
+		key := resolution.CatalogKey{Namespace: source.Namespace, Name: source.Name}
 		s.places[key] = &place{key: key, source: source, running: live && source.UID != ""}
 	}
-	wanted := map[resolver.CatalogKey]string{}
+	wanted := map[resolution.CatalogKey]string{}
 	for _, sub := range objects.Subscriptions {
-		wanted[resolver.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}] = sub.Name
+		wanted[resolution.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}] = sub.Name
 	}
 	s.give(namespace, wanted)
 	if live {
@@ -272,7 +272,7 @@ func (g *gathering) scope(ctx context.Context, namespace string, objects *Object
 			return nil, fmt.Errorf("subscription %s names catalog %s: no --catalog gives its content, and %w; add --catalog %s=SOURCE", subscription, key, err, key.Name)
 		}
 		for _, source := range found.Catalogs {
-			key := resolver.CatalogKey{Namespace: source.Namespace, Name: source.Name}
+			key := resolution.CatalogKey{Namespace: source.Namespace, Name: source.Name}
 			if s.places[key] == nil {
 				s.places[key] = &place{key: key, source: source, running: true}
 			}
@@ -285,7 +285,7 @@ func (g *gathering) scope(ctx context.Context, namespace string, objects *Object
 }
 
 // give sets the places that --catalog names.
-func (s *scope) give(namespace string, wanted map[resolver.CatalogKey]string) {
+func (s *scope) give(namespace string, wanted map[resolution.CatalogKey]string) {
 	used := map[Given]bool{}
 	for key := range wanted {
 		g, ok := given(s.Given, key)
@@ -309,7 +309,7 @@ func (s *scope) give(namespace string, wanted map[resolver.CatalogKey]string) {
 	// A catalog that no Subscription names may provide dependencies.
 	for _, g := range s.Given {
 		if g.Name != "" && !used[g] {
-			s.place(resolver.CatalogKey{Namespace: cmp.Or(g.Namespace, s.Global), Name: g.Name}).given = g.Source
+			s.place(resolution.CatalogKey{Namespace: cmp.Or(g.Namespace, s.Global), Name: g.Name}).given = g.Source
 		}
 	}
 }
@@ -324,7 +324,7 @@ func (s *scope) silent() bool {
 	return false
 }
 
-func (s *scope) place(key resolver.CatalogKey) *place {
+func (s *scope) place(key resolution.CatalogKey) *place {
 	if s.places[key] == nil {
 		s.places[key] = &place{key: key}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/chandlery/chandlery/bundles/fbc"
 	"github.com/chandlery/chandlery/bundles/index"
 	"github.com/chandlery/chandlery/supervisor/dryrun"
-	"github.com/chandlery/chandlery/supervisor/resolver"
+	"github.com/chandlery/chandlery/supervisor/resolution"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
@@ -134,7 +134,7 @@ func TestGatherSources(t *testing.T) {
 			if got := seen(requests[0])[2]; !strings.HasPrefix(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
-			if c := requests[0].Problem.Catalogs[resolver.CatalogKey{Namespace: "olm", Name: "wares"}]; c.Priority != 7 {
+			if c := requests[0].Problem.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "wares"}]; c.Priority != 7 {
 				t.Errorf("priority %d", c.Priority)
 			}
 		})

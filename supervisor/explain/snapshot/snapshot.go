@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
 	"github.com/chandlery/chandlery/supervisor/explain"
-	"github.com/chandlery/chandlery/supervisor/refusal"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // Options say what to look at.
@@ -35,7 +35,7 @@ type Options struct {
 	SupervisorNamespaces []string
 	// Access reviews what Deployments that look like OLM's may do; nil to take them for
 	// what they look like.
-	Access *rival.AccessReviewer
+	Access *competing.AccessReviewer
 }
 
 // NewClient makes a client that can read everything that [Take] reads.
@@ -74,7 +74,7 @@ func Take(ctx context.Context, reader client.Reader, o Options) (*explain.Observ
 	}
 	if o.Access != nil {
 		// Without the right, or with an error, all are taken for what they look like.
-		t.observation.ManagerAccess, _ = o.Access.Review(ctx, rival.Accounts(rival.WorkloadsAmong(t.observation.Deployments)))
+		t.observation.ManagerAccess, _ = o.Access.Review(ctx, competing.Accounts(competing.WorkloadsAmong(t.observation.Deployments)))
 	}
 	t.observation.Nodes = trimmed(list(ctx, t, nil, nodes))
 	t.definitions(ctx)

@@ -10,18 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // paths holds the stages of InstallPlans, recorded by a watch without faults.
 type paths struct {
 	mu     sync.Mutex
-	stages map[types.UID][]history.Stage
+	stages map[types.UID][]transitionlog.Stage
 	order  map[string][]types.UID
 }
 
 func newPaths() *paths {
-	return &paths{stages: map[types.UID][]history.Stage{}, order: map[string][]types.UID{}}
+	return &paths{stages: map[types.UID][]transitionlog.Stage{}, order: map[string][]types.UID{}}
 }
 
 // OnAdd records a new InstallPlan.
@@ -44,7 +44,7 @@ func (p *paths) see(o any) {
 	if len(seen) == 0 {
 		p.order[plan.Namespace] = append(p.order[plan.Namespace], plan.UID)
 	}
-	if stage := history.StageOf(plan); len(seen) == 0 || seen[len(seen)-1] != stage {
+	if stage := transitionlog.StageOf(plan); len(seen) == 0 || seen[len(seen)-1] != stage {
 		p.stages[plan.UID] = append(seen, stage)
 	}
 }
@@ -53,7 +53,7 @@ func (p *paths) see(o any) {
 type told struct {
 	Sequence int64
 	Plan     types.UID
-	Stage    history.Stage
+	Stage    transitionlog.Stage
 }
 
 // differs returns the differences between the transition log of the Subscription and the stages of
@@ -63,7 +63,7 @@ func (p *paths) differs(ctx context.Context, c client.Reader, namespace string) 
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wish}, sub); err != nil {
 		return err.Error()
 	}
-	ledger, err := history.Read(sub)
+	ledger, err := transitionlog.Read(sub)
 	if err != nil {
 		return err.Error()
 	}

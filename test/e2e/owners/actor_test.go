@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // actor changes the Subscriptions and InstallPlans of one namespace.
@@ -145,7 +145,7 @@ func (a *actor) disturb(ctx context.Context, name string, dice int) error {
 		a.wished[a.asks[name].UID] = append(a.wished[a.asks[name].UID], pkg)
 		return a.change(ctx, name, fmt.Sprintf(`{"spec":{"name":%q,"channel":%q}}`, pkg, a.channels[pkg]))
 	case 9:
-		return a.change(ctx, name, fmt.Sprintf(`{"metadata":{"labels":{"colour":"%d",%q:null}}}`, a.random.IntN(9), plan.ComponentLabel(pkg, a.namespace)))
+		return a.change(ctx, name, fmt.Sprintf(`{"metadata":{"labels":{"colour":"%d",%q:null}}}`, a.random.IntN(9), plansteps.ComponentLabel(pkg, a.namespace)))
 	case 10:
 		return a.meddle(ctx, `{"spec":{"approved":true}}`)
 	case 11:

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // state holds the objects of a namespace.
@@ -185,7 +185,7 @@ func (a *actor) served(s *state, p *operatorsv1alpha1.InstallPlan) string {
 	for _, ref := range p.OwnerReferences {
 		has = append(has, ref.UID)
 		asked := slices.ContainsFunc(a.wished[ref.UID], func(pkg string) bool {
-			_, labelled := p.Labels[plan.ComponentLabel(pkg, a.namespace)]
+			_, labelled := p.Labels[plansteps.ComponentLabel(pkg, a.namespace)]
 			return labelled || slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool { return strings.HasPrefix(csv, pkg+".v") })
 		})
 		if s.names[ref.UID] != "" && a.wished[ref.UID] != nil && !asked {

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/takeover"
+	"github.com/chandlery/chandlery/supervisor/migration"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/process"
 )
@@ -145,8 +145,8 @@ func (s *scene) shows(command, says string) {
 	}
 	s.output(command, "--dry-run", "-o", "wide")
 	out, code = s.output(command, "--dry-run", "-o", "json")
-	var plan takeover.Plan
-	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != 0 || plan.Verdict != takeover.Possible || len(plan.Steps) == 0 {
+	var plan migration.Plan
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != 0 || plan.Verdict != migration.Possible || len(plan.Steps) == 0 {
 		s.t.Errorf("exit code %d, error %v, plan %+v", code, err, plan)
 	}
 }
@@ -379,7 +379,7 @@ func (s *scene) phase() string {
 		s.t.Fatal(err)
 	}
 	record := &corev1.ConfigMap{}
-	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: home, Name: takeover.RecordName}, record); err != nil {
+	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: home, Name: migration.RecordName}, record); err != nil {
 		return err.Error()
 	}
 	return strings.Join(strings.Fields(record.Data["record.json"]), " ")

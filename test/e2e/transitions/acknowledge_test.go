@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/pause"
 )
@@ -136,7 +136,7 @@ func TestSecondTimeOfAPhase(t *testing.T) {
 		s.do(s.moves(ctx, s.key, to))
 	}
 	s.comes("a ledger that says so", func(st *story) bool {
-		ledger, err := history.Read(st.subscription)
+		ledger, err := transitionlog.Read(st.subscription)
 		return err == nil && len(ledger) > 3 && entryTold(ledger.Last()).stage == asking
 	})
 	s.do(s.crew.dismiss(everybody, kill))
@@ -177,10 +177,10 @@ func TestLedgerIsBounded(t *testing.T) {
 	quick()
 	s.crew.start(1)
 	s.ends()
-	var ledger history.Log
+	var ledger transitionlog.Log
 	s.comes("a full ledger", func(st *story) bool {
 		var err error
-		ledger, err = history.Read(st.subscription)
+		ledger, err = transitionlog.Read(st.subscription)
 		return err == nil && len(ledger) == bound
 	})
 	if last := ledger[bound-1].Sequence; last < 4*bound {
@@ -197,7 +197,7 @@ func TestCalmInstallation(t *testing.T) {
 	s.rests()
 	s.ends()
 	var got []string
-	ledger, err := history.Read(s.tells(complete))
+	ledger, err := transitionlog.Read(s.tells(complete))
 	s.do(err)
 	for _, e := range ledger {
 		got = append(got, string(e.Observed)+" "+entryTold(&e).stage.String())

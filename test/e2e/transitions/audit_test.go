@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 const (
@@ -88,7 +88,7 @@ func (v *verdict) ledger(r record) []sighting {
 }
 
 // same reports whether two entries are equal in their written form.
-func same(a, b *history.Transition) bool {
+func same(a, b *transitionlog.Transition) bool {
 	return a.Time.Equal(&b.Time) && a.Version == b.Version && a.Plan == b.Plan && a.Observed == b.Observed && entryTold(a) == entryTold(b)
 }
 
@@ -128,7 +128,7 @@ func (v *verdict) pairs(r record) {
 		if s.shows == nil || s.unread != nil {
 			continue
 		}
-		if !slices.ContainsFunc(s.ledger, func(t history.Transition) bool { return entryTold(&t) == *s.shows }) {
+		if !slices.ContainsFunc(s.ledger, func(t transitionlog.Transition) bool { return entryTold(&t) == *s.shows }) {
 			v.addf("revision %d: the status shows %s of %s, and the ledger has no such entry", s.revision, s.shows.stage, s.shows.plan)
 		}
 	}
@@ -213,9 +213,9 @@ func (v *verdict) entry(p passage, s sighting) {
 		v.addf("entry %d is of %s, and it was so at %s and written by %s", e.Sequence, e.Time, p.began, s.at)
 	}
 	switch e.Observed {
-	case history.Afterwards:
+	case transitionlog.Afterwards:
 		v.afterwards++
-	case history.Live:
+	case transitionlog.Live:
 		if p.to != 0 && p.to < s.from && s.at.Sub(p.left) > knowledge {
 			v.addf("entry %d is said to have been seen live: %s ended at %s, and was written down at %s", e.Sequence, p.stage, p.left, s.at)
 		}

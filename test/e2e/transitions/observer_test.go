@@ -20,7 +20,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // observer records every version of every InstallPlan and Subscription from the beginning.
@@ -132,7 +132,7 @@ func (o *observer) takeSubscription(sub *operatorsv1alpha1.Subscription, deleted
 	if is, refers := toldBy(&sub.Status); refers {
 		v.shows, v.version = &is, sub.Status.InstallPlanRef.ResourceVersion
 	}
-	v.ledger, v.unread = history.Read(sub)
+	v.ledger, v.unread = transitionlog.Read(sub)
 	s.subscription = sub
 	if deleted {
 		s.subscription = nil
@@ -254,7 +254,7 @@ func caughtUp(s *story) bool {
 	if last.stage != complete && last.stage != missing && last.stage.phase != "Failed" && !waits {
 		return false
 	}
-	entries, err := history.Read(s.subscription)
+	entries, err := transitionlog.Read(s.subscription)
 	shown, refers := toldBy(&s.subscription.Status)
 	if err != nil || len(entries) == 0 || !refers {
 		return false

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // planVersion is one version of an InstallPlan from a watch.
@@ -28,7 +28,7 @@ type subscriptionVersion struct {
 	shows *told
 	// version is the version of the InstallPlan in the status.
 	version string
-	ledger  history.Log
+	ledger  transitionlog.Log
 	// unread is the error of a transition log that cannot be parsed.
 	unread error
 	at     time.Time
@@ -96,7 +96,7 @@ type sighting struct {
 	version  string
 	versions []string
 	// entry is the entry of the log; nil for a stage in the status.
-	entry *history.Transition
+	entry *transitionlog.Transition
 }
 
 // showings returns the stages that the status of the Subscription showed, in order.
@@ -116,6 +116,6 @@ func showings(r record) []sighting {
 }
 
 // entryTold returns the stage in an entry of a log.
-func entryTold(t *history.Transition) told {
+func entryTold(t *transitionlog.Transition) told {
 	return told{plan: t.UID, stage: stage{phase: t.Phase, reason: t.Reason}}
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // scribe creates records with ten revisions per second.
@@ -19,7 +19,7 @@ type scribe struct {
 	record
 
 	revision uint64
-	ledger   history.Log
+	ledger   transitionlog.Log
 }
 
 var epoch = time.Unix(1_700_000_000, 0)
@@ -36,7 +36,7 @@ func (s *scribe) moves(plan types.UID, to stage, ours bool) {
 }
 
 // writes appends the stage to the log.
-func (s *scribe) writes(plan types.UID, is stage, seen history.Observed) {
+func (s *scribe) writes(plan types.UID, is stage, seen transitionlog.Observed) {
 	revision, at := s.next()
 	version := ""
 	for _, v := range s.plans {
@@ -48,7 +48,7 @@ func (s *scribe) writes(plan types.UID, is stage, seen history.Observed) {
 	if len(s.ledger) > 0 {
 		n = s.ledger[len(s.ledger)-1].Sequence + 1
 	}
-	s.ledger = append(slices.Clone(s.ledger), history.Transition{
+	s.ledger = append(slices.Clone(s.ledger), transitionlog.Transition{
 		Sequence: n, Plan: "install", UID: plan, Version: version, Phase: is.phase, Reason: is.reason,
 		Time: metav1.NewTime(at.Truncate(time.Second)), Observed: seen,
 	})
@@ -72,7 +72,7 @@ func (s *scribe) shows() {
 func (s *scribe) tells(stages ...stage) {
 	for _, is := range stages {
 		s.moves("a", is, false)
-		s.writes("a", is, history.Live)
+		s.writes("a", is, transitionlog.Live)
 		s.shows()
 	}
 }
@@ -85,7 +85,7 @@ func honest() *scribe {
 }
 
 // withEntries changes every version of the log in the same way.
-func (s *scribe) withEntries(change func(*history.Transition)) {
+func (s *scribe) withEntries(change func(*transitionlog.Transition)) {
 	for i := range s.subscriptions {
 		l := slices.Clone(s.subscriptions[i].ledger)
 		for j := range l {
@@ -109,7 +109,7 @@ func TestAuditAccepts(t *testing.T) {
 			s.revision += 100
 			// The versions belong to the stages in turn.
 			for i, is := range quick {
-				s.writes("a", is, history.Afterwards)
+				s.writes("a", is, transitionlog.Afterwards)
 				s.ledger[len(s.ledger)-1].Version = strconv.FormatUint(s.plans[3+i].revision, 10)
 				s.shows()
 			}
@@ -118,7 +118,7 @@ func TestAuditAccepts(t *testing.T) {
 		"a process that dies between ledger and status": func() record {
 			s := honest()
 			s.moves("a", failed, true)
-			s.writes("a", failed, history.Live)
+			s.writes("a", failed, transitionlog.Live)
 			s.revision += 100
 			s.shows()
 			return s.record
@@ -137,7 +137,7 @@ func TestAuditAccepts(t *testing.T) {
 			s.revision++
 			for _, is := range []stage{unreconciled, asking} {
 				s.moves("b", is, false)
-				s.writes("b", is, history.Live)
+				s.writes("b", is, transitionlog.Live)
 				s.shows()
 			}
 			return s.record
@@ -156,7 +156,7 @@ func TestAuditAccepts(t *testing.T) {
 			s.revision += 60
 			s.moves("a", complete, false)
 			for _, is := range []stage{working, complete} {
-				s.writes("a", is, history.Afterwards)
+				s.writes("a", is, transitionlog.Afterwards)
 				s.shows()
 			}
 			return s.record
@@ -199,20 +199,20 @@ func tamperedStages() []tampering {
 			s.moves("a", complete, true)
 			s.tells(failed)
 			s.moves("a", complete, true)
-			s.writes("a", complete, history.Live)
+			s.writes("a", complete, transitionlog.Live)
 			s.shows()
 		}},
 		{"a stage invented", "invented Failed/InstallComponentFailed", func(s *scribe) {
-			s.writes("a", broken, history.Live)
+			s.writes("a", broken, transitionlog.Live)
 			s.shows()
 		}},
 		{"a stage of a plan that is not there", "invented RequiresApproval of b", func(s *scribe) {
-			s.writes("b", asking, history.Live)
+			s.writes("b", asking, transitionlog.Live)
 			s.shows()
 		}},
 		{"told by the ledger alone", "the status never came to Failed", func(s *scribe) {
 			s.moves("a", failed, true)
-			s.writes("a", failed, history.Live)
+			s.writes("a", failed, transitionlog.Live)
 		}},
 		{"told by the status alone", "and the ledger has no such entry", func(s *scribe) {
 			s.moves("a", failed, true)
@@ -227,9 +227,9 @@ func tamperedStages() []tampering {
 		{"out of order", "lost Failed/InstallPlanFailed, and went on with RequiresApproval", func(s *scribe) {
 			s.moves("a", failed, true)
 			s.moves("a", asking, true)
-			s.writes("a", asking, history.Live)
+			s.writes("a", asking, transitionlog.Live)
 			s.shows()
-			s.writes("a", failed, history.Live)
+			s.writes("a", failed, transitionlog.Live)
 			s.shows()
 		}},
 		{"a missing plan that is not told", "never came to Missing", func(s *scribe) {
@@ -243,12 +243,12 @@ func tamperedStages() []tampering {
 func tamperedLedgers() []tampering {
 	return []tampering{
 		{"the same entry twice", "says Complete again", func(s *scribe) {
-			s.writes("a", complete, history.Live)
+			s.writes("a", complete, transitionlog.Live)
 		}},
 		{"a gap in the numbers", "entry 6 stands after entry 4", func(s *scribe) {
 			s.ledger = slices.Clone(s.ledger)
 			s.tells(failed)
-			s.subscriptions[len(s.subscriptions)-1].ledger = append(slices.Clone(s.ledger[:4]), func() history.Transition {
+			s.subscriptions[len(s.subscriptions)-1].ledger = append(slices.Clone(s.ledger[:4]), func() transitionlog.Transition {
 				e := s.ledger[4]
 				e.Sequence = 6
 				return e
@@ -274,7 +274,7 @@ func tamperedLedgers() []tampering {
 		{"an entry that changes", "entry 2 became", func(s *scribe) {
 			v := &s.subscriptions[len(s.subscriptions)-1]
 			v.ledger = slices.Clone(v.ledger)
-			v.ledger[1].Observed = history.Afterwards
+			v.ledger[1].Observed = transitionlog.Afterwards
 		}},
 		{"a ledger that cannot be read", "no list", func(s *scribe) {
 			s.subscriptions[2].unread = errors.New("no list")
@@ -286,45 +286,45 @@ func tamperedLedgers() []tampering {
 func tamperedDetails() []tampering {
 	return []tampering{
 		{"a time that goes back", "before entry 3", func(s *scribe) {
-			s.withEntries(func(e *history.Transition) {
+			s.withEntries(func(e *transitionlog.Transition) {
 				if e.Sequence == 4 {
 					e.Time = metav1.NewTime(e.Time.Add(-10 * time.Second))
 				}
 			})
 		}},
 		{"a time to come", "entry 4 is of", func(s *scribe) {
-			s.withEntries(func(e *history.Transition) {
+			s.withEntries(func(e *transitionlog.Transition) {
 				if e.Sequence == 4 {
 					e.Time = metav1.NewTime(e.Time.Add(10 * time.Second))
 				}
 			})
 		}},
 		{"another version of the plan", `names version "1"`, func(s *scribe) {
-			s.withEntries(func(e *history.Transition) { e.Version = "1" })
+			s.withEntries(func(e *transitionlog.Transition) { e.Version = "1" })
 		}},
 		{"no version of the plan", `the status names version ""`, func(s *scribe) {
 			s.subscriptions[1].version = ""
 		}},
 		{"seen in no known way", `was observed "later"`, func(s *scribe) {
-			s.withEntries(func(e *history.Transition) { e.Observed = "later" })
+			s.withEntries(func(e *transitionlog.Transition) { e.Observed = "later" })
 		}},
 		{"said to be live long afterwards", "seen live", func(s *scribe) {
 			s.moves("a", failed, true)
 			s.moves("a", asking, true)
 			s.revision += 100
-			s.writes("a", failed, history.Live)
+			s.writes("a", failed, transitionlog.Live)
 			s.shows()
-			s.writes("a", asking, history.Live)
+			s.writes("a", asking, transitionlog.Live)
 			s.shows()
 		}},
 		{"a plan moved on unseen", "the product moved the plan from RequiresApproval to Installing", func(s *scribe) {
 			*s = scribe{}
 			s.tells(unreconciled)
 			s.moves("a", asking, false)
-			s.writes("a", asking, history.Live)
+			s.writes("a", asking, transitionlog.Live)
 			s.moves("a", working, false)
 			s.shows()
-			s.writes("a", working, history.Live)
+			s.writes("a", working, transitionlog.Live)
 			s.shows()
 		}},
 		{"a status that contradicts itself", "invented Contradiction", func(s *scribe) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/apply/warnings"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // rehearsal is the result of creating the objects of an InstallPlan as a dry run.
@@ -38,13 +38,13 @@ func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.Install
 		if step == nil {
 			continue
 		}
-		u, ref, err := plan.Manifest(step)
+		u, ref, err := plansteps.Manifest(step)
 		if ref != nil {
 			// The Proposal counts such steps.
 			continue
 		}
 		if err == nil {
-			err = plan.Place(u, step, p.Namespace)
+			err = plansteps.Place(u, step, p.Namespace)
 		}
 		if err != nil {
 			found.Unchecked++

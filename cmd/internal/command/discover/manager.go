@@ -11,7 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/discovery"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // likelyOLM selects OLM's Deployments by their labels. Other Deployments may have the labels, too.
@@ -39,23 +39,23 @@ func workingOLM(ctx context.Context, c client.Client) (types.NamespacedName, err
 	const page = 250
 	var (
 		token      string
-		candidates []rival.Workload
+		candidates []competing.Workload
 	)
 	for {
 		var list appsv1.DeploymentList
 		if err := c.List(ctx, &list, client.Limit(page), client.Continue(token)); err != nil {
 			return types.NamespacedName{}, fmt.Errorf("looking for OLM among Deployments: %w", err)
 		}
-		candidates = append(candidates, rival.WorkloadsAmong(list.Items)...)
+		candidates = append(candidates, competing.WorkloadsAmong(list.Items)...)
 		if token = list.Continue; token == "" {
 			break
 		}
 	}
-	access, err := rival.NewAccessReviewer(c, rival.VerbOLM, clock.RealClock{}).Review(ctx, rival.Accounts(candidates))
+	access, err := competing.NewAccessReviewer(c, competing.VerbOLM, clock.RealClock{}).Review(ctx, competing.Accounts(candidates))
 	if err != nil {
 		return types.NamespacedName{}, err //nolint:wrapcheck // names the service account
 	}
-	found := rival.Evaluate(rival.Observation{Workloads: candidates, Classify: access.ClassifyByAppearance})
+	found := competing.Evaluate(competing.Observation{Workloads: candidates, Classify: access.ClassifyByAppearance})
 	if active := found.Active(); len(active) > 0 {
 		return types.NamespacedName{Namespace: active[0].Namespace, Name: active[0].Name}, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/proposal"
 	"github.com/chandlery/chandlery/supervisor/explain"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // Verdict is the overall state.
@@ -54,9 +54,9 @@ type Status struct {
 	Supervisors []Supervisor `json:"supervisors"`
 	// Others are Deployments of another lifecycle manager. They are known if all namespaces were
 	// read and the user may list all Deployments.
-	Others        []rival.Workload `json:"others,omitempty"`
-	Catalogs      []Catalog        `json:"catalogs"`
-	Subscriptions []Subscription   `json:"subscriptions"`
+	Others        []competing.Workload `json:"others,omitempty"`
+	Catalogs      []Catalog            `json:"catalogs"`
+	Subscriptions []Subscription       `json:"subscriptions"`
 	// Approvals are the InstallPlans that wait for approval.
 	Approvals []Approval `json:"approvals"`
 	// Findings are problems, waits and notes, the worst first. InstallPlans that wait for approval
@@ -92,7 +92,7 @@ func Of(o *explain.Observation) Status {
 		Taken: o.Taken, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
 		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []explain.Finding{}, Unseen: []Unseen{},
 	}
-	others := rival.Evaluate(rival.Observation{Workloads: rival.WorkloadsAmong(o.Deployments), Classify: o.ManagerAccess.ClassifyByAppearance})
+	others := competing.Evaluate(competing.Observation{Workloads: competing.WorkloadsAmong(o.Deployments), Classify: o.ManagerAccess.ClassifyByAppearance})
 	s.Others = others.Workloads
 	s.Findings = append(s.Findings, s.competingManagers(others.Active())...)
 	s.Findings = append(s.Findings, suspects(&others)...)
@@ -121,7 +121,7 @@ func Of(o *explain.Observation) Status {
 const CodeCompetingManager = "AnotherManagerRuns"
 
 // competingManagers returns findings if another manager and a supervisor write the same objects.
-func (s *Status) competingManagers(active []rival.Workload) []explain.Finding {
+func (s *Status) competingManagers(active []competing.Workload) []explain.Finding {
 	if !slices.ContainsFunc(s.Supervisors, func(one Supervisor) bool { return one.Leads }) {
 		return nil
 	}
@@ -142,7 +142,7 @@ const CodeSuspect = "ManagerSuspected"
 
 // suspects returns a finding for each Deployment that looks like OLM's and that supervisors
 // ignore. It is a note, as any user of a namespace can create such a Deployment.
-func suspects(f *rival.Finding) []explain.Finding {
+func suspects(f *competing.Finding) []explain.Finding {
 	found := make([]explain.Finding, 0, len(f.Suspects))
 	for i := range f.Suspects {
 		w := &f.Suspects[i]
@@ -158,7 +158,7 @@ func suspects(f *rival.Finding) []explain.Finding {
 
 // reconciledByOLM changes the finding of a cluster without a supervisor to a note if another lifecycle
 // manager reconciles the operators.
-func reconciledByOLM(f explain.Finding, active []rival.Workload) explain.Finding {
+func reconciledByOLM(f explain.Finding, active []competing.Workload) explain.Finding {
 	names := make([]string, 0, len(active))
 	for i := range active {
 		names = append(names, active[i].Namespace+"/"+active[i].Name)

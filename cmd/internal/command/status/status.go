@@ -17,7 +17,7 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/progress"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // leastInterval is the shortest interval of --watch.
@@ -126,7 +126,7 @@ func Scope(connection *console.Connection, global string, named, all bool) (snap
 }
 
 func look(ctx context.Context, reader client.Client, what snapshot.Options) (*Status, error) {
-	what.Access = rival.NewAccessReviewer(reader, rival.VerbOLM, clock.RealClock{})
+	what.Access = competing.NewAccessReviewer(reader, competing.VerbOLM, clock.RealClock{})
 	observed, err := snapshot.Take(ctx, reader, what)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what is missing

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/chandlery/chandlery/supervisor/explain"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // supervisorName is the value of the label app.kubernetes.io/name on pods of the supervisor.
@@ -63,7 +63,7 @@ func supervisor(o *explain.Observation, lease *coordinationv1.Lease) Supervisor 
 		s.Renewed = new(lease.Spec.RenewTime.Time)
 	}
 	if s.Leader != "" && s.Renewed != nil && lease.Spec.LeaseDurationSeconds != nil {
-		lasts := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, rival.MaxLeaseDuration) + clockSlack
+		lasts := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, competing.MaxLeaseDuration) + clockSlack
 		s.Leads = o.Taken.Before(s.Renewed.Add(lasts))
 	}
 	for i := range o.Pods {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/supervisor/explain"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // View configures the human-readable form of a status.
@@ -86,7 +86,7 @@ func (v View) supervisors(s *Status) string {
 	}
 	for i := range s.Others {
 		other := &s.Others[i]
-		what := map[rival.State]string{rival.Running: "works here", rival.Stopped: "is stopped", rival.HandedOver: "was taken over from"}[other.State()]
+		what := map[competing.State]string{competing.Running: "works here", competing.Stopped: "is stopped", competing.HandedOver: "was taken over from"}[other.State()]
 		fmt.Fprintf(&others, "OTHER       %s/%s (%s) %s\n", other.Namespace, other.Name, cmp.Or(other.Version, other.Program), what)
 	}
 	if len(s.Supervisors) > 0 {

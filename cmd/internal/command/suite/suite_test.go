@@ -20,7 +20,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 	"github.com/chandlery/chandlery/test/buildcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/programs"
@@ -126,12 +126,12 @@ func (w *world) went(name string, plan *operatorsv1alpha1.InstallPlan, phase str
 	w.t.Helper()
 	update := func(o client.Object) error { return w.Update(w.t.Context(), o) }
 	w.change(name, update, func(sub *operatorsv1alpha1.Subscription) {
-		ledger, err := history.Read(sub)
+		ledger, err := transitionlog.Read(sub)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		ledger = ledger.Append(history.Transition{
-			Plan: plan.Name, UID: plan.UID, Version: plan.ResourceVersion, Phase: phase, Reason: phase, Time: metav1.Now(), Observed: history.Live,
+		ledger = ledger.Append(transitionlog.Transition{
+			Plan: plan.Name, UID: plan.UID, Version: plan.ResourceVersion, Phase: phase, Reason: phase, Time: metav1.Now(), Observed: transitionlog.Live,
 		})
 		metav1.SetMetaDataAnnotation(&sub.ObjectMeta, api.AnnotationTransitions, ledger.Text())
 	})

@@ -30,7 +30,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/supervisor/explain/snapshot"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 const (
@@ -169,7 +169,7 @@ func (g *gatherer) connect() error {
 // gather reads everything. It adds the most important files first, so they fit.
 func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.Observation, error) {
 	g.progressf("looking at the cluster")
-	what.Access = rival.NewAccessReviewer(g.client, rival.VerbOLM, clock.RealClock{})
+	what.Access = competing.NewAccessReviewer(g.client, competing.VerbOLM, clock.RealClock{})
 	observed, err := snapshot.Take(ctx, g.client, what)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what is missing

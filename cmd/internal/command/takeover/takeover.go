@@ -12,8 +12,8 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
-	"github.com/chandlery/chandlery/supervisor/rival"
-	"github.com/chandlery/chandlery/supervisor/takeover"
+	"github.com/chandlery/chandlery/supervisor/migration"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 const help = `Take over from the OLM that runs in this cluster. The command scales OLM's Deployments
@@ -72,7 +72,7 @@ func New(name, agent string) *cobra.Command {
 		question: "Take over?", refused: "nothing was taken over",
 		nothing:   "There is nothing to take over: no OLM was found in this cluster.",
 		done:      "Everything has been taken over; there is nothing left to do.",
-		migration: func(o takeover.Options) migration { return &takeover.Takeover{Options: o, Again: true} },
+		action: func(o migration.Options) action { return &migration.Takeover{Options: o, Again: true} },
 		next:      "Taken over. Next: see to it that supervisors run in namespace %s; those that refused begin by themselves. Then look at: " + name + " status. To go back: " + name + " handback",
 	})
 }
@@ -87,14 +87,14 @@ func NewHandBack(name, agent string) *cobra.Command {
 	}, direction{
 		question: "Hand back?", refused: "nothing was handed back",
 		nothing:   "There is nothing to hand back: no record of a take-over was found in any namespace, and no Deployment of OLM is marked as taken over from. An OLM that somebody stopped by hand is started by hand: kubectl -n olm scale deployment olm-operator catalog-operator --replicas=1",
-		migration: func(o takeover.Options) migration { return &takeover.Handback{Options: o} },
+		action: func(o migration.Options) action { return &migration.Handback{Options: o} },
 		next:      "Handed back: OLM's Deployments have their replicas again. Supervisors refuse to work beside it; uninstall them from namespace %s, or leave them at 0 replicas",
 	})
 }
 
-// migration is a takeover or a handback.
-type migration interface {
-	Plan(ctx context.Context) (takeover.Plan, error)
+// action is a takeover or a handback.
+type action interface {
+	Plan(ctx context.Context) (migration.Plan, error)
 	Run(ctx context.Context) error
 }
 
@@ -102,7 +102,7 @@ type migration interface {
 type direction struct {
 	question, refused, nothing, done, next string
 
-	migration func(takeover.Options) migration
+	action func(migration.Options) action
 }
 
 func newCommand(name, agent string, cmd *cobra.Command, d direction) *cobra.Command {
@@ -127,8 +127,8 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says where it looked
 	}
-	m := d.migration(takeover.Options{
-		Config: rival.Config{Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Clock: clock.RealClock{}},
+	m := d.action(migration.Options{
+		Config: competing.Config{Client: c, Namespace: o.namespace, ManagerNamespaces: o.managers, Clock: clock.RealClock{}},
 		OnStep: func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s ...\n", capital(step)) },
 	})
 	plan, err := m.Plan(cmd.Context())
@@ -139,9 +139,9 @@ func (o *options) run(cmd *cobra.Command, d direction) error {
 		return err
 	}
 	switch {
-	case plan.Verdict == takeover.Nothing || plan.Verdict == takeover.Blocked:
+	case plan.Verdict == migration.Nothing || plan.Verdict == migration.Blocked:
 		return console.Verdict(console.Negative)
-	case plan.Verdict == takeover.Done || o.dryRun:
+	case plan.Verdict == migration.Done || o.dryRun:
 		return nil
 	case !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), d.question):
 		return errors.New(d.refused)

@@ -6,24 +6,24 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/supervisor/takeover"
+	"github.com/chandlery/chandlery/supervisor/migration"
 )
 
 // show prints a plan.
-func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
+func (o *options) show(out io.Writer, p *migration.Plan, d direction) error {
 	if o.output.ForMachines() {
 		return o.output.Document(out, p) //nolint:wrapcheck // says what it was about
 	}
 	paint := o.output.Paint(out)
 	var b strings.Builder
 	switch p.Verdict {
-	case takeover.Nothing:
+	case migration.Nothing:
 		b.WriteString(console.Wrap("", "", d.nothing))
-	case takeover.Done:
+	case migration.Done:
 		b.WriteString(paint.Good(d.done) + "\n")
-	case takeover.Blocked:
+	case migration.Blocked:
 		section(&b, paint.Bad("Something stands in the way:"), p.Blockers)
-	case takeover.Possible:
+	case migration.Possible:
 	}
 	section(&b, paint.Bold("The other lifecycle manager:"), p.Managers)
 	steps := make([]string, 0, len(p.Steps))
@@ -34,7 +34,7 @@ func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
 	if o.output.Form == console.Wide {
 		operations(&b, paint.Bold("Objects:"), p.Operations)
 	}
-	if p.Verdict == takeover.Possible || p.Verdict == takeover.Blocked {
+	if p.Verdict == migration.Possible || p.Verdict == migration.Blocked {
 		section(&b, paint.Bold("Goes on as it is, looked after by supervisors:"), p.Adopted)
 		section(&b, paint.Bold("Becomes different:"), p.Changes)
 		section(&b, paint.Bold("Is left alone:"), p.Left)
@@ -47,7 +47,7 @@ func (o *options) show(out io.Writer, p *takeover.Plan, d direction) error {
 }
 
 // operations prints a line for each object that is restored.
-func operations(b *strings.Builder, heading string, all []takeover.Operation) {
+func operations(b *strings.Builder, heading string, all []migration.Operation) {
 	if len(all) == 0 {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/rival"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
 // finalizers returns the finalizers that only a supervisor removes.
@@ -215,13 +215,13 @@ func (r *observer) managers(ctx context.Context, o *Observation) error {
 	if err := r.client.List(ctx, &deployments); err != nil {
 		return fmt.Errorf("listing Deployments, to find another lifecycle manager: %w", err)
 	}
-	workloads := rival.WorkloadsAmong(deployments.Items)
-	access, err := rival.NewAccessReviewer(r.client, rival.VerbOLM, clock.RealClock{}).Review(ctx, rival.Accounts(workloads))
+	workloads := competing.WorkloadsAmong(deployments.Items)
+	access, err := competing.NewAccessReviewer(r.client, competing.VerbOLM, clock.RealClock{}).Review(ctx, competing.Accounts(workloads))
 	if err != nil {
 		return err //nolint:wrapcheck // names the account
 	}
 	for i := range workloads {
-		if access.ClassifyByAppearance(&workloads[i]) != rival.Suspect {
+		if access.ClassifyByAppearance(&workloads[i]) != competing.Suspect {
 			o.Managers = append(o.Managers, workloads[i].Describe())
 		}
 	}

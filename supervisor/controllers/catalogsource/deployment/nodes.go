@@ -9,7 +9,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
-	"github.com/chandlery/chandlery/supervisor/kubeversion"
+	"github.com/chandlery/chandlery/supervisor/apiserver/kubeversion"
 )
 
 // mountsImages reports whether every node can mount an image as a volume by default.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/image"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apiserver/kubeversion"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
-	"github.com/chandlery/chandlery/supervisor/kubeversion"
 )
 
 const (

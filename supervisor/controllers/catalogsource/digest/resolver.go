@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
-	"github.com/chandlery/chandlery/supervisor/pullsecrets"
+	"github.com/chandlery/chandlery/supervisor/bundleimage/pullsecrets"
 )
 
 // DefaultCatalogDir is the catalog directory of an image without the label.

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 )
 
 // The author of a bundle writes the ClusterServiceVersion and may claim any kind as owned. Two
@@ -108,7 +108,7 @@ func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiex
 // Plans record that on the definition. Bundles cannot write the record: a plan replaces records in a
 // manifest.
 func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.NamespacedName) bool {
-	return slices.Contains(plan.Alongside(crd), version)
+	return slices.Contains(plansteps.Alongside(crd), version)
 }
 
 // scope returns the namespaces in which the clean-up of csv may delete the custom resources of a

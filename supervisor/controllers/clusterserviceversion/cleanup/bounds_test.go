@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 // cupDefinition returns a definition that plans of some versions have brought.

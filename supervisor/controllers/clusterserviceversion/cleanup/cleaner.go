@@ -22,8 +22,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 const (

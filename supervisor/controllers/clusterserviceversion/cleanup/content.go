@@ -8,7 +8,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // cleanContent deletes the other cluster-scoped objects of a bundle. Most clusters lack most of
@@ -25,7 +25,7 @@ func (c *Cleaner) cleanContent(ctx context.Context, up *cleanup) (remains, error
 // their own.
 func contentKinds() []schema.GroupKind {
 	swept := slices.Concat(bindings(), roles())
-	return slices.DeleteFunc(plan.LabelledKinds(), func(gk schema.GroupKind) bool {
+	return slices.DeleteFunc(plansteps.LabelledKinds(), func(gk schema.GroupKind) bool {
 		return slices.ContainsFunc(swept, func(k kind) bool { return k.gvk.GroupKind() == gk })
 	})
 }

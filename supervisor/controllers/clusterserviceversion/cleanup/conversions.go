@@ -16,7 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	csvwebhook "github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/webhook"
-	"github.com/chandlery/chandlery/supervisor/grant"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // withConsole returns the mapper of a cluster with priority classes and console links.
@@ -92,7 +92,7 @@ func TestWhatPlansMakeIsCleanedUp(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
 		t.Fatal(err)
 	}
-	for _, gk := range plan.LabelledKinds() {
+	for _, gk := range plansteps.LabelledKinds() {
 		swept := slices.ContainsFunc(slices.Concat(bindings(), roles()), func(k kind) bool { return k.gvk.GroupKind() == gk })
 		if !swept && !slices.Contains(contentKinds(), gk) {
 			t.Errorf("no stage looks for %s", gk)

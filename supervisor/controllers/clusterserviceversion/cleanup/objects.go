@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apiserver/pager"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
-	"github.com/chandlery/chandlery/supervisor/pager"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // kind is a kind of objects of a ClusterServiceVersion that have no owner reference. Labels
@@ -201,7 +201,7 @@ func cleanupMetadata(o *metav1.PartialObjectMetadata, gvk schema.GroupVersionKin
 	kept.SetGroupVersionKind(gvk)
 	if o.Namespace == "" {
 		// Other versions take over only cluster-scoped objects, by these labels.
-		kept.Labels = plan.ComponentLabels(o.Labels)
+		kept.Labels = plansteps.ComponentLabels(o.Labels)
 		for _, key := range []string{api.LabelOwner, api.LabelOwnerNamespace} {
 			if value, has := o.Labels[key]; has {
 				kept.Labels[key] = value

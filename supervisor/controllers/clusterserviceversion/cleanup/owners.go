@@ -16,7 +16,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // An operator in several namespaces shares the cluster-scoped objects of its bundle. The labels of
@@ -45,7 +45,7 @@ func remainingOwnersOf(csv *operatorsv1alpha1.ClusterServiceVersion, others vers
 	newest := newestPlans(plans)
 	found := remainingOwners{applied: map[sharedObject]versions.List{}}
 	for _, other := range others {
-		if !other.DeletionTimestamp.IsZero() || plan.PackageOf(csv) != plan.PackageOf(other) {
+		if !other.DeletionTimestamp.IsZero() || plansteps.PackageOf(csv) != plansteps.PackageOf(other) {
 			continue
 		}
 		p, planned := newest[client.ObjectKeyFromObject(other)]
@@ -119,7 +119,7 @@ func youngest(list versions.List) *operatorsv1alpha1.ClusterServiceVersion {
 func withComponent(list versions.List, labels map[string]string) versions.List {
 	var out versions.List
 	for _, v := range list {
-		own := plan.ComponentLabel(plan.PackageOf(v), v.Namespace)
+		own := plansteps.ComponentLabel(plansteps.PackageOf(v), v.Namespace)
 		_, labelled := v.Labels[own]
 		if _, has := labels[own]; labelled && has {
 			out = append(out, v)

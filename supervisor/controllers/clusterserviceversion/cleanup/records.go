@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // removeRecords removes the records of install plans of the version from CustomResourceDefinitions. A record
@@ -24,7 +24,7 @@ func (c *Cleaner) removeRecords(ctx context.Context, up *cleanup) (remains, erro
 	}
 	for i := range list.Items {
 		crd := &list.Items[i]
-		keys := plan.AlongsideKeys(crd, client.ObjectKeyFromObject(up.csv))
+		keys := plansteps.AlongsideKeys(crd, client.ObjectKeyFromObject(up.csv))
 		if len(keys) == 0 {
 			continue
 		}

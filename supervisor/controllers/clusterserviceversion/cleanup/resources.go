@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/apiserver/pager"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
-	"github.com/chandlery/chandlery/supervisor/pager"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
 // maxTerminating bounds how many custom resources of one ClusterServiceVersion may be terminating at a

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // restoreTimeout bounds the writes that make a version the owner of an object again.
@@ -100,7 +100,7 @@ func (t ownerTransfer) relabel(
 	after := o.DeepCopy()
 	after.Labels[api.LabelOwner], after.Labels[api.LabelOwnerNamespace] = next.Name, next.Namespace
 	if next.Namespace != csv.Namespace {
-		for key := range plan.ComponentLabels(csv.Labels) {
+		for key := range plansteps.ComponentLabels(csv.Labels) {
 			delete(after.Labels, key)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // Labels returns the labels that name csv as the owner of an object.
@@ -22,7 +22,7 @@ func Labels(csv *operatorsv1alpha1.ClusterServiceVersion) client.MatchingLabels 
 
 // ManagedLabels returns the labels of an object that the supervisor creates for csv.
 func ManagedLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string {
-	return plan.OwnerLabels(csv.Name, csv.Namespace)
+	return plansteps.OwnerLabels(csv.Name, csv.Namespace)
 }
 
 // Of returns the ClusterServiceVersion that the labels of an object name; ok is false when they name

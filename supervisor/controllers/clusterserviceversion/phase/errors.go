@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/openshift"
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 )
 
 // ErrorDelay is how long temporary errors do not appear in the status. After it, it is the pause

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
 // groupReasons are the reasons of failures that an OperatorGroup causes. A change of OperatorGroups

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/providedapis"
+	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
 // transitionCase is a row of the table of phases.

@@ -30,7 +30,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // superviseAll runs the controllers of plans, versions and groups.
@@ -44,13 +44,13 @@ func (w *world) superviseAll() (stop func()) {
 }
 
 // approved creates an approved InstallPlan of a bundle.
-func (w *world) approved(b plan.Bundle) {
+func (w *world) approved(b plansteps.Bundle) {
 	w.t.Helper()
-	steps, err := plan.Steps(w.namespace, b)
+	steps, err := plansteps.Steps(w.namespace, b)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	warnings, err := plan.ManifestWarnings(steps, []plan.Bundle{b})
+	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestUnknownFieldsDoNotStopAnInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.finally(cups(group))
-	w.approved(plan.Bundle{
+	w.approved(plansteps.Bundle{
 		Name: "kettle.v1", Package: "kettle", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
 		Objects: []string{
 			strings.Replace(string(version), `"image":`, `"bogus":1,"image":`, 1),
@@ -296,7 +296,7 @@ func (w *world) brings(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.approved(plan.Bundle{
+	w.approved(plansteps.Bundle{
 		Name: csv.Name, Package: "kettle", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"}, Objects: []string{string(text)},
 	})
 }

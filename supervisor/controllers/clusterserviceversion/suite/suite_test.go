@@ -39,9 +39,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion"
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
-	"github.com/chandlery/chandlery/supervisor/crdcache"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/groupindex"
+	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 

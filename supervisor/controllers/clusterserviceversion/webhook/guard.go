@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/crdguard"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // An install plan checks the conversions of a version before it creates the version. The supervisor
@@ -41,7 +41,7 @@ func (c *conversions) refusal(ctx context.Context, s *State) (string, error) {
 				continue
 			}
 			err = c.guard(ctx, s, crd)
-			if refusal, refused := errors.AsType[*crdguard.RefusalError](err); refused {
+			if refusal, refused := errors.AsType[*upgradesafety.RefusalError](err); refused {
 				return refusal.Error(), nil
 			}
 			if err != nil {
@@ -56,7 +56,7 @@ func (c *conversions) refusal(ctx context.Context, s *State) (string, error) {
 // definition comes from the cache.
 func (c *conversions) guard(ctx context.Context, s *State, crd *apiextensionsv1.CustomResourceDefinition) error {
 	csv := s.version.CSV
-	request := crdguard.Request{
+	request := upgradesafety.Request{
 		Namespace: csv.Namespace, Version: csv.Name, Unbounded: s.reach.Unbounded(), Name: crd.Name, Converted: true, Live: crd,
 	}
 	if !request.Unbounded {
@@ -68,7 +68,7 @@ func (c *conversions) guard(ctx context.Context, s *State, crd *apiextensionsv1.
 			return err
 		}
 	}
-	_, err := crdguard.Decide(request)
+	_, err := upgradesafety.Decide(request)
 	return err //nolint:wrapcheck // names the definition
 }
 
@@ -91,7 +91,7 @@ func (c *conversions) withManagers(ctx context.Context, crd *apiextensionsv1.Cus
 // the existing versions of other operators that it was installed with.
 func (c *conversions) installedFor(ctx context.Context, s *State, crd *apiextensionsv1.CustomResourceDefinition,
 ) (own bool, others []types.NamespacedName, err error) {
-	for _, name := range plan.Alongside(crd) {
+	for _, name := range plansteps.Alongside(crd) {
 		other := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := c.client.Get(ctx, name, other)
 		switch {

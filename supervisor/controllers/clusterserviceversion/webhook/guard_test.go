@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -25,7 +25,7 @@ func TestIsOfOperator(t *testing.T) {
 		return csv
 	}
 	labelled := version("b", "other.v1", "")
-	labelled.Labels = map[string]string{plan.ComponentLabel("kettle", "b"): ""}
+	labelled.Labels = map[string]string{plansteps.ComponentLabel("kettle", "b"): ""}
 	cases := map[string]struct {
 		reason string
 		pkg    string // of the version that converts

@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -143,7 +143,7 @@ func (o *Observer) reach(ctx context.Context, v Version) (webhook.Reach, error) 
 		if err != nil {
 			return reach, fmt.Errorf("getting CustomResourceDefinition %s: %w", d.Name, err)
 		}
-		if crd.Spec.Scope == apiextensionsv1.ClusterScoped && slices.Contains(plan.Alongside(crd), client.ObjectKeyFromObject(v.CSV)) {
+		if crd.Spec.Scope == apiextensionsv1.ClusterScoped && slices.Contains(plansteps.Alongside(crd), client.ObjectKeyFromObject(v.CSV)) {
 			reach.ClusterScoped = append(reach.ClusterScoped, schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
@@ -126,9 +126,9 @@ func (s *State) converts(service *types.NamespacedName) bool {
 // chain of replacements and of no other package. The author of a bundle chooses what it replaces.
 func (s *State) isOfOperator(other *operatorsv1alpha1.ClusterServiceVersion) bool {
 	csv := s.version.CSV
-	pkg, theirs := plan.PackageOf(csv), plan.PackageOf(other)
+	pkg, theirs := plansteps.PackageOf(csv), plansteps.PackageOf(other)
 	switch {
-	case other.Namespace == csv.Namespace && other.Name == csv.Name, plan.IsOfPackage(other, pkg):
+	case other.Namespace == csv.Namespace && other.Name == csv.Name, plansteps.IsOfPackage(other, pkg):
 		return true
 	case theirs != "" && theirs != pkg:
 		return false

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/ownership"
-	"github.com/chandlery/chandlery/supervisor/impersonate"
+	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 

@@ -34,8 +34,8 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/copiedcsv"
-	"github.com/chandlery/chandlery/supervisor/groupindex"
 	"github.com/chandlery/chandlery/supervisor/informer"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 

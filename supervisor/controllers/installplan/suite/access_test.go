@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/latewatch"
 )
@@ -27,7 +27,7 @@ func TestPlanContinuesWithoutAccount(t *testing.T) {
 	w.create(group, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "installer"}})
 	w.useDeployedRights()
 	w.supervise(time.Second)
-	w.plan(w.bundle(w.crd(), settings), true, plan.MaxInline)
+	w.plan(w.bundle(w.crd(), settings), true, plansteps.MaxInline)
 	p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer")
 	})
@@ -63,7 +63,7 @@ func TestPlanUsesNoFormerAccount(t *testing.T) {
 			gate := latewatch.New("operatorgroups")
 			w.config.Wrap(gate.Wrap)
 			w.supervise(time.Minute)
-			w.plan(w.bundle(settings), false, plan.MaxInline)
+			w.plan(w.bundle(settings), false, plansteps.MaxInline)
 			w.reaches(operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
 
 			release := gate.Hold()

@@ -10,8 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // grant grants the ServiceAccount installer rights in the namespace.
@@ -40,7 +40,7 @@ func TestPlanHasTheRightsOfTheGroupsAccount(t *testing.T) {
 	w.create(group)
 	w.useDeployedRights()
 	w.supervise(time.Second)
-	w.plan(w.bundle(w.crd(), settings), true, plan.MaxInline)
+	w.plan(w.bundle(w.crd(), settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		c := installed(p)
 		return p.Status.Phase == working && c.Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed &&

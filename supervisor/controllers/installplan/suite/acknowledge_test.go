@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/history"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // subscribed creates a Subscription that the plan serves.
@@ -29,7 +29,7 @@ func (w *world) subscribed() *operatorsv1alpha1.Subscription {
 // showStage writes the stage of a plan into the status of the Subscription.
 func (w *world) showStage(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan) {
 	w.t.Helper()
-	stage := history.StageOf(p)
+	stage := transitionlog.StageOf(p)
 	sub.Status = operatorsv1alpha1.SubscriptionStatus{LastUpdated: metav1.Now(), InstallPlanRef: &corev1.ObjectReference{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 	}}
@@ -49,7 +49,7 @@ func TestNextPhaseWaitsForTheSubscription(t *testing.T) {
 	w.create(w.group("group"))
 	sub := w.subscribed()
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	p := w.read()
 	w.stays(p.Status.Phase)
 	w.showStage(sub, p)
@@ -74,7 +74,7 @@ func TestNextPhaseDoesNotWaitForEver(t *testing.T) {
 	w.create(w.group("group"))
 	w.subscribed()
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.reaches(complete)
 }
 
@@ -83,7 +83,7 @@ func TestPhaseOfAnotherClientStays(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	p := w.reaches(complete)
 	p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseNone
 	written := time.Now()

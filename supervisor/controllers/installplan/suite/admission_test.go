@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // policy creates a policy against ConfigMaps called settings in the namespace.
@@ -54,7 +54,7 @@ func TestRefusalOfAPolicyPasses(t *testing.T) {
 	w.create(w.group("group"))
 	binding := w.policy(admissionregistrationv1.Deny)
 	w.supervise(time.Millisecond)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	seen := map[string]bool{}
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		refused := p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
@@ -87,7 +87,7 @@ func TestQuotaPasses(t *testing.T) {
 		return w.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "probe"}}, client.DryRunAll)
 	}).WithTimeout(patience).WithPolling(polling).ShouldNot(gomega.Succeed())
 	w.supervise(time.Millisecond)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, "error applying ConfigMap settings of lamp.v1: ") &&
 			strings.Contains(p.Status.Message, "exceeded quota: few") && causedBy(p, refusal.QuotaExceeded, "raise the quota or make room in it, and the plan goes on by itself")
@@ -104,7 +104,7 @@ func TestWarningsAreReported(t *testing.T) {
 	w.create(w.group("group"))
 	w.policy(admissionregistrationv1.Warn)
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.reaches(complete)
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestUpgradeOfWhatAnotherManagerInstalled upgrades an operator whose objects were created with
@@ -59,7 +59,7 @@ func adoptsFrom(t *testing.T, manager string) {
 		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"lamp-objects"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"lamp-objects"},"data":{"kept":"2"}}`)
 	b.Replaces = "lamp.v0"
-	w.plan(b, true, plan.MaxInline)
+	w.plan(b, true, plansteps.MaxInline)
 	p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == complete || p.Status.Phase == failed
 	})
@@ -102,7 +102,7 @@ func TestTakeOverIsReported(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"mine": "1"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "left", Labels: map[string]string{"olm.managed": "true"}}})
 	w.supervise(time.Second)
-	w.plan(w.bundle(settings, strings.Replace(settings, `"settings"`, `"left"`, 1)), true, plan.MaxInline)
+	w.plan(w.bundle(settings, strings.Replace(settings, `"settings"`, `"left"`, 1)), true, plansteps.MaxInline)
 	w.reaches(complete)
 	w.Eventually(func(g gomega.Gomega) {
 		list := &eventsv1.EventList{}

@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // bare returns the definition of a kind at v1, without a schema.
@@ -72,7 +72,7 @@ func TestPlanContinuesWhenItsAPIIsServed(t *testing.T) {
 				}
 			}
 			w.supervise(tt.retryTimeout)
-			w.plan(w.bundle(settings, tt.object), true, plan.MaxInline)
+			w.plan(w.bundle(settings, tt.object), true, plansteps.MaxInline)
 			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 				message := p.Status.Message + installed(p).Message
 				return p.Status.Phase == tt.phase && strings.Contains(message, tt.says) && tries.Load() >= tt.tries

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // version creates a ClusterServiceVersion of a package that owns some definitions.
@@ -48,7 +48,7 @@ func TestObjectOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	tray := w.version("tray.v1", "tray")
 	w.create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings", OwnerReferences: ownedBy(tray)}})
 	w.supervise(time.Second)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	const says = "error applying ConfigMap settings of lamp.v1: it is not this operator's: ConfigMap "
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, says) && strings.Contains(p.Status.Message, "belongs to ClusterServiceVersion "+w.namespace+"/tray.v1")
@@ -85,8 +85,8 @@ func TestVersionThatReplacesTakesOver(t *testing.T) {
 			w.supervise(time.Minute)
 			b := w.bundle(settings)
 			b.Replaces = tt.replaces
-			b.Properties = []plan.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
-			w.plan(b, true, plan.MaxInline)
+			b.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
+			w.plan(b, true, plansteps.MaxInline)
 			w.reaches(complete)
 			found := w.settings()
 			if diff := cmp.Diff(map[string]string{"a": "b", "theirs": "kept"}, found.Data); diff != "" || len(found.OwnerReferences) != 2 {
@@ -106,7 +106,7 @@ func TestDefinitionOfAnotherOperatorIsLeftAlone(t *testing.T) {
 	w.supervise(time.Hour)
 	b := w.bundle(w.crd())
 	b.Objects[0] = strings.Replace(b.Objects[0], `"displayName"`, `"customresourcedefinitions":{"owned":[{"name":"`+name+`","kind":"lamp","version":"v1"}]},"displayName"`, 1)
-	w.plan(b, true, plan.MaxInline)
+	w.plan(b, true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "pre-existing CRD owners found for owned CRD(s) of dependent CSV lamp.v1: "+name+" is owned by ClusterServiceVersion tray.v1")
 	})
@@ -136,7 +136,7 @@ func TestFieldsOfOtherClientsAreKept(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"clusterIP":"None","ports":[{"port":80},{"port":81,"name":"more"}]}}`,
 		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"lamp"},"imagePullSecrets":[{"name":"ours"}]}`,
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"reads"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"ours"}}`,
-	), true, plan.MaxInline)
+	), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "error applying RoleBinding reads of lamp.v1: it is not this operator's: its roleRef cannot be changed")
 	})
@@ -178,7 +178,7 @@ func TestOwnBindingIsRecreated(t *testing.T) {
 	w.supervise(time.Hour)
 	b := w.bundle(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"reads"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"new"}}`)
 	b.Replaces = "lamp.v0"
-	w.plan(b, true, plan.MaxInline)
+	w.plan(b, true, plansteps.MaxInline)
 	w.reaches(complete)
 	found := &rbacv1.RoleBinding{}
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(binding), found); err != nil || found.RoleRef.Name != "new" || found.UID == binding.UID {
@@ -197,12 +197,12 @@ func TestOutsideTheNamespace(t *testing.T) {
 			elsewhere, w := newWorld(t), newWorld(t)
 			other := elsewhere.version("other.v1", tt.pkg)
 			name := "metrics-" + w.namespace
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: plan.OwnerLabels(other.Name, elsewhere.namespace)}}
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: plansteps.OwnerLabels(other.Name, elsewhere.namespace)}}
 			w.create(w.group("group"), role)
 			w.supervise(time.Hour)
 			b := w.bundle(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"` + name + `"},"rules":[]}`)
-			b.Properties = []plan.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
-			w.plan(b, true, plan.MaxInline)
+			b.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
+			w.plan(b, true, plansteps.MaxInline)
 			if !tt.refused {
 				w.reaches(complete)
 				return

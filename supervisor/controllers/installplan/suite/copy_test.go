@@ -10,7 +10,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestACopyIsNotTheVersion has a copied version of another namespace under the name that a plan
@@ -33,7 +33,7 @@ func TestACopyIsNotTheVersion(t *testing.T) {
 			}
 			replica.Namespace, replica.Labels = w.namespace, map[string]string{operatorsv1alpha1.CopiedLabelKey: "operators"}
 			w.create(w.group("group"), replica)
-			w.plan(w.bundle(settings), true, plan.MaxInline)
+			w.plan(w.bundle(settings), true, plansteps.MaxInline)
 			w.supervise(tt.retry)
 			p := w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 				return p.Status.Phase == tt.phase && strings.Contains(p.Status.Message+installed(p).Message, "lamp.v1 is only a copy: the operator is installed in namespace operators")

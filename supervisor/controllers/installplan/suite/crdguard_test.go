@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
-	"github.com/chandlery/chandlery/supervisor/refusal"
+	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // ownNamespace creates an OperatorGroup that targets its own namespace.
@@ -110,7 +110,7 @@ func TestBoundedBundleCannotRewriteCRDs(t *testing.T) {
 			w.supervise(time.Hour)
 			b := w.bundle(text(t, bundled))
 			b.Replaces = tt.replaces
-			w.plan(b, true, plan.MaxInline)
+			w.plan(b, true, plansteps.MaxInline)
 			p := w.reaches(failed)
 			says := "error applying CustomResourceDefinition " + bundled.Name + " of lamp.v1: CustomResourceDefinition " + bundled.Name + " is refused ("
 			if c := installed(p); !strings.HasPrefix(c.Message, says) || !strings.Contains(c.Message, tt.says) {
@@ -150,7 +150,7 @@ func TestRefusedCRDContinuesAfterRelease(t *testing.T) {
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": w.namespace + "/tray.v1"}
 	w.createCRD(crd, "catalog")
 	w.supervise(time.Hour)
-	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
+	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plansteps.MaxInline)
 	w.reaches(failed)
 	w.Expect(w.Delete(t.Context(), tray)).To(gomega.Succeed())
 	w.reaches(complete)
@@ -166,7 +166,7 @@ func TestForeignCRDIsUsedAsItIs(t *testing.T) {
 		w.served(w.lamps(map[string]string{"v1": anything}))
 		before := w.definition()
 		w.supervise(time.Hour)
-		w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": anything}))), true, plan.MaxInline)
+		w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": anything}))), true, plansteps.MaxInline)
 		if got := statuses(w.reaches(complete)); got[1] != "CustomResourceDefinition=Present" {
 			t.Errorf("steps %v", got)
 		}
@@ -179,7 +179,7 @@ func TestForeignCRDIsUsedAsItIs(t *testing.T) {
 		w.create(w.group("group"))
 		w.served(w.lamps(map[string]string{"v1": anything}))
 		w.supervise(time.Hour)
-		w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
+		w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plansteps.MaxInline)
 		w.reaches(complete)
 		if _, has := w.definition().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["colour"]; !has {
 			t.Error("the definition has not changed")
@@ -200,7 +200,7 @@ func TestBundleCannotConvertForeignCRDs(t *testing.T) {
 	b := w.bundle()
 	b.Objects[0] = strings.Replace(b.Objects[0], `"version":"1.0.0"`,
 		`"version":"1.0.0","webhookdefinitions":[{"type":"ConversionWebhook","generateName":"c","conversionCRDs":["lamps.`+w.namespace+`.example"]}]`, 1)
-	w.plan(b, true, plan.MaxInline)
+	w.plan(b, true, plansteps.MaxInline)
 	c := installed(w.reaches(failed))
 	if says := "CustomResourceDefinition lamps." + w.namespace + ".example is refused (ForeignManager): it was made by field manager "; !strings.Contains(c.Message, says) {
 		t.Errorf("condition %+v", c)
@@ -222,7 +222,7 @@ func TestCRDAsServiceAccount(t *testing.T) {
 		rule(rbacv1.GroupName, "roles", "create", "update", "patch"), rule(rbacv1.GroupName, "rolebindings", "create", "update", "patch"))
 	w.useDeployedRights()
 	w.supervise(time.Hour)
-	w.plan(w.bundle(w.crd()), true, plan.MaxInline)
+	w.plan(w.bundle(w.crd()), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, `resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`) &&
 			strings.Contains(p.Status.Message, "system:serviceaccount:"+w.namespace+":installer") && causedBy(p, refusal.PermissionDenied, "grant ServiceAccount "+w.namespace+"/installer that right, or take spec.serviceAccountName out of OperatorGroup "+w.namespace+"/group; the plan goes on by itself")

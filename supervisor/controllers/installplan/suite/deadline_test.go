@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestManyPlansFailAtTheirDeadline has many plans that fail at the same time.
@@ -21,7 +21,7 @@ func TestManyPlansFailAtTheirDeadline(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	b := w.bundle(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a key":"b"}}`)
-	steps, err := plan.Steps(w.namespace, b)
+	steps, err := plansteps.Steps(w.namespace, b)
 	if err != nil {
 		t.Fatal(err)
 	}

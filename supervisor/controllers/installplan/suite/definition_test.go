@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -103,7 +103,7 @@ func TestStoredVersionIsNotDropped(t *testing.T) {
 	w.create(w.group("group"))
 	w.served(w.lamps(map[string]string{"v1": anything}))
 	w.supervise(time.Second)
-	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v2": anything}))), true, plan.MaxInline)
+	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v2": anything}))), true, plansteps.MaxInline)
 	p := w.reaches(failed)
 	if c := installed(p); !strings.Contains(c.Message, fmt.Sprintf(`risk of data loss updating "lamps.%s.example": new CRD removes version v1 that is listed as a stored version on the existing CRD`, w.namespace)) {
 		t.Errorf("condition %+v", c)
@@ -125,7 +125,7 @@ func TestExistingObjectsStayValid(t *testing.T) {
 				w.useDeployedRights()
 			}
 			w.supervise(time.Second)
-			w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plan.MaxInline)
+			w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured}))), true, plansteps.MaxInline)
 			says := fmt.Sprintf(`error validating existing CRs against new CRD's schema for "lamps.%[1]s.example": error validating %[1]s.example/v1, Kind=lamp "%[1]s/bad": updated validation is too restrictive: spec.colour`, w.namespace)
 			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool { return strings.Contains(p.Status.Message, says) })
 			w.expectNothingCreated()
@@ -164,7 +164,7 @@ func TestConversionIsKept(t *testing.T) {
 	bundled := w.lamps(map[string]string{"v1": anything, "v2": anything})
 	bundled.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	bundled.Labels = map[string]string{"bundled": "yes"}
-	w.plan(w.bundle(text(t, bundled)), true, plan.MaxInline)
+	w.plan(w.bundle(text(t, bundled)), true, plansteps.MaxInline)
 	w.reaches(complete)
 	found := w.definition()
 	if c := found.Spec.Conversion; c == nil || c.Strategy != apiextensionsv1.WebhookConverter || !bytes.Equal(c.Webhook.ClientConfig.CABundle, certificate) || found.Labels["bundled"] != "yes" {
@@ -193,7 +193,7 @@ func TestDefinitionNamesItsVersions(t *testing.T) {
 	if err := w.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("chandlery-supervisor")); err != nil {
 		t.Fatal(err)
 	}
-	w.plan(w.bundle(text(t, crd)), true, plan.MaxInline)
+	w.plan(w.bundle(text(t, crd)), true, plansteps.MaxInline)
 	w.reaches(complete)
 	var got []string
 	for key, value := range w.definition().Annotations {
@@ -225,8 +225,8 @@ func TestNewerDefinitionStays(t *testing.T) {
 	mine := w.lamp("mine", "green")
 	w.supervise(time.Minute)
 	older := w.bundle(text(t, w.lamps(map[string]string{"v1": half})))
-	older.Properties = []plan.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
-	w.plan(older, true, plan.MaxInline)
+	older.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
+	w.plan(older, true, plansteps.MaxInline)
 	w.reaches(complete)
 	w.Expect(w.definition().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties).To(gomega.HaveKey("colour"))
 	var with []string
@@ -241,7 +241,7 @@ func TestNewerDefinitionStays(t *testing.T) {
 
 	w.Expect(w.Delete(t.Context(), w.read())).To(gomega.Succeed())
 	older.Objects[1] = text(t, w.lamps(map[string]string{"v1": half, "v2": half}))
-	w.plan(older, true, plan.MaxInline)
+	w.plan(older, true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "serves v1 for ClusterServiceVersion "+elsewhere+"/lamp.v2, and not v2, which lamp.v1 needs")
 	})
@@ -252,7 +252,7 @@ func TestOldDefinitionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Hour)
-	w.plan(w.bundle(strings.Replace(w.crd(), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)), true, plan.MaxInline)
+	w.plan(w.bundle(strings.Replace(w.crd(), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)), true, plansteps.MaxInline)
 	p := w.reaches(failed)
 	if !strings.Contains(installed(p).Message, "Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1; ask the author of lamp.v1 for a bundle whose CustomResourceDefinitions are of apiextensions.k8s.io/v1") {
 		t.Errorf("condition %+v", installed(p))

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -63,7 +63,7 @@ func TestApprovedPlanIsExecuted(t *testing.T) {
 	defer watcher.Stop()
 	w.create(w.group("group"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"theirs": "kept"}})
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1)), false, plan.MaxInline)
+	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1)), false, plansteps.MaxInline)
 	p := w.reaches(asking)
 	if !strings.Contains(p.Status.Message, "approve it by setting spec.approved to true") {
 		t.Errorf("a plan that waits for its approval says %q", p.Status.Message)
@@ -105,7 +105,7 @@ func TestApprovedPlanIsExecuted(t *testing.T) {
 func TestPlanWaitsForOneOperatorGroup(t *testing.T) {
 	w := newWorld(t)
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && installed(p).Reason == operatorsv1alpha1.InstallPlanReasonInstallCheckFailed &&
 			strings.Contains(installed(p).Message, "no operator group found that is managing this namespace")
@@ -122,7 +122,7 @@ func TestPlanWaitsWhileThereAreTwoOperatorGroups(t *testing.T) {
 	first, second := w.group("first"), w.group("second")
 	w.create(first, second)
 	w.supervise(time.Minute)
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(installed(p).Message, "more than one operator group(s) are managing this namespace count=2")
 	})
@@ -141,7 +141,7 @@ func TestPlanWithUnknownAPIFailsInTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Second)
-	w.plan(w.bundle(settings, autoscaler), true, plan.MaxInline)
+	w.plan(w.bundle(settings, autoscaler), true, plansteps.MaxInline)
 	const says = "api-server resource not found installing VerticalPodAutoscaler lamp: GroupVersionKind autoscaling.k8s.io/v1, Kind=VerticalPodAutoscaler not found on the cluster"
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return p.Status.Phase == working && strings.Contains(p.Status.Message, "retrying execution due to error: "+says)
@@ -159,7 +159,7 @@ func TestPlanWithForbiddenKindFailsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Hour)
-	w.plan(w.bundle(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plan.MaxInline)
+	w.plan(w.bundle(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plansteps.MaxInline)
 	p := w.reaches(failed)
 	if got := statuses(p); got[len(got)-1] != "Deployment=UnsupportedResource" || !strings.Contains(installed(p).Message, "ask the author of lamp.v1 to remove it") {
 		t.Errorf("steps %v, condition %+v", got, installed(p))
@@ -185,7 +185,7 @@ func TestPlanReportsTakenNames(t *testing.T) {
 		return w.Get(t.Context(), client.ObjectKeyFromObject(other), found) == nil && len(found.Status.Conditions) > 0
 	}).WithTimeout(patience).WithPolling(polling).Should(gomega.BeTrue())
 	w.supervise(time.Hour)
-	w.plan(w.bundle(w.crd()), true, plan.MaxInline)
+	w.plan(w.bundle(w.crd()), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "retrying execution due to error: error applying CustomResourceDefinition lamps."+group+" of lamp.v1: its names are not accepted: ") &&
 			strings.Contains(p.Status.Message, `" is already in use`)
@@ -202,7 +202,7 @@ func TestInterruptedPlanContinues(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	stop := w.supervise(time.Hour)
-	w.plan(w.bundle(settings, monitor), true, plan.MaxInline)
+	w.plan(w.bundle(settings, monitor), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "ServiceMonitor")
 	})
@@ -226,7 +226,7 @@ func TestPlanStartsOverWhenItsVersionIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Hour)
-	w.plan(w.bundle(settings, autoscaler), true, plan.MaxInline)
+	w.plan(w.bundle(settings, autoscaler), true, plansteps.MaxInline)
 	w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 		return strings.Contains(p.Status.Message, "VerticalPodAutoscaler")
 	})
@@ -275,7 +275,7 @@ func TestChangedContentIsRefused(t *testing.T) {
 	w.plan(w.bundle(settings), true, 0)
 	w.supervise(time.Hour)
 	p := w.reaches(failed)
-	if c := installed(p); !strings.Contains(c.Message, plan.ErrContentChanged.Error()) {
+	if c := installed(p); !strings.Contains(c.Message, plansteps.ErrContentChanged.Error()) {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -285,7 +285,7 @@ func TestLargeManifestsAreReadFromTheImage(t *testing.T) {
 	w := newWorld(t)
 	b := w.bundle(settings)
 	b.Catalog.Namespace, b.Image = w.namespace, "registry.example/lamp@sha256:1"
-	b.Properties = []plan.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
+	b.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
 	w.create(w.group("group"), &operatorsv1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"},
 		Spec:       operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: "shop.example:1", Secrets: []string{"key"}},

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // kind creates a kind with one version v1. The test deletes it at its end, as other tests require.
@@ -87,7 +87,7 @@ func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
 func (w *world) stored(manifest *unstructured.Unstructured) map[string]any {
 	w.t.Helper()
 	live := manifest.DeepCopy()
-	if scope, _ := plan.ScopeOf(live.GroupVersionKind().GroupKind()); scope == plan.Namespaced {
+	if scope, _ := plansteps.ScopeOf(live.GroupVersionKind().GroupKind()); scope == plansteps.Namespaced {
 		live.SetNamespace(w.namespace)
 	}
 	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
@@ -210,7 +210,7 @@ func TestUnknownFieldsOfEveryKind(t *testing.T) {
 	b := w.bundle(objects...)
 	b.Objects[0] = strings.Replace(b.Objects[0], `"displayName"`, `"bogus":1,"displayName"`, 1)
 	counted := w.counters()
-	w.plan(b, true, plan.MaxInline)
+	w.plan(b, true, plansteps.MaxInline)
 	p := w.reaches(complete)
 
 	names := map[string]string{}
@@ -296,7 +296,7 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 	bundled = strings.Replace(bundled, `"metadata":{`, approval, 1)
 	w.deleteAtEnd(crd)
 	stop := w.supervise(time.Second)
-	w.plan(w.bundle(bundled, lampAutoscaler), true, plan.MaxInline)
+	w.plan(w.bundle(bundled, lampAutoscaler), true, plansteps.MaxInline)
 	p := w.reaches(complete)
 	w.warningEvents(1)
 	before := w.versions()
@@ -336,7 +336,7 @@ func TestFieldsThatTheClusterLearns(t *testing.T) {
 	again := func(manifest string) {
 		t.Helper()
 		w.Expect(w.Delete(t.Context(), p)).To(gomega.Succeed())
-		w.plan(w.bundle(manifest), true, plan.MaxInline)
+		w.plan(w.bundle(manifest), true, plansteps.MaxInline)
 		p = w.reaches(complete)
 	}
 	again(lampAutoscaler)
@@ -367,7 +367,7 @@ func TestValuesThatACreateRefuses(t *testing.T) {
 		{"a required field is null", custom("rbac.authorization.k8s.io/v1", "RoleBinding", "x", `"roleRef":null`), `roleRef.name: Required value`, ""},
 		{"a required field is in wrong case", custom("rbac.authorization.k8s.io/v1", "RoleBinding", "x", `"RoleRef":{"kind":"Role","name":"x"}`), `roleRef.name: Required value`, `unknown field "RoleRef" (did you mean "roleRef"?)`},
 	} {
-		w.plan(w.bundle(tt.manifest), true, plan.MaxInline)
+		w.plan(w.bundle(tt.manifest), true, plansteps.MaxInline)
 		p := w.reaches(failed)
 		if !strings.Contains(p.Status.Message, tt.says) {
 			t.Errorf("%s: message %q", tt.name, p.Status.Message)
@@ -393,7 +393,7 @@ func TestRefusedPlanReportsItsWarnings(t *testing.T) {
 	w.served(w.lamps(map[string]string{"v1": anything}))
 	w.supervise(time.Second)
 	service := custom("v1", "Service", "lamp", `"spec":{"bogus":1,"ports":[{"port":80}]}`)
-	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured})), service), true, plan.MaxInline)
+	w.plan(w.bundle(text(t, w.lamps(map[string]string{"v1": coloured})), service), true, plansteps.MaxInline)
 	w.reaches(failed)
 	for _, note := range w.warningEvents(1) {
 		if want := `1 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.bogus"`; note != want {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // warningEvents waits until there are n Events about warnings, and returns them by the path of their
@@ -75,7 +75,7 @@ func TestUnknownFieldsAreDropped(t *testing.T) {
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"exported","uid":"1","resourceVersion":"7","creationTimestamp":null,"managedFields":[{"manager":"x"}]},"data":{"a":"b"},"status":{}}`,
 	)
 	b.Objects[0] = strings.Replace(b.Objects[0], `"deployments":[]`, `"deployments":[`+deployment+`]`, 1)
-	w.plan(b, true, plan.MaxInline)
+	w.plan(b, true, plansteps.MaxInline)
 	p := w.reaches(complete)
 	paths := map[string]string{}
 	for i, s := range p.Status.Plan {
@@ -142,7 +142,7 @@ func TestManyUnknownFieldsAreCounted(t *testing.T) {
 	w.plan(w.bundle(
 		strings.Replace(lampAutoscaler, `"targetRef":{"name":"lamp"}`, strings.Join(fields, ","), 1),
 		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"port":80}],`+strings.Join(fields, ",")+`}}`,
-	), true, plan.MaxInline)
+	), true, plansteps.MaxInline)
 	w.reaches(complete)
 	for _, note := range w.warningEvents(2) {
 		if !strings.HasPrefix(note, "200 warning(s)") || !strings.HasSuffix(note, ", and 190 more") || strings.Count(note, "unknown field") != 10 {
@@ -164,7 +164,7 @@ func TestFieldsOfTheNextVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.supervise(time.Second)
-	w.plan(w.bundle(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"bogus":1,"publishNotReadyAddresses":true,"ports":[{"port":80}]}}`), true, plan.MaxInline)
+	w.plan(w.bundle(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"bogus":1,"publishNotReadyAddresses":true,"ports":[{"port":80}]}}`), true, plansteps.MaxInline)
 	p := w.reaches(complete)
 	w.warningEvents(1)
 	service := func() *corev1.Service {
@@ -180,7 +180,7 @@ func TestFieldsOfTheNextVersion(t *testing.T) {
 	if err := w.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	w.plan(w.bundle(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"port":80}]}}`), true, plan.MaxInline)
+	w.plan(w.bundle(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"lamp"},"spec":{"ports":[{"port":80}]}}`), true, plansteps.MaxInline)
 	w.reaches(complete)
 	if got := service(); got.Spec.PublishNotReadyAddresses || got.Annotations["theirs"] != "kept" {
 		t.Errorf("after the second version: %+v", got)
@@ -200,7 +200,7 @@ func TestAccountNeedsNoPatch(t *testing.T) {
 	w.grant("autoscalers", rule("autoscaling.k8s.io", "verticalpodautoscalers", "create", "update"))
 	w.supervise(time.Second)
 	for i, known := range []string{"a", "b"} {
-		w.plan(w.bundle(strings.Replace(lampAutoscaler, `"known":"a"`, `"known":"`+known+`"`, 1)), true, plan.MaxInline)
+		w.plan(w.bundle(strings.Replace(lampAutoscaler, `"known":"a"`, `"known":"`+known+`"`, 1)), true, plansteps.MaxInline)
 		p := w.reaches(complete)
 		w.warningEvents(i + 1)
 		list := autoscalerList()
@@ -222,7 +222,7 @@ func TestAccountNeedsNoPatch(t *testing.T) {
 // TestDuplicateFields has duplicate keys in a mapping: the last counts. The Event of the step names
 // them once, beside the fields that the API server drops.
 func TestDuplicateFields(t *testing.T) {
-	for name, inline := range map[string]int{"in the plan": plan.MaxInline, "in the catalog": 0} {
+	for name, inline := range map[string]int{"in the plan": plansteps.MaxInline, "in the catalog": 0} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(w.group("group"))
@@ -272,7 +272,7 @@ func TestDuplicateFieldsOfARefusedPlan(t *testing.T) {
 	w.plan(w.bundle(
 		strings.Replace(settings, `"a":"b"`, `"a":"first","a":"b"`, 1),
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"lamp"}}`,
-	), true, plan.MaxInline)
+	), true, plansteps.MaxInline)
 	w.reaches(operatorsv1alpha1.InstallPlanPhaseFailed)
 	for _, note := range w.warningEvents(1) {
 		if want := `1 warning(s) generated during installation of operator "lamp.v1" (ConfigMap "settings"): duplicate field "data.a"`; note != want {

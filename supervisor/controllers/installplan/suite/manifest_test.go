@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // planOf creates an approved plan from given steps.
@@ -67,7 +67,7 @@ func TestUnreadableStepEndsThePlan(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Hour)
-	steps, err := plan.Steps(w.namespace, w.bundle(settings))
+	steps, err := plansteps.Steps(w.namespace, w.bundle(settings))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestUnreadableStepEndsThePlan(t *testing.T) {
 func TestLargeVersionAndDefinitionOfAnImage(t *testing.T) {
 	w := newWorld(t)
 	b := w.bundle(w.crd(), settings)
-	b.Properties = []plan.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
+	b.Properties = []plansteps.Property{{Type: "olm.package", Value: `{"packageName":"lamp","version":"1.0.0"}`}}
 	b.Catalog.Namespace, b.Image = w.namespace, "registry.example/lamp@sha256:1"
 	w.create(w.group("group"))
 	w.images.content.Store(b.Image+" with ", b.Objects)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestObjectsOfADeletedVersionAreDeleted deletes the version, which has a finalizer, just
@@ -36,14 +36,14 @@ func TestObjectsOfADeletedVersionAreDeleted(t *testing.T) {
 			}
 			b := w.bundle()
 			b.Objects[0] = strings.Replace(b.Objects[0], `"permissions"`, `"clusterPermissions"`, 1)
-			w.plan(b, true, plan.MaxInline)
+			w.plan(b, true, plansteps.MaxInline)
 			w.supervise(time.Hour)
 			w.becomes(func(p *operatorsv1alpha1.InstallPlan) bool {
 				return p.Status.Phase == working && strings.Contains(p.Status.Message, "lamp.v1 is being deleted before its plan was done; starting over")
 			})
 			if kind == "ClusterRoleBinding" {
 				// The finalizer deletes objects that existed when the deletion began.
-				if err := w.DeleteAllOf(t.Context(), &rbacv1.ClusterRole{}, client.MatchingLabels(plan.OwnerLabels("lamp.v1", w.namespace))); err != nil {
+				if err := w.DeleteAllOf(t.Context(), &rbacv1.ClusterRole{}, client.MatchingLabels(plansteps.OwnerLabels("lamp.v1", w.namespace))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,7 +62,7 @@ func TestObjectsOfADeletedVersionAreDeleted(t *testing.T) {
 func (w *world) outside(want int) {
 	w.t.Helper()
 	w.Eventually(func(g gomega.Gomega) {
-		owned := client.MatchingLabels(plan.OwnerLabels("lamp.v1", w.namespace))
+		owned := client.MatchingLabels(plansteps.OwnerLabels("lamp.v1", w.namespace))
 		roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}
 		g.Expect(w.List(w.t.Context(), roles, owned)).To(gomega.Succeed())
 		g.Expect(w.List(w.t.Context(), bindings, owned)).To(gomega.Succeed())

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -64,7 +64,7 @@ func TestFailedPlanContinuesAfterItsCause(t *testing.T) {
 	w.config.Wrap(counted.watch)
 	w.supervise(time.Second)
 	events := w.follow()
-	w.plan(w.bundle(settings, text(t, w.lamps(map[string]string{"v2": anything}))), true, plan.MaxInline)
+	w.plan(w.bundle(settings, text(t, w.lamps(map[string]string{"v2": anything}))), true, plansteps.MaxInline)
 	w.reaches(failed)
 	name := "lamps." + w.namespace + ".example"
 	for range 3 {
@@ -102,7 +102,7 @@ func TestForbiddenKindFailsForGood(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.group("group"))
 	w.supervise(time.Hour)
-	w.plan(w.bundle(settings, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plan.MaxInline)
+	w.plan(w.bundle(settings, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"stray"}}`), true, plansteps.MaxInline)
 	version := w.reaches(failed).ResourceVersion
 	w.changeGroup()
 	w.stays(failed)

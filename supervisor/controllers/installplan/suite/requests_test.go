@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -49,7 +49,7 @@ func TestStepsTakeOneRequestEach(t *testing.T) {
 	w.config.Wrap(counted.watch)
 	stop := w.supervise(time.Minute)
 	w.plan(w.bundle(settings, w.crd(), strings.Replace(settings, "settings", "more", 1),
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"`+w.namespace+`"},"rules":[]}`), true, plan.MaxInline)
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"`+w.namespace+`"},"rules":[]}`), true, plansteps.MaxInline)
 	p := w.reaches(complete)
 	stop()
 	writes := slices.DeleteFunc(counted.writes, func(line string) bool {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestOldPlansAreCollected finishes a plan beside many old ones.
@@ -33,7 +33,7 @@ func TestOldPlansAreCollected(t *testing.T) {
 	w.create(w.group("group"))
 	w.supervise(time.Minute)
 	w.generation = 9
-	w.plan(w.bundle(settings), true, plan.MaxInline)
+	w.plan(w.bundle(settings), true, plansteps.MaxInline)
 	w.reaches(complete)
 	w.Eventually(func(g gomega.Gomega) {
 		list := &operatorsv1alpha1.InstallPlanList{}

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // subscribing creates the plan of a bundle with a step for the Subscription of the package tray.
 func (w *world) subscribing(installPlan string) {
 	w.t.Helper()
-	w.plan(w.bundle(settings), false, plan.MaxInline)
-	step, err := plan.SubscriptionStep(w.namespace, installPlan, plan.Bundle{
+	w.plan(w.bundle(settings), false, plansteps.MaxInline)
+	step, err := plansteps.SubscriptionStep(w.namespace, installPlan, plansteps.Bundle{
 		Name: "tray.v1", Package: "tray", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
 	})
 	if err != nil {

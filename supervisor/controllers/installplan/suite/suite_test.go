@@ -35,9 +35,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
-	"github.com/chandlery/chandlery/supervisor/crdcache"
-	"github.com/chandlery/chandlery/supervisor/grant"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
+	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -61,11 +61,11 @@ func TestMain(m *testing.M) {
 // shelf is a catalog in memory.
 type shelf struct{ bundles sync.Map }
 
-func (s *shelf) put(b plan.Bundle) { s.bundles.Store(b.Name, b) }
+func (s *shelf) put(b plansteps.Bundle) { s.bundles.Store(b.Name, b) }
 
-func (s *shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name string) (plan.Bundle, error) {
+func (s *shelf) Bundle(_ context.Context, _ types.NamespacedName, _, _, name string) (plansteps.Bundle, error) {
 	found, _ := s.bundles.Load(name)
-	b, ok := found.(plan.Bundle)
+	b, ok := found.(plansteps.Bundle)
 	if !ok {
 		return b, fmt.Errorf("reading bundle %s: %w", name, context.DeadlineExceeded)
 	}
@@ -224,11 +224,11 @@ func (w *world) group(name string) *operatorsv1.OperatorGroup {
 
 // bundle returns a bundle. Its cluster-scoped objects have names with the namespace in them, so
 // that tests do not conflict.
-func (w *world) bundle(objects ...string) plan.Bundle {
+func (w *world) bundle(objects ...string) plansteps.Bundle {
 	csv := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v1"},
 		"spec":{"displayName":"Lamp","version":"1.0.0","install":{"strategy":"deployment","spec":{"deployments":[],
 		"permissions":[{"serviceAccountName":"lamp","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}]}}}}`
-	return plan.Bundle{
+	return plansteps.Bundle{
 		Name: "lamp.v1", Package: "lamp", Channel: "stable", Catalog: types.NamespacedName{Namespace: "olm", Name: "shop"},
 		Objects: append([]string{csv}, objects...),
 	}
@@ -245,16 +245,16 @@ func (w *world) crd() string {
 const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`
 
 // plan creates the plan of a bundle as the subscription controller does.
-func (w *world) plan(b plan.Bundle, approved bool, inline int) {
+func (w *world) plan(b plansteps.Bundle, approved bool, inline int) {
 	w.t.Helper()
-	steps, err := plan.Steps(w.namespace, b)
+	steps, err := plansteps.Steps(w.namespace, b)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := plan.Externalize(steps, []plan.Bundle{b}, inline); err != nil {
+	if err := plansteps.Externalize(steps, []plansteps.Bundle{b}, inline); err != nil {
 		w.t.Fatal(err)
 	}
-	warnings, err := plan.ManifestWarnings(steps, []plan.Bundle{b})
+	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})
 	if err != nil {
 		w.t.Fatal(err)
 	}

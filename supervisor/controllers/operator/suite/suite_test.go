@@ -31,8 +31,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor"
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/controllers/operator"
-	"github.com/chandlery/chandlery/supervisor/crdcache"
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
@@ -228,7 +228,7 @@ func (w *world) shows(checks ...func(gomega.Gomega, *operatorsv1.Operator)) *ope
 func (w *world) operator() string { return "kettle." + w.namespace }
 
 // label returns the label of its components.
-func (w *world) label() string { return plan.ComponentLabel("kettle", w.namespace) }
+func (w *world) label() string { return plansteps.ComponentLabel("kettle", w.namespace) }
 
 // listed returns the components of an Operator in the order of its status.
 func listed(o *operatorsv1.Operator) []string {
@@ -319,7 +319,7 @@ func (w *world) owned(csv *operatorsv1alpha1.ClusterServiceVersion, obj client.O
 	if namespaced, err := w.IsObjectNamespaced(obj); err != nil {
 		w.t.Fatal(err)
 	} else if !namespaced {
-		obj.SetLabels(plan.OwnerLabels(csv.Name, w.namespace))
+		obj.SetLabels(plansteps.OwnerLabels(csv.Name, w.namespace))
 		return obj
 	}
 	obj.SetOwnerReferences([]metav1.OwnerReference{{

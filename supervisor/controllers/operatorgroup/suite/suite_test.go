@@ -30,7 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor/controllers/operatorgroup"
-	"github.com/chandlery/chandlery/supervisor/groupindex"
+	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/chandlery/chandlery/supervisor/plan"
+	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
 // TestPlanCarriesWarningsAboutManifests has duplicate keys in a mapping, in JSON of the catalog and
@@ -40,7 +40,7 @@ spec:
 			w.create(w.subscription("my-lamp", "lamp", manual))
 			w.supervise()
 			p := w.onlyPlan(operatorsv1alpha1.InstallPlanPhaseRequiresApproval)
-			if diff := cmp.Diff(map[int][]string{0: {`duplicate field "spec.displayName"`}}, plan.ManifestWarningsOf(p.Annotations)); diff != "" {
+			if diff := cmp.Diff(map[int][]string{0: {`duplicate field "spec.displayName"`}}, plansteps.ManifestWarningsOf(p.Annotations)); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 			if !strings.Contains(p.Status.Plan[0].Resource.Manifest, `"displayName":"Lamp"`) {

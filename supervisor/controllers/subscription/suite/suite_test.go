@@ -33,7 +33,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
 	"github.com/chandlery/chandlery/supervisor/controllers/installplan"
 	"github.com/chandlery/chandlery/supervisor/controllers/subscription"
-	"github.com/chandlery/chandlery/supervisor/crdcache"
+	"github.com/chandlery/chandlery/supervisor/informer/crdcache"
 	"github.com/chandlery/chandlery/test/controlplane"
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )

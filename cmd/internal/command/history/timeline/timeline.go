@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 // Timeline is the history and the state of a Subscription.
@@ -40,7 +40,7 @@ type Timeline struct {
 
 // Transition is a transition of an InstallPlan with derived fields.
 type Transition struct {
-	history.Transition
+	transitionlog.Transition
 
 	// Versions are what the InstallPlan installs; unknown if it no longer exists.
 	Versions []string `json:"versions,omitempty"`
@@ -75,7 +75,7 @@ func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPl
 	if ref := sub.Status.InstallPlanRef; ref != nil {
 		t.InstallPlan = ref.Name
 	}
-	entries, err := history.Read(sub)
+	entries, err := transitionlog.Read(sub)
 	if err != nil {
 		t.Problem = err.Error()
 	}
@@ -99,7 +99,7 @@ func versions(plans []operatorsv1alpha1.InstallPlan) map[types.UID][]string {
 }
 
 // follow returns the transitions of a log, with the fields that depend on neighboring transitions.
-func follow(entries history.Log, versions map[types.UID][]string) []Transition {
+func follow(entries transitionlog.Log, versions map[types.UID][]string) []Transition {
 	transitions := make([]Transition, len(entries))
 	before := int64(0)
 	for i, one := range entries {

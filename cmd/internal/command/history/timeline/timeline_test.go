@@ -17,7 +17,7 @@ import (
 
 	"github.com/chandlery/chandlery/cmd/internal/command/history/timeline"
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/history"
+	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,22 +32,22 @@ var begin = time.Date(2026, time.March, 2, 8, 59, 30, 0, time.UTC)
 func after(d time.Duration) metav1.Time { return metav1.NewTime(begin.Add(d)) }
 
 // went returns a transition of an InstallPlan.
-func went(plan, phase, reason string, d time.Duration, observed history.Observed) history.Transition {
-	return history.Transition{
+func went(plan, phase, reason string, d time.Duration, observed transitionlog.Observed) transitionlog.Transition {
+	return transitionlog.Transition{
 		Plan: "install-" + plan, UID: types.UID(plan), Version: "1", Phase: phase, Reason: reason, Time: after(d), Observed: observed,
 	}
 }
 
 // ledger numbers transitions and returns them as a log.
-func ledger(transitions ...history.Transition) history.Log {
-	var l history.Log
+func ledger(transitions ...transitionlog.Transition) transitionlog.Log {
+	var l transitionlog.Log
 	for _, t := range transitions {
 		l = l.Append(t)
 	}
 	return l
 }
 
-func subscription(l history.Log, status operatorsv1alpha1.SubscriptionStatus) *operatorsv1alpha1.Subscription {
+func subscription(l transitionlog.Log, status operatorsv1alpha1.SubscriptionStatus) *operatorsv1alpha1.Subscription {
 	sub := &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "my-lamp", UID: "s"},
 		Spec:       &operatorsv1alpha1.SubscriptionSpec{Package: "lamp", Channel: "stable", CatalogSource: "wares", CatalogSourceNamespace: "olm"},
@@ -72,12 +72,12 @@ func condition(kind operatorsv1alpha1.SubscriptionConditionType, reason, message
 }
 
 // first is a successful installation.
-func first() []history.Transition {
-	return []history.Transition{
-		went("aaa", "", "InstallPlanNotYetReconciled", 0, history.Live),
-		went("aaa", "Planning", "Planning", 0, history.Live),
-		went("aaa", "Installing", "Installing", 4*time.Second, history.Live),
-		went("aaa", "Complete", "", 6*time.Second, history.Afterwards),
+func first() []transitionlog.Transition {
+	return []transitionlog.Transition{
+		went("aaa", "", "InstallPlanNotYetReconciled", 0, transitionlog.Live),
+		went("aaa", "Planning", "Planning", 0, transitionlog.Live),
+		went("aaa", "Installing", "Installing", 4*time.Second, transitionlog.Live),
+		went("aaa", "Complete", "", 6*time.Second, transitionlog.Afterwards),
 	}
 }
 
@@ -86,12 +86,12 @@ const day = 24 * time.Hour
 // situations returns Subscriptions for the tests.
 func situations() map[string]*operatorsv1alpha1.Subscription {
 	waiting := ledger(append(first(),
-		went("bbb", "", "InstallPlanNotYetReconciled", day, history.Live),
-		went("bbb", "RequiresApproval", "RequiresApproval", day, history.Live))...)
+		went("bbb", "", "InstallPlanNotYetReconciled", day, transitionlog.Live),
+		went("bbb", "RequiresApproval", "RequiresApproval", day, transitionlog.Live))...)
 	long := ledger(append(first(),
-		went("ccc", "Installing", "Installing", 2*day, history.Live),
-		went("ccc", "Failed", "InstallComponentFailed", 2*day+61*time.Second, history.Live))...)
-	short := append(history.Log{}, long[1], long[4], long[5])
+		went("ccc", "Installing", "Installing", 2*day, transitionlog.Live),
+		went("ccc", "Failed", "InstallComponentFailed", 2*day+61*time.Second, transitionlog.Live))...)
+	short := append(transitionlog.Log{}, long[1], long[4], long[5])
 	healthy := condition("CatalogSourcesUnhealthy", "AllCatalogSourcesHealthy", "all available catalogsources are healthy", 0)
 	healthy.Status = corev1.ConditionFalse
 	unreadable := subscription(nil, operatorsv1alpha1.SubscriptionStatus{})

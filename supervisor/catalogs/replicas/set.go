@@ -1,0 +1,189 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"k8s.io/utils/clock"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
+)
+
+// Defaults of a Probe. A replica is given up after at most the current pause, two timeouts and a
+// short pause: about three seconds.
+const (
+	DefaultInterval  = time.Second
+	DefaultTimeout   = time.Second
+	DefaultThreshold = 2
+)
+
+// Probe configures health probes.
+type Probe struct {
+	// Interval is the pause between two probes. Timeout is the maximum time for an answer.
+	Interval, Timeout time.Duration
+	// Threshold is the number of consecutive unanswered probes after which a replica is given up.
+	Threshold int
+}
+
+// DefaultProbe returns the probe of catalog replicas.
+func DefaultProbe() Probe {
+	return Probe{Interval: DefaultInterval, Timeout: DefaultTimeout, Threshold: DefaultThreshold}
+}
+
+// Options configures a Set.
+type Options struct {
+	// Network connects to the pods of a hosted catalog, and Probe configures their health probes.
+	// Without a Network, the single endpoint is an address outside the supervisor's control. It is
+	// not probed, serves while there is a connection, and determines Connectivity.
+	Network *Network
+	Probe   Probe
+	// Proxies is the proxy configuration for such an address.
+	Proxies dialproxy.Environment
+	// Clock provides the current time.
+	Clock clock.PassiveClock
+}
+
+// Set is the set of replicas of a catalog. Its methods are safe for concurrent use.
+type Set struct {
+	ctx     context.Context //nolint:containedctx // the lifetime of the connections, which outlive the calls that ask for them
+	end     context.CancelFunc
+	options Options
+	changes chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	members []*replica // in the order in which they joined
+	joined  int
+	turn    int
+}
+
+// NewSet returns a Set without replicas. It lives until ctx ends or Close is called.
+func NewSet(ctx context.Context, o Options) *Set {
+	ctx, cancel := context.WithCancel(ctx)
+	return &Set{ctx: ctx, end: cancel, options: o, changes: make(chan struct{}, 1)}
+}
+
+// Close closes every connection and waits for all goroutines.
+func (s *Set) Close() {
+	s.end()
+	s.mu.Lock()
+	s.members = nil
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// Update sets the endpoints of the catalog. Connections to endpoints that remain stay open.
+func (s *Set) Update(endpoints []Endpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := false
+	s.members = slices.DeleteFunc(s.members, func(r *replica) bool {
+		gone := !slices.ContainsFunc(endpoints, r.state.same)
+		if gone {
+			changed = true
+			s.countJoin(r.state.Health, Unreachable)
+			r.end()
+		}
+		return gone
+	})
+	for _, e := range endpoints {
+		at := slices.IndexFunc(s.members, func(r *replica) bool { return r.state.same(e) })
+		switch {
+		case at < 0 && s.ctx.Err() == nil:
+			changed = true
+			s.members = append(s.members, s.start(e))
+		case at >= 0 && s.members[at].state.Endpoint != e:
+			changed = true
+			r := s.members[at]
+			if e.Ready && !r.state.Ready && r.state.Health != Serving {
+				r.readied()
+			}
+			r.state = r.state.becomes(e)
+		}
+	}
+	if changed {
+		s.notify()
+	}
+}
+
+// Changes returns a channel that receives after the state of a replica may have changed.
+func (s *Set) Changes() <-chan struct{} { return s.changes }
+
+// States returns the state of each replica, in the order in which they joined.
+func (s *Set) States() []State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := make([]State, 0, len(s.members))
+	for _, r := range s.members {
+		states = append(states, r.state)
+	}
+	return states
+}
+
+// Summary summarizes the states of all replicas.
+func (s *Set) Summary() Summary {
+	states := s.States()
+	summary := summarize(states)
+	if s.options.Network == nil && len(states) == 1 {
+		summary = Summary{Connectivity: states[0].connection, Err: states[0].Err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	summary.Joined, summary.Revision = s.joined, s.newest()
+	return summary
+}
+
+// notify signals a change. A pending signal covers later changes.
+func (s *Set) notify() {
+	select {
+	case s.changes <- struct{}{}:
+	default:
+	}
+}
+
+// countJoin increments joined when a replica begins or ceases to serve.
+func (s *Set) countJoin(before, after Health) {
+	if (before == Serving) != (after == Serving) {
+		s.joined++
+	}
+}
+
+// record changes the state of a replica and signals relevant changes. The caller does not hold the
+// lock.
+func (s *Set) record(r *replica, change func(State) State) State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := r.state
+	r.state = change(before)
+	s.countJoin(before.Health, r.state.Health)
+	if before.Health != r.state.Health || before.connection != r.state.connection || (before.Err == nil) != (r.state.Err == nil) {
+		s.notify()
+	}
+	return r.state
+}
+
+// errGone is the cause for cancelling the calls to a removed endpoint.
+var errGone = errors.New("the replica has been removed")
+
+// start follows an endpoint. The caller holds the lock.
+func (s *Set) start(e Endpoint) *replica {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	r := &replica{set: s, address: e.Address, ctx: ctx, suspected: make(chan struct{}, 1), ready: make(chan struct{}, 1)}
+	r.end = func() { cancel(errGone) }
+	r.state = State{Endpoint: e, Health: Unknown, Since: s.options.Clock.Now()}
+	if err := r.connect(); err != nil {
+		r.state.Health, r.state.Err, r.state.connection = Unreachable, err, connectivity.TransientFailure
+		return r
+	}
+	if s.options.Network == nil {
+		r.state.connection = r.link.client.GetState()
+		s.running.Go(r.watch)
+	} else {
+		s.running.Go(r.probe)
+	}
+	return r
+}

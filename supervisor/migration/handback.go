@@ -1,0 +1,283 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+)
+
+const (
+	// labelSupervisor is the label of the Deployment of the supervisors.
+	labelSupervisor = "app.kubernetes.io/name"
+	// readyTimeout is how long restored pods of catalogs may take to become ready. After that, the catalogs are left
+	// to OLM, which starts other pods.
+	readyTimeout = time.Minute
+)
+
+// Handback hands back a cluster to OLM.
+type Handback struct {
+	Options
+}
+
+// Plan returns the plan of a handback.
+func (h *Handback) Plan(ctx context.Context) (Plan, error) {
+	record, elsewhere, err := h.findRecord(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	if elsewhere != "" {
+		return Plan{Verdict: Blocked, Blockers: []string{fmt.Sprintf("the record of the take-over is in namespace %s; hand back with: --supervisor-namespace %s", elsewhere, elsewhere)}}, nil
+	}
+	if record == nil {
+		return NewHandbackPlan(nil, nil, nil), nil
+	}
+	supervisors, err := h.supervisors(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	operations, live, err := h.operations(ctx, record)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := NewHandbackPlan(record, supervisors, operations)
+	p.Left = append(p.Left, replacedPlans(record.Plans, live)...)
+	missing, err := h.records().missingChunks(ctx, record)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Risks = describeMissing(h.Namespace, missing)
+	if record.Phase == "" {
+		p.Risks = append(p.Risks, fmt.Sprintf("ConfigMap %s/%s, the record of the take-over, is gone: OLM's replicas are taken from the labels %s of its Deployments; of what OLM had made, %d ConfigMaps are left to put it back from",
+			h.Namespace, RecordName, api.LabelTakenOver, record.Chunks))
+	}
+	return p, nil
+}
+
+// Run hands back a cluster. It may be interrupted at any moment and repeated.
+func (h *Handback) Run(ctx context.Context) error {
+	return h.run(ctx, "handing back", h.Plan, h.do)
+}
+
+func (h *Handback) do(ctx context.Context, step Step) error {
+	switch step.Action {
+	case Mark:
+		return h.mark(ctx)
+	case Dismiss:
+		return h.scaleTo(ctx, step, 0, nil)
+	case Release:
+		return h.awaitRelease(ctx)
+	case Restore:
+		return h.restore(ctx)
+	case Start:
+		return client.IgnoreNotFound(h.scaleTo(ctx, step, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
+	case Forget:
+		return h.records().delete(ctx)
+	default:
+		return fmt.Errorf("unknown action %q", step.Action)
+	}
+}
+
+// findRecord returns the record. If it is missing, the labels of OLM's Deployments show how many replicas they
+// had, which is enough to start OLM. Such a record has no phase. elsewhere is the namespace of the record if it
+// differs from that of the supervisors.
+func (h *Handback) findRecord(ctx context.Context) (record *Record, elsewhere string, err error) {
+	record, _, err = h.records().read(ctx)
+	if err != nil || record != nil {
+		return record, "", err
+	}
+	var list corev1.ConfigMapList
+	if err := h.Client.List(ctx, &list, client.HasLabels{api.LabelRecord}); err != nil {
+		return nil, "", fmt.Errorf("looking for the record of a take-over in all namespaces: %w", err)
+	}
+	chunks := 0
+	for i := range list.Items {
+		switch cm := &list.Items[i]; {
+		case cm.Namespace == h.Namespace:
+			chunks = max(chunks, chunkNumber(cm.Name)+1)
+		case cm.Labels[api.LabelRecord] == "record":
+			return nil, cm.Namespace, nil
+		}
+	}
+	found, err := competing.NewDetector(h.Config).CheckAll(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range found.Workloads {
+		w := &found.Workloads[i]
+		if !w.TakenOver {
+			continue
+		}
+		if record == nil {
+			record = &Record{Begun: h.Clock.Now().UTC().Truncate(time.Second), Chunks: chunks}
+		}
+		record.Deployments = append(record.Deployments, scaledDeployment(w))
+	}
+	return record, "", nil
+}
+
+// mark sets the phase HandingBack in the record, so that supervisors end. It recreates a missing record.
+func (h *Handback) mark(ctx context.Context) error {
+	record, _, err := h.findRecord(ctx)
+	if err != nil {
+		return err
+	}
+	if record == nil || record.Phase != "" {
+		return h.records().change(ctx, func(r *Record) { r.Phase = HandingBack })
+	}
+	record.Phase = HandingBack
+	return h.records().write(ctx, record, nil)
+}
+
+// operations compares the live objects with the recorded ones.
+func (h *Handback) operations(ctx context.Context, record *Record) ([]Operation, inventory, error) {
+	recorded, err := h.records().loadObjects(ctx, record.Chunks)
+	if err != nil {
+		return nil, nil, err
+	}
+	live := inventory{}
+	var missing missingPermissions
+	for _, gvk := range slices.Concat(recordedKinds(), addedKinds()) {
+		list, err := listAll(ctx, h.Client, gvk)
+		if missing.collect(err) != nil {
+			return nil, nil, err
+		}
+		live.add(list)
+	}
+	for _, gvk := range markedKinds() {
+		list, err := listMetadata(ctx, h.Client, gvk)
+		if missing.collect(err) != nil {
+			return nil, nil, err
+		}
+		live.add(list)
+	}
+	if err := missing.err(); err != nil {
+		return nil, nil, err
+	}
+	return restoration(recorded, live), live, nil
+}
+
+// supervisors returns the names of the Deployments of supervisors in the namespace that have replicas.
+func (h *Handback) supervisors(ctx context.Context) ([]string, error) {
+	var list appsv1.DeploymentList
+	if err := h.Client.List(ctx, &list, client.InNamespace(h.Namespace), client.MatchingLabels{labelSupervisor: api.LeaseName}); err != nil {
+		return nil, fmt.Errorf("looking for the Deployment of the supervisors: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		if ptr.Deref(list.Items[i].Spec.Replicas, 1) > 0 {
+			names = append(names, list.Items[i].Namespace+"/"+list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// scaleTo scales the Deployment of a step.
+func (h *Handback) scaleTo(ctx context.Context, step Step, replicas int32, labels map[string]any) error {
+	d := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
+	if err := h.Client.Get(ctx, key, d); err != nil {
+		return fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return h.scale(ctx, d, replicas, labels)
+}
+
+// awaitRelease waits until no supervisor leads: the Lease is released, or expires without a renewal.
+func (h *Handback) awaitRelease(ctx context.Context) error {
+	var (
+		version string
+		since   time.Time
+		begun   = h.Clock.Now()
+	)
+	for {
+		lease := &coordinationv1.Lease{}
+		err := h.Client.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: api.LeaseName}, lease)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading Lease %s/%s: %w", h.Namespace, api.LeaseName, err)
+		}
+		if lease.ResourceVersion != version {
+			version, since = lease.ResourceVersion, h.Clock.Now()
+		}
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+		switch {
+		case holder == "", h.Clock.Since(since) > duration+time.Second:
+			return nil
+		case h.Clock.Since(begun) > waitTimeout:
+			return fmt.Errorf("supervisor %s still holds Lease %s/%s after %s; stop it and begin again", holder, h.Namespace, api.LeaseName, waitTimeout)
+		}
+		if err := h.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// restore restores objects. It deletes replicas of this project after the restored pods are ready, or after a
+// timeout.
+func (h *Handback) restore(ctx context.Context) error {
+	record, _, err := h.records().read(ctx)
+	if err != nil || record == nil {
+		return err
+	}
+	operations, _, err := h.operations(ctx, record)
+	if err != nil {
+		return err
+	}
+	waited := false
+	for _, op := range operations {
+		if op.Verb == Remove && !waited {
+			waited = true
+			if err := h.awaitReady(ctx, operations); err != nil {
+				return err
+			}
+		}
+		if err := op.write(ctx, h.Client); err != nil {
+			return fmt.Errorf("%s %s %s/%s: %w", strings.ToLower(string(op.Verb)), op.Kind, op.Namespace, op.Name, err)
+		}
+	}
+	return nil
+}
+
+// awaitReady waits until the restored pods are ready.
+func (h *Handback) awaitReady(ctx context.Context, operations []Operation) error {
+	begun := h.Clock.Now()
+	for _, op := range operations {
+		if op.Verb != Make || op.Kind != "Pod" {
+			continue
+		}
+		for {
+			pod := &corev1.Pod{}
+			err := h.Client.Get(ctx, client.ObjectKey{Namespace: op.Namespace, Name: op.Name}, pod)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("reading pod %s/%s: %w", op.Namespace, op.Name, err)
+			}
+			if err != nil || isReady(pod) || h.Clock.Since(begun) > readyTimeout {
+				break
+			}
+			if err := h.pause(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

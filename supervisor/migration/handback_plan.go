@@ -1,0 +1,84 @@
+package migration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+// The actions of a handback, in their order.
+const (
+	// Mark sets the phase HandingBack in the record, so that supervisors end.
+	Mark Action = "Mark"
+	// Dismiss scales the Deployment of the supervisors to 0.
+	Dismiss Action = "Dismiss"
+	// Release waits until no supervisor leads.
+	Release Action = "Release"
+	// Restore restores objects.
+	Restore Action = "Restore"
+	// Start scales a Deployment of OLM up again.
+	Start Action = "Start"
+	// Forget deletes the record.
+	Forget Action = "Forget"
+)
+
+// NewHandbackPlan returns the plan to hand back a cluster. supervisors are the Deployments of supervisors that
+// have replicas, as NAMESPACE/NAME.
+func NewHandbackPlan(record *Record, supervisors []string, operations []Operation) Plan {
+	if record == nil {
+		return Plan{Verdict: Nothing}
+	}
+	p := Plan{Verdict: Possible, Operations: operations, Left: []string{
+		"operators stay in the version that they have now, and so do the Deployments, roles and InstallPlans of those that were installed or updated meanwhile",
+		"annotations " + api.Prefix + "* that people have set stay; OLM does not look at them",
+		"status is OLM's to write again",
+	}}
+	add := func(action Action, format string, args ...any) {
+		p.Steps = append(p.Steps, Step{Action: action, Text: fmt.Sprintf(format, args...)})
+	}
+	if record.Phase != HandingBack {
+		add(Mark, "tell supervisors to end, and not to begin again, in ConfigMap %s", RecordName)
+	}
+	for _, name := range supervisors {
+		namespace, name, _ := strings.Cut(name, "/")
+		p.Steps = append(p.Steps, Step{Action: Dismiss, Namespace: namespace, Name: name, Text: fmt.Sprintf("scale Deployment %s/%s, the supervisors, to 0 replicas", namespace, name)})
+	}
+	add(Release, "wait until no supervisor leads")
+	add(Restore, "%s", describeOperations(operations))
+	for i := range record.Deployments {
+		d := &record.Deployments[i]
+		p.Steps = append(p.Steps, Step{Action: Start, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
+	}
+	add(Forget, "delete ConfigMap %s, and those with what was written down", RecordName)
+	return p
+}
+
+// replacedPlans describes the recorded InstallPlans that no longer exist. They are not restored. Their
+// replacements have the same content, and OLM would have two plans.
+func replacedPlans(recorded []string, live inventory) []string {
+	gone := slices.DeleteFunc(slices.Clone(recorded), func(name string) bool { return live["InstallPlan "+name] != nil })
+	if len(gone) == 0 {
+		return nil
+	}
+	return []string{"InstallPlans that waited for approval, or were under way, when it was taken over are not made again; those that were made in their place stay, with the same content and other names: " + strings.Join(gone, ", ")}
+}
+
+// describeStart returns the text about the start of a Deployment of OLM.
+func describeStart(d *ScaledDeployment) string {
+	if d.Replicas == 0 {
+		return fmt.Sprintf("take the mark off Deployment %s/%s, which stays at 0 replicas, as before", d.Namespace, d.Name)
+	}
+	return fmt.Sprintf("scale Deployment %s/%s to %d replica%s, as before", d.Namespace, d.Name, d.Replicas, plural(int(d.Replicas)))
+}
+
+// describeOperations returns a text with the number of changes to objects.
+func describeOperations(operations []Operation) string {
+	count := map[Verb]int{}
+	for _, op := range operations {
+		count[op.Verb]++
+	}
+	return fmt.Sprintf("make %d objects again, put %d back as they were, delete %d that OLM does not make, and take our marks off %d",
+		count[Make], count[Replace], count[Remove], count[Strip])
+}

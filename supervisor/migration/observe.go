@@ -1,0 +1,264 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+)
+
+// Observation is the input of a plan.
+type Observation struct {
+	// Managers are the competing lifecycle managers.
+	Managers competing.Finding
+	// Pods are the remaining pods of their Deployments.
+	Pods []string
+	// Record is the record of a takeover; nil for none.
+	Record *Record
+	// Missing describes the missing parts of the record.
+	Missing []string
+	// OpenShift is true if the cluster's own operator reverts changes to OLM.
+	OpenShift bool
+	// PackageServer is the Deployment that serves packages.operators.coreos.com, as NAMESPACE/NAME; empty for none.
+	PackageServer string
+	// Counts are the objects to adopt.
+	Counts Counts
+	// Objects is the number of objects to record.
+	Objects int
+}
+
+// Counts are the numbers of objects by kind, and the InstallPlans that the supervisors recreate.
+type Counts struct {
+	Kinds []Count
+	// InProgress are the plans that are being executed, as NAMESPACE/NAME.
+	InProgress []string
+	// Waiting are the plans that wait for approval, as NAMESPACE/NAME.
+	Waiting []string
+}
+
+// Count is the number of objects of a kind, by their state: a phase, a type.
+type Count struct {
+	Kind  string         `json:"kind"`
+	Total int            `json:"total"`
+	By    map[string]int `json:"by,omitempty"`
+}
+
+// observe reads the input of a plan.
+func observe(ctx context.Context, cfg competing.Config) (*Observation, error) {
+	found, err := competing.NewDetector(cfg).CheckAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, c := &Observation{Managers: found}, cfg.Client
+	var missing missingPermissions
+	o.Record, o.Missing, err = readRecord(ctx, NewRecords(c, cfg.Namespace))
+	if missing.collect(err) != nil {
+		return nil, err
+	}
+	o.Pods, err = remainingPods(ctx, c, found.Workloads)
+	if missing.collect(err) != nil {
+		return nil, err
+	}
+	o.OpenShift, err = isOpenShift(ctx, c, found.Workloads)
+	if err != nil {
+		return nil, err
+	}
+	o.PackageServer, err = findPackageServer(ctx, c, found.Workloads)
+	if missing.collect(err) != nil {
+		return nil, err
+	}
+	o.Counts, err = count(ctx, c)
+	if missing.collect(err) != nil {
+		return nil, err
+	}
+	objects, err := readObjects(ctx, c)
+	if missing.collect(err) != nil {
+		return nil, err
+	}
+	o.Objects = len(objects)
+	return o, missing.err()
+}
+
+// readRecord returns the record, and describes its missing parts.
+func readRecord(ctx context.Context, records *Records) (*Record, []string, error) {
+	record, _, err := records.read(ctx)
+	if err != nil || record == nil {
+		return nil, nil, err
+	}
+	missing, err := records.missingChunks(ctx, record)
+	if err != nil {
+		return nil, nil, err
+	}
+	return record, describeMissing(records.namespace, missing), nil
+}
+
+// remainingPods returns the names of the remaining pods of Deployments.
+func remainingPods(ctx context.Context, c client.Reader, workloads []competing.Workload) ([]string, error) {
+	var (
+		names   []string
+		missing missingPermissions
+	)
+	for i := range workloads {
+		pods, err := podsOf(ctx, c, client.ObjectKey{Namespace: workloads[i].Namespace, Name: workloads[i].Name})
+		if missing.collect(err) != nil {
+			return nil, err
+		}
+		names = append(names, pods...)
+	}
+	return names, missing.err()
+}
+
+// podsOf returns the names of the remaining pods of a Deployment. It includes terminating ones, which may still
+// write.
+func podsOf(ctx context.Context, c client.Reader, key client.ObjectKey) ([]string, error) {
+	d := &appsv1.Deployment{}
+	if err := c.Get(ctx, key, d); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading the selector of Deployment %s: %w", key, err)
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the pods of Deployment %s: %w", key, err)
+	}
+	var names []string
+	for i := range pods.Items {
+		if phase := pods.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// isOpenShift reports whether the cluster is an OpenShift cluster, which reverts changes to its OLM.
+func isOpenShift(ctx context.Context, c client.Reader, workloads []competing.Workload) (bool, error) {
+	if slices.ContainsFunc(workloads, func(w competing.Workload) bool { return w.ManagedBy != "" }) {
+		return true, nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"})
+	err := c.Get(ctx, client.ObjectKey{Name: "version"}, u)
+	switch {
+	case err == nil, apierrors.IsForbidden(err):
+		// The kind exists, even if it may not be read.
+		return true, nil
+	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), notServed(err):
+		return false, nil
+	default:
+		return false, fmt.Errorf("finding out whether this is OpenShift: %w", err)
+	}
+}
+
+func notServed(err error) bool {
+	var failed *apimeta.NoResourceMatchError
+	return errors.As(err, &failed)
+}
+
+// findPackageServer returns the package server in a namespace of OLM, as NAMESPACE/NAME; empty for none.
+func findPackageServer(ctx context.Context, c client.Reader, workloads []competing.Workload) (string, error) {
+	for i := range workloads {
+		key := client.ObjectKey{Namespace: workloads[i].Namespace, Name: competing.OLMPackageServer}
+		err := c.Get(ctx, key, &appsv1.Deployment{})
+		if err == nil {
+			return key.String(), nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("reading Deployment %s: %w", key, err)
+		}
+	}
+	return "", nil
+}
+
+// count counts the objects to adopt.
+func count(ctx context.Context, c client.Reader) (Counts, error) {
+	var (
+		counts  Counts
+		missing missingPermissions
+	)
+	v1alpha1 := func(kind string) schema.GroupVersionKind { return operatorsv1alpha1.SchemeGroupVersion.WithKind(kind) }
+	for _, counted := range []struct {
+		gvk   schema.GroupVersionKind
+		state func(*unstructured.Unstructured) string
+	}{
+		{v1alpha1("CatalogSource"), field("spec", "sourceType")},
+		{v1alpha1("Subscription"), field("status", "state")},
+		{v1alpha1("InstallPlan"), counts.addPlan},
+		{v1alpha1("ClusterServiceVersion"), versionState},
+		{operatorsv1.SchemeGroupVersion.WithKind("OperatorGroup"), func(*unstructured.Unstructured) string { return "" }},
+	} {
+		list, err := listAll(ctx, c, counted.gvk)
+		if missing.collect(err) != nil {
+			return Counts{}, err
+		}
+		kind := Count{Kind: counted.gvk.Kind, Total: len(list), By: map[string]int{}}
+		for _, u := range list {
+			kind.By[counted.state(u)]++
+		}
+		delete(kind.By, "")
+		if kind.Kind == operatorsv1alpha1.InstallPlanKind {
+			kind.Total -= len(counts.InProgress) + len(counts.Waiting)
+		}
+		counts.Kinds = append(counts.Kinds, kind)
+	}
+	slices.Sort(counts.InProgress)
+	slices.Sort(counts.Waiting)
+	return counts, missing.err()
+}
+
+func field(path ...string) func(*unstructured.Unstructured) string {
+	return func(u *unstructured.Unstructured) string {
+		text, _, _ := unstructured.NestedString(u.Object, path...)
+		return text
+	}
+}
+
+// versionState returns the state of a ClusterServiceVersion.
+func versionState(u *unstructured.Unstructured) string {
+	if u.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "" {
+		return "copied"
+	}
+	return field("status", "phase")(u)
+}
+
+// addPlan returns the state of an InstallPlan that stays as it is. It adds a plan that is recreated to one of the
+// lists, and returns an empty state.
+func (c *Counts) addPlan(u *unstructured.Unstructured) string {
+	phase, name := field("status", "phase")(u), u.GetNamespace()+"/"+u.GetName()
+	switch operatorsv1alpha1.InstallPlanPhase(phase) {
+	case operatorsv1alpha1.InstallPlanPhaseInstalling, operatorsv1alpha1.InstallPlanPhasePlanning:
+		c.InProgress = append(c.InProgress, name)
+	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
+		c.Waiting = append(c.Waiting, name)
+	default:
+		return phase
+	}
+	return ""
+}
+
+// words returns the numbers of objects by state, sorted by state.
+func (c *Count) words() []string {
+	var words []string
+	for _, how := range slices.Sorted(maps.Keys(c.By)) {
+		words = append(words, fmt.Sprintf("%d %s", c.By[how], how))
+	}
+	return words
+}

@@ -1,0 +1,214 @@
+package migration
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+)
+
+// Verdict is the result of a plan.
+type Verdict string
+
+// The verdicts.
+const (
+	// Possible means that the steps can be executed.
+	Possible Verdict = "Possible"
+	// Nothing means that there is nothing to take over.
+	Nothing Verdict = "Nothing"
+	// Done means that everything has been done.
+	Done Verdict = "Done"
+	// Blocked means that something prevents the steps.
+	Blocked Verdict = "Blocked"
+)
+
+// Action is what a step does.
+type Action string
+
+// The actions of a takeover, in their order.
+const (
+	// Begin records the number of replicas of OLM.
+	Begin Action = "Begin"
+	// Stop scales a Deployment of OLM to 0.
+	Stop Action = "Stop"
+	// Await waits until its pods are gone.
+	Await Action = "Await"
+	// Keep records the objects that the controllers may replace.
+	Keep Action = "Keep"
+	// Finish permits the supervisors to work.
+	Finish Action = "Finish"
+)
+
+// Step is one step of a plan.
+type Step struct {
+	Action Action `json:"action"`
+	// Namespace and Name identify the Deployment of the step, if it has one.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Replicas is the current number of replicas of the Deployment.
+	Replicas int32 `json:"replicas,omitempty"`
+	// Text describes the step for users.
+	Text string `json:"text"`
+}
+
+// Plan describes a takeover of a cluster.
+type Plan struct {
+	Verdict Verdict `json:"verdict"`
+	// Blockers are the reasons that prevent it, each with a remedy.
+	Blockers []string `json:"blockers,omitempty"`
+	// Managers are the Deployments of the other lifecycle manager, each with its state.
+	Managers []string `json:"rivals,omitempty"`
+	// Steps are the steps, in order.
+	Steps []Step `json:"steps,omitempty"`
+	// Operations are the changes of a handback to objects.
+	Operations []Operation `json:"operations,omitempty"`
+	// Adopted are the objects that the controllers continue to use unchanged.
+	Adopted []string `json:"adopted,omitempty"`
+	// Changes are the differences between the controllers and OLM after the takeover.
+	Changes []string `json:"changes,omitempty"`
+	// Left are the objects that are not changed.
+	Left []string `json:"left,omitempty"`
+	// Risks are the facts that users should know in advance.
+	Risks []string `json:"risks,omitempty"`
+}
+
+// NewPlan returns the plan to take over an observed cluster. again permits stopping an OLM that was started
+// again after a takeover.
+func NewPlan(o *Observation, again bool) Plan {
+	p := Plan{Blockers: blockers(o, again)}
+	if len(o.Managers.Workloads) == 0 && o.Record == nil && len(p.Blockers) == 0 {
+		p.Verdict = Nothing
+		return p
+	}
+	for i := range o.Managers.Workloads {
+		p.Managers = append(p.Managers, o.Managers.Workloads[i].Describe())
+	}
+	p.Steps = steps(o)
+	p.describe(o)
+	switch {
+	case len(p.Blockers) > 0:
+		p.Verdict, p.Steps = Blocked, nil
+	case len(p.Steps) == 0:
+		p.Verdict, p.Risks = Done, o.Missing
+	default:
+		p.Verdict = Possible
+	}
+	return p
+}
+
+// blockers returns the reasons that prevent a takeover.
+func blockers(o *Observation, again bool) []string {
+	var all []string
+	if o.OpenShift && len(o.Managers.Workloads) > 0 {
+		all = append(all, "OpenShift's cluster version operator keeps OLM as it is and would start it again; on OpenShift OLM is a part of the platform. "+
+			"Whoever wants to replace it all the same has to list Deployments olm-operator and catalog-operator as unmanaged in spec.overrides of ClusterVersion version, which makes the cluster unsupported and stops its upgrades; this program does not do that")
+	}
+	for _, s := range o.Managers.Supervisors {
+		all = append(all, fmt.Sprintf("another supervisor works here (%s, Lease %s/%s); stop it first", s.Holder, s.Namespace, api.LeaseName))
+	}
+	for _, hidden := range o.Managers.Hidden {
+		all = append(all, "may not see "+hidden)
+	}
+	if o.Record.is(HandingBack) {
+		all = append(all, "this cluster is being handed back; finish that first, with: supervisor handback")
+	}
+	if again || !o.Record.is(TakenOver) {
+		return all
+	}
+	for _, w := range o.Managers.Active() {
+		if w.TakenOver {
+			all = append(all, fmt.Sprintf("Deployment %s/%s was scaled up again after it was taken over from, so that somebody wants it to run; to stop it again, run: supervisor takeover", w.Namespace, w.Name))
+		}
+	}
+	return all
+}
+
+// steps returns the remaining steps.
+func steps(o *Observation) []Step {
+	running, unrecorded := pending(o)
+	taken, half := o.Record.is(TakenOver), o.Record.is(TakingOver)
+	var all []Step
+	if unrecorded || taken && len(running) > 0 {
+		all = append(all, Step{Action: Begin, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
+	}
+	for i := range running {
+		w := &running[i]
+		all = append(all, Step{
+			Action: Stop, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas,
+			Text: stopping(w),
+		})
+	}
+	if len(running) > 0 || len(o.Pods) > 0 {
+		all = append(all, Step{Action: Await, Text: "wait until the pods of these Deployments are gone"})
+	}
+	if len(all) > 0 || half && o.Record.Chunks == 0 {
+		all = append(all, Step{Action: Keep, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Objects, RecordName)})
+	}
+	if len(all) > 0 || half {
+		all = append(all, Step{Action: Finish, Text: "let supervisors work"})
+	}
+	return all
+}
+
+// stopping returns the text about the stop of a Deployment of OLM.
+func stopping(w *competing.Workload) string {
+	if w.Replicas == 0 {
+		return fmt.Sprintf("mark Deployment %s/%s, which is at 0 replicas already, as taken over from", w.Namespace, w.Name)
+	}
+	return fmt.Sprintf("scale Deployment %s/%s from %d to 0 replicas; it is not deleted", w.Namespace, w.Name, w.Replicas)
+}
+
+// pending returns the Deployments that have yet to be stopped, or marked as stopped. unrecorded reports whether
+// the record lacks some of them, or has other replicas.
+func pending(o *Observation) (running []competing.Workload, unrecorded bool) {
+	for i := range o.Managers.Workloads {
+		w := o.Managers.Workloads[i]
+		if w.Replicas > 0 || !w.TakenOver {
+			running = append(running, w)
+		}
+		known := o.Record.find(&w)
+		unrecorded = unrecorded || known == nil || w.Replicas > 0 && known.Replicas != w.Replicas
+	}
+	return running, unrecorded
+}
+
+// describe adds the effects on existing objects.
+func (p *Plan) describe(o *Observation) {
+	for i := range o.Counts.Kinds {
+		c := &o.Counts.Kinds[i]
+		text := fmt.Sprintf("%d %s", c.Total, c.Kind+plural(c.Total))
+		if words := c.words(); len(words) > 0 {
+			text += " (" + strings.Join(words, ", ") + ")"
+		}
+		p.Adopted = append(p.Adopted, text)
+	}
+	p.Changes = []string{
+		"catalogs run as Deployments behind the Services that there are; the pods that OLM started for them go when the new ones serve",
+		"Deployments of operators, their pods and their certificates stay as they are until an operator is next updated",
+		"Services, webhook configurations and bindings of operators that serve the API server are marked as ours; bindings outside of their namespace get names that contain it",
+	}
+	if len(o.Counts.Waiting) > 0 {
+		p.Changes = append(p.Changes, "InstallPlans that wait for approval are deleted; ones of the same content with other names wait in their place: "+strings.Join(o.Counts.Waiting, ", "))
+		p.Risks = append(p.Risks, "handing back does not make InstallPlans again that waited: those that wait in their place stay")
+	}
+	p.Left = []string{
+		"OLM's Deployments and CustomResourceDefinitions stay, so that handing back is possible: supervisor handback",
+		"ConfigMaps and Jobs of bundles that OLM unpacked stay until their CatalogSource goes",
+	}
+	if o.PackageServer != "" {
+		p.Left = append(p.Left, "Deployment "+o.PackageServer+" goes on answering for packages.operators.coreos.com (kubectl get packagemanifests), which supervisors do not serve; nobody renews or updates it while OLM is stopped")
+	}
+	p.Risks = append(p.Risks, o.Missing...)
+	p.Risks = append(p.Risks, "handing back does not undo what operators become meanwhile: updates stay")
+	if len(o.Counts.InProgress) > 0 {
+		p.Risks = append(p.Risks, "InstallPlans that are being carried out are recreated under other names and continue; handing back does not undo that: "+strings.Join(o.Counts.InProgress, ", "))
+	}
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}

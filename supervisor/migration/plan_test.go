@@ -1,0 +1,191 @@
+package migration
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+)
+
+func workload(name string, replicas int32, takenOver bool) competing.Workload {
+	return competing.Workload{Namespace: "olm", Name: name, Program: name, Replicas: replicas, Pods: replicas, Ready: replicas, TakenOver: takenOver}
+}
+
+func recorded(phase Phase, images int, names ...string) *Record {
+	r := &Record{Phase: phase, Chunks: images}
+	for _, name := range names {
+		r.Deployments = append(r.Deployments, ScaledDeployment{Namespace: "olm", Name: name, Replicas: 1})
+	}
+	return r
+}
+
+func TestNewPlan(t *testing.T) {
+	const o, c = "olm-operator", "catalog-operator"
+	kept := workload(o, 1, false)
+	kept.ManagedBy = "ClusterVersion version"
+	for _, tt := range []struct {
+		reason    string
+		workloads []competing.Workload
+		with      func(*Observation)
+		again     bool
+		want      Verdict
+		steps     []Action
+		blocked   string
+	}{
+		{reason: "a cluster without OLM", want: Nothing},
+		{reason: "OLM as it runs", workloads: []competing.Workload{workload(c, 1, false), workload(o, 1, false)}, want: Possible, steps: []Action{Begin, Stop, Stop, Await, Keep, Finish}},
+		{reason: "OLM that somebody has stopped is marked, and what it left written down", workloads: []competing.Workload{workload(o, 0, false)}, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish}},
+		{
+			reason: "interrupted before the first was stopped", workloads: []competing.Workload{workload(c, 1, false), workload(o, 1, false)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Stop, Stop, Await, Keep, Finish},
+		},
+		{
+			reason: "interrupted between the two", workloads: []competing.Workload{workload(c, 0, true), workload(o, 1, false)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Stop, Await, Keep, Finish},
+		},
+		{
+			reason: "interrupted while pods were waited for", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) {
+				ob.Record, ob.Pods = recorded(TakingOver, 0, o, c), []string{"olm/olm-operator-x"}
+			}, want: Possible, steps: []Action{Await, Keep, Finish},
+		},
+		{
+			reason: "interrupted while objects were written down", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Keep, Finish},
+		},
+		{
+			reason: "interrupted before the end: what was written down is not written again", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 1, o, c) }, want: Possible, steps: []Action{Finish},
+		},
+		{
+			reason: "done", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
+		},
+		{
+			reason: "done, and OLM uninstalled since",
+			with:   func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
+		},
+		{
+			reason: "started again by somebody: a supervisor leaves that", workloads: []competing.Workload{workload(c, 0, true), workload(o, 1, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Blocked, blocked: "scaled up again",
+		},
+		{
+			reason: "started again by somebody, and the command is given", workloads: []competing.Workload{workload(c, 0, true), workload(o, 1, true)}, again: true,
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish},
+		},
+		{
+			reason: "another part of OLM appears", workloads: []competing.Workload{workload(c, 1, false), workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o) }, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish},
+		},
+		{reason: "OpenShift would start it again", workloads: []competing.Workload{kept}, with: func(ob *Observation) { ob.OpenShift = true }, want: Blocked, blocked: "cluster version operator"},
+		{reason: "OpenShift without OLM", with: func(ob *Observation) { ob.OpenShift = true }, want: Nothing},
+		{
+			reason: "another supervisor", with: func(ob *Observation) {
+				ob.Managers.Supervisors = []competing.Supervisor{{Namespace: "elsewhere", Holder: "a"}}
+			},
+			want: Blocked, blocked: "another supervisor works here (a, Lease elsewhere/chandlery-supervisor)",
+		},
+		{reason: "one that may not look", with: func(ob *Observation) { ob.Managers.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "may not see Deployments"},
+		{
+			reason: "half handed back", workloads: []competing.Workload{workload(o, 0, true)},
+			with: func(ob *Observation) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			ob := &Observation{Managers: competing.Finding{Workloads: tt.workloads}}
+			if tt.with != nil {
+				tt.with(ob)
+			}
+			p := NewPlan(ob, tt.again)
+			var got []Action
+			for _, s := range p.Steps {
+				got = append(got, s.Action)
+			}
+			if diff := cmp.Diff(tt.steps, got); p.Verdict != tt.want || diff != "" {
+				t.Errorf("verdict %s, want %s; steps (-want +got):\n%s", p.Verdict, tt.want, diff)
+			}
+			if all := strings.Join(p.Blockers, "; "); !strings.Contains(all, tt.blocked) || tt.blocked == "" && all != "" {
+				t.Errorf("blocked by %q, want %q", all, tt.blocked)
+			}
+		})
+	}
+}
+
+// TestWaitingPlans checks that recreated plans are not described as unchanged, before and after.
+func TestWaitingPlans(t *testing.T) {
+	o := &Observation{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}}
+	by := map[string]int{}
+	for name, phase := range map[string]string{"done": "Complete", "waits": "RequiresApproval", "runs": "Installing"} {
+		if how := o.Counts.addPlan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase})); how != "" {
+			by[how]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"Complete": 1}, by); diff != "" {
+		t.Errorf("counted as going on (-want +got):\n%s", diff)
+	}
+	p := NewPlan(o, false)
+	if text := strings.Join(p.Changes, "\n"); !strings.Contains(text, "shop/waits") {
+		t.Errorf("changes:\n%s", text)
+	}
+	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not make InstallPlans again") {
+		t.Errorf("risks:\n%s", text)
+	}
+	left := replacedPlans([]string{"shop/waits", "shop/runs"}, inventory{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
+	if text := strings.Join(left, "\n"); !strings.Contains(text, "shop/waits") || strings.Contains(text, "shop/runs") {
+		t.Errorf("left:\n%s", text)
+	}
+}
+
+// TestRecordAdd checks the recorded number of replicas of a Deployment.
+func TestRecordAdd(t *testing.T) {
+	const name = "olm-operator"
+	at := func(replicas, before int32) competing.Workload {
+		w := workload(name, replicas, before > 0)
+		w.PreviousReplicas = before
+		return w
+	}
+	for _, tt := range []struct {
+		reason   string
+		recorded int32 // -1 for none
+		w        competing.Workload
+		want     int32
+		begins   bool
+	}{
+		{"the first time", -1, at(2, 0), 2, true},
+		{"it was at 0 already", -1, at(0, 0), 0, true},
+		{"the record was lost, and the label is there", -1, at(0, 3), 3, true},
+		{"stopped by us", 1, at(0, 1), 1, false},
+		{"at 0 the first time, and started since", 0, at(1, 0), 1, true},
+		{"started again with fewer", 3, at(1, 3), 1, true},
+		{"interrupted before it was stopped", 1, at(1, 0), 1, false},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			r := &Record{Phase: TakingOver}
+			if tt.recorded >= 0 {
+				r.Deployments = []ScaledDeployment{{Namespace: "olm", Name: name, Replicas: tt.recorded}}
+			}
+			p := NewPlan(&Observation{Record: r, Managers: competing.Finding{Workloads: []competing.Workload{tt.w}}}, true)
+			if begins := len(p.Steps) > 0 && p.Steps[0].Action == Begin; begins != tt.begins {
+				t.Errorf("steps %v", p.Steps)
+			}
+			r.add(&tt.w)
+			if got := r.find(&tt.w).Replicas; len(r.Deployments) != 1 || got != tt.want {
+				t.Errorf("replicas %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestStoppedAlready checks that no scaling is reported for a Deployment that remains at 0 replicas.
+func TestStoppedAlready(t *testing.T) {
+	there := NewPlan(&Observation{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 0, false)}}}, false)
+	r := recorded(TakenOver, 1, "olm-operator")
+	r.Deployments[0].Replicas = 0
+	for _, step := range append(there.Steps, NewHandbackPlan(r, nil, nil).Steps...) {
+		if strings.Contains(step.Text, "scale Deployment") {
+			t.Error(step.Text)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+)
+
+const (
+	// ourManager is the prefix of the field managers of this project's programs.
+	ourManager = "chandlery"
+	// labelManagedBy identifies the replicas of a catalog that this project created.
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "chandlery-supervisor"
+)
+
+// Verb is what a handback does to an object.
+type Verb string
+
+// The verbs.
+const (
+	// Make creates a deleted object again.
+	Make Verb = "Make"
+	// Replace restores the recorded content of an object.
+	Replace Verb = "Replace"
+	// Remove deletes an object that OLM does not create.
+	Remove Verb = "Remove"
+	// Strip removes labels and annotations that OLM does not know.
+	Strip Verb = "Strip"
+)
+
+// Operation is the change of a handback to one object.
+type Operation struct {
+	Verb      Verb   `json:"verb"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+
+	// live is the live object, and want the object to write: nil for Make and Remove respectively.
+	live, want *unstructured.Unstructured
+}
+
+func (op Operation) write(ctx context.Context, c client.Client) error {
+	switch op.Verb {
+	case Make:
+		err := c.Create(ctx, op.want, client.FieldOwner(fieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	case Replace:
+		return c.Update(ctx, op.want, client.FieldOwner(fieldOwner))
+	case Strip:
+		return client.IgnoreNotFound(c.Patch(ctx, op.want,
+			client.MergeFromWithOptions(op.live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)))
+	case Remove:
+		uid := op.live.GetUID()
+		return client.IgnoreNotFound(c.Delete(ctx, op.live, client.Preconditions{UID: &uid}, client.PropagationPolicy("Foreground")))
+	default:
+		return fmt.Errorf("unknown verb %q", op.Verb)
+	}
+}
+
+// inventory holds the live objects, by kind, namespace and name.
+type inventory map[string]*unstructured.Unstructured
+
+func (i inventory) add(objects []*unstructured.Unstructured) {
+	for _, o := range objects {
+		i[keyOf(o)] = o
+	}
+}
+
+func keyOf(o *unstructured.Unstructured) string {
+	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+func newOperation(verb Verb, live, want *unstructured.Unstructured) Operation {
+	o := live
+	if o == nil {
+		o = want
+	}
+	return Operation{Verb: verb, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), live: live, want: want}
+}
+
+// restoration returns the operations that restore the cluster to the state in which OLM left it. Recorded
+// objects that this project has changed or deleted are restored. Objects that it created in their place are
+// deleted, and its marks on all other objects are removed. An object whose version or catalog no longer exists
+// remains as it is.
+func restoration(recorded []*unstructured.Unstructured, live inventory) []Operation {
+	created, replaced, restored := restoreRecorded(recorded, live)
+	var removed, stripped []Operation
+	for _, key := range slices.Sorted(maps.Keys(live)) {
+		o := live[key]
+		switch {
+		case o.GetDeletionTimestamp() != nil, restored[key]:
+		case forCatalog(o), replacesBinding(o, recorded, live):
+			removed = append(removed, newOperation(Remove, o, nil))
+		default:
+			if keys := marks(o); len(keys) > 0 {
+				stripped = append(stripped, newOperation(Strip, o, without(o, keys)))
+			}
+		}
+	}
+	// Pods come early: they take time to serve, and the replicas of this project serve until then.
+	early := []string{"Pod", "ServiceAccount"}
+	slices.SortStableFunc(created, func(a, b Operation) int { return slices.Index(early, b.Kind) - slices.Index(early, a.Kind) })
+	return slices.Concat(created, replaced, removed, stripped)
+}
+
+// restoreRecorded returns the operations for recorded objects. restored are the keys of those whose owner still
+// exists.
+func restoreRecorded(recorded []*unstructured.Unstructured, live inventory) (created, replaced []Operation, restored map[string]bool) {
+	restored = map[string]bool{}
+	for _, before := range recorded {
+		if !isOwned(before, live) {
+			continue
+		}
+		restored[keyOf(before)] = true
+		now := live[keyOf(before)]
+		switch {
+		case now == nil:
+			created = append(created, newOperation(Make, nil, recreated(before)))
+		case before.GetKind() != "Pod" && isWrittenByUs(now) && !isEqual(before, now):
+			replaced = append(replaced, newOperation(Replace, now, replacement(before, now)))
+		}
+	}
+	return created, replaced, restored
+}
+
+// isOwned reports whether an owner of a recorded object still exists. An owner reference is compared by its UID, and a
+// version in labels by its name.
+func isOwned(recorded *unstructured.Unstructured, live inventory) bool {
+	uids := map[string]bool{}
+	for _, ref := range recorded.GetOwnerReferences() {
+		key := ref.Kind + " " + recorded.GetNamespace() + "/" + ref.Name
+		if recorded.GetNamespace() == "" {
+			key = ref.Kind + " /" + ref.Name
+		}
+		if o := live[key]; o != nil && o.GetUID() == ref.UID {
+			uids[string(ref.UID)] = true
+		}
+	}
+	if len(recorded.GetOwnerReferences()) > 0 {
+		return len(uids) > 0
+	}
+	labels := recorded.GetLabels()
+	if labels[api.LabelOwner] == "" {
+		return true
+	}
+	return live[labels[api.LabelOwnerKind]+" "+labels[api.LabelOwnerNamespace]+"/"+labels[api.LabelOwner]] != nil
+}
+
+// isWrittenByUs reports whether this project has written to an object.
+func isWrittenByUs(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return strings.HasPrefix(f.Manager, ourManager) && f.Subresource == ""
+	})
+}
+
+// isEqual reports whether an object equals its recorded form.
+func isEqual(recorded, now *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(comparedForm(recorded), comparedForm(now))
+}
+
+func comparedForm(o *unstructured.Unstructured) map[string]any {
+	i := recordedForm(o)
+	unstructured.RemoveNestedField(i.Object, "metadata", "uid")
+	if o.GetKind() == "ClusterRole" {
+		// The cluster writes the rules of an aggregated role.
+		if _, gathers := i.Object["aggregationRule"]; gathers {
+			delete(i.Object, "rules")
+		}
+	}
+	return i.Object
+}
+
+// recreated returns a recorded object in the form in which it is created again.
+func recreated(recorded *unstructured.Unstructured) *unstructured.Unstructured {
+	o := recorded.DeepCopy()
+	o.SetUID("")
+	if o.GetKind() != "Service" {
+		return o
+	}
+	// Another Service may have the address.
+	if ip, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); ip != "None" {
+		unstructured.RemoveNestedField(o.Object, "spec", "clusterIP")
+		unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
+	}
+	return o
+}
+
+// replacement returns a recorded object in the form in which it replaces the live object.
+func replacement(recorded, now *unstructured.Unstructured) *unstructured.Unstructured {
+	o := recorded.DeepCopy()
+	o.SetUID(now.GetUID())
+	o.SetResourceVersion(now.GetResourceVersion())
+	if o.GetKind() == "Service" {
+		for _, field := range []string{"clusterIP", "clusterIPs"} {
+			if value, found, _ := unstructured.NestedFieldCopy(now.Object, "spec", field); found {
+				_ = unstructured.SetNestedField(o.Object, value, "spec", field)
+			}
+		}
+	}
+	if _, gathers := o.Object["aggregationRule"]; gathers {
+		o.Object["rules"] = now.Object["rules"]
+	}
+	return o
+}
+
+// forCatalog reports whether this project creates an object for a catalog and OLM does not.
+func forCatalog(o *unstructured.Unstructured) bool {
+	if ownerOf(o, "CatalogSource") == nil {
+		return false
+	}
+	switch o.GetKind() {
+	case "Deployment":
+		return o.GetLabels()[labelManagedBy] == managedBy
+	case "PodDisruptionBudget":
+		return isWrittenByUs(o)
+	default:
+		return false
+	}
+}
+
+// replacesBinding reports whether an object is a binding that this project created in place of one that is restored.
+func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unstructured, live inventory) bool {
+	if o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "RoleBinding" || !isWrittenByUs(o) {
+		return false
+	}
+	namespace := o.GetLabels()[api.LabelOwnerNamespace]
+	before := strings.Replace(o.GetName(), "-service."+namespace+"-", "-service-", 1)
+	if namespace == "" || before == o.GetName() {
+		return false
+	}
+	return slices.ContainsFunc(recorded, func(r *unstructured.Unstructured) bool {
+		return r.GetKind() == o.GetKind() && r.GetNamespace() == o.GetNamespace() && r.GetName() == before &&
+			reflect.DeepEqual(r.Object["subjects"], o.Object["subjects"]) && isOwned(r, live)
+	})
+}
+
+// marks returns the labels and annotations that this project set on an object. Those of users remain. The
+// number of OLM's replicas is removed when OLM is scaled up again.
+func marks(o *unstructured.Unstructured) [][]string {
+	var found [][]string
+	for field, values := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
+		for key := range values {
+			if strings.HasPrefix(key, api.Prefix) && key != api.LabelTakenOver && isSetByUs(o, field, key) {
+				found = append(found, []string{"metadata", field, key})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b []string) int { return strings.Compare(a[1]+a[2], b[1]+b[2]) })
+	return found
+}
+
+// isSetByUs reports whether this project set a label or annotation.
+func isSetByUs(o *unstructured.Unstructured, field, key string) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		if !strings.HasPrefix(f.Manager, ourManager) || f.FieldsV1 == nil {
+			return false
+		}
+		var fields map[string]any
+		if json.Unmarshal([]byte(f.FieldsV1.GetRawString()), &fields) != nil {
+			return false
+		}
+		_, found, _ := unstructured.NestedFieldNoCopy(fields, "f:metadata", "f:"+field, "f:"+key)
+		return found
+	})
+}
+
+func without(o *unstructured.Unstructured, keys [][]string) *unstructured.Unstructured {
+	out := o.DeepCopy()
+	for _, key := range keys {
+		unstructured.RemoveNestedField(out.Object, key...)
+	}
+	return out
+}

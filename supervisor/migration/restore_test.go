@@ -1,0 +1,178 @@
+package migration
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// object returns an object with a kind, NAMESPACE/NAME and further fields by path.
+func object(kind, name string, fields map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	namespace, name, _ := strings.Cut(name, "/")
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	for path, value := range fields {
+		if err := unstructured.SetNestedField(o.Object, value, strings.Split(path, "|")...); err != nil {
+			panic(err)
+		}
+	}
+	return o
+}
+
+// by adds a managed fields entry of a manager to an object.
+func by(o *unstructured.Unstructured, manager, fields string) *unstructured.Unstructured {
+	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: "Apply", FieldsV1: &metav1.FieldsV1{}}
+	entry.FieldsV1.SetRawBytes([]byte(fields))
+	o.SetManagedFields(append(o.GetManagedFields(), entry))
+	return o
+}
+
+func ownedBy(o *unstructured.Unstructured, kind, name string, uid types.UID) *unstructured.Unstructured {
+	o.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: name, UID: uid}})
+	return o
+}
+
+func TestRestoration(t *testing.T) {
+	source := object("CatalogSource", "olm/shop", map[string]any{"metadata|uid": "s1"})
+	version := object("ClusterServiceVersion", "lamps/lamp.v1", map[string]any{"metadata|uid": "v1"})
+	service := func(colour string) *unstructured.Unstructured {
+		return ownedBy(object("Service", "olm/shop", map[string]any{"spec|colour": colour}), "CatalogSource", "shop", "s1")
+	}
+	const ours, mine = "chandlery-supervisor", `{"f:metadata":{"f:annotations":{"f:chandlery.dev/applied-hash":{}}}}`
+	binding := func(name string) *unstructured.Unstructured {
+		return object("ClusterRoleBinding", "/"+name, map[string]any{
+			"subjects":        []any{"lamp"},
+			"metadata|labels": map[string]any{"olm.owner": "lamp.v1", "olm.owner.namespace": "lamps", "olm.owner.kind": "ClusterServiceVersion"},
+		})
+	}
+	for _, tt := range []struct {
+		reason   string
+		recorded []*unstructured.Unstructured
+		live     []*unstructured.Unstructured
+		want     []string
+	}{
+		{"as it was", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("red"), ours, mine)}, nil},
+		{"changed by us", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), ours, mine)}, []string{"Replace Service olm/shop"}},
+		{"changed by somebody else", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source, by(service("blue"), "kubectl-edit", mine)}, nil},
+		{"gone", []*unstructured.Unstructured{service("red")}, []*unstructured.Unstructured{source}, []string{"Make Service olm/shop"}},
+		{"gone with its catalog", []*unstructured.Unstructured{service("red")}, nil, nil},
+		{
+			"gone with its catalog, and there is another of the name",
+			[]*unstructured.Unstructured{service("red")},
+			[]*unstructured.Unstructured{object("CatalogSource", "olm/shop", map[string]any{"metadata|uid": "s2"})},
+			nil,
+		},
+		{
+			"pods come before what leads to them, and after what they run as",
+			[]*unstructured.Unstructured{
+				service("red"), ownedBy(object("Pod", "olm/shop-x", nil), "CatalogSource", "shop", "s1"), ownedBy(object("ServiceAccount", "olm/shop", nil), "CatalogSource", "shop", "s1"),
+			},
+			[]*unstructured.Unstructured{source},
+			[]string{"Make ServiceAccount olm/shop", "Make Pod olm/shop-x", "Make Service olm/shop"},
+		},
+		{
+			"a Deployment of a catalog", nil,
+			[]*unstructured.Unstructured{source, ownedBy(object("Deployment", "olm/shop", map[string]any{"metadata|labels": map[string]any{labelManagedBy: managedBy}}), "CatalogSource", "shop", "s1")},
+			[]string{"Remove Deployment olm/shop"},
+		},
+		{
+			"a Deployment of somebody else", nil,
+			[]*unstructured.Unstructured{source, ownedBy(object("Deployment", "olm/shop", nil), "CatalogSource", "shop", "s1")},
+			nil,
+		},
+		{
+			"a binding in place of another",
+			[]*unstructured.Unstructured{binding("lamp-service-system:auth-delegator")},
+			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, mine)},
+			[]string{"Make ClusterRoleBinding lamp-service-system:auth-delegator", "Remove ClusterRoleBinding lamp-service.lamps-system:auth-delegator"},
+		},
+		{
+			"a binding of an operator that came later stays: it needs it", nil,
+			[]*unstructured.Unstructured{version, by(binding("lamp-service.lamps-system:auth-delegator"), ours, `{}`)},
+			nil,
+		},
+		{
+			"marks of ours", nil,
+			[]*unstructured.Unstructured{by(object("Secret", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
+			[]string{"Strip Secret lamps/cert"},
+		},
+		{
+			"marks of ours on what another version has taken over",
+			[]*unstructured.Unstructured{ownedBy(object("Role", "lamps/cert", nil), "ClusterServiceVersion", "lamp.v0", "v0")},
+			[]*unstructured.Unstructured{by(object("Role", "lamps/cert", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/applied-hash": "1"}}), ours, mine)},
+			[]string{"Strip Role lamps/cert"},
+		},
+		{
+			"marks that people made", nil,
+			[]*unstructured.Unstructured{by(object("Subscription", "lamps/lamp", map[string]any{"metadata|annotations": map[string]any{"chandlery.dev/pin": "lamp.v1"}}), ours, mine)},
+			nil,
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			live := inventory{}
+			for _, o := range tt.live {
+				live[keyOf(o)] = o
+			}
+			var got []string
+			for _, o := range restoration(tt.recorded, live) {
+				got = append(got, fmt.Sprintf("%s %s %s", o.Verb, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("operations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPack packs objects of any size into chunks and reads them again.
+func TestPack(t *testing.T) {
+	var all []*unstructured.Unstructured
+	for i := range 40 {
+		all = append(all, object("Service", fmt.Sprintf("olm/s%d", i), map[string]any{"spec|text": strings.Repeat(strconv.Itoa(i*7919), 50)}))
+	}
+	for _, limit := range []int{1, 300, 1 << 20} {
+		chunks, err := pack(all, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []*unstructured.Unstructured
+		for _, chunk := range chunks {
+			objects, err := unpack(chunk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(chunk) > limit && len(objects) > 1 {
+				t.Errorf("limit %d: a chunk of %d bytes has %d objects", limit, len(chunk), len(objects))
+			}
+			got = append(got, objects...)
+		}
+		if diff := cmp.Diff(all, got); diff != "" {
+			t.Errorf("limit %d:\n%s", limit, diff)
+		}
+	}
+}
+
+// TestSnapshotOfPod checks that a recorded pod can be created again on another node.
+func TestSnapshotOfPod(t *testing.T) {
+	pod := object("Pod", "olm/shop-x", map[string]any{
+		"status|phase": "Running", "metadata|resourceVersion": "7", "spec|nodeName": "node-1",
+		"metadata|labels": map[string]any{"topology.kubernetes.io/zone": "a", "olm.catalogSource": "shop"},
+		"spec|volumes":    []any{map[string]any{"name": "kube-api-access-x"}, map[string]any{"name": "mine"}},
+		"spec|containers": []any{map[string]any{"name": "c", "volumeMounts": []any{map[string]any{"name": "kube-api-access-x"}, map[string]any{"name": "mine"}}}},
+	})
+	want := object("Pod", "olm/shop-x", map[string]any{
+		"metadata|labels": map[string]any{"olm.catalogSource": "shop"},
+		"spec|volumes":    []any{map[string]any{"name": "mine"}},
+		"spec|containers": []any{map[string]any{"name": "c", "volumeMounts": []any{map[string]any{"name": "mine"}}}},
+	})
+	if diff := cmp.Diff(want, recordedForm(pod)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,99 @@
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+)
+
+const (
+	// pollInterval is the interval of checks while a step waits, and waitTimeout the maximum wait. A pod of a lost
+	// node is not deleted without intervention.
+	pollInterval = 500 * time.Millisecond
+	waitTimeout  = 3 * time.Minute
+	// maxPlans is how often a plan is made again because the cluster has changed.
+	maxPlans = 10
+)
+
+// Options are what a takeover and a handback need to reach the cluster.
+type Options struct {
+	// Config is used to find OLM and competing supervisors. Its Client also reads and writes everything else,
+	// without a cache, and its Namespace has the record.
+	competing.Config
+
+	// OnStep is called with the text of each step before it runs.
+	OnStep func(text string)
+}
+
+func (o *Options) records() *Records { return NewRecords(o.Client, o.Namespace) }
+
+// run executes plans until nothing is left to do. It makes another plan if the cluster has changed.
+func (o *Options) run(ctx context.Context, what string, plan func(context.Context) (Plan, error), do func(context.Context, Step) error) error {
+	var last error
+	for range maxPlans {
+		p, err := plan(ctx)
+		if err != nil {
+			return err
+		}
+		switch p.Verdict {
+		case Nothing, Done:
+			return nil
+		case Blocked:
+			return fmt.Errorf("%w: %s", ErrRefused, strings.Join(p.Blockers, "; "))
+		case Possible:
+		}
+		if last = o.execute(ctx, p.Steps, do); last != nil && !outdated(last) {
+			return last
+		}
+	}
+	return fmt.Errorf("%s: others keep changing what is there: %w", what, last)
+}
+
+func (o *Options) execute(ctx context.Context, steps []Step, do func(context.Context, Step) error) error {
+	for _, step := range steps {
+		o.OnStep(step.Text)
+		if err := do(ctx, step); err != nil {
+			return fmt.Errorf("%s: %w", step.Text, err)
+		}
+	}
+	return nil
+}
+
+// outdated reports whether an error means that the cluster has changed since the plan was made.
+func outdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+// scale sets the replicas and labels of a Deployment that was read, in one write.
+func (o *Options) scale(ctx context.Context, d *appsv1.Deployment, replicas int32, labels map[string]any) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "labels": labels},
+		"spec":     map[string]any{"replicas": replicas},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	if err := o.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("scaling Deployment %s to %d: %w", client.ObjectKeyFromObject(d), replicas, err)
+	}
+	return nil
+}
+
+// pause waits for pollInterval.
+func (o *Options) pause(ctx context.Context) error {
+	select {
+	case <-o.Clock.After(pollInterval):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,305 @@
+package suite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/migration"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+	"github.com/chandlery/chandlery/test/controlplane"
+	"github.com/chandlery/chandlery/test/olmstyle"
+)
+
+// manyWrites exceeds the number of writes of a takeover or a handback.
+const manyWrites = 40
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	os.Exit(controlplane.Main(m, controlplane.Options{}, func(ctx context.Context, cp *controlplane.ControlPlane) error {
+		return supervisor.InstallCRDs(ctx, cp.Config(), io.Discard)
+	}))
+}
+
+// errDead is the error of a dead process.
+var errDead = errors.New("the process is dead")
+
+// mortal is a client of a process that dies at its nth write, either before the write or after it without a
+// result.
+type mortal struct {
+	client.Client
+
+	at     int64
+	sent   bool
+	writes atomic.Int64
+}
+
+func (m *mortal) wrap(c client.WithWatch) client.Client {
+	write := func(do func() error) error {
+		n := m.writes.Add(1)
+		switch {
+		case n > m.at, n == m.at && !m.sent:
+			return errDead
+		case n == m.at:
+			return errors.Join(do(), errDead)
+		default:
+			return do()
+		}
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if _, question := o.(*authorizationv1.SubjectAccessReview); question {
+				return c.Create(ctx, o, opts...)
+			}
+			return write(func() error { return c.Create(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return write(func() error { return c.Update(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return write(func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return write(func() error { return c.Delete(ctx, o, opts...) })
+		},
+	})
+}
+
+// TestDiesAtEveryWrite takes over with processes that die, one write later each time, and with one that does
+// not. Then it hands back in the same way.
+func TestDiesAtEveryWrite(t *testing.T) {
+	c := controlplane.Client(t)
+	home := controlplane.Namespace(t)
+	w := olmstyle.New(c)
+	if err := errors.Join(w.InstallOLM(t.Context()), w.Catalog(t.Context(), "hosted", "registry.example.com/catalog@sha256:"+strings.Repeat("a", 64), "")); err != nil {
+		t.Fatal(err)
+	}
+	options := func(c client.Client) migration.Options {
+		return migration.Options{Config: competing.Config{Client: c, Namespace: home, Clock: clock.RealClock{}}, OnStep: func(string) {}}
+	}
+	takeOver := func(c client.Client) error {
+		return (&migration.Takeover{Options: options(c), Again: true}).Run(t.Context())
+	}
+	handBack := func(c client.Client) error { return (&migration.Handback{Options: options(c)}).Run(t.Context()) }
+	for _, sent := range []bool{false, true} {
+		for n := int64(1); ; n++ {
+			if n > manyWrites {
+				t.Fatal("it never comes to an end")
+			}
+			name := fmt.Sprintf("write %d, sent %v", n, sent)
+			there, back := &mortal{at: n, sent: sent}, &mortal{at: n, sent: sent}
+			first := takeOver(there.wrap(c))
+			if err := takeOver(c); err != nil {
+				t.Fatalf("%s: going on: %v", name, err)
+			}
+			isTakenOver(t, c, home, name)
+			work(t, c)
+			second := handBack(back.wrap(c))
+			if err := handBack(c); err != nil {
+				t.Fatalf("%s: going on to hand back: %v", name, err)
+			}
+			isHandedBack(t, c, home, name)
+			if first == nil && second == nil {
+				const least = 6
+				if n < least {
+					t.Errorf("only %d writes", n)
+				}
+				break
+			}
+			for _, err := range []error{first, second} {
+				if err != nil && !errors.Is(err, errDead) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	handsBackLosses(t, c, options(c))
+}
+
+// lose deletes ConfigMaps of the record.
+func lose(t *testing.T, c client.Client, home string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// handsBackLosses takes over, deletes the record or a part of it, and hands back the rest. OLM must still be
+// started.
+func handsBackLosses(t *testing.T, c client.Client, o migration.Options) {
+	t.Helper()
+	m, back := &migration.Takeover{Options: o, Again: true}, &migration.Handback{Options: o}
+	const record, images = migration.RecordName, migration.RecordName + "-0"
+	for _, tt := range []struct {
+		reason string
+		lost   []string
+		says   string
+	}{
+		{"what OLM had made", []string{images}, images},
+		{"the record", []string{record}, "1 ConfigMaps are left"},
+		{"both", []string{record, images}, "0 ConfigMaps are left"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			if err := m.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			isTakenOver(t, c, m.Namespace, tt.reason)
+			lose(t, c, m.Namespace, tt.lost...)
+			if tt.lost[0] == images {
+				if p, err := m.Plan(t.Context()); err != nil || p.Verdict != migration.Done || !strings.Contains(strings.Join(p.Risks, ""), tt.says) {
+					t.Errorf("a plan to take over: %v, %v, %v", p.Verdict, p.Risks, err)
+				}
+			}
+			p, err := back.Plan(t.Context())
+			if err != nil || p.Verdict != migration.Possible || !strings.Contains(strings.Join(p.Risks, ""), tt.says) {
+				t.Fatalf("a plan to hand back: %v, %v, %v", p.Verdict, p.Risks, err)
+			}
+			if err := back.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			isHandedBack(t, c, m.Namespace, tt.reason)
+		})
+	}
+	if err := m.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := *back
+	elsewhere.Namespace = "default"
+	if p, err := elsewhere.Plan(t.Context()); err != nil || p.Verdict != migration.Blocked || !strings.Contains(strings.Join(p.Blockers, ""), "--supervisor-namespace "+m.Namespace) {
+		t.Errorf("from another namespace: %v, %v, %v", p.Verdict, p.Blockers, err)
+	}
+	if err := back.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isTakenOver checks that OLM is stopped, and that its previous state is recorded.
+func isTakenOver(t *testing.T, c client.Client, home, when string) {
+	t.Helper()
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		d := &appsv1.Deployment{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
+			t.Fatal(err)
+		}
+		if *d.Spec.Replicas != 0 || d.Labels[api.LabelTakenOver] != "1" {
+			t.Errorf("%s: Deployment %s has %d replicas and the labels %v", when, name, *d.Spec.Replicas, d.Labels)
+		}
+	}
+	cm := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: home, Name: migration.RecordName}, cm); err != nil {
+		t.Fatal(err)
+	}
+	record := strings.Join(strings.Fields(cm.Data["record.json"]), "")
+	for _, part := range []string{`"phase":"TakenOver"`, `"name":"olm-operator","replicas":1`, `"name":"catalog-operator","replicas":1`, `"images":1`} {
+		if !strings.Contains(record, part) {
+			t.Errorf("%s: the record lacks %s: %s", when, part, record)
+		}
+	}
+	if err := migration.NewRecords(c, home).Check(t.Context()); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
+}
+
+// work makes the changes of a supervisor to OLM's objects.
+func work(t *testing.T, c client.Client) {
+	t.Helper()
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted-unpack-bundles"}}
+	if err := c.Delete(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "hosted"}}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"chandlery.dev/applied-hash":"x"},"labels":{"olm.service-spec-hash":"y"}}}`))
+	if err := c.Patch(t.Context(), service, patch, client.FieldOwner("chandlery-supervisor")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isHandedBack checks that everything is restored.
+func isHandedBack(t *testing.T, c client.Client, home, when string) {
+	t.Helper()
+	for _, name := range []string{"olm-operator", "catalog-operator"} {
+		d := &appsv1.Deployment{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: name}, d); err != nil {
+			t.Fatal(err)
+		}
+		if _, marked := d.Labels[api.LabelTakenOver]; *d.Spec.Replicas != 1 || marked {
+			t.Errorf("%s: Deployment %s has %d replicas and the labels %v", when, name, *d.Spec.Replicas, d.Labels)
+		}
+	}
+	service := &corev1.Service{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted"}, service); err != nil {
+		t.Fatal(err)
+	}
+	if len(service.Annotations) != 0 || service.Labels["olm.service-spec-hash"] == "y" {
+		t.Errorf("%s: Service hosted: annotations %v, labels %v", when, service.Annotations, service.Labels)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "olm", Name: "hosted-unpack-bundles"}, &networkingv1.NetworkPolicy{}); err != nil {
+		t.Errorf("%s: %v", when, err)
+	}
+	var maps corev1.ConfigMapList
+	if err := c.List(t.Context(), &maps, client.InNamespace(home), client.HasLabels{"chandlery.dev/takeover"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(maps.Items) != 0 {
+		t.Errorf("%s: %d ConfigMaps are left", when, len(maps.Items))
+	}
+}
+
+// TestOpenShift checks that objects which OpenShift manages are not changed.
+func TestOpenShift(t *testing.T) {
+	c := controlplane.Client(t)
+	home := controlplane.Namespace(t)
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: home, Name: "olm-operator", Labels: map[string]string{"app": "olm-operator"},
+			Annotations: map[string]string{"include.release.openshift.io/self-managed-high-availability": "true"},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kept"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "kept"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "olm-operator", Image: "registry.example.com/operator-lifecycle-manager:v4", Command: []string{"/bin/olm"}}}},
+			},
+		},
+	}
+	if err := c.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := c.Delete(ctx, d); err != nil {
+			t.Error(err)
+		}
+	})
+	m := &migration.Takeover{Options: migration.Options{
+		Config: competing.Config{Client: c, Namespace: home, ManagerNamespaces: []string{home}, Clock: clock.RealClock{}},
+		OnStep: func(step string) { t.Error(step) },
+	}}
+	err := m.Run(t.Context())
+	if !errors.Is(err, migration.ErrRefused) || !strings.Contains(err.Error(), "spec.overrides of ClusterVersion version") {
+		t.Errorf("error %v", err)
+	}
+}

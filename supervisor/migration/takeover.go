@@ -1,0 +1,135 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/migration/competing"
+)
+
+// Takeover takes over a cluster from OLM.
+type Takeover struct {
+	Options
+
+	// Again permits stopping an OLM that was started again after a takeover.
+	Again bool
+}
+
+// Plan returns the plan of a takeover.
+func (t *Takeover) Plan(ctx context.Context) (Plan, error) {
+	o, err := observe(ctx, t.Config)
+	if err != nil {
+		return Plan{}, err
+	}
+	return NewPlan(o, t.Again), nil
+}
+
+// Run takes over. It may be interrupted at any moment and repeated, also by several processes at once. If there
+// is nothing to take over, it does nothing.
+func (t *Takeover) Run(ctx context.Context) error {
+	return t.run(ctx, "taking over", t.Plan, t.do)
+}
+
+func (t *Takeover) do(ctx context.Context, step Step) error {
+	switch step.Action {
+	case Begin:
+		return t.recordReplicas(ctx)
+	case Stop:
+		return t.stop(ctx, step)
+	case Await:
+		return t.awaitPods(ctx)
+	case Keep:
+		return t.recordObjects(ctx)
+	case Finish:
+		return t.records().change(ctx, func(r *Record) { r.Phase = TakenOver })
+	default:
+		return fmt.Errorf("unknown action %q", step.Action)
+	}
+}
+
+// recordReplicas records the replicas of Deployments that are not in the record, or that were started again.
+func (t *Takeover) recordReplicas(ctx context.Context) error {
+	found, err := competing.NewDetector(t.Config).CheckAll(ctx)
+	if err != nil {
+		return err
+	}
+	record, cm, err := t.records().read(ctx)
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		record = &Record{Begun: t.Clock.Now().UTC().Truncate(time.Second)}
+	}
+	for i := range found.Workloads {
+		record.add(&found.Workloads[i])
+	}
+	record.Phase = TakingOver
+	return t.records().write(ctx, record, cm)
+}
+
+// stop scales a Deployment to 0 and marks it, in one write.
+func (t *Takeover) stop(ctx context.Context, step Step) error {
+	d := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
+	if err := t.Client.Get(ctx, key, d); err != nil {
+		return fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	replicas := ptr.Deref(d.Spec.Replicas, 1)
+	labels := map[string]any{}
+	if d.Labels[api.LabelTakenOver] == "" || replicas > 0 {
+		labels[api.LabelTakenOver] = strconv.Itoa(int(replicas))
+	}
+	return t.scale(ctx, d, 0, labels)
+}
+
+// awaitPods waits until no pod of OLM is left, since a terminating pod may still write.
+func (t *Takeover) awaitPods(ctx context.Context) error {
+	begun := t.Clock.Now()
+	for {
+		found, err := competing.NewDetector(t.Config).CheckAll(ctx)
+		if err != nil {
+			return err
+		}
+		left, err := remainingPods(ctx, t.Client, found.Workloads)
+		if err != nil {
+			return err
+		}
+		if len(left) == 0 && len(found.Active()) == 0 {
+			return nil
+		}
+		if t.Clock.Since(begun) > waitTimeout {
+			return fmt.Errorf("after %s there are still pods %s; if their node is lost, delete them with: kubectl delete pod --force, and begin again",
+				waitTimeout, strings.Join(left, ", "))
+		}
+		if err := t.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// recordObjects records the objects that the controllers may replace. It runs after OLM has stopped and before a
+// supervisor works, so no manager changes them during the step.
+func (t *Takeover) recordObjects(ctx context.Context) error {
+	objects, err := readObjects(ctx, t.Client)
+	if err != nil {
+		return err
+	}
+	chunks, err := t.records().saveObjects(ctx, objects)
+	if err != nil {
+		return err
+	}
+	counts, err := count(ctx, t.Client)
+	if err != nil {
+		return err
+	}
+	return t.records().change(ctx, func(r *Record) { r.Chunks, r.Plans = chunks, slices.Concat(counts.Waiting, counts.InProgress) })
+}

@@ -1,0 +1,165 @@
+package plansteps
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// MaxInline is the maximum size, in bytes, of the manifests in a plan itself. The API server stores objects of
+// up to 1.5 MiB. Half a MiB leaves room for the rest of a plan and for its managed fields.
+const MaxInline = 512 << 10
+
+// referenceKind marks the manifest of a step as a reference to the catalog.
+const referenceKind = "BundleObject"
+
+// Reference refers to a manifest that is too large for a plan. The digest makes it as immutable as a copy:
+// changed content is refused.
+type Reference struct {
+	Kind    string `json:"kind"`
+	Package string `json:"package"`
+	Channel string `json:"channel"`
+	Bundle  string `json:"bundle"`
+	// Image is the bundle image that holds the manifest, by digest; empty if the catalog itself holds it.
+	Image string `json:"image,omitempty"`
+	// Replaces is an input of the planning, and is needed to plan again.
+	Replaces string `json:"replaces,omitempty"`
+	// SHA256 is the digest, in hex, of the planned manifest.
+	SHA256 string `json:"sha256"`
+}
+
+// ErrManifest means that a step does not hold the object that it names.
+var ErrManifest = errors.New("the step does not hold the object that it names")
+
+// ErrContentChanged means that a catalog no longer serves the content that a plan refers to.
+var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was made from")
+
+// Externalize replaces manifests by references, the largest first, until the remaining ones fit into limit
+// bytes. Bundles are the sources of the steps. A step that comes from none of them is not changed.
+func Externalize(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) error {
+	total := 0
+	bySize := slices.Clone(steps)
+	for _, s := range steps {
+		total += len(s.Resource.Manifest)
+	}
+	slices.SortStableFunc(bySize, func(a, b *operatorsv1alpha1.Step) int {
+		return cmp.Compare(len(b.Resource.Manifest), len(a.Resource.Manifest))
+	})
+	for _, s := range bySize {
+		if total <= limit {
+			return nil
+		}
+		i := slices.IndexFunc(bundles, func(b Bundle) bool { return b.Name == s.Resolving })
+		if i < 0 {
+			continue
+		}
+		b := bundles[i]
+		text, err := json.Marshal(Reference{
+			Kind: referenceKind, Package: b.Package, Channel: b.Channel, Bundle: b.Name, Image: b.Image,
+			Replaces: b.Replaces, SHA256: manifestDigest(s.Resource.Manifest),
+		})
+		if err != nil {
+			return fmt.Errorf("encoding the reference to %s %s: %w", s.Resource.Kind, s.Resource.Name, err)
+		}
+		total += len(text) - len(s.Resource.Manifest)
+		s.Resource.Manifest = string(text)
+	}
+	return nil
+}
+
+// Manifest reads the object of a step. If the step only refers to the object, ref is the reference and u is
+// nil. Manifest does not check that the object is the one that the step names: see Place.
+func Manifest(step *operatorsv1alpha1.Step) (u *unstructured.Unstructured, ref *Reference, err error) {
+	u = &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal([]byte(step.Resource.Manifest), &u.Object); err != nil {
+		return nil, nil, fmt.Errorf("the manifest of step %s %s is not a JSON object: %w: %w", step.Resource.Kind, step.Resource.Name, ErrManifest, err)
+	}
+	if u.GetAPIVersion() != "" || u.GetKind() != referenceKind {
+		return u, nil, nil
+	}
+	ref = &Reference{}
+	if err := json.Unmarshal([]byte(step.Resource.Manifest), ref); err != nil {
+		return nil, nil, fmt.Errorf("the reference in step %s %s cannot be read: %w: %w", step.Resource.Kind, step.Resource.Name, ErrManifest, err)
+	}
+	return nil, ref, nil
+}
+
+// Resolve finds the manifest that a step refers to in the bundle as the catalog serves it now. The error is
+// ErrContentChanged if the manifest is missing or has changed.
+func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bundle) (*unstructured.Unstructured, error) {
+	b.Replaces = ref.Replaces
+	steps, err := Steps(namespace, b)
+	if err != nil && !errors.Is(err, ErrNoInlineManifests) {
+		// The content is the same whenever the bundle is read.
+		return nil, fmt.Errorf("%w: %w", ErrContentChanged, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(steps, func(s *operatorsv1alpha1.Step) bool {
+		return s.Resource.Kind == step.Resource.Kind && s.Resource.Name == step.Resource.Name && s.Resource.Group == step.Resource.Group
+	})
+	if i < 0 || manifestDigest(steps[i].Resource.Manifest) != ref.SHA256 {
+		return nil, fmt.Errorf("%s %s of bundle %s: %w", step.Resource.Kind, step.Resource.Name, ref.Bundle, ErrContentChanged)
+	}
+	u, _, err := Manifest(steps[i])
+	return u, err
+}
+
+// Place checks that an object is the one that a step names. If its kind is namespaced, Place sets the plan's
+// namespace. The fields of a step decide whether it may be in a plan and with whose permissions it is applied.
+// A different object must thus never be applied: the error is ErrManifest.
+func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
+	kind := objectKind(schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind})
+	named, holds := kind.WithVersion(step.Resource.Version), u.GroupVersionKind()
+	differs := func(field, names, holds string) error {
+		return fmt.Errorf("%w: step %s %s says %s %q, its manifest %q", ErrManifest, step.Resource.Kind, step.Resource.Name, field, names, holds)
+	}
+	scope, supported := ScopeOf(kind)
+	switch {
+	case holds == unpackedKind():
+		return fmt.Errorf("%w: step %s %s refers to ConfigMap %s, into which OLM unpacked a bundle and which is not read here; its Subscription gets a plan of its own",
+			ErrManifest, step.Resource.Kind, step.Resource.Name, u.Object["name"])
+	case holds.Group != named.Group:
+		return differs("group", named.Group, holds.Group)
+	case holds.Version != named.Version:
+		return differs("version", named.Version, holds.Version)
+	case holds.Kind != named.Kind:
+		return differs("kind", named.Kind, holds.Kind)
+	case u.GetName() != step.Resource.Name || u.GetName() == "":
+		return differs("name", step.Resource.Name, u.GetName())
+	case kind.Kind == kindCRD && named != apiextensionsv1.SchemeGroupVersion.WithKind(kindCRD):
+		return fmt.Errorf("%w: step %s %s is of %s, and can only be of %s",
+			ErrManifest, step.Resource.Kind, step.Resource.Name, named.GroupVersion(), apiextensionsv1.SchemeGroupVersion)
+	case supported && scope == ClusterScoped:
+		namespace = ""
+	}
+	return setNamespace(u, step, namespace)
+}
+
+// unpackedKind returns the kind in OLM's references to unpacked bundles.
+func unpackedKind() schema.GroupVersionKind { return schema.GroupVersionKind{Kind: "ConfigMap"} }
+
+// setNamespace sets the namespace of a namespaced object, unless it names another.
+func setNamespace(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
+	if has := u.GetNamespace(); has != "" && has != namespace {
+		return fmt.Errorf("%w: step %s %s belongs into namespace %q, its manifest into %q", ErrManifest, step.Resource.Kind, step.Resource.Name, namespace, has)
+	}
+	u.SetNamespace(namespace)
+	return nil
+}
+
+func manifestDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,210 @@
+package resolution
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chandlery/chandlery/bundles"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+)
+
+// kind is the meaning of a constraint of a model.
+type kind int
+
+const (
+	subscribed kind = iota + 1 // a Subscription exists
+	requested                  // a Subscription requires one of several versions
+	present                    // an operator is present
+	deprecated                 // a bundle must not be installed
+	unreadable                 // a bundle has invalid properties
+	requires                   // a version requires another operator
+	exclusive                  // two versions exclude each other
+	onePackage                 // a package has at most one version
+	oneAPI                     // an API has at most one provider
+	preferred                  // a Subscription gets its best candidate
+	fixed                      // another Subscription gets a version
+)
+
+// reason is the meaning of a constraint of a model, with its subjects.
+type reason struct {
+	kind       kind
+	request    *request
+	node       node
+	other      node
+	constraint *constraint.Constraint
+	pkg        string
+	gvk        bundles.GVK
+}
+
+// explain returns an error with the reasons why a request is not met; constrained if only its best candidate is not
+// possible.
+func (in *input) explain(req *request, reasons []reason, constrained bool) error {
+	texts := map[string]bool{}
+	for _, why := range (sentences{in}).condense(reasons) {
+		texts[why] = true
+	}
+	texts[exists(req.sub)] = true
+	r := remedies{in}
+	e := &UnsatisfiableError{Reason: r.blockedReason(reasons), Remedy: r.remedy(req, reasons)}
+	if constrained && slices.ContainsFunc(reasons, func(why reason) bool { return why.kind == unreadable }) {
+		e.Remedy = "the other versions of the package are considered meanwhile"
+	}
+	for text := range texts {
+		e.Reasons = append(e.Reasons, text)
+	}
+	slices.Sort(e.Reasons)
+	e.Reasons = bounded(e.Reasons)
+	e.Remedy = bundles.Clip(e.Remedy, maxReason)
+	return e
+}
+
+// maxReasons and maxReason bound the number and the length of reasons, since they are read in a condition.
+const (
+	maxReasons = 20
+	maxReason  = 500
+)
+
+// bounded bounds the number and the length of reasons.
+func bounded(reasons []string) []string {
+	if more := len(reasons) - maxReasons; more > 0 {
+		reasons = append(reasons[:maxReasons:maxReasons], fmt.Sprintf("and %d reasons more", more))
+	}
+	for i := range reasons {
+		reasons[i] = bundles.Clip(reasons[i], maxReason)
+	}
+	return reasons
+}
+
+// sentences describes reasons.
+type sentences struct{ *input }
+
+// condense returns sentences about reasons. Reasons that are the same for several versions of a package are stated
+// for the first one.
+func (s sentences) condense(reasons []reason) []string {
+	type group struct {
+		first reason
+		more  int
+	}
+	var order []string
+	groups := map[string]*group{}
+	for _, why := range reasons {
+		key := s.similarity(why)
+		if groups[key] == nil {
+			groups[key] = &group{first: why}
+			order = append(order, key)
+			continue
+		}
+		groups[key].more++
+	}
+	var texts []string
+	for _, key := range order {
+		text := s.about(groups[key].first)
+		if more := groups[key].more; more > 0 {
+			text += fmt.Sprintf(" (likewise %d other versions of package %s)", more, groups[key].first.subjectPackage())
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// similarity returns a key that is the same for reasons that differ only in the version of a package.
+func (s sentences) similarity(why reason) string {
+	switch why.kind {
+	case requires:
+		if why.node.operator == nil {
+			return fmt.Sprintf("%d/%s/%s/%s", why.kind, why.node.catalog, why.node.pkg(), why.constraint)
+		}
+	case deprecated, unreadable:
+		return fmt.Sprintf("%d/%s/%s", why.kind, why.node.catalog, why.node.pkg())
+	case exclusive:
+		if common := commonGVKs(why.node.subject(), why.other.subject()); !why.samePackage() && len(common) > 0 {
+			return fmt.Sprintf("%d/%s/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg(), common[0])
+		}
+		return fmt.Sprintf("%d/%s/%s/%s", why.kind, why.node.name(), why.other.catalog, why.other.pkg())
+	case subscribed, requested, present, onePackage, oneAPI, preferred, fixed:
+	}
+	return s.about(why)
+}
+
+// subjectPackage returns the package whose versions a reason is about.
+func (why reason) subjectPackage() string {
+	if why.kind == exclusive {
+		return why.other.pkg()
+	}
+	return why.node.pkg()
+}
+
+func (why reason) samePackage() bool { return why.node.pkg() == why.other.pkg() }
+
+// about returns a sentence about a reason, with the wording of OLM.
+func (s sentences) about(why reason) string {
+	switch why.kind {
+	case subscribed:
+		return exists(why.request.sub)
+	case requested:
+		return s.alternatives(why.request)
+	case present:
+		return s.present(why.node.operator)
+	case deprecated:
+		return fmt.Sprintf("bundle %s is deprecated", why.node.id(s.Namespace))
+	case unreadable:
+		return fmt.Sprintf("bundle %s cannot be read: %v", why.node.id(s.Namespace), why.node.entry.Bundle.Err)
+	case requires:
+		return requirement(why)
+	case exclusive:
+		return s.exclusive(why)
+	case preferred:
+		return fmt.Sprintf("bundle %s is the newest", why.node.id(s.Namespace))
+	case fixed:
+		return fmt.Sprintf("subscription %s gets %s", why.request.sub.Name, why.node.id(s.Namespace))
+	case onePackage:
+		return "there can be only one operator from package " + why.pkg
+	default:
+		return "there can be only one provider of " + describeAPI(why.gvk)
+	}
+}
+
+func (s sentences) present(o *Operator) string {
+	if s.owner[o] != nil {
+		return fmt.Sprintf("clusterserviceversion %s exists", o.Name)
+	}
+	return fmt.Sprintf("clusterserviceversion %s exists and is not referenced by a subscription", o.Name)
+}
+
+func requirement(why reason) string {
+	if why.node.operator != nil {
+		return fmt.Sprintf("clusterserviceversion %s requires an operator %s", why.node.name(), why.constraint)
+	}
+	return fmt.Sprintf("bundle %s requires an operator %s", why.node.name(), why.constraint)
+}
+
+func describeAPI(gvk bundles.GVK) string {
+	return fmt.Sprintf("%s (%s/%s)", gvk.Kind, gvk.Group, gvk.Version)
+}
+
+func (s sentences) exclusive(why reason) string {
+	a, b := why.node.id(s.Namespace), why.other.id(s.Namespace)
+	if why.samePackage() {
+		return fmt.Sprintf("%s and %s originate from package %s", a, b, why.other.pkg())
+	}
+	return fmt.Sprintf("%s and %s provide %s", a, b, describeAPI(commonGVKs(why.node.subject(), why.other.subject())[0]))
+}
+
+// alternatives returns a sentence with the first few versions that satisfy a request.
+func (s sentences) alternatives(req *request) string {
+	const most = 5
+	var names []string
+	for _, n := range req.alternatives() {
+		names = append(names, n.id(s.Namespace))
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("subscription %s requires %s", req.sub.Name, names[0])
+	}
+	last := names[len(names)-1]
+	if len(names) > most {
+		last = fmt.Sprintf("%d others", len(names)-most+1)
+		names = names[:most]
+	}
+	return fmt.Sprintf("subscription %s requires at least one of %s or %s", req.sub.Name, strings.Join(names[:len(names)-1], ", "), last)
+}

@@ -1,0 +1,115 @@
+package resolution
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+)
+
+// Memo caches the last solution of each namespace, so that the same problem is not solved twice. It is safe for
+// concurrent use; the zero value is ready.
+type Memo struct {
+	mu    sync.Mutex
+	known map[string]solved
+}
+
+type solved struct {
+	problem  Problem
+	solution Solution
+}
+
+// Resolve returns the solution of a problem: the cached one if nothing has changed since. Neither the problem
+// nor the solution may be changed afterwards.
+func (m *Memo) Resolve(ctx context.Context, p Problem) Solution {
+	m.mu.Lock()
+	last, ok := m.known[p.Namespace]
+	m.mu.Unlock()
+	if ok && last.problem.equal(&p) {
+		return last.solution
+	}
+	solution := Resolve(ctx, p)
+	if !complete(ctx, solution) {
+		return solution
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known = map[string]solved{}
+	}
+	m.known[p.Namespace] = solved{problem: p, solution: solution}
+	return solution
+}
+
+// complete reports whether a solution was not cut short by the end of ctx.
+func complete(ctx context.Context, s Solution) bool {
+	if ctx.Err() == nil {
+		return true
+	}
+	for _, outcome := range s {
+		if errors.Is(outcome.Err, context.Canceled) || errors.Is(outcome.Err, context.DeadlineExceeded) {
+			return false
+		}
+	}
+	return true
+}
+
+// Forget removes the cached solution of a namespace.
+func (m *Memo) Forget(namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, namespace)
+}
+
+// equal reports whether two problems are the same. Problems of an unchanged namespace usually share their
+// parts, so few texts are compared.
+func (p *Problem) equal(q *Problem) bool {
+	return p.Namespace == q.Namespace &&
+		slices.Equal(p.Subscriptions, q.Subscriptions) &&
+		slices.EqualFunc(p.Operators, q.Operators, func(a, b Operator) bool { return a.equal(&b) }) &&
+		sameCatalogs(p.Catalogs, q.Catalogs)
+}
+
+func sameCatalogs(a, b map[CatalogKey]Catalog) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, x := range a {
+		y, ok := b[key]
+		same := ok && x.Content == y.Content && x.Priority == y.Priority && x.Pending == y.Pending && sameText(x.Err, y.Err)
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+func sameText(a, b error) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Error() == b.Error()
+}
+
+func (o *Operator) equal(q *Operator) bool {
+	return o.Name == q.Name && sameSubject(&o.Subject, &q.Subject) &&
+		sameList(o.Requires, q.Requires, func(a, b []constraint.Constraint) bool { return reflect.DeepEqual(a, b) })
+}
+
+func sameSubject(a, b *constraint.Subject) bool {
+	return a.Package == b.Package && a.Version.EQ(b.Version) && a.Deprecated == b.Deprecated &&
+		sameList(a.GVKs, b.GVKs, slices.Equal) &&
+		sameList(a.Labels, b.Labels, slices.Equal) &&
+		sameList(a.Properties, b.Properties, slices.Equal)
+}
+
+// sameList reports whether two lists are equal. It does not compare the elements if both are the same slice.
+func sameList[T any](a, b []T, equal func(a, b []T) bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	return len(a) == 0 || &a[0] == &b[0] || equal(a, b)
+}

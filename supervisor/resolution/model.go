@@ -1,0 +1,160 @@
+package resolution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolution/sat"
+)
+
+// breadth is how many of the alternatives a model includes.
+type breadth int
+
+const (
+	// narrow includes only the best alternative of each choice. If all of these are possible, no solution is better.
+	// This holds for most problems.
+	narrow breadth = iota
+	// sample includes the first few alternatives, for explanations. If there is no solution with all of them, there
+	// is none with a few.
+	sample
+	// wide includes all of them.
+	wide
+)
+
+// alternatives returns the number of alternatives of each choice in a model.
+func (b breadth) alternatives() int {
+	const few = 20
+	switch b {
+	case narrow:
+		return 1
+	case sample:
+		return few
+	default:
+		return math.MaxInt
+	}
+}
+
+// model is the problem of a group of requests in terms of the solver.
+type model struct {
+	*formula
+
+	namespace string
+	group     []*request
+	breadth   breadth
+	allowance *sat.Allowance
+	// roots are the variables of the requests.
+	roots   []sat.ID
+	choices []choice
+	// competing are requests of other groups that affect this problem.
+	competing []*request
+}
+
+// choice is a dependency with all its alternatives, in the formula or not.
+type choice struct {
+	of     sat.ID
+	nodes  []node
+	parts  []sat.ID
+	reason reason
+	// equal is true if none of the nodes is preferred.
+	equal bool
+	// certain is the number of nodes that are preferred to anything in catalogs that are still being read.
+	certain int
+}
+
+var (
+	errConflict   = errors.New("constraints cannot all be satisfied")
+	errNoConflict = errors.New("constraints can all be satisfied")
+)
+
+// solve returns the nodes of the best solution; errConflict if there is no solution. Requests that are left out
+// need not be met.
+func (m *model) solve(ctx context.Context, leftOut map[*request]bool) ([]node, error) {
+	problem, _ := m.without(leftOut)
+	taken, err := m.allowance.Find(ctx, problem)
+	if errors.Is(err, sat.ErrNone) {
+		return nil, errConflict
+	}
+	if err != nil {
+		return nil, m.failure(err)
+	}
+	return m.decode(taken), nil
+}
+
+// contradiction returns constraints that leave no solution, of which none can be omitted. The error is
+// errNoConflict if there are none. Other errors mean that they could not be determined.
+func (m *model) contradiction(ctx context.Context, leftOut map[*request]bool) ([]reason, error) {
+	problem, positions := m.without(leftOut)
+	_, err := m.allowance.Solve(ctx, problem)
+	contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err)
+	switch {
+	case err == nil:
+		return nil, errNoConflict
+	case !ok:
+		return nil, m.failure(err)
+	}
+	reasons := make([]reason, len(contradiction.Constraints))
+	for i, at := range contradiction.Constraints {
+		reasons[i] = m.reasons[positions[at]]
+	}
+	return reasons, nil
+}
+
+// failure wraps the error of a solver that did not finish.
+func (m *model) failure(err error) error {
+	err = fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.namespace, err)
+	if _, limit := errors.AsType[*sat.LimitError](err); limit {
+		return fmt.Errorf("%w; name channels and startingCSVs in the Subscriptions to narrow the choice", err)
+	}
+	return err
+}
+
+// fix requires that a request gets a certain entry.
+func (m *model) fix(req *request, e *content.Entry, why kind) {
+	n := node{catalog: req.sub.Catalog, entry: e}
+	id, _ := m.node(n)
+	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: why, request: req, node: n})
+}
+
+// solutionSet holds the nodes and variables of a solution for lookups.
+type solutionSet struct {
+	nodes map[node]bool
+	ids   map[sat.ID]bool
+}
+
+func (m *model) set(nodes []node) solutionSet {
+	t := solutionSet{nodes: map[node]bool{}, ids: map[sat.ID]bool{}}
+	for _, n := range nodes {
+		t.nodes[n], t.ids[m.ids[n]] = true, true
+	}
+	for _, id := range m.roots {
+		t.ids[id] = true
+	}
+	return t
+}
+
+// uncertain reports whether a catalog that is being read may have a better version than one that was taken.
+func (m *model) uncertain(nodes []node) bool {
+	t := m.set(nodes)
+	return slices.ContainsFunc(m.choices, func(c choice) bool {
+		if c.reason.kind != requires || c.equal || !t.ids[c.of] || c.certain > len(c.nodes) {
+			return false
+		}
+		return !slices.ContainsFunc(c.nodes[:c.certain], func(n node) bool { return t.nodes[n] })
+	})
+}
+
+// optimal reports whether no broader model can have a better solution: every taken node has the first alternative
+// of each of its choices.
+func (m *model) optimal(nodes []node) bool {
+	if m.breadth == wide {
+		return true
+	}
+	t := m.set(nodes)
+	return !slices.ContainsFunc(m.choices, func(c choice) bool {
+		return t.ids[c.of] && !c.equal && (len(c.nodes) == 0 || !t.nodes[c.nodes[0]])
+	})
+}
