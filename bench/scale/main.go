@@ -49,8 +49,10 @@ type options struct {
 	// peer is the largest number of namespaces at which Operator Lifecycle Manager is measured.
 	peer int
 	// rest is how long requests are counted while nothing changes, with the operator in the largest
-	// number of namespaces; 0 skips this.
+	// number of namespaces; 0 skips this and the update.
 	rest time.Duration
+	// update is set if all namespaces get a replacing version after the rest.
+	update bool
 	// real runs pods on real nodes.
 	real bool
 	// without are controllers that kube-controller-manager does not run.
@@ -67,6 +69,7 @@ func parse(args []string, output io.Writer) (options, error) {
 	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the supervisor: processor time and allocations")
 	flags.IntVar(&o.peer, "peer", 0, "up to how many namespaces Operator Lifecycle Manager is measured beside the supervisor, 0 for not at all: it takes some 5 s for each")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "for how long to count requests at rest with the most namespaces, before all get an update; 0 leaves both out")
+	flags.BoolVar(&o.update, "update", true, "after the rest, add a replacing version to the catalog, and wait until all namespaces have it")
 	flags.BoolVar(&o.real, "real-nodes", false, "run pods on three real nodes, as root, in the place of kwok's")
 	without := flags.String("without-controllers", "", "controllers of Kubernetes to leave out, for example clusterrole-aggregation-controller, to measure what they cost")
 	flags.StringVar(&o.write, "write", "", "document to put the report into, between its markers")

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	ours := &scale.Batch{
-		Before: 1, Namespaces: 2, Took: 3 * time.Second, Supervisor: 200 * time.Millisecond, APIServer: time.Second, Memory: 40 << 20, Resident: 60 << 20,
+		Before: 1, Namespaces: 2, Took: 3 * time.Second, Supervisor: 200 * time.Millisecond, APIServer: time.Second, ControllerManager: 50 * time.Millisecond, Memory: 40 << 20, Resident: 60 << 20,
 		Requests: slices.Concat(
 			slices.Repeat([]audit.Request{{Verb: "create", Resource: "deployments.apps"}}, 2),
 			[]audit.Request{{Verb: "list", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}},
@@ -61,8 +61,8 @@ func TestReport(t *testing.T) {
 	})
 	for _, want := range []string{
 		"a machine; one supervisor.\n",
-		"| 2 | supervisor | 3.0 s | 1.50 | 1500 ms | 1.5 | 0.5 | 1.0 | 0.0 | 0 | 0 | 100 ms | 500 ms | 40.0 MiB | 60.0 MiB |\n",
-		"| 2 | floor | 2.0 s | 1.00 | 1000 ms | 0.0 | 0.0 | 0.0 | 0.0 | 0 | 0 |  | 500 ms |  |  |\n",
+		"| 2 | supervisor | 3.0 s | 1.50 | 1500 ms | 1.5 | 0.5 | 1.0 | 0.0 | 0 | 0 | 100 ms | 500 ms | 25 ms | 40.0 MiB | 60.0 MiB |\n",
+		"| 2 | floor | 2.0 s | 1.00 | 1000 ms | 0.0 | 0.0 | 0.0 | 0.0 | 0 | 0 |  | 500 ms |  |  |  |\n",
 		"With 2 namespaces, at rest, the supervisor sends 4.0 requests in a minute, 0.0 of them writes;",
 		"It has 40.0 MiB of anonymous memory, and uses 2000 ms of processor time in a minute.\n",
 		"is in all 2 namespaces 3.0 s after the catalog has it: 1500 ms, 1.5 requests and\n0.0 Events for each, 0 conflicts.\n",

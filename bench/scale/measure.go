@@ -43,7 +43,7 @@ func sides(dir string, o options, after *afterwards) ([]side, error) {
 		follow := func(context.Context, *scale.Cluster, []string) error { return nil }
 		if o.rest > 0 && n == slices.Max(o.sizes) {
 			follow = func(ctx context.Context, c *scale.Cluster, names []string) error {
-				return after.measure(ctx, c, names, o.rest)
+				return after.measure(ctx, c, names, o)
 			}
 		}
 		return supervised(ctx, cluster, o.profile, n, follow)
@@ -60,13 +60,16 @@ func sides(dir string, o options, after *afterwards) ([]side, error) {
 	return append(all, side{name: "floor", install: func(ctx context.Context, n int) (*scale.Batch, error) { return floor(ctx, cluster, n) }}), nil
 }
 
-func (a *afterwards) measure(ctx context.Context, c *scale.Cluster, names []string, rest time.Duration) (err error) {
-	if a.rest, err = c.Rest(ctx, names, rest); err != nil {
+func (a *afterwards) measure(ctx context.Context, c *scale.Cluster, names []string, o options) (err error) {
+	if a.rest, err = c.Rest(ctx, names, o.rest); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "%d namespaces, at rest: measured\n", len(names))
 	if a.cached, err = c.Cached(ctx); err != nil {
 		return err
+	}
+	if !o.update {
+		return nil
 	}
 	if a.update, err = c.Update(ctx, names); err != nil {
 		return err

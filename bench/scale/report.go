@@ -26,23 +26,24 @@ func report(machine string, rounds []round, after afterwards) string {
 
 // writeTimes writes a row for each number of namespaces and each side.
 func writeTimes(b *strings.Builder, rounds []round) {
-	b.WriteString("| Namespaces | By | Time | of the floor | Each | Requests | Reads | Writes | Events | Conflicts | Failed | Processor: supervisor | API server | Memory, anonymous | resident |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Namespaces | By | Time | of the floor | Each | Requests | Reads | Writes | Events | Conflicts | Failed | Processor: supervisor | API server | controller manager | Memory, anonymous | resident |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rounds {
 		floor := r.batches[len(r.batches)-1].Took
 		for i, one := range r.batches {
 			t := one.Totals()
-			fmt.Fprintf(b, "| %d | %s | %.1f s | %.2f | %d ms | %.1f | %.1f | %.1f | %.1f | %d | %d | %s | %s | %s | %s |\n",
+			fmt.Fprintf(b, "| %d | %s | %.1f s | %.2f | %d ms | %.1f | %.1f | %.1f | %.1f | %d | %d | %s | %s | %s | %s | %s |\n",
 				r.namespaces, r.names[i], one.Took.Seconds(), one.Took.Seconds()/floor.Seconds(), each(one, one.Took).Milliseconds(),
 				one.Each(t.Requests()), one.Each(t.Reads), one.Each(t.Writes), one.Each(t.Events), t.Conflicts, len(one.Failed),
-				milliseconds(each(one, one.Supervisor)), milliseconds(each(one, one.APIServer)), mebibytes(one.Memory), mebibytes(one.Resident))
+				milliseconds(each(one, one.Supervisor)), milliseconds(each(one, one.APIServer)), milliseconds(each(one, one.ControllerManager)),
+				mebibytes(one.Memory), mebibytes(one.Resident))
 		}
 	}
 }
 
 // writeAfterwards writes the requests and the memory after the installation in the largest number of namespaces.
 func writeAfterwards(b *strings.Builder, after afterwards) {
-	if after.rest == nil || after.update == nil {
+	if after.rest == nil {
 		return
 	}
 	minute := func(n int) float64 { return float64(n) / after.rest.Span.Minutes() }
@@ -52,13 +53,15 @@ func writeAfterwards(b *strings.Builder, after afterwards) {
 			writes++
 		}
 	}
-	update, totals := after.update, after.update.Totals()
 	fmt.Fprintf(b, "\n## Afterwards\n\nWith %d namespaces, at rest, the supervisor sends %.1f requests in a minute, %.1f of them writes; its Lease and its\n"+
 		"watches are not among them. It has %s of anonymous memory, and uses %s of processor time in a minute.\n\n", after.rest.Before, minute(len(after.rest.Requests)),
 		minute(writes), mebibytes(after.rest.Memory), milliseconds(time.Duration(float64(after.rest.Supervisor)/after.rest.Span.Minutes())))
-	fmt.Fprintf(b, "A version that replaces the installed one is in all %d namespaces %.1f s after the catalog has it: %d ms, %.1f requests and\n"+
-		"%.1f Events for each, %d conflicts.\n", update.Namespaces, update.Took.Seconds(), each(update, update.Took).Milliseconds(),
-		update.Each(totals.Requests()), update.Each(totals.Events), totals.Conflicts)
+	if update := after.update; update != nil {
+		totals := update.Totals()
+		fmt.Fprintf(b, "A version that replaces the installed one is in all %d namespaces %.1f s after the catalog has it: %d ms, %.1f requests and\n"+
+			"%.1f Events for each, %d conflicts.\n", update.Namespaces, update.Took.Seconds(), each(update, update.Took).Milliseconds(),
+			update.Each(totals.Requests()), update.Each(totals.Events), totals.Conflicts)
+	}
 	b.WriteString("\nMemory of one object in the supervisor:\n\n| Kind | Objects | As the API server sends it | As the cache keeps it |\n|---|---|---|---|\n")
 	for _, c := range after.cached {
 		fmt.Fprintf(b, "| %s | %d | %d bytes | %d bytes |\n", c.Kind, c.Objects, c.Whole, c.Kept)

@@ -19,8 +19,9 @@ type Batch struct {
 	Requests []audit.Request
 	// Reconciles are the numbers of reconciliations by controller.
 	Reconciles map[string]int
-	// Supervisor and APIServer are the processor times of the supervisor and the API server.
-	Supervisor, APIServer time.Duration
+	// Supervisor, APIServer and ControllerManager are the processor times of the supervisor,
+	// kube-apiserver and kube-controller-manager.
+	Supervisor, APIServer, ControllerManager time.Duration
 	// Memory is the supervisor's anonymous memory afterwards (RssAnon), Resident all that is resident, such as
 	// pages of the program's file (VmRSS). Both are in bytes.
 	Memory, Resident int64
@@ -95,13 +96,9 @@ func added(before, after map[string]int) map[string]int {
 }
 
 // batch installs the operator in some namespaces with a function, and counts the requests and the
-// processor time of the API server.
+// processor time of components.
 func (p *plane) batch(ctx context.Context, names []string, install func(context.Context, []string) error) (*Batch, error) {
-	server, err := p.apiServer()
-	if err != nil {
-		return nil, err
-	}
-	before, err := processorTime(server)
+	before, err := p.componentTimes()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +111,7 @@ func (p *plane) batch(ctx context.Context, names []string, install func(context.
 		return nil, err
 	}
 	b.Span = time.Since(began)
-	after, err := processorTime(server)
-	b.APIServer = after - before
+	after, err := p.componentTimes()
+	b.APIServer, b.ControllerManager = after.apiServer-before.apiServer, after.controllerManager-before.controllerManager
 	return b, err
 }

@@ -60,8 +60,29 @@ func processorTime(p procfs.Proc) (time.Duration, error) {
 	return time.Duration(stat.CPUTime() * float64(time.Second)), nil
 }
 
-// apiServer finds the process of the API server by this control plane's folder in its arguments.
-func (p *plane) apiServer() (procfs.Proc, error) {
+// componentTimes are the processor times of components of the control plane.
+type componentTimes struct {
+	apiServer, controllerManager time.Duration
+}
+
+func (p *plane) componentTimes() (t componentTimes, err error) {
+	for _, c := range []struct {
+		name string
+		time *time.Duration
+	}{{"kube-apiserver", &t.apiServer}, {"kube-controller-manager", &t.controllerManager}} {
+		proc, err := p.component(c.name)
+		if err != nil {
+			return t, err
+		}
+		if *c.time, err = processorTime(proc); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// component finds the process of a component by this control plane's folder in its arguments.
+func (p *plane) component(name string) (procfs.Proc, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return procfs.Proc{}, fmt.Errorf("listing processes: %w", err)
@@ -69,14 +90,14 @@ func (p *plane) apiServer() (procfs.Proc, error) {
 	folder := filepath.Dir(p.Kubeconfig())
 	for _, one := range all {
 		line, err := one.CmdLine()
-		if err != nil || len(line) == 0 || filepath.Base(line[0]) != "kube-apiserver" {
+		if err != nil || len(line) == 0 || filepath.Base(line[0]) != name {
 			continue // it ended, or is another program
 		}
 		if strings.Contains(strings.Join(line, " "), folder) {
 			return one, nil
 		}
 	}
-	return procfs.Proc{}, fmt.Errorf("no process of the API server uses folder %s", folder)
+	return procfs.Proc{}, fmt.Errorf("no process of %s uses folder %s", name, folder)
 }
 
 // reconciles returns the numbers of reconciliations by controller, from the metrics of a process.

@@ -127,6 +127,7 @@ func (m *OLM) Install(ctx context.Context, before int, names []string) (*Batch, 
 		return nil, err
 	}
 	b.Supervisor, b.APIServer = end.processor-start.processor, end.apiServer-start.apiServer
+	b.ControllerManager = end.controllerManager - start.controllerManager
 	b.Memory, b.Resident = end.memory, end.resident
 	return b, nil
 }

@@ -83,8 +83,7 @@ func (m *OLM) idle(ctx context.Context) ([]audit.Request, error) {
 type olmMeasurement struct {
 	// usage is the sum over both programs.
 	usage
-
-	apiServer time.Duration
+	componentTimes
 }
 
 func (m *OLM) measure() (olmMeasurement, error) {
@@ -96,10 +95,7 @@ func (m *OLM) measure() (olmMeasurement, error) {
 		}
 		n.processor, n.memory, n.resident = n.processor+one.processor, n.memory+one.memory, n.resident+one.resident
 	}
-	server, err := m.cluster.plane.apiServer()
-	if err != nil {
-		return n, err
-	}
-	n.apiServer, err = processorTime(server)
+	var err error
+	n.componentTimes, err = m.cluster.plane.componentTimes()
 	return n, err
 }
