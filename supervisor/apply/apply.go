@@ -42,35 +42,22 @@ const (
 	Unchanged Result = "Unchanged"
 )
 
-// IfAbsent creates an object unless one of its name exists, in one request either way. absent reports whether
-// none existed; made is then the new object. An existing object is not changed.
-func IfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, absent bool, err error) {
-	made, err = create(ctx, c, u)
+// CreateIfAbsent creates an object unless one of its name exists, in one request either way. absent reports
+// whether none existed; made is then the new object. An existing object is not changed.
+func CreateIfAbsent(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, absent bool, err error) {
+	made = manifest(u)
+	err = c.Create(ctx, made, client.FieldOwner(api.ManifestFieldManager), client.FieldValidation(metav1.FieldValidationWarn))
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, err
+		return nil, false, fmt.Errorf("creating %s: %w", describe(u), err)
 	default:
 		return made, true, nil
 	}
 }
 
-// Create creates an object that must not be changed if it already exists. made is the object as the API server
-// stored it; nil if it existed.
-func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (made *unstructured.Unstructured, result Result, err error) {
-	made, absent, err := IfAbsent(ctx, c, u)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case !absent:
-		return nil, Unchanged, nil
-	default:
-		return made, Created, nil
-	}
-}
-
-// Over brings an object that was read, with its managed fields, to the state that u describes, and returns the
+// Update brings an object that was read, with its managed fields, to the state that u describes, and returns the
 // result. It takes over fields that another manager set. It leaves fields that u does not mention. The error is
 // a conflict if the object has changed since it was read, since decisions may depend on what was read. It sends
 // nothing if nothing differs.
@@ -80,7 +67,7 @@ func Create(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 //
 // In an operator's object, the fields set by the manager that installed it before count as set by this package.
 // They are removed if u does not mention them.
-func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
+func Update(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (*unstructured.Unstructured, Result, error) {
 	owned, err := ownership(live, u.GetAPIVersion())
 	if err != nil {
 		return nil, "", err
@@ -90,7 +77,7 @@ func Over(ctx context.Context, c client.Client, u, live *unstructured.Unstructur
 	return update(ctx, c, wanted, live, owned)
 }
 
-// Differs reports whether Over would change an object that has been read.
+// Differs reports whether Update would change an object that has been read.
 func Differs(u, live *unstructured.Unstructured) (bool, error) {
 	owned, err := ownership(live, u.GetAPIVersion())
 	if err != nil {
@@ -101,18 +88,18 @@ func Differs(u, live *unstructured.Unstructured) (bool, error) {
 	return !merge.Same(merge.Objects(live.Object, wanted.Object, owned), live.Object), nil
 }
 
-// Keys are the annotations and labels that a writer adds to an object, and the annotations that it
+// MetadataPatch is the annotations and labels that a writer adds to an object, and the annotations that it
 // removes.
-type Keys struct {
+type MetadataPatch struct {
 	Annotations, Labels map[string]string
 	Remove              []string
 }
 
-// Join adds annotations and labels to an object, and nothing else. Each key belongs to the writer. Thus no
-// change by others is lost, and repeating the call is harmless. The error is a conflict if the object was
-// recreated after it was read, since the new object was not checked. If annotations are removed, the error is
-// also a conflict if the object has changed since. Their writer may have returned.
-func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys Keys) error {
+// PatchMetadata adds and removes annotations and labels of an object, and changes nothing else. Each key belongs
+// to the writer. Thus no change by others is lost, and repeating the call is harmless. The error is a conflict if
+// the object was recreated after it was read, since the new object was not checked. If annotations are removed, the
+// error is also a conflict if the object has changed since. Their writer may have returned.
+func PatchMetadata(ctx context.Context, c client.Client, live *unstructured.Unstructured, keys MetadataPatch) error {
 	changes, metadata := map[string]any{}, map[string]any{}
 	for key, value := range keys.Annotations {
 		changes[key] = value
@@ -124,7 +111,7 @@ func Join(ctx context.Context, c client.Client, live *unstructured.Unstructured,
 	if len(keys.Labels) > 0 {
 		metadata["labels"] = keys.Labels
 	}
-	return patchMetadata(ctx, c, live, metadata)
+	return mergeMetadata(ctx, c, live, metadata)
 }
 
 // RemoveAnnotations removes annotations from an object, and nothing else. Their writer must not return. Thus no
@@ -135,11 +122,11 @@ func RemoveAnnotations(ctx context.Context, c client.Client, live *unstructured.
 	for _, key := range keys {
 		changes[key] = nil
 	}
-	return patchMetadata(ctx, c, live, map[string]any{"annotations": changes})
+	return mergeMetadata(ctx, c, live, map[string]any{"annotations": changes})
 }
 
-// patchMetadata merges metadata into that of an object, which must still have the UID of live.
-func patchMetadata(ctx context.Context, c client.Client, live *unstructured.Unstructured, metadata map[string]any) error {
+// mergeMetadata merges metadata into that of an object, which must still have the UID of live.
+func mergeMetadata(ctx context.Context, c client.Client, live *unstructured.Unstructured, metadata map[string]any) error {
 	metadata["uid"] = live.GetUID()
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
@@ -169,23 +156,15 @@ func recreated(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// TakeOver does the same as Over for an object that belongs to one version at a time. It removes the owner that
+// Adopt does the same as Update for an object that belongs to one version at a time. It removes the owner that
 // an earlier write set, unless u has it too.
-func TakeOver(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (Result, error) {
+func Adopt(ctx context.Context, c client.Client, u, live *unstructured.Unstructured) (Result, error) {
 	owned, err := ownership(live, u.GetAPIVersion())
 	if err != nil {
 		return "", err
 	}
 	_, result, err := update(ctx, c, manifest(u), live, owned)
 	return result, err
-}
-
-func create(ctx context.Context, c client.Client, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	made := manifest(u)
-	if err := c.Create(ctx, made, client.FieldOwner(api.ManifestFieldManager), client.FieldValidation(metav1.FieldValidationWarn)); err != nil {
-		return nil, fmt.Errorf("creating %s: %w", describe(u), err)
-	}
-	return made, nil
 }
 
 func update(ctx context.Context, c client.Client, wanted, live *unstructured.Unstructured, owned merge.Owned) (*unstructured.Unstructured, Result, error) {

@@ -69,13 +69,13 @@ func write(ctx context.Context, c client.Client, u *unstructured.Unstructured) (
 	live.SetGroupVersionKind(u.GroupVersionKind())
 	err := c.Get(ctx, client.ObjectKeyFromObject(u), live)
 	if apierrors.IsNotFound(err) {
-		_, _, err := apply.IfAbsent(ctx, c, u)
+		_, _, err := apply.CreateIfAbsent(ctx, c, u)
 		return apply.Created, err
 	}
 	if err != nil {
 		return "", err
 	}
-	_, result, err := apply.Over(ctx, c, u, live)
+	_, result, err := apply.Update(ctx, c, u, live)
 	return result, err
 }
 
@@ -166,58 +166,42 @@ func TestObjectErrors(t *testing.T) {
 	}
 }
 
-func TestCreate(t *testing.T) {
+func TestCreateIfAbsent(t *testing.T) {
 	c, namespace := newClient(t), controlplane.Namespace(t)
-	for _, want := range []apply.Result{apply.Created, apply.Unchanged} {
-		made, got, err := apply.Create(t.Context(), c, configMap(namespace, map[string]any{"a": string(want)}))
-		if err != nil || got != want || (made != nil && made.GetUID() != "") != (want == apply.Created) {
-			t.Errorf("%v, result %s, error %v; want %s", made, got, err, want)
-		}
-	}
-	if got := live(t, c, namespace).Data["a"]; got != string(apply.Created) {
-		t.Errorf("what was there was overwritten: %q", got)
-	}
-	if _, _, err := apply.Create(t.Context(), c, configMap("t-gone", nil)); !apierrors.IsNotFound(err) || !strings.HasPrefix(err.Error(), "creating ConfigMap t-gone/settings") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestIfAbsent(t *testing.T) {
-	c, namespace := newClient(t), controlplane.Namespace(t)
-	made, absent, err := apply.IfAbsent(t.Context(), c, configMap(namespace, map[string]any{"a": "1"}))
+	made, absent, err := apply.CreateIfAbsent(t.Context(), c, configMap(namespace, map[string]any{"a": "1"}))
 	if err != nil || !absent || made.GetUID() == "" {
 		t.Fatalf("%v, absent %v, error %v", made, absent, err)
 	}
-	if made, absent, err := apply.IfAbsent(t.Context(), c, configMap(namespace, map[string]any{"a": "2"})); err != nil || absent || made != nil {
+	if made, absent, err := apply.CreateIfAbsent(t.Context(), c, configMap(namespace, map[string]any{"a": "2"})); err != nil || absent || made != nil {
 		t.Errorf("where there is one: %v, absent %v, error %v", made, absent, err)
 	}
 	if got := live(t, c, namespace); got.Data["a"] != "1" || got.ResourceVersion != made.GetResourceVersion() {
 		t.Errorf("what was there was touched: %v", got)
 	}
-	// IfAbsent and Over write as the same field manager.
+	// CreateIfAbsent and Update write as the same field manager.
 	mustApply(t, c, configMap(namespace, map[string]any{"b": "1"}), apply.Updated)
 	if diff := cmp.Diff(map[string]string{"b": "1"}, live(t, c, namespace).Data); diff != "" {
 		t.Errorf("what is no longer wanted is still there (-want +got):\n%s", diff)
 	}
-	if _, _, err := apply.IfAbsent(t.Context(), c, configMap("t-gone", nil)); !apierrors.IsNotFound(err) {
+	if _, _, err := apply.CreateIfAbsent(t.Context(), c, configMap("t-gone", nil)); !apierrors.IsNotFound(err) || !strings.HasPrefix(err.Error(), "creating ConfigMap t-gone/settings") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestOver(t *testing.T) {
+func TestUpdateOfLive(t *testing.T) {
 	c, namespace := newClient(t), controlplane.Namespace(t)
-	first, _, err := apply.IfAbsent(t.Context(), c, configMap(namespace, nil, owner("ClusterServiceVersion", "lamp.v1")))
+	first, _, err := apply.CreateIfAbsent(t.Context(), c, configMap(namespace, nil, owner("ClusterServiceVersion", "lamp.v1")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, result, err := apply.Over(t.Context(), c, configMap(namespace, map[string]any{"a": "1"}, owner("ClusterServiceVersion", "lamp.v2")), first)
+	second, result, err := apply.Update(t.Context(), c, configMap(namespace, map[string]any{"a": "1"}, owner("ClusterServiceVersion", "lamp.v2")), first)
 	if err != nil || result != apply.Updated || len(second.GetOwnerReferences()) != 2 {
 		t.Fatalf("%v, result %s, error %v", second, result, err)
 	}
-	if _, result, err := apply.Over(t.Context(), c, configMap(namespace, map[string]any{"a": "1"}), second); err != nil || result != apply.Unchanged {
+	if _, result, err := apply.Update(t.Context(), c, configMap(namespace, map[string]any{"a": "1"}), second); err != nil || result != apply.Unchanged {
 		t.Errorf("result %s, error %v", result, err)
 	}
-	if _, _, err := apply.Over(t.Context(), c, configMap(namespace, map[string]any{"a": "2"}), first); !apierrors.IsConflict(err) {
+	if _, _, err := apply.Update(t.Context(), c, configMap(namespace, map[string]any{"a": "2"}), first); !apierrors.IsConflict(err) {
 		t.Errorf("what has changed since is overwritten: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func Live(ctx context.Context, from client.Reader, want *unstructured.Unstructur
 // Delete deletes an object, and its dependents in the background. It returns a conflict for an object that
 // has changed since it was read, and no error for one that does not exist.
 func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
-	return DeleteIf(ctx, c, obj, AsRead(obj))
+	return DeleteIf(ctx, c, obj, SameVersion(obj))
 }
 
 // DeleteIf does the same as Delete, with other preconditions.
@@ -44,9 +44,9 @@ func DeleteIf(ctx context.Context, c client.Writer, obj client.Object, only clie
 	return nil
 }
 
-// AsRead returns the preconditions under which an object is deleted only if it has not changed since it was
+// SameVersion returns the preconditions under which an object is deleted only if it has not changed since it was
 // read. An object without a resource version was not read; only its UID counts.
-func AsRead(obj client.Object) client.Preconditions {
+func SameVersion(obj client.Object) client.Preconditions {
 	p := client.Preconditions{UID: new(obj.GetUID())}
 	if version := obj.GetResourceVersion(); version != "" {
 		p.ResourceVersion = &version

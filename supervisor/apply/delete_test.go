@@ -12,7 +12,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-func TestAsRead(t *testing.T) {
+func TestSameVersion(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object client.Object
@@ -31,8 +31,8 @@ func TestAsRead(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, apply.AsRead(tc.object)); diff != "" {
-				t.Errorf("%s\nAsRead(...): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, apply.SameVersion(tc.object)); diff != "" {
+				t.Errorf("%s\nSameVersion(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -229,7 +229,7 @@ func TestWritingNeedsNoPatch(t *testing.T) {
 	service := func(port string) *unstructured.Unstructured {
 		return manifestOf(t, namespace, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"ports":[{"port":`+port+`}]}}`)
 	}
-	if _, _, err := apply.IfAbsent(t.Context(), limited, service("80")); err == nil || !strings.Contains(err.Error(), `cannot create resource "services" in API group ""`) {
+	if _, _, err := apply.CreateIfAbsent(t.Context(), limited, service("80")); err == nil || !strings.Contains(err.Error(), `cannot create resource "services" in API group ""`) {
 		t.Errorf("error %v", err)
 	}
 	in := metav1.ObjectMeta{Namespace: namespace, Name: "installer"}
@@ -242,7 +242,7 @@ func TestWritingNeedsNoPatch(t *testing.T) {
 		}
 	}
 	written(t, func() error {
-		_, _, err := apply.IfAbsent(t.Context(), limited, service("80"))
+		_, _, err := apply.CreateIfAbsent(t.Context(), limited, service("80"))
 		return err
 	})
 	seen.take()

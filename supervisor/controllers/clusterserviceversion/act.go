@@ -136,13 +136,13 @@ func (i *installer) apply(ctx context.Context, obj client.Object) error {
 		return err
 	}
 	if live == nil {
-		_, absent, err := apply.IfAbsent(ctx, i.client, u)
+		_, absent, err := apply.CreateIfAbsent(ctx, i.client, u)
 		if err == nil && !absent {
 			return apply.ErrStale
 		}
 		return err
 	}
-	_, err = apply.TakeOver(ctx, i.client, u, live)
+	_, err = apply.Adopt(ctx, i.client, u, live)
 	return err
 }
 

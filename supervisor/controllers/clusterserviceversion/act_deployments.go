@@ -69,7 +69,7 @@ func (w deploymentWriter) putOne(ctx context.Context, writer client.Client, d *a
 	}
 	// A Deployment that the cache lacks is most likely absent: creating it needs no read.
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(d), &appsv1.Deployment{}); apierrors.IsNotFound(err) {
-		if _, absent, err := apply.IfAbsent(ctx, writer, want); absent || err != nil {
+		if _, absent, err := apply.CreateIfAbsent(ctx, writer, want); absent || err != nil {
 			return apply.Created, err
 		}
 	}
@@ -81,7 +81,7 @@ func (w deploymentWriter) putOne(ctx context.Context, writer client.Client, d *a
 		return "", apply.ErrStale
 	}
 	clearRollingUpdate(want, live)
-	return apply.TakeOver(ctx, writer, want, live)
+	return apply.Adopt(ctx, writer, want, live)
 }
 
 // clearRollingUpdate removes the parameters of a rolling update from the live state of a Deployment

@@ -88,7 +88,7 @@ func (w writer) createCopy(ctx context.Context, s step, m model) (*record, error
 	if err := w.limits.write(ctx); err != nil {
 		return nil, err
 	}
-	made, absent, err := apply.IfAbsent(ctx, w.client, u)
+	made, absent, err := apply.CreateIfAbsent(ctx, w.client, u)
 	w.counts.wrote(string(s.action), err)
 	if err != nil {
 		return nil, fmt.Errorf("copying ClusterServiceVersion %s to namespace %s: %w", m.key, s.namespace, err)
@@ -155,7 +155,7 @@ func (w writer) updateCopy(ctx context.Context, live *operatorsv1alpha1.ClusterS
 	if err := w.limits.write(ctx); err != nil {
 		return err
 	}
-	after, _, err := apply.Over(ctx, w.client, u, before)
+	after, _, err := apply.Update(ctx, w.client, u, before)
 	w.counts.wrote(string(syncCopy), err)
 	if err != nil {
 		return fmt.Errorf("correcting the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)
@@ -214,7 +214,7 @@ func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unst
 	}
 	defer func() { w.counts.wrote(string(s.action), err) }()
 	if s.uid == "" {
-		if _, absent, err := apply.IfAbsent(ctx, w.client, u); err != nil || absent {
+		if _, absent, err := apply.CreateIfAbsent(ctx, w.client, u); err != nil || absent {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unst
 	if err != nil {
 		return err
 	}
-	_, _, err = apply.Over(ctx, w.client, u, live)
+	_, _, err = apply.Update(ctx, w.client, u, live)
 	return err
 }
 
@@ -244,7 +244,7 @@ func (w writer) syncRBAC(ctx context.Context, s step, m model, u *unstructured.U
 		if err := w.limits.write(ctx); err != nil {
 			return nil, err
 		}
-		live, _, err = apply.Over(ctx, w.client, u, live)
+		live, _, err = apply.Update(ctx, w.client, u, live)
 		w.counts.wrote(string(s.action), err)
 		if err != nil {
 			return nil, err

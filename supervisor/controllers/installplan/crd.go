@@ -196,13 +196,13 @@ func (a *crdApplier) write(ctx context.Context, c *crdChange) (*unstructured.Uns
 		return c.live, result, err
 	}
 	if c.live == nil {
-		created, absent, err := apply.IfAbsent(ctx, a.writer, c.wanted)
+		created, absent, err := apply.CreateIfAbsent(ctx, a.writer, c.wanted)
 		if err == nil && !absent {
 			err = errChanged
 		}
 		return created, apply.Created, err
 	}
-	updated, result, err := apply.Over(ctx, a.writer, c.wanted, c.live)
+	updated, result, err := apply.Update(ctx, a.writer, c.wanted, c.live)
 	if apierrors.IsConflict(err) {
 		err = fmt.Errorf("%w: %w", errChanged, err)
 	}
@@ -215,11 +215,11 @@ func (a *crdApplier) join(ctx context.Context, c *crdChange) (apply.Result, erro
 		return apply.Unchanged, nil
 	}
 	keys := *c.joins
-	err := apply.Join(ctx, a.writer, c.live, keys)
+	err := apply.PatchMetadata(ctx, a.writer, c.live, keys)
 	if apierrors.IsConflict(err) && len(keys.Remove) > 0 {
 		// The next plan removes the stale keys.
 		keys.Remove = nil
-		err = apply.Join(ctx, a.writer, c.live, keys)
+		err = apply.PatchMetadata(ctx, a.writer, c.live, keys)
 	}
 	switch {
 	case apierrors.IsNotFound(err):

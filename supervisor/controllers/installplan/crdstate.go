@@ -50,7 +50,7 @@ type crdChange struct {
 	wanted, live *unstructured.Unstructured
 	// joins are the annotations and labels of the version that live lacks. It is set where live
 	// equals wanted in all other respects.
-	joins *apply.Keys
+	joins *apply.MetadataPatch
 }
 
 // errNewer reports that the definition of a newer version does not serve what an older version
@@ -201,7 +201,7 @@ func (s *crdState) update(join bool) (*crdChange, error) {
 
 // joins returns the keys that the live definition lacks if it otherwise equals the wanted one; nil if
 // something else differs.
-func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.Keys, error) {
+func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.MetadataPatch, error) {
 	same := wanted.DeepCopy()
 	setAlongside(same, plansteps.Alongside(s.live))
 	labels := same.GetLabels()
@@ -211,7 +211,7 @@ func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.Keys, error)
 	if err != nil || differs {
 		return nil, err //nolint:wrapcheck // names the object
 	}
-	keys := &apply.Keys{Annotations: map[string]string{}, Labels: missing}
+	keys := &apply.MetadataPatch{Annotations: map[string]string{}, Labels: missing}
 	if key := alongsideKey(s.version); s.live.GetAnnotations()[key] != s.version.String() {
 		keys.Annotations[key] = s.version.String()
 	}

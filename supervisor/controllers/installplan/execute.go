@@ -209,18 +209,18 @@ func (e *execution) createVersion(ctx context.Context, u *unstructured.Unstructu
 	if err := checkOwnedCRDs(u, e.namespace, installed); err != nil {
 		return "", err
 	}
-	created, result, err := apply.Create(ctx, e.objects.writer, u)
+	created, absent, err := apply.CreateIfAbsent(ctx, e.objects.writer, u)
 	if err != nil {
 		return "", err
 	}
-	if created != nil {
+	if absent {
 		e.owners.byName[s.Resolving] = ownerOf(created)
 		e.crds.rereadRecorded(types.NamespacedName{Namespace: e.namespace, Name: s.Resolving})
-		return statusOf(result), nil
+		return operatorsv1alpha1.StepStatusCreated, nil
 	}
 	// A version that is being deleted, or a copy, does not satisfy the next steps.
 	_, err = e.owners.get(ctx, s.Resolving)
-	return statusOf(result), err
+	return operatorsv1alpha1.StepStatusPresent, err
 }
 
 // createSubscription creates the Subscription of a package that an operator needs, unless the
@@ -238,8 +238,15 @@ func (e *execution) createSubscription(ctx context.Context, u *unstructured.Unst
 		return operatorsv1alpha1.StepStatusPresent, nil
 	}
 	u.SetNamespace(e.namespace)
-	_, result, err := apply.Create(ctx, e.objects.writer, u)
-	return statusOf(result), err
+	_, absent, err := apply.CreateIfAbsent(ctx, e.objects.writer, u)
+	switch {
+	case err != nil:
+		return "", err
+	case absent:
+		return operatorsv1alpha1.StepStatusCreated, nil
+	default:
+		return operatorsv1alpha1.StepStatusPresent, nil
+	}
 }
 
 // checkPullSecret checks a step of a plan of another system: a copy of the catalog's credentials. It
@@ -360,7 +367,7 @@ func (e *execution) recordRemainingWarnings(ctx context.Context, steps []*operat
 		}
 		received := &warnings.Collector{}
 		// A refusal carries the warnings, too.
-		if _, _, err := apply.IfAbsent(received.In(ctx), client.NewDryRunClient(writer), u); err != nil {
+		if _, _, err := apply.CreateIfAbsent(received.In(ctx), client.NewDryRunClient(writer), u); err != nil {
 			log.FromContext(ctx).V(1).Info("Step would be refused", "kind", s.Resource.Kind, "name", s.Resource.Name, "error", err.Error())
 		}
 		e.warnings.record(ctx, i, s, received.Texts())

@@ -42,7 +42,7 @@ type objectApplier struct {
 func (a *objectApplier) apply(ctx context.Context, u *unstructured.Unstructured, owner *owner) (apply.Result, error) {
 	var err error
 	for range attempts {
-		_, absent, refused := apply.IfAbsent(ctx, a.writer, u)
+		_, absent, refused := apply.CreateIfAbsent(ctx, a.writer, u)
 		if absent {
 			return apply.Created, nil
 		}
@@ -78,7 +78,7 @@ func (a *objectApplier) update(ctx context.Context, u, live *unstructured.Unstru
 	if roleRefChanges(wanted, live) {
 		return a.recreate(ctx, u, live, ours, "its roleRef cannot be changed")
 	}
-	_, result, err := apply.Over(ctx, a.writer, wanted, live)
+	_, result, err := apply.Update(ctx, a.writer, wanted, live)
 	switch {
 	case apierrors.IsConflict(err):
 		return "", fmt.Errorf("%w: %w", errChanged, err)
@@ -137,7 +137,7 @@ func (a *objectApplier) recreate(ctx context.Context, u, live *unstructured.Unst
 	case client.IgnoreNotFound(err) != nil:
 		return "", fmt.Errorf("deleting %s to recreate it: %w", name, err)
 	}
-	if _, absent, err := apply.IfAbsent(ctx, a.writer, u); err != nil || absent {
+	if _, absent, err := apply.CreateIfAbsent(ctx, a.writer, u); err != nil || absent {
 		return apply.Updated, err
 	}
 	return "", fmt.Errorf("%s was recreated: %w", name, errChanged)

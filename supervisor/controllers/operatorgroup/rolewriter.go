@@ -38,7 +38,7 @@ func (w roleWriter) createOrUpdate(ctx context.Context, want, have *rbacv1.Clust
 		return "", err
 	}
 	if have == nil {
-		_, absent, err := apply.IfAbsent(ctx, w.client, u)
+		_, absent, err := apply.CreateIfAbsent(ctx, w.client, u)
 		if err != nil {
 			return "", fmt.Errorf("creating a role: %w", err)
 		}

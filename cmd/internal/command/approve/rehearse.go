@@ -51,7 +51,7 @@ func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.Install
 			continue
 		}
 		heard := &warnings.Collector{}
-		_, _, err = apply.IfAbsent(heard.In(ctx), c, u)
+		_, _, err = apply.CreateIfAbsent(heard.In(ctx), c, u)
 		texts := heard.Texts()
 		switch {
 		case len(texts) > 0:

@@ -173,7 +173,7 @@ func (w *Writer) create(ctx context.Context, s *State, want *unstructured.Unstru
 	if want.GetKind() == "Secret" && s.certs.stored[want.GetName()] {
 		return apply.ErrStale
 	}
-	_, absent, err := apply.IfAbsent(ctx, w.client, want)
+	_, absent, err := apply.CreateIfAbsent(ctx, w.client, want)
 	if err == nil && !absent {
 		return apply.ErrStale
 	}
@@ -193,7 +193,7 @@ func (w *Writer) update(ctx context.Context, s *State, want, live *unstructured.
 		return fmt.Errorf("applying what ClusterServiceVersion %s/%s serves: %s", s.version.CSV.Namespace, s.version.CSV.Name,
 			webhook.ObstacleOf(live, owner))
 	}
-	_, _, err := apply.Over(ctx, w.client, want, live)
+	_, _, err := apply.Update(ctx, w.client, want, live)
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/test/controlplane"
 )
 
-func TestJoin(t *testing.T) {
+func TestPatchMetadata(t *testing.T) {
 	c := newClient(t)
 	cases := map[string]struct {
 		reason string
@@ -74,7 +74,7 @@ func TestJoin(t *testing.T) {
 			if tc.between != nil {
 				tc.between(t, read)
 			}
-			err := apply.Join(t.Context(), c, read, apply.Keys{Annotations: map[string]string{"example.com/new": "x"}, Remove: tc.remove})
+			err := apply.PatchMetadata(t.Context(), c, read, apply.MetadataPatch{Annotations: map[string]string{"example.com/new": "x"}, Remove: tc.remove})
 			if refused := tc.refused != nil; (err != nil) != refused || refused && !tc.refused(err) {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
