@@ -1,9 +1,9 @@
-// Package apply writes objects to the cluster as a client would, with create and update, and returns what
-// changed.
+// Package apply is the only writer of the supervisor. test/depcheck finds writes elsewhere.
 //
-// It is the only place where the supervisor writes objects whose content it does not know in advance.
-// Server-side apply is not used for them, for three reasons. It refuses fields that the cluster does not know.
-// It refuses duplicate entries, which a create drops or accepts with a warning. It requires the right to patch.
+// CreateIfAbsent, Update and Adopt write manifests, whose content the supervisor does not know in advance, as a
+// client would: with create and update. Server-side apply is not used for them, for three reasons. It refuses
+// fields that the cluster does not know. It refuses duplicate entries, which a create drops or accepts with a
+// warning. It requires the right to patch.
 //
 // A field that one manifest sets and the next one lacks is removed, and fields that others set remain. Package
 // merge describes the rules. It is safe to repeat a write that a crash interrupted.
@@ -13,7 +13,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
@@ -128,15 +126,11 @@ func RemoveAnnotations(ctx context.Context, c client.Client, live *unstructured.
 // mergeMetadata merges metadata into that of an object, which must still have the UID of live.
 func mergeMetadata(ctx context.Context, c client.Client, live *unstructured.Unstructured, metadata map[string]any) error {
 	metadata["uid"] = live.GetUID()
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return fmt.Errorf("encoding the annotations of %s: %w", describe(live), err)
-	}
 	target := &metav1.PartialObjectMetadata{}
 	target.SetGroupVersionKind(live.GroupVersionKind())
 	target.SetNamespace(live.GetNamespace())
 	target.SetName(live.GetName())
-	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(api.ManifestFieldManager))
+	err := Patch(ctx, c, target, MergePatch{"metadata": metadata}, client.FieldOwner(api.ManifestFieldManager))
 	if recreated(err) {
 		err = apierrors.NewConflict(schema.GroupResource{Group: live.GroupVersionKind().Group, Resource: live.GetKind()}, live.GetName(), err)
 	}

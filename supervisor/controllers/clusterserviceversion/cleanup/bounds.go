@@ -168,7 +168,7 @@ func (d resourceDeleter) right() grant.Right {
 
 // delete deletes the object that was read, even if its operator has written to it since.
 func (d resourceDeleter) delete(ctx context.Context, o *metav1.PartialObjectMetadata) error {
-	err := apply.DeleteIf(ctx, d.client, o, client.Preconditions{UID: new(o.GetUID())})
+	err := apply.Delete(ctx, d.client, o, apply.SameUID(o))
 	if err != nil && d.by != "" {
 		return fmt.Errorf("%s: %w", d.by, err)
 	}
