@@ -68,7 +68,7 @@ func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
 	}
 	obj.SetNamespace(s.namespace)
 	obj.SetName(s.name)
-	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &s.uid})
+	err := apply.DeleteIf(ctx, w.client, obj, client.Preconditions{UID: &s.uid})
 	w.counts.wrote(string(s.action), err)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -176,8 +176,7 @@ func (w writer) updateStatus(ctx context.Context, live *operatorsv1alpha1.Cluste
 		if err := w.limits.write(ctx); err != nil {
 			return nil, err
 		}
-		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-		err := w.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager))
+		err := apply.PatchStatus(ctx, w.client, changed, apply.MergeFromLocked(base))
 		w.counts.wrote(actionStatus, err)
 		if err != nil {
 			return nil, fmt.Errorf("writing the status of the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)

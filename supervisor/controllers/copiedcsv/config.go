@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // configReconciler reports in the status of the OLMConfig whether exactly the requested copies
@@ -46,8 +47,7 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if !apimeta.SetStatusCondition(&changed.Status.Conditions, condition(config, asked, r.clock.Now())) {
 		return ctrl.Result{}, nil
 	}
-	patch := client.MergeFromWithOptions(config, client.MergeFromWithOptimisticLock{})
-	err = r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager))
+	err = apply.PatchStatus(ctx, r.client, changed, apply.MergeFromLocked(config))
 	switch {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // parallel is the number of concurrent requests. After the loss of a node, replicas of many
@@ -83,7 +85,7 @@ func (a *actor) do(ctx context.Context, action Action, pod *corev1.Pod) error {
 	case MarkReady:
 		err = a.setReady(ctx, pod, corev1.ConditionTrue, action)
 	case Delete:
-		err = a.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		err = apply.DeleteIf(ctx, a.client, pod, apply.SameUID(pod), client.GracePeriodSeconds(0))
 	}
 	if err != nil {
 		return fmt.Errorf("failover (%s) of pod %s/%s: %w", action.Verb, pod.Namespace, pod.Name, err)
@@ -108,7 +110,7 @@ func (a *actor) setReady(ctx context.Context, pod *corev1.Pod, status corev1.Con
 		return fmt.Errorf("encoding the patch: %w", err)
 	}
 	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	return a.client.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch))
+	return apply.PatchStatus(ctx, a.client, target, client.RawPatch(types.StrategicMergePatchType, patch), apply.UserAgent)
 }
 
 // record records a successful action. It blocks the repetition of a deletion for a while, because

@@ -2,32 +2,27 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // patchLabels sets or removes labels of an object. It uses a merge patch with single keys instead of
 // server-side apply. An apply removes only labels of the same manager. The patch leaves the labels
 // of other managers unchanged.
 func patchLabels(ctx context.Context, c client.Client, k kind, o client.Object, labels map[string]*string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
-	if err != nil {
-		return fmt.Errorf("encoding labels of %s %s: %w", k.gvk.Kind, o.GetName(), err)
-	}
 	// The response is also metadata only, because CustomResourceDefinitions are large.
 	target := k.metadata()
 	target.SetNamespace(o.GetNamespace())
 	target.SetName(o.GetName())
-	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager))
+	err := apply.Patch(ctx, c, target, apply.MergePatch{"metadata": map[string]any{"labels": labels}})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing labels of %s %s to %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(o), body, err)
+		return fmt.Errorf("changing labels of %s %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(o), err)
 	}
 	return nil
 }
@@ -44,7 +39,7 @@ func labelChanges(keys []string, value *string) map[string]*string {
 // createOperator creates an Operator.
 func (r *operatorReconciler) createOperator(ctx context.Context, name string) (*operatorsv1.Operator, error) {
 	o := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelManaged: "true"}}}
-	if err := r.client.Create(ctx, o, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Create(ctx, r.client, o); err != nil {
 		return nil, fmt.Errorf("creating Operator %s: %w", name, err)
 	}
 	return o, nil
@@ -55,8 +50,7 @@ func (r *operatorReconciler) createOperator(ctx context.Context, name string) (*
 func (r *operatorReconciler) updateStatus(ctx context.Context, have *operatorsv1.Operator, want operatorsv1.OperatorStatus) error {
 	changed := have.DeepCopy()
 	changed.Status = want
-	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.PatchStatus(ctx, r.client, changed, apply.MergeFromLocked(have)); err != nil {
 		return fmt.Errorf("writing the status of Operator %s: %w", have.Name, err)
 	}
 	return nil
@@ -64,7 +58,7 @@ func (r *operatorReconciler) updateStatus(ctx context.Context, have *operatorsv1
 
 // deleteOperator deletes an Operator if it still has the UID and the resourceVersion of have.
 func (r *operatorReconciler) deleteOperator(ctx context.Context, have *operatorsv1.Operator) error {
-	err := r.client.Delete(ctx, have, client.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion})
+	err := apply.DeleteIf(ctx, r.client, have, apply.SameVersion(have))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Operator %s, which has no components: %w", have.Name, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // write applies an object of a version.
@@ -20,7 +20,7 @@ func write(ctx context.Context, c client.Client, obj client.Object) error {
 	if err != nil {
 		return err
 	}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(api.FieldManager), client.ForceOwnership)
+	err = apply.Apply(ctx, c, u, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}
@@ -50,7 +50,7 @@ func applied(obj client.Object) (*unstructured.Unstructured, error) {
 
 // remove deletes a binding if it still has the UID of b.
 func remove(ctx context.Context, c client.Client, b *rbacv1.RoleBinding) error {
-	err := c.Delete(ctx, b, client.Preconditions{UID: &b.UID})
+	err := apply.DeleteIf(ctx, c, b, apply.SameUID(b))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting RoleBinding %s/%s, whose roleRef cannot be changed: %w", b.Namespace, b.Name, err)
 	}
@@ -62,8 +62,7 @@ func remove(ctx context.Context, c client.Client, b *rbacv1.RoleBinding) error {
 func writeStatus(ctx context.Context, c client.Client, have *operatorsv2.OperatorCondition, conditions []metav1.Condition) error {
 	changed := have.DeepCopy()
 	changed.Status.Conditions = conditions
-	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.PatchStatus(ctx, c, changed, apply.MergeFromLocked(have)); err != nil {
 		return fmt.Errorf("writing the status of OperatorCondition %s/%s: %w", have.Namespace, have.Name, err)
 	}
 	return nil

@@ -2,14 +2,12 @@ package operatorgroup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // writeLabels sets and removes group labels on a namespace. It uses a merge patch with single keys
@@ -23,13 +21,9 @@ func writeLabels(ctx context.Context, c client.Client, name string, changes map[
 			labels[key] = new(string)
 		}
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
-	if err != nil {
-		return fmt.Errorf("encoding labels of namespace %s: %w", name, err)
-	}
 	ns := namespaceMetadata()
 	ns.Name = name
-	if err := c.Patch(ctx, ns, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Patch(ctx, c, ns, apply.MergePatch{"metadata": map[string]any{"labels": labels}}); err != nil {
 		return fmt.Errorf("labelling namespace %s: %w", name, err)
 	}
 	return nil
@@ -40,8 +34,7 @@ func writeLabels(ctx context.Context, c client.Client, name string, changes map[
 func writeStatus(ctx context.Context, c client.Client, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) error {
 	changed := group.DeepCopy()
 	changed.Status = want
-	patch := client.MergeFromWithOptions(group, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.PatchStatus(ctx, c, changed, apply.MergeFromLocked(group)); err != nil {
 		return fmt.Errorf("writing status of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
 	return nil

@@ -2,21 +2,19 @@ package operatorgroup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 )
 
@@ -123,16 +121,13 @@ func isCopied(obj client.Object) bool {
 // write writes the claims of a group with its resourceVersion. A group without claims has an empty
 // annotation, as in OLM.
 func (r *claimReconciler) write(ctx context.Context, group *operatorsv1.OperatorGroup, want providedapis.Set) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	patch := apply.MergePatch{"metadata": map[string]any{
 		"resourceVersion": group.ResourceVersion,
 		"annotations":     map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: want.String()},
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding the claims of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
-	}
+	}}
 	target := &operatorsv1.OperatorGroup{}
 	target.Namespace, target.Name = group.Namespace, group.Name
-	if err := r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Patch(ctx, r.client, target, patch); err != nil {
 		return fmt.Errorf("writing the claims of OperatorGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
 	r.written.add(target, want)

@@ -51,7 +51,7 @@ func (w roleWriter) createOrUpdate(ctx context.Context, want, have *rbacv1.Clust
 	if equality.Semantic.DeepEqual(next, have) {
 		return apply.Unchanged, nil
 	}
-	if err := w.client.Update(ctx, next, client.FieldOwner(api.ManifestFieldManager)); err != nil {
+	if err := apply.Replace(ctx, w.client, next, client.FieldOwner(api.ManifestFieldManager)); err != nil {
 		return "", fmt.Errorf("changing ClusterRole %s: %w", want.Name, err)
 	}
 	w.lag.Wrote(next, w.clock.Now())
@@ -121,7 +121,7 @@ func (w roleWriter) remove(ctx context.Context, role *rbacv1.ClusterRole) error 
 	target := &metav1.PartialObjectMetadata{}
 	target.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 	target.SetName(role.Name)
-	err := w.client.Delete(ctx, target, client.Preconditions{UID: new(role.UID)})
+	err := apply.DeleteIf(ctx, w.client, target, apply.SameUID(role))
 	// A conflict means that a newer role has the name.
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting ClusterRole %s: %w", role.Name, err)
