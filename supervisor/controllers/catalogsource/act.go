@@ -23,6 +23,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
@@ -201,7 +202,7 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 	if d, is := live.(*appsv1.Deployment); is {
 		u.SetResourceVersion(d.ResourceVersion)
 	}
-	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(api.FieldManager), client.ForceOwnership)
+	err := apply.Apply(ctx, c.client, u, client.ForceOwnership)
 	if err != nil {
 		if u.GroupVersionKind() == deployment.KindDeployment {
 			err = withSourceFields(err)
@@ -220,14 +221,10 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 func (c *children) overwrite(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID) (client.Object, error) {
 	u := wanted.DeepCopy()
 	u.SetUID(uid)
-	text, err := u.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
-	}
 	object := prototype(u.GroupVersionKind())
 	object.SetNamespace(u.GetNamespace())
 	object.SetName(u.GetName())
-	if err := c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, text), client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Patch(ctx, c.client, object, apply.MergePatch(u.Object)); err != nil {
 		return nil, fmt.Errorf("overwriting %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
 	}
 	return object, nil
@@ -240,13 +237,12 @@ func (c *children) replace(ctx context.Context, live client.Object, wanted *unst
 	trial := wanted.DeepCopy()
 	trial.SetName("")
 	trial.SetGenerateName("trial-")
-	if err := c.client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Create(ctx, c.client, trial, client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("%w; it is not deleted either, for it could not be made again: %w", cause, err)
 	}
-	uid := live.GetUID()
 	key := client.ObjectKeyFromObject(wanted)
 	log.FromContext(ctx).Info("Replacing object that cannot be changed", "kind", wanted.GetKind(), "object", key.String(), "error", cause.Error())
-	err := c.client.Delete(ctx, live, client.Preconditions{UID: &uid})
+	err := apply.DeleteIf(ctx, c.client, live, apply.SameUID(live))
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("%w; deleting it to make it again: %w", cause, err)
 	}
@@ -258,8 +254,7 @@ var errReleased = errors.New("another controller created it; its replicas keep s
 
 // release deletes a Deployment with another selector, which is immutable. Its replicas stay.
 func (c *children) release(ctx context.Context, d *appsv1.Deployment) error {
-	uid := d.UID
-	err := c.client.Delete(ctx, d, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	err := apply.DeleteIf(ctx, c.client, d, apply.SameUID(d), client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Deployment %s of another make: %w", client.ObjectKeyFromObject(d), err)
 	}
@@ -291,9 +286,8 @@ func (c *children) prune(ctx context.Context, source *operatorsv1alpha1.CatalogS
 }
 
 func (c *children) remove(ctx context.Context, kind string, object client.Object) error {
-	uid := object.GetUID()
 	log.FromContext(ctx).Info("Deleting object", "kind", kind, "object", client.ObjectKeyFromObject(object).String())
-	err := c.client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := apply.DeleteIf(ctx, c.client, object, apply.SameUID(object), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
 	}

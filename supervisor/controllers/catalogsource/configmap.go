@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles/manifests"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
@@ -105,13 +106,9 @@ func (c *configMaps) find(ctx context.Context, key client.ObjectKey, field strin
 	if _, labelled := found.Labels[api.LabelManaged]; labelled {
 		return found, nil
 	}
-	before := found.DeepCopy()
-	if found.Labels == nil {
-		found.Labels = map[string]string{}
-	}
 	// The value "false" marks the ConfigMap as the user's.
-	found.Labels[api.LabelManaged] = "false"
-	if err := c.client.Patch(ctx, found, client.MergeFrom(before), client.FieldOwner(api.FieldManager)); err != nil {
+	mark := apply.MergePatch{"metadata": map[string]any{"labels": map[string]string{api.LabelManaged: "false"}}}
+	if err := apply.Patch(ctx, c.client, found, mark); err != nil {
 		return nil, fmt.Errorf("labelling ConfigMap %s, so that its changes are seen: %w", key, err)
 	}
 	return found, nil

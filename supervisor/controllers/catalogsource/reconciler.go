@@ -25,6 +25,7 @@ import (
 
 	"github.com/chandlery/chandlery/bundles"
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
@@ -133,7 +134,7 @@ func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstru
 	if err := unstructured.SetNestedField(after.Object, resolved, "spec", "image"); err != nil {
 		return false, fmt.Errorf("setting spec.image of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(u, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := apply.Patch(ctx, r.client, after, apply.MergeFromLocked(u), apply.UserAgent); err != nil {
 		return false, fmt.Errorf("writing spec.image of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
 	log.FromContext(ctx).Info("Resolved image template", "template", source.Annotations[api.AnnotationCatalogImageTemplate], "image", resolved)
@@ -193,7 +194,7 @@ func (w *statusWriter) write(ctx context.Context, u *unstructured.Unstructured, 
 	}
 	after := u.DeepCopy()
 	after.Object["status"] = content
-	if err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(u, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := apply.PatchStatus(ctx, w.client, after, apply.MergeFromLocked(u), apply.UserAgent); err != nil {
 		return fmt.Errorf("writing the status of CatalogSource %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
 	return nil

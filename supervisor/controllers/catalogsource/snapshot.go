@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
@@ -40,7 +40,7 @@ func (c *configMaps) ensureCopy(ctx context.Context, source *operatorsv1alpha1.C
 		return "", err
 	}
 	key := client.ObjectKeyFromObject(made)
-	err = c.client.Create(ctx, made, client.FieldOwner(api.FieldManager))
+	err = apply.Create(ctx, c.client, made)
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Copied ConfigMap", "configMap", client.ObjectKeyFromObject(content).String(), "copy", key.String())
