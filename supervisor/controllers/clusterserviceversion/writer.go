@@ -2,14 +2,12 @@ package clusterserviceversion
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,14 +66,11 @@ func writeCause(ctx context.Context, writer client.Client, csv *operatorsv1alpha
 	if !set {
 		value = nil // removes the annotation
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	patch := apply.MergePatch{"metadata": map[string]any{
 		"resourceVersion": csv.ResourceVersion, "annotations": map[string]*string{api.AnnotationCause: value},
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the cause: %w", err)
-	}
+	}}
 	changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name}}
-	if err := writer.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Patch(ctx, writer, changed, patch); err != nil {
 		return nil, fmt.Errorf("writing the cause of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 	return changed, nil
@@ -94,8 +89,7 @@ func writeStatus(ctx context.Context, writer client.Client, csv *operatorsv1alph
 	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name, ResourceVersion: csv.ResourceVersion}
 	base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: csv.Status}
 	changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: want}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := writer.Status().Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.PatchStatus(ctx, writer, changed, apply.MergeFromLocked(base)); err != nil {
 		return nil, fmt.Errorf("writing phase %s of ClusterServiceVersion %s/%s: %w", want.Phase, csv.Namespace, csv.Name, err)
 	}
 	return changed, nil
@@ -110,8 +104,7 @@ func (w *versionWriter) setFinalizer(ctx context.Context, csv *operatorsv1alpha1
 	if !change(changed, api.FinalizerCleanup) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(csv, client.MergeFromWithOptimisticLock{})
-	if err := w.client.Patch(ctx, changed, patch, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Patch(ctx, w.client, changed, apply.MergeFromLocked(csv)); err != nil {
 		return fmt.Errorf("changing finalizers of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 	if csv.DeletionTimestamp.IsZero() {
@@ -138,16 +131,13 @@ func (w *versionWriter) annotate(ctx context.Context, csv *operatorsv1alpha1.Clu
 	if phase.StaleRecord(csv, group) {
 		annotations[api.AnnotationGroupAccount] = nil
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	patch := apply.MergePatch{"metadata": map[string]any{
 		"resourceVersion": csv.ResourceVersion,
 		"annotations":     annotations,
 		"labels":          labels,
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding annotations and labels: %w", err)
-	}
+	}}
 	target := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: csv.Namespace, Name: csv.Name}}
-	if err := w.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Patch(ctx, w.client, target, patch); err != nil {
 		return fmt.Errorf("annotating ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 	}
 	w.lag.Wrote(target, w.clock.Now())

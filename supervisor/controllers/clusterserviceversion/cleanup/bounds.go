@@ -183,6 +183,6 @@ func (d resourceDeleter) lacks(ctx context.Context, crd *apiextensionsv1.CustomR
 			Namespace: namespace, Verb: "delete", Group: crd.Spec.Group, Version: "*", Resource: crd.Spec.Names.Plural,
 		},
 	}}
-	err := d.client.Create(ctx, review)
+	err := apply.Review(ctx, d.client, review)
 	return err == nil && !review.Status.Allowed
 }

@@ -79,8 +79,7 @@ func (t ownerTransfer) restore(ctx context.Context, o *metav1.PartialObjectMetad
 		if err == nil && live.UID == o.UID && live.Labels[api.LabelOwner] == next.Name && live.Labels[api.LabelOwnerNamespace] == next.Namespace {
 			after := live.DeepCopy()
 			maps.Copy(after.Labels, o.Labels)
-			patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-			err = t.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager))
+			err = apply.Patch(ctx, t.client, after, apply.MergeFromLocked(live))
 		}
 		if apierrors.IsConflict(err) {
 			continue
@@ -104,7 +103,5 @@ func (t ownerTransfer) relabel(
 			delete(after.Labels, key)
 		}
 	}
-	patch := client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})
-	//nolint:wrapcheck // wrapped by transferShared, which tests the kind of error
-	return t.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager))
+	return apply.Patch(ctx, t.client, after, apply.MergeFromLocked(o))
 }

@@ -10,6 +10,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // refusal returns why the OperatorGroup of a version does not allow one of its webhooks; empty when
@@ -55,7 +57,7 @@ func (o *Observer) admissionRefusal(ctx context.Context, v Version) (string, err
 				Verb: "create", Group: admissionregistrationv1.GroupName, Version: "v1", Resource: kind.resource,
 			},
 		}}
-		if err := as.Create(ctx, review); err != nil {
+		if err := apply.Review(ctx, as, review); err != nil {
 			return "", fmt.Errorf("reviewing the access of ServiceAccount %s: %w", account, err)
 		}
 		if !review.Status.Allowed {

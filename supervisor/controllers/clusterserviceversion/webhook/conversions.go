@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
@@ -147,7 +147,7 @@ func PatchConversion(ctx context.Context, c client.Writer, crd *apiextensionsv1.
 		return err
 	}
 	target := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
-	if err := c.Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+	if err := apply.Patch(ctx, c, target, client.RawPatch(types.JSONPatchType, body)); err != nil {
 		return fmt.Errorf("changing the conversion of CustomResourceDefinition %s: %w", crd.Name, err)
 	}
 	logf.FromContext(ctx).Info("Changed how custom resources are converted", "crd", crd.Name, "conversion", change.Conversion != nil, "storage", change.Storage)

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -151,13 +149,10 @@ func readOutdated(ctx context.Context, live client.Reader, csv *operatorsv1alpha
 // rollOut replaces the pods, which then load the new certificate, and changes nothing else. The
 // next installation applies the desired Deployment.
 func (w *Writer) rollOut(ctx context.Context, d *appsv1.Deployment, cert *webhook.Certificate) error {
-	body, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
+	patch := apply.MergePatch{"spec": map[string]any{"template": map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{api.AnnotationCAHash: cert.CAHash()}},
-	}}})
-	if err != nil {
-		return fmt.Errorf("encoding an annotation: %w", err)
-	}
-	if err := w.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, body), client.FieldOwner(api.FieldManager)); err != nil {
+	}}}
+	if err := apply.Patch(ctx, w.client, d, patch); err != nil {
 		return fmt.Errorf("rolling out the certificate of Deployment %s/%s: %w", d.Namespace, d.Name, err)
 	}
 	logf.FromContext(ctx).Info("Rolled out a certificate while the version waits", "deployment", d.Name)
