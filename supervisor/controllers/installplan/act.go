@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // writeCause writes the cause of a plan if it has changed, before the status that it explains. Both
@@ -22,7 +23,7 @@ func writeCause(ctx context.Context, writer client.Writer, before, after *operat
 	}
 	written := before.DeepCopy()
 	written.Annotations = maps.Clone(after.Annotations)
-	if err := writer.Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := apply.Patch(ctx, writer, written, apply.MergeFromLocked(before), apply.UserAgent); err != nil {
 		return fmt.Errorf("writing the cause of InstallPlan %s/%s: %w", after.Namespace, after.Name, err)
 	}
 	before.ObjectMeta = *written.ObjectMeta.DeepCopy()
@@ -37,8 +38,7 @@ func writeStatus(ctx context.Context, c client.Client, recorder events.EventReco
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return false, nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, after, patch); err != nil {
+	if err := apply.PatchStatus(ctx, c, after, apply.MergeFromLocked(before), apply.UserAgent); err != nil {
 		return false, fmt.Errorf("writing the status of InstallPlan %s/%s: %w", after.Namespace, after.Name, err)
 	}
 	if before.Status.Phase == after.Status.Phase {
@@ -71,7 +71,7 @@ func deleteOldPlans(ctx context.Context, c client.Client, last *operatorsv1alpha
 	}
 	for _, p := range superfluous(plans.Items, subscriptions.Items, maxFinishedPlans) {
 		// The resource version excludes a plan that was set to run again.
-		err := c.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
+		err := apply.DeleteIf(ctx, c, p, apply.SameVersion(p))
 		if ignoreAbsent(err) != nil {
 			logger.Error(err, "Deleting an old plan", "plan", p.Name)
 			continue

@@ -130,7 +130,7 @@ func (a *objectApplier) recreate(ctx context.Context, u, live *unstructured.Unst
 		return "", fmt.Errorf("%w: %s, and %s was not made for this operator; delete it if nothing else needs it, and the plan recreates it", errForeign, why, name)
 	}
 	// The preconditions exclude another object of that name.
-	err := a.writer.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())})
+	err := apply.DeleteIf(ctx, a.writer, live, apply.SameVersion(live))
 	switch {
 	case apierrors.IsConflict(err):
 		return "", fmt.Errorf("%w: %w", errChanged, err)
@@ -166,7 +166,7 @@ func (a *objectApplier) deleteOwnedOnce(ctx context.Context, s *operatorsv1alpha
 			return nil
 		}
 	}
-	err = a.own.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())})
+	err = apply.DeleteIf(ctx, a.own, live, apply.SameVersion(live))
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
