@@ -7,10 +7,10 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // approvalOf returns the approval of a plan for the Subscriptions that it serves: Manual when one
@@ -37,7 +37,7 @@ func (w *planWriter) ensureApproval(ctx context.Context, p *operatorsv1alpha1.In
 	p.Spec.Approved = approval == operatorsv1alpha1.ApprovalAutomatic
 	// The approval marks a record as complete. On a plan whose record was stripped after it was
 	// read, it would hide the loss.
-	if err := w.client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := apply.Patch(ctx, w.client, p, apply.MergeFromLocked(before), apply.UserAgent); err != nil {
 		return fmt.Errorf("changing the approval of InstallPlan %s/%s to %s: %w", p.Namespace, p.Name, approval, err)
 	}
 	log.FromContext(ctx).Info("Changed approval of plan", "installPlan", p.Name, "approval", approval)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
@@ -43,7 +44,7 @@ func (w *ownerWriter) ensure(ctx context.Context, p *operatorsv1alpha1.InstallPl
 			u.SetLabels(map[string]string{plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace): ""})
 		}
 		manager := client.FieldOwner("chandlery-subscription-" + string(sub.UID))
-		if err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), manager, client.ForceOwnership); err != nil {
+		if err := apply.Apply(ctx, w.client, u, manager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("making Subscription %s an owner of InstallPlan %s/%s: %w", sub.Name, p.Namespace, p.Name, err)
 		}
 		log.FromContext(ctx).Info("Made Subscription an owner of plan", "subscription", sub.Name, "installPlan", p.Name)
@@ -114,7 +115,7 @@ func (w *ownerWriter) remove(ctx context.Context, p *operatorsv1alpha1.InstallPl
 	for _, uid := range surplus {
 		delete(after.Annotations, api.PrefixServes+string(uid))
 	}
-	if err := w.client.Patch(ctx, after, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := apply.Patch(ctx, w.client, after, apply.MergeFromLocked(p), apply.UserAgent); err != nil {
 		return fmt.Errorf("removing owners from InstallPlan %s/%s that it does not serve: %w", p.Namespace, p.Name, err)
 	}
 	log.FromContext(ctx).Info("Removed owners from plan that does not serve them", "installPlan", p.Name, "owners", surplus)
@@ -123,13 +124,11 @@ func (w *ownerWriter) remove(ctx context.Context, p *operatorsv1alpha1.InstallPl
 
 // restoreRecord restores the record of a stripped plan. Its owners have to be restored before.
 func (w *ownerWriter) restoreRecord(ctx context.Context, p *operatorsv1alpha1.InstallPlan, versions []plansteps.Identity) error {
-	before := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
-	after := before.DeepCopy()
 	meta := planRecord(p.Namespace, versions, p.Spec.Approval)
-	after.Labels, after.Annotations = meta.Labels, meta.Annotations
 	// The UID excludes a recreated object.
-	after.UID = p.UID
-	if err := w.client.Patch(ctx, after, client.MergeFrom(before)); err != nil {
+	patch := apply.MergePatch{"metadata": map[string]any{"uid": p.UID, "labels": meta.Labels, "annotations": meta.Annotations}}
+	after := &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	if err := apply.Patch(ctx, w.client, after, patch, apply.UserAgent); err != nil {
 		return fmt.Errorf("restoring the record of InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	log.FromContext(ctx).Info("Restored record of plan", "installPlan", p.Name, "installs", p.Spec.ClusterServiceVersionNames)

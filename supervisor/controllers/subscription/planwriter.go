@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/transitionlog"
 )
@@ -151,7 +152,7 @@ func (w *planWriter) writeSteps(ctx context.Context, o *observation, p *operator
 	if moves || !equality.Semantic.DeepEqual(status, p.Status) {
 		after := p.DeepCopy()
 		after.Status = status
-		if err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(p.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := apply.PatchStatus(ctx, w.client, after, apply.MergeFromLocked(p), apply.UserAgent); err != nil {
 			return time.Time{}, fmt.Errorf("writing the steps of InstallPlan %s/%s: %w", p.Namespace, p.Name, err)
 		}
 		log.FromContext(ctx).Info("Wrote plan", "installPlan", p.Name, "phase", status.Phase, "steps", len(status.Plan), "message", status.Message)
@@ -243,7 +244,7 @@ func (w *planWriter) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 // phase.
 func (w *planWriter) create(ctx context.Context, o *observation, name string, a *assignment) (ensuredPlan, error) {
 	p := newPlan(o, name, a)
-	err := w.client.Create(ctx, p, client.FieldOwner(api.FieldManager))
+	err := apply.Create(ctx, w.client, p)
 	if apierrors.IsAlreadyExists(err) {
 		p, err := w.get(ctx, o, name)
 		return ensuredPlan{plan: p}, err
@@ -304,7 +305,7 @@ func (w *planWriter) markRollback(ctx context.Context, p *operatorsv1alpha1.Inst
 // resource version, and stays.
 func (w *planWriter) deleteSuperseded(ctx context.Context, plans []*operatorsv1alpha1.InstallPlan) error {
 	for _, p := range plans {
-		err := w.client.Delete(ctx, p, client.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion})
+		err := apply.DeleteIf(ctx, w.client, p, apply.SameVersion(p))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			continue
 		}

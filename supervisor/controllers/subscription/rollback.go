@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // rollbackWriter prepares the return of Subscriptions to older versions.
@@ -96,7 +97,7 @@ func (w *rollbackWriter) withdraw(ctx context.Context, d *decision) error {
 			return fmt.Errorf("keeping the custom resources of ClusterServiceVersion %s/%s: %w", csv.Namespace, csv.Name, err)
 		}
 	}
-	if err := w.client.Delete(ctx, csv, client.Preconditions{UID: &csv.UID, ResourceVersion: &csv.ResourceVersion}); err != nil {
+	if err := apply.DeleteIf(ctx, w.client, csv, apply.SameVersion(csv)); err != nil {
 		return fmt.Errorf("deleting ClusterServiceVersion %s/%s, which never worked, to go back to %s: %w", csv.Namespace, csv.Name, pinOf(d.subscription), err)
 	}
 	log.FromContext(ctx).Info("Withdrew version", "subscription", d.subscription.Name, "version", csv.Name, "pinnedTo", pinOf(d.subscription))
@@ -109,8 +110,7 @@ func (w *rollbackWriter) withdraw(ctx context.Context, d *decision) error {
 func (w *rollbackWriter) removeReplaces(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, from string) error {
 	after := csv.DeepCopy()
 	after.Spec.Replaces = ""
-	patch := client.MergeFromWithOptions(csv, client.MergeFromWithOptimisticLock{})
-	if err := w.client.Patch(ctx, after, patch, client.FieldOwner(api.FieldManager)); err != nil {
+	if err := patch(ctx, w.client, csv, after); err != nil {
 		return fmt.Errorf("removing spec.replaces from ClusterServiceVersion %s/%s, which %s will replace: %w", csv.Namespace, csv.Name, from, err)
 	}
 	csv.Spec.Replaces, csv.ResourceVersion = "", after.ResourceVersion

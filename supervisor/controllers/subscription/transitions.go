@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/informer"
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 	"github.com/chandlery/chandlery/supervisor/transitionlog"
@@ -220,7 +221,7 @@ func (r *recorder) apply(ctx context.Context, sub *operatorsv1alpha1.Subscriptio
 		return fmt.Errorf("encoding the transition log of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
 	}
 	patch := client.RawPatch(types.ApplyPatchType, content)
-	if err := r.client.Patch(ctx, u, patch, client.FieldOwner(api.SubscriptionFieldManager), client.ForceOwnership); err != nil {
+	if err := apply.Patch(ctx, r.client, u, patch, client.FieldOwner(api.SubscriptionFieldManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the transition log of Subscription %s/%s: %w", sub.Namespace, sub.Name, err)
 	}
 	sub.ResourceVersion, sub.Labels, sub.Annotations = u.GetResourceVersion(), u.GetLabels(), u.GetAnnotations()

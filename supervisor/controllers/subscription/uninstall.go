@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // uninstaller uninstalls the operators of deleted Subscriptions that ask for it.
@@ -137,8 +138,7 @@ func (u *uninstaller) deleteObjects(ctx context.Context, step uninstallStep) err
 
 // delete deletes an object, unless another object has its name now.
 func (u *uninstaller) delete(ctx context.Context, object client.Object, kind string) error {
-	uid := object.GetUID()
-	err := u.client.Delete(ctx, object, client.Preconditions{UID: &uid})
+	err := apply.DeleteIf(ctx, u.client, object, apply.SameUID(object))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

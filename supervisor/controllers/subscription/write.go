@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // Pauses before the next pass over a namespace. Most events arrive before.
@@ -87,7 +87,7 @@ func verifyCache(ctx context.Context, live client.Reader, o *observation) error 
 
 // patch writes the changes of an object, and fails if the object has changed since it was read.
 func patch(ctx context.Context, c client.Client, before, after client.Object) error {
-	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(api.FieldManager))
+	return apply.Patch(ctx, c, after, apply.MergeFromLocked(before))
 }
 
 // patchStatus writes a Subscription's status when it differs, and returns the Subscription with the
@@ -103,13 +103,13 @@ func patchStatus(
 	after.Status.LastUpdated = now
 	// The list of conditions is replaced as a whole. The write must therefore fail if another client
 	// has changed it.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	patch := apply.MergeFromLocked(before)
 	content, err := patch.Data(after)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
 	}
 	written := metadataOf(before)
-	if err := c.Status().Patch(ctx, written, client.RawPatch(patch.Type(), content)); err != nil {
+	if err := apply.PatchStatus(ctx, c, written, client.RawPatch(patch.Type(), content), apply.UserAgent); err != nil {
 		return nil, fmt.Errorf("writing the status of Subscription %s/%s: %w", before.Namespace, before.Name, err)
 	}
 	after.ResourceVersion = written.ResourceVersion
