@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
@@ -90,8 +89,7 @@ func applyCRD(ctx context.Context, c client.Client, crd *unstructured.Unstructur
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading %s: %w", crd.GetName(), err)
 	}
-	options := append([]client.ApplyOption{client.FieldOwner(api.FieldManager)}, force...)
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), options...); err != nil {
+	if err := apply.Apply(ctx, c, crd, force...); err != nil {
 		return "", fmt.Errorf("applying %s: %w", crd.GetName(), err)
 	}
 	switch before.ResourceVersion {

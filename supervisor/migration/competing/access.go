@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
@@ -209,7 +211,7 @@ func (r *AccessReviewer) mayWrite(ctx context.Context, account types.NamespacedN
 				Resource: resource, Subresource: "status",
 			},
 		}}
-		if err := r.client.Create(ctx, review); err != nil {
+		if err := apply.Review(ctx, r.client, review); err != nil {
 			return false, err //nolint:wrapcheck // the caller names the account
 		}
 		if review.Status.Allowed {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 	"github.com/chandlery/chandlery/supervisor/apiserver/refusal"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // Right is a right to the objects of a kind. The names of its roles contain it.
@@ -118,7 +119,7 @@ func Lacking(err error) bool {
 // same time share the role, and the last call of revoke deletes it.
 func (g *Granter) grant(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right) (revoke func(), err error) {
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := g.client.Create(ctx, review); err != nil {
+	if err := apply.Review(ctx, g.client, review); err != nil {
 		return nil, fmt.Errorf("asking the API server who we are, to be granted the right: %w", err)
 	}
 	role, binding := rolesFor(crd, right, review.Status.UserInfo.Username)
@@ -146,7 +147,7 @@ var errForeign = errors.New("there is one of that name which is not marked " + a
 // ensure creates a role or binding. An existing one with the label of grants gets the content of o.
 func (g *Granter) ensure(ctx context.Context, o client.Object) error {
 	live, _ := o.DeepCopyObject().(client.Object)
-	err := g.client.Create(ctx, live, client.FieldOwner(api.FieldManager))
+	err := apply.Create(ctx, g.client, live)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -175,14 +176,14 @@ func (g *Granter) setContent(ctx context.Context, live, wanted client.Object) er
 			if err := g.delete(ctx, live); err != nil {
 				return err
 			}
-			return g.client.Create(ctx, binding, client.FieldOwner(api.FieldManager))
+			return apply.Create(ctx, g.client, binding)
 		}
 		if equality.Semantic.DeepEqual(live.Subjects, binding.Subjects) {
 			return nil
 		}
 		live.Subjects = binding.Subjects
 	}
-	return g.client.Update(ctx, live, client.FieldOwner(api.FieldManager))
+	return apply.Replace(ctx, g.client, live)
 }
 
 // deleteUnused deletes the role and the binding of a right that no task uses. The caller holds mu.
@@ -220,9 +221,7 @@ func (g *Granter) deleteOwn(ctx context.Context, o client.Object) error {
 // delete deletes a role or binding that was read. It returns a conflict if the object was changed or replaced
 // since.
 func (g *Granter) delete(ctx context.Context, live client.Object) error {
-	uid, version := live.GetUID(), live.GetResourceVersion()
-	err := g.client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	return client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(apply.DeleteIf(ctx, g.client, live, apply.SameVersion(live)))
 }
 
 // rolesFor returns the role with a right to the objects of a definition, and its binding to a user.
