@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
@@ -231,12 +232,12 @@ func (r *Records) saveObjects(ctx context.Context, objects []*unstructured.Unstr
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: chunkName(i), Labels: map[string]string{api.LabelRecord: "images"}},
 			BinaryData: map[string][]byte{objectsKey: chunk},
 		}
-		err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner))
+		err := apply.Create(ctx, r.client, cm, fieldOwner)
 		if apierrors.IsAlreadyExists(err) {
 			// This ConfigMap is from an interrupted attempt, and is unused until the record names it. The
 			// supervisor's account may patch ConfigMaps, and not update them.
 			before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name}}
-			err = r.client.Patch(ctx, cm, client.MergeFrom(before), client.FieldOwner(fieldOwner))
+			err = apply.Patch(ctx, r.client, cm, client.MergeFrom(before), fieldOwner)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("writing down what OLM made: %w", err)

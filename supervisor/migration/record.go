@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
@@ -21,7 +22,7 @@ const (
 	// names of the ConfigMaps with the recorded objects begin with it.
 	RecordName = "chandlery-takeover"
 	recordKey  = "record.json"
-	fieldOwner = "chandlery-takeover"
+	fieldOwner = client.FieldOwner("chandlery-takeover")
 )
 
 // ErrRefused means that a supervisor must not work here now.
@@ -152,7 +153,7 @@ func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMa
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: RecordName, Labels: map[string]string{api.LabelRecord: "record"}},
 			Data:       map[string]string{recordKey: string(text)},
 		}
-		if err := r.client.Create(ctx, cm, client.FieldOwner(fieldOwner)); err != nil {
+		if err := apply.Create(ctx, r.client, cm, fieldOwner); err != nil {
 			return fmt.Errorf("making the record of the take-over: %w", err)
 		}
 		return nil
@@ -160,7 +161,7 @@ func (r *Records) write(ctx context.Context, record *Record, cm *corev1.ConfigMa
 	before := cm.DeepCopy()
 	cm.Data = map[string]string{recordKey: string(text)}
 	// The version makes one of two concurrent takeovers start again.
-	if err := r.client.Patch(ctx, cm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)); err != nil {
+	if err := apply.Patch(ctx, r.client, cm, apply.MergeFromLocked(before), fieldOwner); err != nil {
 		return fmt.Errorf("writing the record of the take-over: %w", err)
 	}
 	return nil
@@ -198,12 +199,12 @@ func (r *Records) delete(ctx context.Context) error {
 	}
 	var errs []error
 	for i := range list.Items {
-		errs = append(errs, client.IgnoreNotFound(r.client.Delete(ctx, &list.Items[i])))
+		errs = append(errs, client.IgnoreNotFound(apply.DeleteIf(ctx, r.client, &list.Items[i], apply.SameUID(&list.Items[i]))))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("deleting the record: %w", err)
 	}
-	if err := client.IgnoreNotFound(r.client.Delete(ctx, cm)); err != nil {
+	if err := client.IgnoreNotFound(apply.DeleteIf(ctx, r.client, cm, apply.SameUID(cm))); err != nil {
 		return fmt.Errorf("deleting the record: %w", err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
@@ -54,19 +55,17 @@ type Operation struct {
 func (op Operation) write(ctx context.Context, c client.Client) error {
 	switch op.Verb {
 	case Make:
-		err := c.Create(ctx, op.want, client.FieldOwner(fieldOwner))
+		err := apply.Create(ctx, c, op.want, fieldOwner)
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
 		return err
 	case Replace:
-		return c.Update(ctx, op.want, client.FieldOwner(fieldOwner))
+		return apply.Replace(ctx, c, op.want, fieldOwner)
 	case Strip:
-		return client.IgnoreNotFound(c.Patch(ctx, op.want,
-			client.MergeFromWithOptions(op.live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)))
+		return client.IgnoreNotFound(apply.Patch(ctx, c, op.want, apply.MergeFromLocked(op.live), fieldOwner))
 	case Remove:
-		uid := op.live.GetUID()
-		return client.IgnoreNotFound(c.Delete(ctx, op.live, client.Preconditions{UID: &uid}, client.PropagationPolicy("Foreground")))
+		return client.IgnoreNotFound(apply.DeleteIf(ctx, c, op.live, apply.SameUID(op.live), client.PropagationPolicy("Foreground")))
 	default:
 		return fmt.Errorf("unknown verb %q", op.Verb)
 	}

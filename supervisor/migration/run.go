@@ -2,16 +2,15 @@ package migration
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
@@ -75,14 +74,11 @@ func outdated(err error) bool {
 
 // scale sets the replicas and labels of a Deployment that was read, in one write.
 func (o *Options) scale(ctx context.Context, d *appsv1.Deployment, replicas int32, labels map[string]any) error {
-	body, err := json.Marshal(map[string]any{
+	patch := apply.MergePatch{
 		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "labels": labels},
 		"spec":     map[string]any{"replicas": replicas},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
 	}
-	if err := o.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldOwner)); err != nil {
+	if err := apply.Patch(ctx, o.Client, d, patch, fieldOwner); err != nil {
 		return fmt.Errorf("scaling Deployment %s to %d: %w", client.ObjectKeyFromObject(d), replicas, err)
 	}
 	return nil
