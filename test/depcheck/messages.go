@@ -99,17 +99,18 @@ func returnsMessage(f *ast.SelectorExpr, args []ast.Expr, isMessage func(ast.Exp
 	return is && (library.Name == "strings" || library.Name == "cmp") && slices.ContainsFunc(args, isMessage)
 }
 
-// Unexpected compares the files that match messages with those that may.
-func Unexpected(found map[string][]string, allowed map[string]string) []string {
+// Unexpected compares the positions that a rule found, by file, with the files that are allowed. remedy is what the
+// others have to do.
+func Unexpected(found map[string][]string, allowed map[string]string, remedy string) []string {
 	var problems []string
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		if _, may := allowed[name]; !may {
-			problems = append(problems, strings.Join(found[name], ", ")+": decide by a reason, an error type or a field instead of a message")
+			problems = append(problems, strings.Join(found[name], ", ")+": "+remedy)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(allowed)) {
 		if len(found[name]) == 0 {
-			problems = append(problems, name+" matches no message: remove its allowance")
+			problems = append(problems, name+" does not need its allowance: remove it")
 		}
 	}
 	slices.SortFunc(problems, cmp.Compare[string])
