@@ -177,10 +177,10 @@ func TestLosesRights(t *testing.T) {
 		t.Errorf("locked out: %+v", s)
 	}
 	b.answer(unavailable)
-	clock.Step(maxPause + maxPause)
+	clock.Step(backoff.Max + backoff.Max)
 	b.await(c, r, "asked in vain", func(s State) bool { return image.ReasonOf(s.Err) == image.ReasonUnreachable })
 	b.answer(private("word"))
-	clock.Step(maxPause + maxPause)
+	clock.Step(backoff.Max + backoff.Max)
 	if s := b.await(c, r, "let in again", ready); s.Digest != digest {
 		t.Errorf("let in again: %+v", s)
 	}
@@ -205,7 +205,7 @@ func TestRetries(t *testing.T) {
 	r := request(reference, "user")
 	s := b.await(c, r, "the first attempt", failed)
 	b.expectEvent(events)
-	if s.Attempts != 1 || !s.FailedAt.Equal(clock.Now()) || s.RetryAt.Sub(s.FailedAt) < firstPause || s.RetryAt.Sub(s.FailedAt) > 2*firstPause {
+	if s.Attempts != 1 || !s.FailedAt.Equal(clock.Now()) || s.RetryAt.Sub(s.FailedAt) < backoff.First || s.RetryAt.Sub(s.FailedAt) > 2*backoff.First {
 		t.Errorf("the first attempt: %+v", s)
 	}
 	sent := b.sent("")
@@ -214,7 +214,7 @@ func TestRetries(t *testing.T) {
 	}
 	clock.SetTime(s.RetryAt)
 	s = b.await(c, r, "the second attempt", func(s State) bool { return s.Attempts == 2 })
-	if s.RetryAt.Sub(s.FailedAt) < 2*firstPause {
+	if s.RetryAt.Sub(s.FailedAt) < 2*backoff.First {
 		t.Errorf("the second attempt: %+v", s)
 	}
 	b.answer(nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
@@ -19,13 +20,11 @@ const (
 	forgetTime = time.Hour
 )
 
-// Pauses after a failed attempt.
-const (
-	firstPause = 5 * time.Second
-	maxPause   = 5 * time.Minute
-	// restTime is how long callers that wait for content get the same error.
-	restTime = 2 * time.Second
-)
+// restTime is how long callers that wait for content get the same error after a failed attempt.
+const restTime = 2 * time.Second
+
+// backoff is the pauses after a failed attempt.
+var backoff = apply.Backoff{First: 5 * time.Second, Max: 5 * time.Minute}
 
 // entry is the state of one request.
 type entry struct {
@@ -102,7 +101,7 @@ func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 	}
 	if !isImage || known.MayPass() {
 		e.attempts++
-		e.err, e.failedAt, e.retryAt = err, now, now.Add(jitter(max(pause(e.attempts), interval)))
+		e.err, e.failedAt, e.retryAt = err, now, now.Add(jitter(max(backoff.After(e.attempts), interval)))
 		return
 	}
 	// The same error for an unchanged tag is not another failure.
@@ -114,11 +113,6 @@ func (e *entry) fail(err error, interval time.Duration, now time.Time) {
 	if image.IsReference(known.Reference) && !image.IsDigest(known.Reference) {
 		e.retryAt = now.Add(jitter(max(tagTime, interval)))
 	}
-}
-
-// pause returns the pause after a number of failures. It doubles with each failure.
-func pause(failures int) time.Duration {
-	return min(firstPause<<min(max(failures-1, 0), 16), maxPause)
 }
 
 // jitter makes a pause up to a fifth longer, so that requests that failed together are not repeated together.

@@ -13,9 +13,9 @@ import (
 
 func TestPause(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
-		0: firstPause, 1: firstPause, 2: 2 * firstPause, 5: 16 * firstPause, 7: maxPause, 1000: maxPause,
+		0: 0, 1: backoff.First, 2: 2 * backoff.First, 5: 16 * backoff.First, 7: backoff.Max, 1000: backoff.Max,
 	} {
-		if got := pause(failures); got != want {
+		if got := backoff.After(failures); got != want {
 			t.Errorf("after %d failures: %s, want %s", failures, got, want)
 		}
 	}
@@ -47,12 +47,12 @@ func TestEntry(t *testing.T) {
 		"Running":     {reason: "one attempt at a time", happened: func(e *entry) { e.running = make(chan struct{}) }},
 		"Failed":      {reason: "a failure rests", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: time.Second, pausing: true},
 		"FailedLater": {reason: "and for those who wait not for long", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: restTime},
-		"FailedDue":   {reason: "and then it is tried again", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: 2 * firstPause, due: true},
+		"FailedDue":   {reason: "and then it is tried again", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), 0, now) }, after: 2 * backoff.First, due: true},
 		"Interval":    {reason: "not before it is allowed", happened: func(e *entry) { e.fail(trouble(image.ReasonNotFound, tag), time.Hour, now) }, after: time.Hour - 1},
 		"Content":     {reason: "content does not get better", happened: func(e *entry) { e.fail(trouble(image.ReasonInvalid, pinned), 0, now) }, after: 100 * time.Hour, pausing: true},
 		"ContentTag":  {reason: "a tag may", happened: func(e *entry) { e.fail(trouble(image.ReasonInvalid, tag), 0, now) }, after: 2 * tagTime, due: true},
 		"Reference":   {reason: "what is no reference does not", happened: func(e *entry) { e.fail(trouble(image.ReasonReference, "A B"), 0, now) }, after: 100 * time.Hour, pausing: true},
-		"Other":       {reason: "other errors may pass", happened: func(e *entry) { e.fail(errAway, 0, now) }, after: 2 * firstPause, due: true},
+		"Other":       {reason: "other errors may pass", happened: func(e *entry) { e.fail(errAway, 0, now) }, after: 2 * backoff.First, due: true},
 		"KeptAway": {
 			reason: "a registry that is away takes nothing back", after: time.Second, authorized: true, pausing: true,
 			happened: func(e *entry) { e.succeed("d", now); e.fail(trouble(image.ReasonUnreachable, tag), 0, now) },

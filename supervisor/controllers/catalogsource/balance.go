@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
@@ -117,7 +118,7 @@ func (m move) stay(pod *corev1.Pod, now time.Time) time.Duration {
 	if m.at.After(since) {
 		since = m.at
 	}
-	return max(min(minStay<<min(m.count, 16), maxStay)-now.Sub(since), 0)
+	return max(apply.Backoff{First: minStay, Max: maxStay}.After(m.count+1)-now.Sub(since), 0)
 }
 
 // reference returns the object that Events about a CatalogSource refer to.

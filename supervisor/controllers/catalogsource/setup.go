@@ -92,7 +92,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind[client.Object](objects, configMapMetadata(), handler.EnqueueRequestsFromMapFunc(m.servedFrom))).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Node{}, handler.EnqueueRequestsFromMapFunc(m.all), nodeChanged())).
 		WithOptions(controller.Options{
-			EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: apply.Backoff(), ReconciliationTimeout: reconcileTimeout,
+			EnableWarmup: new(true), MaxConcurrentReconciles: workers, RateLimiter: apply.RateLimiter(), ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 	if err != nil {

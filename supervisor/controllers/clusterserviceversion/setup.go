@@ -109,7 +109,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   reconcileTimeout,
-			RateLimiter:             apply.Backoff(),
+			RateLimiter:             apply.RateLimiter(),
 		}).
 		Complete(r)
 	if err != nil {

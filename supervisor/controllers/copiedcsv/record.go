@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // record describes the content of a copy at its last read or write by this process. For a role or a
@@ -166,20 +168,13 @@ func (h *versionState) pruneFailures(steps []step) {
 	maps.DeleteFunc(h.failures, func(name string, _ failure) bool { return !wanted[name] })
 }
 
-// First and last pause before a failed step is repeated. The pause doubles.
-const (
-	firstPause = time.Second
-	lastPause  = 5 * time.Minute
-)
+// backoff is the pauses before a failed step is repeated.
+var backoff = apply.Backoff{First: time.Second, Max: 5 * time.Minute}
 
 // fail records the failure of a step and when to repeat it.
 func (h *versionState) fail(s step, now time.Time, err error) {
-	before := h.failures[s.String()]
-	pause := lastPause
-	if before.times < 9 {
-		pause = min(lastPause, firstPause<<before.times)
-	}
-	h.failures[s.String()] = failure{namespace: s.namespace, times: before.times + 1, due: now.Add(pause), problem: err.Error()}
+	times := h.failures[s.String()].times + 1
+	h.failures[s.String()] = failure{namespace: s.namespace, times: times, due: now.Add(backoff.After(times)), problem: err.Error()}
 }
 
 // retryIn returns how long a step must still wait.

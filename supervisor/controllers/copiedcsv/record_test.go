@@ -41,7 +41,7 @@ func TestSetbacksGrow(t *testing.T) {
 			t.Errorf("after %d failures the pause is %s, want %s", i+1, got, time.Duration(want)*time.Second)
 		}
 	}
-	if got := h.retryIn(s, now.Add(lastPause)); got != 0 {
+	if got := h.retryIn(s, now.Add(backoff.Max)); got != 0 {
 		t.Errorf("when the time has come there is a pause of %s", got)
 	}
 	if got := h.retryIn(step{action: createCopy, namespace: "cellar"}, now); got != 0 {

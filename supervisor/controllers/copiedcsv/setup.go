@@ -134,7 +134,7 @@ func options(workers int) controller.Options {
 		MaxConcurrentReconciles: workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
-		RateLimiter:             apply.Backoff(),
+		RateLimiter:             apply.RateLimiter(),
 	}
 }
 

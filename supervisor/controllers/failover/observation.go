@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
@@ -131,14 +132,10 @@ type Attempt struct {
 // pause returns how long to wait before the next attempt. The pause is long after an accepted
 // request, because a pod with a finalizer remains until the finalizer is removed.
 func (a Attempt) pause() time.Duration {
-	pause := longestPause
-	if a.Refusals > 0 {
-		pause = firstPause
+	if a.Refusals == 0 {
+		return longestPause
 	}
-	for range a.Refusals - 1 {
-		pause = min(2*pause, longestPause)
-	}
-	return pause
+	return apply.Backoff{First: firstPause, Max: longestPause}.After(a.Refusals)
 }
 
 // Limits limit how fast the controller acts on pods.

@@ -70,7 +70,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Channel(o.Store.Listen(), all)).
 		WatchesRawSource(source.Channel(elected, all)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1, NeedLeaderElection: new(false), RateLimiter: apply.Backoff(), ReconciliationTimeout: reconcileTimeout,
+			MaxConcurrentReconciles: 1, NeedLeaderElection: new(false), RateLimiter: apply.RateLimiter(), ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 	if err != nil {

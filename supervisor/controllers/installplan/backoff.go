@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // Pauses between tries. Those of a failed plan are longer, as its cause needs a fix by a user.
@@ -103,7 +105,6 @@ func longest(err error) time.Duration {
 // each failure, up to most. It then varies by up to a fifth, so that plans that failed together are
 // not retried together. chance is between 0 and 1.
 func pause(failures int, first, most time.Duration, chance float64) time.Duration {
-	const steps = 16
-	length := min(first<<min(max(failures-1, 0), steps), most)
+	length := apply.Backoff{First: first, Max: most}.After(failures)
 	return length + time.Duration((chance-0.5)*0.4*float64(length))
 }

@@ -14,7 +14,7 @@ func TestPause(t *testing.T) {
 		chance   float64
 		want     time.Duration
 	}{
-		{failures: 0, chance: 0.5, want: time.Second},
+		{failures: 0, chance: 0.5, want: 0},
 		{failures: 1, chance: 0.5, want: time.Second},
 		{failures: 2, chance: 0.5, want: 2 * time.Second},
 		{failures: 5, chance: 0.5, want: 16 * time.Second},

@@ -118,7 +118,7 @@ func options(o Options) controller.Options {
 		MaxConcurrentReconciles: o.Workers,
 		EnableWarmup:            new(true),
 		ReconciliationTimeout:   reconcileTimeout,
-		RateLimiter:             apply.Backoff(),
+		RateLimiter:             apply.RateLimiter(),
 	}
 }
 

@@ -6,14 +6,15 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-const (
-	// maxConflictDelay is the longest pause between two refused writes of a Subscription.
-	maxConflictDelay = 30 * time.Second
-	// maxCacheLag is for how long the cache may lack a write before it is written once more.
-	maxCacheLag = 30 * time.Second
-)
+// maxCacheLag is for how long the cache may lack a write before it is written once more.
+const maxCacheLag = 30 * time.Second
+
+// conflictBackoff is the pauses between refused writes of a Subscription.
+var conflictBackoff = apply.Backoff{First: afterConflict, Max: 30 * time.Second}
 
 // cacheLag records the Subscriptions of which the cache has an older version than the API server.
 // An API server under load sends events late, and each write from an old version costs it more
@@ -46,8 +47,8 @@ func (c *cacheLag) wrote(sub *operatorsv1alpha1.Subscription, version string, no
 // write again.
 func (c *cacheLag) conflict(sub *operatorsv1alpha1.Subscription, now time.Time) time.Time {
 	return c.set(sub, func(last lastWrite) lastWrite {
-		delay := min(afterConflict<<min(last.conflicts, 10), maxConflictDelay)
-		return lastWrite{refused: sub.ResourceVersion, conflicts: last.conflicts + 1, next: now.Add(delay)}
+		conflicts := last.conflicts + 1
+		return lastWrite{refused: sub.ResourceVersion, conflicts: conflicts, next: now.Add(conflictBackoff.After(conflicts))}
 	}).next
 }
 

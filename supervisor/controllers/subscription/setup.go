@@ -72,7 +72,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Func(r.backfill.enqueue)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency, EnableWarmup: new(true), ReconciliationTimeout: reconcileTimeout, UsePriorityQueue: new(true),
-			RateLimiter: apply.Backoff(),
+			RateLimiter: apply.RateLimiter(),
 		}).
 		Complete(r)
 	if err != nil {

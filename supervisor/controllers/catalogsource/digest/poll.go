@@ -97,7 +97,7 @@ func nextAfterPullFailure(source *operatorsv1alpha1.CatalogSource, last *result,
 	case last == nil:
 		return unpulled
 	default:
-		return last.time.Add(min(max(last.time.Sub(unpulled), firstPause), maxPause))
+		return last.time.Add(min(max(last.time.Sub(unpulled), backoff.First), backoff.Max))
 	}
 }
 

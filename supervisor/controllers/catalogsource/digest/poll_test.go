@@ -123,7 +123,7 @@ func TestIsDue(t *testing.T) {
 func TestPause(t *testing.T) {
 	var got []time.Duration
 	for _, failures := range []int{0, 1, 2, 3, 7, 100} {
-		got = append(got, pause(failures))
+		got = append(got, backoff.After(failures))
 	}
 	want := []time.Duration{0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 5 * time.Minute, 5 * time.Minute}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -161,7 +161,7 @@ func TestImageDecision(t *testing.T) {
 		"Resolved": {reason: "the registry answered", request: Request{Source: shop()}, last: known, want: Decision{Image: resolved, Ready: true, Polled: noon}},
 		"Failed": {
 			reason: "the nodes may know more", request: Request{Source: shop()}, last: failed,
-			want:    Decision{Image: Image{Spec: "shops/shop:1"}, Ready: true, Polled: noon, Next: firstPause},
+			want:    Decision{Image: Image{Spec: "shops/shop:1"}, Ready: true, Polled: noon, Next: backoff.First},
 			wantErr: "away; the image is run by its tag; see that the supervisor reaches the registry, and spec.secrets",
 		},
 	} {

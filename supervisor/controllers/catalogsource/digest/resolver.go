@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/bundleimage/pullsecrets"
 )
 
@@ -25,11 +26,8 @@ const DefaultCatalogDir = "/configs"
 // labelCatalogDir is the image label with the directory of its file-based catalog.
 const labelCatalogDir = "operators.operatorframework.io.index.configs.v1"
 
-// First and maximum pause after a registry did not answer.
-const (
-	firstPause = 5 * time.Second
-	maxPause   = 5 * time.Minute
-)
+// backoff is the pauses after a registry did not answer.
+var backoff = apply.Backoff{First: 5 * time.Second, Max: 5 * time.Minute}
 
 // Options configures a Resolver.
 type Options struct {
@@ -161,15 +159,7 @@ func (r *Resolver) last(key types.NamespacedName) (last *result, retry time.Time
 	if e == nil || e.last == nil {
 		return nil, time.Time{}
 	}
-	return e.last, e.last.time.Add(pause(e.failures))
-}
-
-// pause returns the pause after a number of failures. It doubles with each failure.
-func pause(failures int) time.Duration {
-	if failures == 0 {
-		return 0
-	}
-	return min(firstPause<<min(failures-1, 16), maxPause)
+	return e.last, e.last.time.Add(backoff.After(e.failures))
 }
 
 // query queries the registry, unless a query is in progress. The query outlives ctx, the context of
