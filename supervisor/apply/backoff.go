@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"maps"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -18,6 +20,60 @@ func (b Backoff) After(failures int) time.Duration {
 	}
 	const doublings = 16 // bounds the shift
 	return min(b.First<<min(failures-1, doublings), b.Max)
+}
+
+// Retries holds the failures in a row of each key, and when to try again. A key that was not tried for Max after that
+// time has no failures any more. Retries is safe for concurrent use.
+type Retries[K comparable, V any] struct {
+	Backoff
+
+	// Free is the number of failures in a row without a pause.
+	Free int
+
+	mu     sync.Mutex
+	failed map[K]failures[V]
+}
+
+// failures are the failures in a row of one key.
+type failures[V any] struct {
+	count int
+	last  V
+	until time.Time
+}
+
+// Fail records a failure of a key, and returns when to try again.
+func (r *Retries[K, V]) Fail(key K, failure V, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.failed, func(_ K, f failures[V]) bool { return now.Sub(f.until) > r.Max })
+	if r.failed == nil {
+		r.failed = map[K]failures[V]{}
+	}
+	count := r.failed[key].count + 1
+	until := now.Add(r.After(count - r.Free))
+	r.failed[key] = failures[V]{count: count, last: failure, until: until}
+	return until
+}
+
+// Pause returns how much longer to wait before the next try.
+func (r *Retries[K, V]) Pause(key K, now time.Time) time.Duration {
+	_, until := r.Last(key)
+	return max(0, until.Sub(now))
+}
+
+// Last returns the last failure of a key, and when to try again, which may be past. Both are zero without a failure.
+func (r *Retries[K, V]) Last(key K) (failure V, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.failed[key]
+	return f.last, f.until
+}
+
+// Forget drops the failures of a key.
+func (r *Retries[K, V]) Forget(key K) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.failed, key)
 }
 
 const (

@@ -39,3 +39,34 @@ func TestBackoffDoubles(t *testing.T) {
 		}
 	}
 }
+
+func TestRetriesByKey(t *testing.T) {
+	r := apply.Retries[string, int]{Backoff: apply.Backoff{First: time.Second, Max: 4 * time.Second}, Free: 1}
+	begin := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	now := begin
+	for i, want := range []time.Duration{0, 1, 2, 4, 4} {
+		until := r.Fail("a", i, now)
+		if got := until.Sub(now); got != want*time.Second {
+			t.Errorf("after %d failures: %s, want %ds", i+1, got, want)
+		}
+		if failure, last := r.Last("a"); failure != i || !last.Equal(until) {
+			t.Errorf("the last failure is %d until %s, want %d until %s", failure, last, i, until)
+		}
+		if got := r.Pause("a", until.Add(-time.Millisecond)); want > 0 && got != time.Millisecond || r.Pause("a", until) != 0 {
+			t.Errorf("after %d failures, %s are left a millisecond before the next try", i+1, got)
+		}
+		now = until.Add(4 * time.Second)
+	}
+	if failure, until := r.Last("b"); failure != 0 || !until.IsZero() {
+		t.Errorf("another key failed with %d until %s", failure, until)
+	}
+	r.Forget("a")
+	if failure, until := r.Last("a"); failure != 0 || !until.IsZero() {
+		t.Errorf("a forgotten key failed with %d until %s", failure, until)
+	}
+	r.Fail("a", 1, begin)
+	r.Fail("a", 2, begin)
+	if got := r.Fail("a", 3, begin.Add(6*time.Second)); !got.Equal(begin.Add(6 * time.Second)) {
+		t.Errorf("after a time without tries, the pause is %s", got.Sub(begin.Add(6*time.Second)))
+	}
+}

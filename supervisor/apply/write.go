@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,10 +60,4 @@ type MergePatch map[string]any
 func (MergePatch) Type() types.PatchType { return types.MergePatchType }
 
 // Data returns the content in JSON.
-func (p MergePatch) Data(client.Object) ([]byte, error) {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a merge patch: %w", err)
-	}
-	return text, nil
-}
+func (p MergePatch) Data(client.Object) ([]byte, error) { return json.Marshal(p) }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crd/rollback"
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 	"github.com/chandlery/chandlery/supervisor/resolution"
@@ -153,58 +152,43 @@ func (c *obstacleChecker) dependents(ctx context.Context, d *decision, older *ap
 	return list, nil
 }
 
-// Pauses between checks of the obstacles to a return. The controller receives no events about the
-// objects that are obstacles. Each check with the same result doubles the pause, since a check
-// reads objects and may need a temporary grant.
-const (
-	minCheckPause = time.Minute
-	maxCheckPause = 16 * time.Minute
-)
-
 // failedCheck holds the obstacles to the return of a Subscription.
 type failedCheck struct {
 	// key identifies the requested return.
 	key       string
 	obstacles []string
-	pause     time.Duration
-	until     time.Time
 }
 
 // obstacleBackOff holds the failed checks of all Subscriptions.
 type obstacleBackOff struct {
-	mu     sync.Mutex
-	failed map[types.UID]failedCheck
+	checks apply.Retries[types.UID, failedCheck]
+}
+
+// newObstacleBackOff returns an obstacleBackOff without failed checks. The controller receives no events
+// about the objects that are obstacles. Each check with the same result doubles the pause, since a
+// check reads objects and may need a temporary grant.
+func newObstacleBackOff() *obstacleBackOff {
+	return &obstacleBackOff{checks: apply.Retries[types.UID, failedCheck]{
+		Backoff: apply.Backoff{First: time.Minute, Max: 16 * time.Minute},
+	}}
 }
 
 // last returns the obstacles of the last check, until it is time to check again.
 func (b *obstacleBackOff) last(sub *operatorsv1alpha1.Subscription, key string, now time.Time) (obstacles []string, until time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	last, ok := b.failed[sub.UID]
-	if !ok || last.key != key || !now.Before(last.until) {
+	last, until := b.checks.Last(sub.UID)
+	if last.key != key || !now.Before(until) {
 		return nil, time.Time{}
 	}
-	return slices.Clone(last.obstacles), last.until
+	return slices.Clone(last.obstacles), until
 }
 
 // record records the result of a check, and returns when to check again; zero without obstacles.
 func (b *obstacleBackOff) record(sub *operatorsv1alpha1.Subscription, key string, obstacles []string, now time.Time) time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	// Overdue checks belong to Subscriptions that no longer ask.
-	maps.DeleteFunc(b.failed, func(_ types.UID, last failedCheck) bool { return now.Sub(last.until) > maxCheckPause })
+	if last, _ := b.checks.Last(sub.UID); len(obstacles) == 0 || last.key != key {
+		b.checks.Forget(sub.UID)
+	}
 	if len(obstacles) == 0 {
-		delete(b.failed, sub.UID)
 		return time.Time{}
 	}
-	next := failedCheck{key: key, obstacles: slices.Clone(obstacles), pause: minCheckPause}
-	if last, ok := b.failed[sub.UID]; ok && last.key == key {
-		next.pause = min(2*last.pause, maxCheckPause)
-	}
-	next.until = now.Add(next.pause)
-	if b.failed == nil {
-		b.failed = map[types.UID]failedCheck{}
-	}
-	b.failed[sub.UID] = next
-	return next.until
+	return b.checks.Fail(sub.UID, failedCheck{key: key, obstacles: slices.Clone(obstacles)}, now)
 }

@@ -10,7 +10,7 @@ import (
 // TestObstacleBackOff checks when the obstacles to a return are checked again.
 func TestObstacleBackOff(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
-	b, now := obstacleBackOff{}, at(0).Time
+	b, now := newObstacleBackOff(), at(0).Time
 	in := []string{"a is in the way"}
 	for i, pause := range []int{1, 2, 4, 8, 16, 16} {
 		until := b.record(sub, "v1", in, now)
@@ -31,8 +31,9 @@ func TestObstacleBackOff(t *testing.T) {
 	if got := b.record(sub, "v2", in, now).Sub(now); got != time.Minute {
 		t.Errorf("another key is checked again after %s", got)
 	}
-	if got := b.record(sub, "v2", nil, now); !got.IsZero() || len(b.failed) != 0 {
-		t.Errorf("nothing is in the way, and it is remembered until %s", got)
+	got := b.record(sub, "v2", nil, now)
+	if _, until := b.checks.Last(sub.UID); !got.IsZero() || !until.IsZero() {
+		t.Errorf("nothing is in the way, and it is remembered until %s", until)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 type rollbackWriter struct {
 	client    client.Client
 	obstacles *obstacleChecker
-	backOff   obstacleBackOff
+	backOff   *obstacleBackOff
 	events    events.EventRecorder
 	clock     clock.PassiveClock
 }

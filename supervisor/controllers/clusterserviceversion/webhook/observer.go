@@ -118,7 +118,7 @@ func (o *Observer) ObserveSwitch(ctx context.Context, s *State, seen phase.Webho
 	if err != nil || !seen.Switch.Due {
 		return seen, err
 	}
-	if seen.Switch.Pause = o.switches.pause(generationOf(s.version.CSV), s.version.Now); seen.Switch.Pause > 0 {
+	if seen.Switch.Pause = o.switches.Pause(generationOf(s.version.CSV), s.version.Now); seen.Switch.Pause > 0 {
 		seen.Switch.Contested = s.differs
 	}
 	return seen, nil

@@ -41,7 +41,7 @@ type Options struct {
 // New returns an Observer and a Writer that belong together.
 func New(o Options) (*Observer, *Writer) {
 	c := &conversions{client: o.Client, live: o.Live, crds: o.CRDs}
-	s := &switches{}
+	s := newSwitches()
 	return &Observer{
 		manager: o.Client, live: o.Live, crds: o.CRDs, objects: reader{manager: o.Client, cache: o.Cache, live: o.Live},
 		accounts: o.Accounts, namespace: o.Namespace, conversions: c, switches: s,
@@ -123,7 +123,7 @@ func (w *Writer) Switch(ctx context.Context, s *State) error {
 	if err := w.removeFormer(ctx, s); err != nil {
 		return err
 	}
-	w.switches.record(generationOf(s.version.CSV), s.version.Now)
+	w.switches.Fail(generationOf(s.version.CSV), struct{}{}, s.version.Now)
 	return nil
 }
 
