@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,10 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// ErrStale reports that an object has changed since it was read. The event of the change causes the next
-// reconcile.
-var ErrStale = errors.New("an object has changed since it was read")
 
 // Live returns the live counterpart of an object; nil if there is none.
 func Live(ctx context.Context, from client.Reader, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {

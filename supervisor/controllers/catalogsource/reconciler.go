@@ -29,9 +29,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 )
 
-// conflictDelay is the pause before retrying after a write conflict.
-const conflictDelay = 50 * time.Millisecond
-
 // stateReader returns the state of a catalog.
 type stateReader interface {
 	State(key types.NamespacedName) (catalogs.State, bool)
@@ -69,14 +66,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if again, err := r.resolveTemplate(ctx, u, source); again || err != nil {
-		return retryConflict(err)
+		return apply.RequeueConflict(client.IgnoreNotFound(err))
 	}
 	h, err := r.serve(ctx, source)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.status.update(ctx, u, source, &h); err != nil {
-		return retryConflict(err)
+		return apply.RequeueConflict(client.IgnoreNotFound(err))
 	}
 	return ctrl.Result{RequeueAfter: r.next(req.NamespacedName, h)}, nil
 }
@@ -95,8 +92,8 @@ func (r *Reconciler) next(key types.NamespacedName, h hosted) time.Duration {
 	} else {
 		r.failures.Forget(key)
 	}
-	if h.next > 0 && h.next < conflictDelay {
-		return conflictDelay
+	if h.next > 0 && h.next < apply.ConflictDelay {
+		return apply.ConflictDelay
 	}
 	return h.next
 }
@@ -139,15 +136,6 @@ func (r *Reconciler) resolveTemplate(ctx context.Context, u *unstructured.Unstru
 	}
 	log.FromContext(ctx).Info("Resolved image template", "template", source.Annotations[api.AnnotationCatalogImageTemplate], "image", resolved)
 	return true, nil
-}
-
-// retryConflict converts a write conflict to a retry, because the cache will receive the newer object. It
-// ignores NotFound.
-func retryConflict(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
 // statusWriter writes the status of CatalogSources, and emits Events for its changes.

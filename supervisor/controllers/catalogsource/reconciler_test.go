@@ -1,39 +1,15 @@
 package catalogsource
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
-
-func TestRetryConflict(t *testing.T) {
-	sources, errOther := schema.GroupResource{Resource: "catalogsources"}, errors.New("other")
-	for _, tt := range []struct {
-		reason string
-		err    error
-		want   ctrl.Result
-		fails  bool
-	}{
-		{reason: "written meanwhile", err: apierrors.NewConflict(sources, "shop", errOther), want: ctrl.Result{RequeueAfter: conflictDelay}},
-		{reason: "deleted meanwhile", err: apierrors.NewNotFound(sources, "shop")},
-		{reason: "anything else", err: errOther, fails: true},
-	} {
-		got, err := retryConflict(fmt.Errorf("writing: %w", tt.err))
-		if got != tt.want || (err != nil) != tt.fails {
-			t.Errorf("%s: %+v, %v", tt.reason, got, err)
-		}
-	}
-}
 
 func TestNews(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/digest"
 )
@@ -133,7 +134,7 @@ func (r *runner) apply(ctx context.Context, in *deployment.Input, autoscalersHid
 	}
 	h := serverFailure(err)
 	if made.outdated {
-		h.next = conflictDelay
+		h.next = apply.ConflictDelay
 	}
 	return made, h
 }

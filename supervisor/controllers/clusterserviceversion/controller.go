@@ -2,7 +2,6 @@ package clusterserviceversion
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,10 +24,6 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 	"github.com/chandlery/chandlery/supervisor/informer/cachelag"
 )
-
-// conflictDelay is the pause after a write that met a newer object. In that time the cache usually
-// receives the object.
-const conflictDelay = 50 * time.Millisecond
 
 // reconciler moves ClusterServiceVersions through their phases.
 type reconciler struct {
@@ -62,11 +57,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{RequeueAfter: cachelag.Limit}, nil
 	}
 	result, err := r.step(ctx, csv)
-	if apierrors.IsConflict(err) || errors.Is(err, apply.ErrStale) {
-		// Another client wrote first; its write causes an event.
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	if err != nil {
+		return apply.RequeueConflict(err)
 	}
-	return result, err
+	return result, nil
 }
 
 func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (reconcile.Result, error) {

@@ -8,7 +8,6 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,14 +46,8 @@ func (r *configReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if !apimeta.SetStatusCondition(&changed.Status.Conditions, condition(config, asked, r.clock.Now())) {
 		return ctrl.Result{}, nil
 	}
-	err = apply.PatchStatus(ctx, r.client, changed, apply.MergeFromLocked(config))
-	switch {
-	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("writing the status of OLMConfig %s: %w", configName, err)
+	if err := apply.PatchStatus(ctx, r.client, changed, apply.MergeFromLocked(config)); err != nil {
+		return apply.RequeueConflict(client.IgnoreNotFound(fmt.Errorf("writing the status of OLMConfig %s: %w", configName, err)))
 	}
 	logf.FromContext(ctx).Info("Updated OLMConfig status", "enabled", config.CopiedCSVsAreEnabled(), "asAsked", asked)
 	return ctrl.Result{}, nil

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
@@ -24,9 +26,6 @@ const (
 	// stepsPerNamespace is the maximum number of those steps in one namespace. Its users can create
 	// many roles that the pass deletes; these do not delay other namespaces.
 	stepsPerNamespace = 10
-	// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive
-	// the newer object.
-	conflictDelay = 50 * time.Millisecond
 	// continueDelay is the pause before the next pass if steps are left.
 	continueDelay = time.Millisecond
 )
@@ -58,7 +57,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return ctrl.Result{}, reconcile.TerminalError(err)
 		}
 	} else if exists, err := r.existsUncached(ctx, o); exists || err != nil {
-		return ctrl.Result{RequeueAfter: conflictDelay}, err
+		return ctrl.Result{RequeueAfter: apply.ConflictDelay}, err
 	}
 	w := decide(o, h, m.fingerprint)
 	h.setOutdated(o.now, w.outdated)
@@ -138,7 +137,7 @@ func (r *reconciler) recordResult(ctx context.Context, h *versionState, s step, 
 		return 0
 	case apierrors.IsConflict(err):
 		// Another client has written first. The cache will receive the newer object.
-		return conflictDelay
+		return apply.ConflictDelay
 	case namespaceGone(err):
 		// The namespace is being deleted or gone, and the cache will receive that. Otherwise, the
 		// next pass finds the cause.

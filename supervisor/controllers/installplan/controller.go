@@ -12,16 +12,13 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-const (
-	// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive
-	// the newer object.
-	conflictDelay = 50 * time.Millisecond
-	// waitForAPI is the pause while the API server does not serve a new kind yet. This takes some
-	// seconds where there are several API servers.
-	waitForAPI = 300 * time.Millisecond
-)
+// waitForAPI is the pause while the API server does not serve a new kind yet. This takes some
+// seconds where there are several API servers.
+const waitForAPI = 300 * time.Millisecond
 
 // Reconciler moves one InstallPlan to its next phase, or runs one pass over its steps.
 type Reconciler struct {
@@ -93,7 +90,7 @@ func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.Ins
 	}
 	if err != nil {
 		rec.keep(before, p)
-		return retryConflict(err)
+		return apply.RequeueConflict(client.IgnoreNotFound(err))
 	}
 	if written {
 		rec.wrote(p)
@@ -161,13 +158,4 @@ func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPl
 		e.recordRemainingWarnings(ctx, p.Status.Plan)
 	}
 	return result, nil
-}
-
-// retryConflict returns err, unless it is a write conflict, or the object is deleted. A conflict leads
-// to a retry after conflictDelay.
-func retryConflict(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

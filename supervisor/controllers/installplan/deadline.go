@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/crd/upgradesafety"
 )
 
@@ -34,7 +35,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 		return ctrl.Result{}
 	}
 	if errors.Is(err, errChanged) {
-		return ctrl.Result{RequeueAfter: conflictDelay}
+		return ctrl.Result{RequeueAfter: apply.ConflictDelay}
 	}
 	step := slices.Index(p.Status.Plan, err.step)
 	stepFailures.WithLabelValues(err.step.Resource.Kind).Inc()

@@ -16,12 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 const (
-	// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive
-	// the newer object.
-	conflictDelay = 50 * time.Millisecond
 	// batchDelay is the pause between an event and the reconciliation of an Operator.
 	// minStatusInterval is the minimum pause between two writes of its status. An installation changes
 	// dozens of components one after the other, and a write per change would be wasteful.
@@ -63,7 +61,7 @@ func (r *operatorReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	err = r.act(ctx, req.Name, have, do, want)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		// The cache will receive the change of the other client.
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{RequeueAfter: apply.ConflictDelay}, nil
 	}
 	return ctrl.Result{}, err
 }

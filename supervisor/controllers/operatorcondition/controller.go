@@ -3,7 +3,6 @@ package operatorcondition
 import (
 	"context"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,11 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
-
-// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive the
-// newer object.
-const conflictDelay = 50 * time.Millisecond
 
 // reconciler reconciles the OperatorCondition of each version with its role and binding.
 type reconciler struct {
@@ -39,14 +35,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	d := decide(o)
 	r.reportForeign(ctx, req, o, d.foreign)
 	err = r.act(ctx, o, d)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The version is deleted with its namespace and needs no other objects.
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, err
+	return apply.RequeueConflict(err)
 }
 
 func (r *reconciler) act(ctx context.Context, o observation, d decision) error {

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // ForeignRoleReason is the reason of the Event for a cluster role of another owner that has the
@@ -45,7 +47,7 @@ func (r *apiRolesReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	for _, s := range providedAPIs(csv) {
 		problems = append(problems, r.ensure(ctx, csv, s))
 	}
-	return unlessConflict(errors.Join(problems...))
+	return apply.RequeueConflict(errors.Join(problems...))
 }
 
 // isVerified reports whether the phase of a ClusterServiceVersion implies that its APIs have been

@@ -53,9 +53,9 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	have, want := providedapis.Claimed(&group), claims(&group, groups, members)
 	switch {
 	case len(want.Without(have)) > 0:
-		return unlessConflict(client.IgnoreNotFound(r.claimAvailable(ctx, &group, members)))
+		return apply.RequeueConflict(client.IgnoreNotFound(r.claimAvailable(ctx, &group, members)))
 	case len(have.Without(want)) > 0:
-		return unlessConflict(client.IgnoreNotFound(r.write(ctx, &group, want)))
+		return apply.RequeueConflict(client.IgnoreNotFound(r.write(ctx, &group, want)))
 	default:
 		return ctrl.Result{}, nil
 	}

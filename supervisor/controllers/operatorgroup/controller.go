@@ -5,7 +5,6 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,6 +12,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandlery/chandlery/supervisor/apply"
 	"github.com/chandlery/chandlery/supervisor/informer/groupindex"
 )
 
@@ -42,7 +42,7 @@ func (r *groupReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 		return ctrl.Result{}, nil
 	}
 	if err := writeStatus(ctx, r.client, &group, want); err != nil {
-		return unlessConflict(err)
+		return apply.RequeueConflict(err)
 	}
 	logf.FromContext(ctx).Info("Updated OperatorGroup status", "namespaces", want.Namespaces)
 	emitEvents(r.events, &group, want)
@@ -69,16 +69,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 		return ctrl.Result{}, nil
 	}
 	if err := writeLabels(ctx, r.client, ns.Name, changes); err != nil {
-		return unlessConflict(client.IgnoreNotFound(err))
+		return apply.RequeueConflict(client.IgnoreNotFound(err))
 	}
 	return ctrl.Result{}, nil
-}
-
-// unlessConflict returns err, unless it is a write conflict. A conflict leads to a retry after
-// conflictDelay.
-func unlessConflict(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return ctrl.Result{}, err
 }

@@ -2,7 +2,6 @@ package operatorgroup
 
 import (
 	"slices"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,10 +10,6 @@ import (
 
 	"github.com/chandlery/chandlery/supervisor/api"
 )
-
-// conflictDelay is the pause after a write conflict. It is long enough for the cache to receive the
-// newer object.
-const conflictDelay = 50 * time.Millisecond
 
 // emitEvents emits Events for new problems and for changed targets of a group.
 func emitEvents(recorder events.EventRecorder, group *operatorsv1.OperatorGroup, want operatorsv1.OperatorGroupStatus) {

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
 // groupRolesReconciler creates, updates and deletes the cluster roles of the OperatorGroups in a
@@ -46,7 +48,7 @@ func (r *groupRolesReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 			problems = append(problems, r.ensure(ctx, &groups.Items[i]))
 		}
 	}
-	return unlessConflict(errors.Join(problems...))
+	return apply.RequeueConflict(errors.Join(problems...))
 }
 
 func (r *groupRolesReconciler) ensure(ctx context.Context, group *operatorsv1.OperatorGroup) error {
