@@ -128,7 +128,7 @@ func (f *fence) role() failover.Role {
 	if f.lost || !f.renewed.IsZero() || f.heard.IsZero() || f.clock.Since(f.heard) < f.patience {
 		return failover.Standby
 	}
-	return failover.Deputy
+	return failover.LeaderlessStandby
 }
 
 // statusOfPod and eventsPath match the paths that deputies write to, after the prefix of some API servers.
@@ -164,7 +164,7 @@ func (f *fence) guard(next, writes http.RoundTripper) http.RoundTripper {
 			return next.RoundTrip(req)
 		}
 		deputy := harmless(req)
-		if !f.open() && (f.role() != failover.Deputy || !deputy) {
+		if !f.open() && (f.role() != failover.LeaderlessStandby || !deputy) {
 			return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
 		}
 		if deputy {

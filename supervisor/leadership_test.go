@@ -221,7 +221,7 @@ func TestFailoverRole(t *testing.T) {
 		{reason: "it has not seen the Lease yet", do: func() { after(time.Minute) }, want: failover.Standby},
 		{reason: "there is a leader", do: func() { f.hear([]byte("1")) }, want: failover.Standby},
 		{reason: "the leader was heard of a moment ago", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Standby},
-		{reason: "the same Lease as before is no sign of life", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Deputy},
+		{reason: "the same Lease as before is no sign of life", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.LeaderlessStandby},
 		{reason: "a renewal is one", do: func() { f.hear([]byte("2")) }, want: failover.Standby},
 		{reason: "it leads itself", do: func() { after(time.Minute); f.renew(clock.Now()) }, want: failover.Leader},
 		{reason: "one that cannot renew its own Lease does not deputise for itself", do: func() { after(time.Minute) }, want: failover.Standby},

@@ -39,7 +39,7 @@ type actor struct {
 
 // act executes the actions and records them. It returns true if all of them succeeded. Failed
 // actions are decided on again after a back-off.
-func (a *actor) act(ctx context.Context, seen *observed, actions []Action, now time.Time) bool {
+func (a *actor) act(ctx context.Context, seen *clusterState, actions []Action, now time.Time) bool {
 	a.forget(seen, now)
 	var lock sync.Mutex
 	complete := true
@@ -64,7 +64,7 @@ func (a *actor) act(ctx context.Context, seen *observed, actions []Action, now t
 			default:
 				a.record(action, now)
 				a.recordMark(action, now)
-				a.announce(ctx, action, seen)
+				a.report(ctx, action, seen)
 			}
 			return nil
 		})
@@ -128,8 +128,8 @@ func (a *actor) recordMark(action Action, now time.Time) {
 		return
 	}
 	mark := a.marks[action.Replica.UID]
-	if !mark.Silence.Equal(action.Replica.Since) {
-		mark = Mark{Silence: action.Replica.Since}
+	if !mark.UnreachableSince.Equal(action.Replica.Since) {
+		mark = Mark{UnreachableSince: action.Replica.Since}
 	}
 	mark.Count++
 	mark.Last = now
@@ -138,7 +138,7 @@ func (a *actor) recordMark(action Action, now time.Time) {
 
 // forget deletes the records of pods that are gone. It keeps the record of a deletion until the
 // replacement pod can be visible.
-func (a *actor) forget(seen *observed, now time.Time) {
+func (a *actor) forget(seen *clusterState, now time.Time) {
 	maps.DeleteFunc(a.marks, func(uid types.UID, _ Mark) bool { return seen.pods[uid] == nil })
 	maps.DeleteFunc(a.attempts, func(target Target, attempt Attempt) bool {
 		return seen.pods[target.UID] == nil && now.Sub(attempt.Last) > replacementTime

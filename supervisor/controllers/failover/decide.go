@@ -15,24 +15,24 @@ const (
 
 // decider collects the actions of a decision.
 type decider struct {
-	Observation
+	Input
 
 	decision Decision
 }
 
 // Decide returns the actions for an observation. It is deterministic. It does not repeat actions
 // that have been executed.
-func Decide(o Observation) Decision {
-	d := &decider{Observation: o, decision: Decision{Held: map[Hold]int{}, Budget: o.Budget}}
+func Decide(o Input) Decision {
+	d := &decider{Input: o, decision: Decision{Held: map[Hold]int{}, Budget: o.Budget}}
 	d.decision.Budget.Marks.fill(o.Now, o.Limits)
 	d.decision.Budget.Deletions.fill(o.Now, o.Limits)
 	d.decision.Budget.Slow.fill(o.Now, o.Limits.slowed())
-	deletions := deletions{decider: d, condemned: map[types.UID]bool{}}
+	deletions := deletions{decider: d, toDelete: map[types.UID]bool{}}
 	candidates := deletions.candidates()
 	if o.Role == Leader {
 		deletions.choose(candidates)
 	}
-	marks := marking{decider: d, condemned: deletions.condemned}
+	marks := marking{decider: d, toDelete: deletions.toDelete}
 	if o.Role != Standby {
 		marks.mark()
 	}
@@ -57,24 +57,24 @@ func (d *decider) pausing(a Action) bool {
 func (d *decider) overdue(since time.Time, after time.Duration) bool {
 	wait := after - d.Now.Sub(since)
 	if wait > 0 {
-		d.wake(wait)
+		d.requeueAfter(wait)
 	}
 	return wait <= 0
 }
 
-// spend adds an action to the decision if a token is left.
-func (d *decider) spend(action Action, from *Bucket, limits Limits, hold Hold) {
+// addLimited adds an action to the decision if a token is left.
+func (d *decider) addLimited(action Action, from *Bucket, limits Limits, hold Hold) {
 	if wait, ok := from.take(limits); !ok {
 		d.decision.Held[hold]++
-		d.wake(wait)
+		d.requeueAfter(wait)
 		return
 	}
 	d.decision.Actions = append(d.decision.Actions, action)
 }
 
-// wake schedules another decision.
-func (d *decider) wake(after time.Duration) {
-	if d.decision.Wake == 0 || after < d.decision.Wake {
-		d.decision.Wake = after
+// requeueAfter schedules another decision.
+func (d *decider) requeueAfter(after time.Duration) {
+	if d.decision.RequeueAfter == 0 || after < d.decision.RequeueAfter {
+		d.decision.RequeueAfter = after
 	}
 }

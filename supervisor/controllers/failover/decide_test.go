@@ -26,9 +26,9 @@ func pod(name, node string, changes ...func(*Replica)) Replica {
 	return r
 }
 
-func silent(r *Replica)      { r.Health, r.Since = replicas.Unreachable, ago(1) }
-func starting(r *Replica)    { silent(r); r.Answered = false }
-func restarted(r *Replica)   { silent(r); r.Confirmed = false }
+func unreachable(r *Replica) { r.Health, r.Since = replicas.Unreachable, ago(1) }
+func starting(r *Replica)    { unreachable(r); r.Answered = false }
+func restarted(r *Replica)   { unreachable(r); r.Confirmed = false }
 func notReady(r *Replica)    { r.Ready = false }
 func terminating(r *Replica) { r.Terminating = true }
 func unasked(r *Replica)     { r.Ready, r.Health, r.Phase = false, replicas.Unknown, corev1.PodPending }
@@ -79,20 +79,20 @@ func TestDecideOnPods(t *testing.T) {
 		return nodes
 	}
 	for _, tt := range []struct {
-		reason   string
-		catalogs []Catalog
-		nodes    map[string]Node
-		marks    map[types.UID]Mark
-		attempts map[Target]Attempt
-		want     []string
-		held     map[Hold]int
-		wake     time.Duration
+		reason       string
+		catalogs     []Catalog
+		nodes        map[string]Node
+		marks        map[types.UID]Mark
+		attempts     map[Target]Attempt
+		want         []string
+		held         map[Hold]int
+		requeueAfter time.Duration
 	}{
 		{reason: "nothing there"},
 		{reason: "all well", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"))}},
 		{
-			reason: "one is silent, the other answers", nodes: three,
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+			reason: "one is unreachable, the other answers", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, want: []string{"mark x2 ReplicaUnreachable"},
 		},
 		{
 			reason: "it has not answered once since it is asked", nodes: three,
@@ -104,72 +104,72 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "two that are starting do not make us blind", nodes: three,
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", starting), pod("x3", "c", silent))}, want: []string{"mark x3 ReplicaUnreachable"},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", starting), pod("x3", "c", unreachable))}, want: []string{"mark x3 ReplicaUnreachable"},
 		},
-		{reason: "the only one is silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", silent)), shop("y", pod("y1", "b"))}},
-		{reason: "both are silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", silent), pod("x2", "a", silent)), shop("y", pod("y1", "b"))}},
-		{reason: "the other one is not ready", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", notReady), pod("x2", "b", silent))}},
-		{reason: "the other one is ending", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", terminating), pod("x2", "b", silent))}},
-		{reason: "is marked already", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, marked(1)))}},
-		{reason: "was never ready", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, notReady))}},
+		{reason: "the only one is unreachable", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", unreachable)), shop("y", pod("y1", "b"))}},
+		{reason: "both are unreachable", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", unreachable), pod("x2", "a", unreachable)), shop("y", pod("y1", "b"))}},
+		{reason: "the other one is not ready", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", notReady), pod("x2", "b", unreachable))}},
+		{reason: "the other one is ending", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a", terminating), pod("x2", "b", unreachable))}},
+		{reason: "is marked already", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable, marked(1)))}},
+		{reason: "was never ready", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable, notReady))}},
 		{
-			reason: "the kubelet took the mark back", nodes: three, marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: 1, Last: ago(5)}},
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
-		},
-		{
-			reason: "the API may not show the mark yet", nodes: three, marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: 1, Last: ago(1)}},
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, wake: time.Second,
+			reason: "the kubelet took the mark back", nodes: three, marks: map[types.UID]Mark{"x2": {UnreachableSince: ago(1), Count: 1, Last: ago(5)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, want: []string{"mark x2 ReplicaUnreachable"},
 		},
 		{
-			reason: "the kubelet insists", nodes: with("b", leased(ready(), 3)), marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: maxMarks, Last: ago(5)}},
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, wake: leaseStale - 3*time.Second,
+			reason: "the API may not show the mark yet", nodes: three, marks: map[types.UID]Mark{"x2": {UnreachableSince: ago(1), Count: 1, Last: ago(1)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, requeueAfter: time.Second,
 		},
 		{
-			reason: "the kubelet insisted and is gone", nodes: with("b", leased(ready(), 16)), marks: map[types.UID]Mark{"x2": {Silence: ago(1), Count: maxMarks, Last: ago(5)}},
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+			reason: "the kubelet resets the condition each time", nodes: with("b", leased(ready(), 3)), marks: map[types.UID]Mark{"x2": {UnreachableSince: ago(1), Count: maxMarks, Last: ago(5)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, requeueAfter: leaseStale - 3*time.Second,
 		},
 		{
-			reason: "the kubelet insisted at an earlier silence", nodes: three, marks: map[types.UID]Mark{"x2": {Silence: ago(100), Count: maxMarks, Last: ago(90)}},
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"},
+			reason: "the kubelet reset the condition and is gone", nodes: with("b", leased(ready(), 16)), marks: map[types.UID]Mark{"x2": {UnreachableSince: ago(1), Count: maxMarks, Last: ago(5)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, want: []string{"mark x2 ReplicaUnreachable"},
+		},
+		{
+			reason: "the kubelet reset the condition in an earlier outage", nodes: three, marks: map[types.UID]Mark{"x2": {UnreachableSince: ago(100), Count: maxMarks, Last: ago(90)}},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, want: []string{"mark x2 ReplicaUnreachable"},
 		},
 		{
 			reason: "only what is on one node answers: it may be ours", nodes: three,
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "c", silent))},
-			held:     map[Hold]int{CutOff: 2}, wake: 5 * time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable)), shop("y", pod("y1", "a"), pod("y2", "c", unreachable))},
+			held:     map[Hold]int{CutOff: 2}, requeueAfter: 5 * time.Second,
 		},
 		{
 			reason: "what is on a third node answers as well: it is not ours", nodes: with("d", ready()),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "d"), pod("y2", "c", silent))},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable)), shop("y", pod("y1", "d"), pod("y2", "c", unreachable))},
 			want:     []string{"mark x2 ReplicaUnreachable", "mark y2 ReplicaUnreachable"},
 		},
 		{
 			reason: "only what is on one node answers, but the kubelets are gone too",
 			nodes:  map[string]Node{"a": ready(), "b": leased(ready(), 20), "c": leased(ready(), 14)},
 			catalogs: []Catalog{
-				shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "c", silent)),
+				shop("x", pod("x1", "a"), pod("x2", "b", unreachable)), shop("y", pod("y1", "a"), pod("y2", "c", unreachable)),
 			},
-			want: []string{"mark x2 ReplicaUnreachable"}, held: map[Hold]int{CutOff: 1}, wake: time.Second,
+			want: []string{"mark x2 ReplicaUnreachable"}, held: map[Hold]int{CutOff: 1}, requeueAfter: time.Second,
 		},
 		{
 			reason: "only what is on one node answers, and one of the others is known to be lost", nodes: with("c", away()),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "c", silent))},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable)), shop("y", pod("y1", "a"), pod("y2", "c", unreachable))},
 			want:     []string{"delete y2 NodeNotReady", "mark x2 ReplicaUnreachable"},
 		},
 		{
 			reason: "the node is not ready", nodes: with("b", away()),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, marked(40)))}, want: []string{"delete x2 NodeNotReady"},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable, marked(40)))}, want: []string{"delete x2 NodeNotReady"},
 		},
 		{
 			reason: "the node is not ready, and the only replica was there", nodes: with("b", away()),
-			catalogs: []Catalog{shop("x", pod("x2", "b", silent, notReady))}, want: []string{"delete x2 NodeNotReady"},
+			catalogs: []Catalog{shop("x", pod("x2", "b", unreachable, notReady))}, want: []string{"delete x2 NodeNotReady"},
 		},
 		{
 			reason: "the node is not ready, and its pod hangs in Terminating", nodes: with("b", away()),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, terminating))}, want: []string{"delete x2 NodeNotReady"},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable, terminating))}, want: []string{"delete x2 NodeNotReady"},
 		},
 		{
 			reason: "the kubelet says that its node is not ready, and the replica answers", nodes: with("b", node(corev1.ConditionFalse)),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", notReady))}, wake: notReadyGrace - time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", notReady))}, requeueAfter: notReadyGrace - time.Second,
 		},
 		{
 			reason: "the kubelet goes on saying so", nodes: with("b", Node{Zone: "/", Ready: corev1.ConditionFalse, Since: ago(11)}),
@@ -177,7 +177,7 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "the kubelet says so, and the replica does not answer", nodes: with("b", node(corev1.ConditionFalse)),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"delete x2 NodeNotReady"},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, want: []string{"delete x2 NodeNotReady"},
 		},
 		{
 			reason: "no node is ready", nodes: map[string]Node{"a": away(), "b": away()},
@@ -185,22 +185,22 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "two of three nodes are lost", nodes: map[string]Node{"a": ready(), "b": away(), "c": away()},
-			catalogs: []Catalog{shop("x", pod("x1", "b", silent, notReady), pod("x2", "c", silent, notReady)), shop("y", pod("y1", "a"), pod("y2", "b", silent, notReady))},
+			catalogs: []Catalog{shop("x", pod("x1", "b", unreachable, notReady), pod("x2", "c", unreachable, notReady)), shop("y", pod("y1", "a"), pod("y2", "b", unreachable, notReady))},
 			want:     []string{"delete x1 NodeNotReady", "delete x2 NodeNotReady", "delete y2 NodeNotReady"},
 		},
 		{
 			reason: "most of a zone is lost: one at a time", nodes: map[string]Node{"a": ready(), "b": away(), "c": away(), "d": away()},
-			catalogs: []Catalog{shop("x", pod("x1", "b", silent, notReady), pod("x2", "c", silent, notReady))},
-			want:     []string{"delete x1 NodeNotReady"}, held: map[Hold]int{ZoneDisrupted: 1}, wake: time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "b", unreachable, notReady), pod("x2", "c", unreachable, notReady))},
+			want:     []string{"delete x1 NodeNotReady"}, held: map[Hold]int{ZoneDisrupted: 1}, requeueAfter: time.Second,
 		},
 		{
 			reason: "a zone is lost as a whole", nodes: map[string]Node{"a": {Zone: "z", Ready: corev1.ConditionTrue}, "b": away(), "c": away(), "d": away()},
-			catalogs: []Catalog{shop("x", pod("x1", "b", silent, notReady), pod("x2", "c", silent, notReady))},
+			catalogs: []Catalog{shop("x", pod("x1", "b", unreachable, notReady), pod("x2", "c", unreachable, notReady))},
 			want:     []string{"delete x1 NodeNotReady", "delete x2 NodeNotReady"},
 		},
 		{
 			reason: "the node does not exist", nodes: with("d", Node{Gone: true}),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "d", silent))}, want: []string{"delete x2 NodeGone"},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "d", unreachable))}, want: []string{"delete x2 NodeGone"},
 		},
 		{reason: "the node is not known", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "new", notReady))}},
 		{
@@ -210,28 +210,28 @@ func TestDecideOnPods(t *testing.T) {
 		{reason: "the pod is being drained", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", terminating, disruptedFor(20)))}},
 		{
 			reason: "the pod is about to be drained", nodes: three,
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", disruptedFor(4)))}, wake: 6 * time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", disruptedFor(4)))}, requeueAfter: 6 * time.Second,
 		},
 		{
 			reason: "the pod was to be deleted and was not", nodes: three,
 			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", disruptedFor(11)))}, want: []string{"delete x2 PodDisrupted"},
 		},
 		{
-			reason: "the replica that is left fails itself: it is replaced, the silent one stays", nodes: three,
-			catalogs: []Catalog{shop("x", pod("x1", "a", failed), pod("x2", "b", silent))}, want: []string{"delete x1 PodFailed"},
+			reason: "the replica that is left fails itself: it is replaced, the unreachable one stays", nodes: three,
+			catalogs: []Catalog{shop("x", pod("x1", "a", failed), pod("x2", "b", unreachable))}, want: []string{"delete x1 PodFailed"},
 		},
 		{
 			reason: "a marked replica answers again: the kubelet's turn", nodes: three,
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", marked(5)))}, wake: unmarkAfter - 5*time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", marked(5)))}, requeueAfter: unmarkAfter - 5*time.Second,
 		},
 		{
 			reason: "the kubelet does not take it", nodes: three,
 			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", marked(30)))}, want: []string{"unmark x2 ReplicaAnswers"},
 		},
-		{reason: "marked and still silent", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, marked(30)))}},
+		{reason: "marked and still unreachable", nodes: three, catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable, marked(30)))}},
 		{
 			reason: "those go first whose catalog has nothing left", nodes: with("b", away()),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent)), shop("y", pod("y1", "b", silent))},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable)), shop("y", pod("y1", "b", unreachable))},
 			want:     []string{"delete y1 NodeNotReady", "delete x2 NodeNotReady"},
 		},
 		{
@@ -244,7 +244,7 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "the replacement may not be seen yet", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()}, attempts: deleted("x0", 4, 0),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"))}, held: map[Hold]int{LastAnswering: 2}, wake: 6 * time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b"))}, held: map[Hold]int{LastAnswering: 2}, requeueAfter: 6 * time.Second,
 		},
 		{
 			reason: "the replacement does not answer yet", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()},
@@ -267,8 +267,8 @@ func TestDecideOnPods(t *testing.T) {
 			catalogs: []Catalog{shop("x", pod("x1", "b", notReady), pod("x2", "c", unasked))}, held: map[Hold]int{LastAnswering: 1},
 		},
 		{
-			reason: "one is silent and goes at once, the other answers and stays", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()},
-			catalogs: []Catalog{shop("x", pod("x1", "a", silent, notReady), pod("x2", "b", notReady))}, want: []string{"delete x1 NodeNotReady"}, held: map[Hold]int{LastAnswering: 1},
+			reason: "one is unreachable and goes at once, the other answers and stays", nodes: map[string]Node{"a": away(), "b": away(), "c": ready()},
+			catalogs: []Catalog{shop("x", pod("x1", "a", unreachable, notReady), pod("x2", "b", notReady))}, want: []string{"delete x1 NodeNotReady"}, held: map[Hold]int{LastAnswering: 1},
 		},
 		{
 			reason: "both were to be deleted and were not: one at a time", nodes: three,
@@ -277,32 +277,32 @@ func TestDecideOnPods(t *testing.T) {
 		},
 		{
 			reason: "what is kept because it answers lets others be marked", nodes: with("a", unready),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, want: []string{"mark x2 ReplicaUnreachable"}, held: map[Hold]int{LastAnswering: 1},
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, want: []string{"mark x2 ReplicaUnreachable"}, held: map[Hold]int{LastAnswering: 1},
 		},
 		{
 			reason: "we have only begun to ask", nodes: with("b", away()),
-			catalogs: []Catalog{shop("x", pod("x1", "b", func(r *Replica) { r.Health, r.Since = replicas.Unknown, ago(1) }))}, wake: firstProbes - time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "b", func(r *Replica) { r.Health, r.Since = replicas.Unknown, ago(1) }))}, requeueAfter: firstProbes - time.Second,
 		},
 		{
 			reason: "the pod was deleted and has a finalizer", nodes: with("b", away()), attempts: deleted("x2", 60, 0),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent, terminating))}, held: map[Hold]int{Backoff: 1}, wake: longestPause - time.Minute,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable, terminating))}, held: map[Hold]int{Backoff: 1}, requeueAfter: longestPause - time.Minute,
 		},
 		{
 			reason: "the deletion was refused", nodes: with("b", away()), attempts: deleted("x2", 3, 2),
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, held: map[Hold]int{Backoff: 1}, wake: time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, held: map[Hold]int{Backoff: 1}, requeueAfter: time.Second,
 		},
 		{
 			reason: "the deletion was refused a while ago: it goes last", nodes: with("b", away()), attempts: deleted("x2", 5, 2),
-			catalogs: []Catalog{shop("x", pod("x2", "b", silent)), shop("y", pod("y1", "a"), pod("y2", "b", silent))},
+			catalogs: []Catalog{shop("x", pod("x2", "b", unreachable)), shop("y", pod("y1", "a"), pod("y2", "b", unreachable))},
 			want:     []string{"delete y2 NodeNotReady", "delete x2 NodeNotReady"},
 		},
 		{
 			reason: "the mark was refused", nodes: three, attempts: map[Target]Attempt{{UID: "x2", Verb: MarkNotReady}: {Last: ago(1), Refusals: 1}},
-			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", silent))}, held: map[Hold]int{Backoff: 1}, wake: time.Second,
+			catalogs: []Catalog{shop("x", pod("x1", "a"), pod("x2", "b", unreachable))}, held: map[Hold]int{Backoff: 1}, requeueAfter: time.Second,
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			got := Decide(Observation{Now: now, Role: Leader, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Attempts: tt.attempts, Limits: Limits{Rate: 10, Burst: 5}})
+			got := Decide(Input{Now: now, Role: Leader, Catalogs: tt.catalogs, Nodes: tt.nodes, Marks: tt.marks, Attempts: tt.attempts, Limits: Limits{Rate: 10, Burst: 5}})
 			if diff := cmp.Diff(tt.want, got.done()); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
@@ -312,27 +312,27 @@ func TestDecideOnPods(t *testing.T) {
 			if diff := cmp.Diff(tt.held, got.Held); diff != "" {
 				t.Errorf("held (-want +got):\n%s", diff)
 			}
-			if got.Wake != tt.wake {
-				t.Errorf("wakes after %s, want %s", got.Wake, tt.wake)
+			if got.RequeueAfter != tt.requeueAfter {
+				t.Errorf("requeues after %s, want %s", got.RequeueAfter, tt.requeueAfter)
 			}
 		})
 	}
 }
 
 func TestDecideIsBoundedInTime(t *testing.T) {
-	o := Observation{Now: now, Role: Leader, Nodes: map[string]Node{"a": ready(), "b": away()}, Limits: Limits{Rate: 10, Burst: 5}}
+	o := Input{Now: now, Role: Leader, Nodes: map[string]Node{"a": ready(), "b": away()}, Limits: Limits{Rate: 10, Burst: 5}}
 	var pods []Replica
 	for i := range 20 {
-		pods = append(pods, pod(fmt.Sprintf("x%02d", i), "b", silent))
+		pods = append(pods, pod(fmt.Sprintf("x%02d", i), "b", unreachable))
 	}
 	o.Catalogs = []Catalog{shop("x", pods...)}
 	first := Decide(o)
-	if len(first.Actions) != 5 || first.Held[RateLimited] != 15 || first.Wake != 100*time.Millisecond {
-		t.Errorf("%d actions, held %v, wakes after %s", len(first.Actions), first.Held, first.Wake)
+	if len(first.Actions) != 5 || first.Held[RateLimited] != 15 || first.RequeueAfter != 100*time.Millisecond {
+		t.Errorf("%d actions, held %v, requeues after %s", len(first.Actions), first.Held, first.RequeueAfter)
 	}
 	o.Budget, o.Now = first.Budget, o.Now.Add(250*time.Millisecond)
-	if second := Decide(o); len(second.Actions) != 2 || second.Wake != 50*time.Millisecond {
-		t.Errorf("%d actions, wakes after %s", len(second.Actions), second.Wake)
+	if second := Decide(o); len(second.Actions) != 2 || second.RequeueAfter != 50*time.Millisecond {
+		t.Errorf("%d actions, requeues after %s", len(second.Actions), second.RequeueAfter)
 	}
 	o.Now = o.Now.Add(time.Hour)
 	if third := Decide(o); len(third.Actions) != 5 {
@@ -374,13 +374,13 @@ func TestClocksOfNodes(t *testing.T) {
 // TestOneRefusedDeletionHoldsUpNoOther has many pods on an unreachable node. The API rejects the
 // deletion of one of them.
 func TestOneRefusedDeletionHoldsUpNoOther(t *testing.T) {
-	o := Observation{
+	o := Input{
 		Now: now, Role: Leader, Limits: Limits{Rate: 10, Burst: 50}, Attempts: map[Target]Attempt{},
 		Nodes: map[string]Node{"a": ready(), "b": away()},
 	}
 	for i := range 200 {
 		name := fmt.Sprintf("p%03d", i)
-		o.Catalogs = append(o.Catalogs, shop(name, pod(name, "b", silent, notReady)))
+		o.Catalogs = append(o.Catalogs, shop(name, pod(name, "b", unreachable, notReady)))
 	}
 	tries := 0
 	for o.Now.Before(now.Add(time.Minute)) {
@@ -396,7 +396,7 @@ func TestOneRefusedDeletionHoldsUpNoOther(t *testing.T) {
 		}
 		o.Catalogs = slices.DeleteFunc(o.Catalogs, func(c Catalog) bool { return gone[c.Key] })
 		o.Budget = d.Budget
-		o.Now = o.Now.Add(max(d.Wake, 5*time.Millisecond))
+		o.Now = o.Now.Add(max(d.RequeueAfter, 5*time.Millisecond))
 		if len(o.Catalogs) == 1 && o.Now.After(now.Add(20*time.Second)) {
 			break
 		}

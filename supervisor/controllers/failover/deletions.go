@@ -27,15 +27,15 @@ const (
 type deletions struct {
 	*decider
 
-	// condemned holds the UIDs of the pods that are, or should be, deleted.
-	condemned map[types.UID]bool
+	// toDelete holds the UIDs of the pods that are, or should be, deleted.
+	toDelete map[types.UID]bool
 }
 
 // candidate is a deletion that can be decided on.
 type candidate struct {
 	Action
 
-	refusals, left int
+	refusals, remaining int
 }
 
 // candidates returns the deletions of pods that will not serve again.
@@ -51,48 +51,48 @@ func (d *deletions) candidates() []candidate {
 // whose deletion failed before come last.
 func (d *deletions) choose(candidates []candidate) {
 	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.refusals, b.refusals), cmp.Compare(a.left, b.left), cmp.Compare(a.Replica.UID, b.Replica.UID))
+		return cmp.Or(cmp.Compare(a.refusals, b.refusals), cmp.Compare(a.remaining, b.remaining), cmp.Compare(a.Replica.UID, b.Replica.UID))
 	})
 	zones := zoneStates(d.Nodes)
 	for _, c := range candidates {
 		switch {
 		case c.Reason == NodeNotReady && zones[d.Nodes[c.Replica.Node].Zone]:
-			d.spend(c.Action, &d.decision.Budget.Slow, d.Limits.slowed(), ZoneDisrupted)
+			d.addLimited(c.Action, &d.decision.Budget.Slow, d.Limits.slowed(), ZoneDisrupted)
 		default:
-			d.spend(c.Action, &d.decision.Budget.Deletions, d.Limits, RateLimited)
+			d.addLimited(c.Action, &d.decision.Budget.Deletions, d.Limits, RateLimited)
 		}
 	}
 }
 
 // candidatesOf returns the deletions that a catalog needs and can tolerate.
 func (d *deletions) candidatesOf(c Catalog) []candidate {
-	left := 0
-	fatal := map[types.UID]Action{}
+	remaining := 0
+	unusablePods := map[types.UID]Action{}
 	for _, r := range c.Replicas {
 		if r.answers() {
-			left++
+			remaining++
 		}
-		if reason, message := d.fatal(r); reason != "" {
-			fatal[r.UID] = Action{Verb: Delete, Reason: reason, Catalog: c.Key, Replica: r, Message: message}
+		if reason, message := d.deletionReason(r); reason != "" {
+			unusablePods[r.UID] = Action{Verb: Delete, Reason: reason, Catalog: c.Key, Replica: r, Message: message}
 		}
 	}
-	kept := d.kept(c, fatal)
-	somewhere := slices.ContainsFunc(slices.Collect(maps.Values(d.Nodes)), func(n Node) bool { return n.Ready == corev1.ConditionTrue })
+	kept := d.kept(c, unusablePods)
+	nodeReady := slices.ContainsFunc(slices.Collect(maps.Values(d.Nodes)), func(n Node) bool { return n.Ready == corev1.ConditionTrue })
 	var found []candidate
 	for _, r := range c.Replicas {
-		action, doomed := fatal[r.UID]
-		if !doomed {
+		action, unusable := unusablePods[r.UID]
+		if !unusable {
 			continue
 		}
-		d.condemned[r.UID] = !kept[r.UID]
+		d.toDelete[r.UID] = !kept[r.UID]
 		switch {
-		case !somewhere:
+		case !nodeReady:
 			d.decision.Held[NoNodeReady]++
 		case d.pausing(action):
 		case kept[r.UID]:
 			d.decision.Held[LastAnswering]++
 		default:
-			found = append(found, candidate{Action: action, left: left, refusals: d.Attempts[action.target()].Refusals})
+			found = append(found, candidate{Action: action, remaining: remaining, refusals: d.Attempts[action.target()].Refusals})
 		}
 	}
 	return found
@@ -102,25 +102,25 @@ func (d *deletions) candidatesOf(c Catalog) []candidate {
 // healthy replica answers, one of them is deleted, so that another pod replaces it. The next one
 // follows when the replacement answers. The last one is deleted only if no other pod is starting
 // and it is not ready. Clients of the Service cannot reach it then.
-func (d *deletions) kept(c Catalog, fatal map[types.UID]Action) map[types.UID]bool {
-	var useful []Replica
-	coming := d.replaced(c.Key)
+func (d *deletions) kept(c Catalog, unusablePods map[types.UID]Action) map[types.UID]bool {
+	var answersProbes []Replica
+	replacing := d.replaced(c.Key)
 	for _, r := range c.Replicas {
-		_, doomed := fatal[r.UID]
+		_, unusable := unusablePods[r.UID]
 		switch {
-		case !doomed && r.answers() && d.Nodes[r.Node].Ready == corev1.ConditionTrue:
+		case !unusable && r.answers() && d.Nodes[r.Node].Ready == corev1.ConditionTrue:
 			return nil
-		case doomed && r.useful():
-			useful = append(useful, r)
+		case unusable && r.answersProbes():
+			answersProbes = append(answersProbes, r)
 		case !r.Terminating:
-			coming = true
+			replacing = true
 		}
 	}
-	slices.SortStableFunc(useful, func(a, b Replica) int { return cmp.Compare(a.worth(), b.worth()) })
+	slices.SortStableFunc(answersProbes, func(a, b Replica) int { return cmp.Compare(a.rank(), b.rank()) })
 	kept := map[types.UID]bool{}
-	for i, r := range useful {
-		first := i == 0 && (len(useful) > 1 || !r.Ready)
-		kept[r.UID] = coming || !first
+	for i, r := range answersProbes {
+		first := i == 0 && (len(answersProbes) > 1 || !r.Ready)
+		kept[r.UID] = replacing || !first
 	}
 	return kept
 }
@@ -137,9 +137,9 @@ func (d *deletions) replaced(catalog types.NamespacedName) bool {
 	return recent
 }
 
-// fatal returns why a pod will not serve again; empty if it may.
-func (d *deletions) fatal(r Replica) (Reason, string) {
-	if reason, message := d.stranded(r); reason != "" {
+// deletionReason returns why a pod will not serve again; empty if it may.
+func (d *deletions) deletionReason(r Replica) (Reason, string) {
+	if reason, message := d.nodeProblem(r); reason != "" {
 		return reason, message
 	}
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// announce reports a successful action in the log, a metric, and Events on the CatalogSource and
+// report reports a successful action in the log, a metric, and Events on the CatalogSource and
 // the pod.
-func (a *actor) announce(ctx context.Context, action Action, seen *observed) {
+func (a *actor) report(ctx context.Context, action Action, seen *clusterState) {
 	failovers.WithLabelValues(string(action.Verb), string(action.Reason)).Inc()
 	log.FromContext(ctx).Info("Acting on replica", "action", action.Verb, "reason", action.Reason,
 		"catalogSource", action.Catalog.String(), "pod", action.Replica.Name, "node", action.Replica.Node, "message", action.Message)
@@ -26,13 +26,13 @@ func (a *actor) announce(ctx context.Context, action Action, seen *observed) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: action.Replica.Node},
 	}
-	note := api.EventNote(fmt.Sprintf("%s pod %s: %s", action.Verb.done(), action.Replica.Name, action.Message))
-	a.recorder.Eventf(source, pod, kind, string(action.Reason), action.Verb.done(), "%s", note)
-	a.recorder.Eventf(pod, node, kind, string(action.Reason), action.Verb.done(), "%s", note)
+	note := api.EventNote(fmt.Sprintf("%s pod %s: %s", action.Verb.pastTense(), action.Replica.Name, action.Message))
+	a.recorder.Eventf(source, pod, kind, string(action.Reason), action.Verb.pastTense(), "%s", note)
+	a.recorder.Eventf(pod, node, kind, string(action.Reason), action.Verb.pastTense(), "%s", note)
 }
 
-// done returns the past form of the verb for messages.
-func (v Verb) done() string {
+// pastTense returns the past form of the verb for messages.
+func (v Verb) pastTense() string {
 	switch v {
 	case MarkNotReady:
 		return "Marked not ready"

@@ -31,29 +31,29 @@ const (
 type marking struct {
 	*decider
 
-	// condemned holds the UIDs of the pods that are, or should be, deleted.
-	condemned map[types.UID]bool
+	// toDelete holds the UIDs of the pods that are, or should be, deleted.
+	toDelete map[types.UID]bool
 }
 
 // mark decides on marks for unreachable replicas of catalogs with other replicas that answer.
 func (m *marking) mark() {
 	cutOff := m.isCutOff()
 	for _, c := range m.Catalogs {
-		others := slices.ContainsFunc(c.Replicas, func(r Replica) bool { return r.answers() && !m.condemned[r.UID] })
+		others := slices.ContainsFunc(c.Replicas, func(r Replica) bool { return r.answers() && !m.toDelete[r.UID] })
 		for _, r := range c.Replicas {
-			if !r.silent() || m.condemned[r.UID] || !others || !m.canMark(r) {
+			if !r.unreachable() || m.toDelete[r.UID] || !others || !m.canMark(r) {
 				continue
 			}
 			if cutOff && !m.Nodes[r.Node].stale(m.Now) {
 				m.decision.Held[CutOff]++
-				m.wake(m.untilStale(m.Nodes[r.Node]))
+				m.requeueAfter(m.untilStale(m.Nodes[r.Node]))
 				continue
 			}
-			action := Action{Verb: MarkNotReady, Reason: Silent, Catalog: c.Key, Replica: r, Message: m.message(r)}
+			action := Action{Verb: MarkNotReady, Reason: ReplicaUnreachable, Catalog: c.Key, Replica: r, Message: m.message(r)}
 			if m.pausing(action) {
 				continue
 			}
-			m.spend(action, &m.decision.Budget.Marks, m.Limits, RateLimited)
+			m.addLimited(action, &m.decision.Budget.Marks, m.Limits, RateLimited)
 		}
 	}
 }
@@ -70,18 +70,18 @@ func (m *marking) untilStale(n Node) time.Duration {
 // the condition maxMarks times.
 func (m *marking) canMark(r Replica) bool {
 	mark, marked := m.Marks[r.UID]
-	if !marked || !mark.Silence.Equal(r.Since) {
+	if !marked || !mark.UnreachableSince.Equal(r.Since) {
 		return true
 	}
 	if wait := markInterval - m.Now.Sub(mark.Last); wait > 0 {
-		m.wake(wait)
+		m.requeueAfter(wait)
 		return false
 	}
 	if mark.Count < maxMarks || m.Nodes[r.Node].stale(m.Now) {
 		return true
 	}
 	if node := m.Nodes[r.Node]; !node.Renewed.IsZero() {
-		m.wake(m.untilStale(node))
+		m.requeueAfter(m.untilStale(node))
 	}
 	return false
 }
@@ -90,19 +90,19 @@ func (m *marking) canMark(r Replica) bool {
 // replicas run on one node, which may be its own, and ready replicas on several other nodes are
 // unreachable.
 func (m *marking) isCutOff() bool {
-	answering, silent := map[string]bool{}, map[string]bool{}
+	answering, unreachable := map[string]bool{}, map[string]bool{}
 	for _, c := range m.Catalogs {
 		for _, r := range c.Replicas {
 			switch {
 			case r.Health == replicas.Serving || r.Health == replicas.NotServing:
 				answering[r.Node] = true
-			case r.silent() && m.Nodes[r.Node].Ready == corev1.ConditionTrue:
-				silent[r.Node] = true
+			case r.unreachable() && m.Nodes[r.Node].Ready == corev1.ConditionTrue:
+				unreachable[r.Node] = true
 			}
 		}
 	}
-	maps.DeleteFunc(silent, func(node string, _ bool) bool { return answering[node] })
-	return len(answering) <= 1 && len(silent) > 1
+	maps.DeleteFunc(unreachable, func(node string, _ bool) bool { return answering[node] })
+	return len(answering) <= 1 && len(unreachable) > 1
 }
 
 // message returns the message for a mark.
@@ -119,7 +119,7 @@ func (m *marking) message(r Replica) string {
 func (m *marking) unmark() {
 	for _, c := range m.Catalogs {
 		for _, r := range c.Replicas {
-			if r.Marked.IsZero() || r.Terminating || m.condemned[r.UID] {
+			if r.Marked.IsZero() || r.Terminating || m.toDelete[r.UID] {
 				continue
 			}
 			if r.Health != replicas.Serving || m.Nodes[r.Node].Ready != corev1.ConditionTrue {
@@ -128,11 +128,11 @@ func (m *marking) unmark() {
 			if !m.overdue(r.Since, unmarkAfter) || !m.overdue(r.Marked, unmarkAfter) {
 				continue
 			}
-			action := Action{Verb: MarkReady, Reason: Back, Catalog: c.Key, Replica: r, Message: fmt.Sprintf("the replica on node %s answers again", r.Node)}
+			action := Action{Verb: MarkReady, Reason: ReplicaAnswers, Catalog: c.Key, Replica: r, Message: fmt.Sprintf("the replica on node %s answers again", r.Node)}
 			if m.pausing(action) {
 				continue
 			}
-			m.spend(action, &m.decision.Budget.Marks, m.Limits, RateLimited)
+			m.addLimited(action, &m.decision.Budget.Marks, m.Limits, RateLimited)
 		}
 	}
 }

@@ -20,8 +20,8 @@ var (
 // initMetrics initializes every counter with zero. Otherwise, the first failover would not be visible as
 // an increase.
 func initMetrics() {
-	failovers.WithLabelValues(string(MarkNotReady), string(Silent))
-	failovers.WithLabelValues(string(MarkReady), string(Back))
+	failovers.WithLabelValues(string(MarkNotReady), string(ReplicaUnreachable))
+	failovers.WithLabelValues(string(MarkReady), string(ReplicaAnswers))
 	for _, reason := range []Reason{NodeNotReady, NodeGone, Disrupted, Failed} {
 		failovers.WithLabelValues(string(Delete), string(reason))
 	}

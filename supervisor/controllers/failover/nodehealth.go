@@ -19,8 +19,8 @@ const (
 	fewNodes      = 2
 )
 
-// stranded returns the problem of a pod's node; empty if the node is healthy or may soon be.
-func (d *deletions) stranded(r Replica) (Reason, string) {
+// nodeProblem returns the problem of a pod's node; empty if the node is healthy or may soon be.
+func (d *deletions) nodeProblem(r Replica) (Reason, string) {
 	node, known := d.Nodes[r.Node]
 	switch {
 	case !known:
@@ -43,18 +43,18 @@ func (d *deletions) stranded(r Replica) (Reason, string) {
 // not be the nodes themselves. A zone without any ready node does not count, because caution has no
 // benefit there.
 func zoneStates(nodes map[string]Node) map[string]bool {
-	total, away := map[string]int{}, map[string]int{}
+	total, notReadyNodes := map[string]int{}, map[string]int{}
 	for _, n := range nodes {
 		if n.Gone {
 			continue
 		}
 		total[n.Zone]++
 		if n.Ready != corev1.ConditionTrue {
-			away[n.Zone]++
+			notReadyNodes[n.Zone]++
 		}
 	}
 	states := map[string]bool{}
-	for zone, n := range away {
+	for zone, n := range notReadyNodes {
 		states[zone] = n > fewNodes && n < total[zone] && float64(n)/float64(total[zone]) >= unhealthyZone
 	}
 	return states

@@ -33,8 +33,8 @@ type observer struct {
 	leases  leaseTimes
 }
 
-// observed is the state of the cluster, with the objects that it was built from.
-type observed struct {
+// clusterState is the state of the cluster, with the objects that it was built from.
+type clusterState struct {
 	catalogs []Catalog
 	nodes    map[string]Node
 	sources  map[types.NamespacedName]*unstructured.Unstructured
@@ -42,12 +42,12 @@ type observed struct {
 }
 
 // observe reads the pods of each CatalogSource, and the nodes.
-func (o *observer) observe(ctx context.Context) (*observed, error) {
+func (o *observer) observe(ctx context.Context) (*clusterState, error) {
 	byCatalog, err := o.observePods(ctx)
 	if err != nil {
 		return nil, err
 	}
-	seen := &observed{sources: map[types.NamespacedName]*unstructured.Unstructured{}, pods: map[types.UID]*corev1.Pod{}}
+	seen := &clusterState{sources: map[types.NamespacedName]*unstructured.Unstructured{}, pods: map[types.UID]*corev1.Pod{}}
 	for key, pods := range byCatalog {
 		source := catalogs.NewObject()
 		err := o.reader.Get(ctx, key, source)
@@ -68,13 +68,13 @@ func (o *observer) observe(ctx context.Context) (*observed, error) {
 	return seen, err
 }
 
-// silence returns when the most recent unreachable replica stopped answering; zero if all answer.
+// unreachableSince returns when the most recent unreachable replica stopped answering; zero if all answer.
 // The Leases of the nodes are only needed if it is not zero.
-func (s *observed) silence() time.Time {
+func (s *clusterState) unreachableSince() time.Time {
 	var last time.Time
 	for _, c := range s.catalogs {
 		for _, r := range c.Replicas {
-			if r.silent() && r.Since.After(last) {
+			if r.unreachable() && r.Since.After(last) {
 				last = r.Since
 			}
 		}
@@ -137,7 +137,7 @@ func replicaOf(pod *corev1.Pod) Replica {
 		switch {
 		case c.Type == corev1.PodReady:
 			replica.Ready = c.Status == corev1.ConditionTrue
-			if !replica.Ready && c.Reason == string(Silent) {
+			if !replica.Ready && c.Reason == string(ReplicaUnreachable) {
 				replica.Marked = c.LastTransitionTime.Time
 			}
 		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:

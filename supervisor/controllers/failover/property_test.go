@@ -16,7 +16,7 @@ import (
 )
 
 // observations draws an observation.
-func observations(t *rapid.T) Observation {
+func observations(t *rapid.T) Input {
 	past := rapid.Custom(func(t *rapid.T) time.Time { return ago(rapid.IntRange(0, 60).Draw(t, "seconds")) })
 	maybe := rapid.Custom(func(t *rapid.T) time.Time {
 		if rapid.Bool().Draw(t, "never") {
@@ -24,7 +24,7 @@ func observations(t *rapid.T) Observation {
 		}
 		return past.Draw(t, "when")
 	})
-	o := Observation{
+	o := Input{
 		Now: now, Role: Leader, Nodes: map[string]Node{}, Marks: map[types.UID]Mark{}, Attempts: map[Target]Attempt{},
 		Limits: Limits{Rate: rapid.Float64Range(0.1, 20).Draw(t, "rate"), Burst: rapid.IntRange(1, 8).Draw(t, "burst")},
 	}
@@ -52,7 +52,7 @@ func observations(t *rapid.T) Observation {
 				r.Marked = maybe.Draw(t, "marked")
 			}
 			if rapid.Bool().Draw(t, "wasMarked") {
-				o.Marks[r.UID] = Mark{Silence: r.Since, Count: rapid.IntRange(1, 4).Draw(t, "count"), Last: past.Draw(t, "last")}
+				o.Marks[r.UID] = Mark{UnreachableSince: r.Since, Count: rapid.IntRange(1, 4).Draw(t, "count"), Last: past.Draw(t, "last")}
 			}
 			c.Replicas = append(c.Replicas, r)
 		}
@@ -62,7 +62,7 @@ func observations(t *rapid.T) Observation {
 }
 
 // decided returns an observation after a decision.
-func decided(o Observation, d Decision) Observation {
+func decided(o Input, d Decision) Input {
 	done := map[types.UID]Verb{}
 	for _, a := range d.Actions {
 		done[a.Replica.UID] = a.Verb
@@ -119,8 +119,8 @@ func TestDecideProperties(t *testing.T) {
 				}
 				if a.Verb == MarkNotReady {
 					marks++
-					if !a.Replica.silent() {
-						t.Fatalf("marked a replica that is not silent: %+v", a)
+					if !a.Replica.unreachable() {
+						t.Fatalf("marked a replica that is not unreachable: %+v", a)
 					}
 				}
 				if a.Verb == Delete && a.Reason == NodeNotReady && o.Nodes[a.Replica.Node].Ready == corev1.ConditionTrue {
@@ -155,14 +155,14 @@ func TestDecideComesToAnEnd(t *testing.T) {
 			d := Decide(o)
 			total += len(d.Actions)
 			o = decided(o, d)
-			if d.Wake == 0 && len(d.Actions) == 0 {
+			if d.RequeueAfter == 0 && len(d.Actions) == 0 {
 				break
 			}
 			// The effect of the actions is visible a moment later.
-			o.Now = o.Now.Add(max(d.Wake, time.Second))
+			o.Now = o.Now.Add(max(d.RequeueAfter, time.Second))
 		}
 		d := Decide(o)
-		if len(d.Actions) > 0 || (d.Wake > 0 && d.Held[CutOff] == 0) {
+		if len(d.Actions) > 0 || (d.RequeueAfter > 0 && d.Held[CutOff] == 0) {
 			t.Fatalf("after %d actions there is no end: %+v", total, d)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// sweep is the interval of reconciliations without events.
-	sweep = time.Minute
+	// resyncInterval is the interval of reconciliations without events.
+	resyncInterval = time.Minute
 	// jitter spreads the retries of actions that are held back.
 	jitter = 0.2
 )
@@ -48,30 +48,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	silence := seen.silence()
-	silent := !silence.IsZero()
-	if role != Leader && !silent {
+	unreachableSince := seen.unreachableSince()
+	unreachable := !unreachableSince.IsZero()
+	if role != Leader && !unreachable {
 		return ctrl.Result{}, nil // a replica that stops answering triggers an event
 	}
 	if role == Standby {
-		return ctrl.Result{RequeueAfter: nextCheck(now, silence)}, nil
+		return ctrl.Result{RequeueAfter: nextCheck(now, unreachableSince)}, nil
 	}
 	nodes := seen.nodes
-	if silent {
+	if unreachable {
 		nodes = r.observer.withLeases(ctx, nodes, now)
 	}
-	decision := Decide(Observation{
+	decision := Decide(Input{
 		Now: now, Role: role, Catalogs: seen.catalogs, Nodes: nodes,
 		Marks: r.actor.marks, Attempts: r.actor.attempts, Budget: r.budget, Limits: r.limits,
 	})
 	r.budget = decision.Budget
 	r.reportHeld(ctx, decision.Held)
-	next := sweep
-	if decision.Wake > 0 {
-		next = min(next, decision.Wake)
+	next := resyncInterval
+	if decision.RequeueAfter > 0 {
+		next = min(next, decision.RequeueAfter)
 	}
 	if role != Leader {
-		next = nextCheck(now, silence)
+		next = nextCheck(now, unreachableSince)
 	}
 	if complete := r.actor.act(ctx, seen, decision.Actions, now); !complete {
 		next = min(next, firstPause)

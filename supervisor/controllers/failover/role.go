@@ -18,25 +18,25 @@ type Role int
 const (
 	// Standby is the role of a standby beside a live leader. It does nothing.
 	Standby Role = iota
-	// Deputy is the role of a standby whose leader shows no signs of life. It marks
+	// LeaderlessStandby is the role of a standby whose leader has not renewed its Lease for a while. It marks
 	// unreachable replicas.
-	Deputy
+	LeaderlessStandby
 	// Leader permits all actions.
 	Leader
 )
 
-// How often a standby checks its role while a replica does not answer. After maxSilence, all possible
+// How often a standby checks its role while a replica does not answer. After maxUnreachable, all possible
 // marks have been set, and standbys check less often.
 const (
 	checkInterval     = 500 * time.Millisecond
-	maxSilence        = time.Minute
+	maxUnreachable    = time.Minute
 	slowCheckInterval = 10 * time.Second
 )
 
-// nextCheck returns when a standby checks again. silence is when the most recent unreachable replica
+// nextCheck returns when a standby checks again. unreachableSince is when the most recent unreachable replica
 // stopped answering.
-func nextCheck(now, silence time.Time) time.Duration {
-	if now.Sub(silence) > maxSilence {
+func nextCheck(now, unreachableSince time.Time) time.Duration {
+	if now.Sub(unreachableSince) > maxUnreachable {
 		return slowCheckInterval
 	}
 	return checkInterval

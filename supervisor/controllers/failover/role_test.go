@@ -13,11 +13,11 @@ import (
 // TestRoles decides on two catalogs with a failing replica each. One replica is on a node that
 // is not ready. The other one has just stopped answering on a ready node.
 func TestRoles(t *testing.T) {
-	o := Observation{
+	o := Input{
 		Now: now, Limits: Limits{Rate: 10, Burst: 50},
 		Catalogs: []Catalog{
 			shop("a", pod("a1", "lost"), pod("a2", "here")),
-			shop("b", pod("b1", "quiet", silent), pod("b2", "here")),
+			shop("b", pod("b1", "quiet", unreachable), pod("b2", "here")),
 		},
 		Nodes: map[string]Node{"lost": away(), "quiet": ready(), "here": ready()},
 	}
@@ -26,7 +26,7 @@ func TestRoles(t *testing.T) {
 		want []string
 	}{
 		{Standby, nil},
-		{Deputy, []string{"mark b1 ReplicaUnreachable"}},
+		{LeaderlessStandby, []string{"mark b1 ReplicaUnreachable"}},
 		{Leader, []string{"delete a1 NodeNotReady", "mark b1 ReplicaUnreachable"}},
 	} {
 		o.Role = tt.role
@@ -41,15 +41,15 @@ func TestRoles(t *testing.T) {
 
 // TestMarksDoNotWaitForDeletions has more pods to delete than tokens.
 func TestMarksDoNotWaitForDeletions(t *testing.T) {
-	for _, role := range []Role{Deputy, Leader} {
-		o := Observation{Now: now, Role: role, Limits: Limits{Rate: 1, Burst: 2}, Nodes: map[string]Node{"a": ready(), "b": ready()}}
+	for _, role := range []Role{LeaderlessStandby, Leader} {
+		o := Input{Now: now, Role: role, Limits: Limits{Rate: 1, Burst: 2}, Nodes: map[string]Node{"a": ready(), "b": ready()}}
 		for i := range 60 {
 			name := fmt.Sprintf("a%02d", i)
 			o.Catalogs = append(o.Catalogs, shop(name, pod(name, "a", failed, notReady)))
 		}
-		o.Catalogs = append(o.Catalogs, shop("b", pod("lost", "a", silent), pod("good", "b")))
+		o.Catalogs = append(o.Catalogs, shop("b", pod("lost", "a", unreachable), pod("good", "b")))
 		if d := Decide(o); !slices.Contains(d.done(), "mark lost ReplicaUnreachable") {
-			t.Errorf("role %d: the silent replica is not marked: %v", role, d.done())
+			t.Errorf("role %d: the unreachable replica is not marked: %v", role, d.done())
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestMarksDoNotWaitForDeletions(t *testing.T) {
 func TestNextCheck(t *testing.T) {
 	for seconds, want := range map[int]time.Duration{1: checkInterval, 60: checkInterval, 61: slowCheckInterval} {
 		if got := nextCheck(now, ago(seconds)); got != want {
-			t.Errorf("silent for %d s: looks after %s, want %s", seconds, got, want)
+			t.Errorf("unreachable for %d s: checks after %s, want %s", seconds, got, want)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (b *startingBed) slice(ready bool) {
 func (b *startingBed) decides() []string {
 	o := &observer{replicas: b}
 	c := o.catalog(types.NamespacedName{Namespace: "olm", Name: "x"}, []*corev1.Pod{b.pods["good"], b.pods["late"]})
-	return Decide(Observation{
+	return Decide(Input{
 		Now: time.Now(), Role: Leader, Catalogs: []Catalog{c},
 		Nodes: map[string]Node{"good": ready(), "late": ready()}, Limits: Limits{Rate: 1, Burst: 10},
 	}).done()

@@ -28,14 +28,14 @@ func TestSilentReplicaIsMarkedAndTheLastIsNot(t *testing.T) {
 		pod, err := w.pod(first)
 		w.Expect(err).NotTo(gomega.HaveOccurred())
 		return ready(pod).Reason
-	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(string(failover.Silent)))
+	}).WithTimeout(patience).WithPolling(polling).Should(gomega.Equal(string(failover.ReplicaUnreachable)))
 	t.Logf("marked %s after its process ended", time.Since(begin).Round(10*time.Millisecond))
 	if pod, err := w.pod(first); err != nil || isReady(pod) || ready(pod).Message == "" {
 		t.Errorf("condition %+v (%v)", ready(pod), err)
 	}
 	for kind, object := range map[string]string{operatorsv1alpha1.CatalogSourceKind: name, "Pod": first.Name} {
 		w.Eventually(func() []string { return w.events(kind, object) }).WithTimeout(patience).WithPolling(polling).
-			Should(gomega.ContainElement(string(failover.Silent)), kind)
+			Should(gomega.ContainElement(string(failover.ReplicaUnreachable)), kind)
 	}
 
 	// The remaining replica stops too. It must stay ready until the first one answers and its pod

@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
-// Observation holds the inputs of Decide.
-type Observation struct {
+// Input holds the inputs of Decide.
+type Input struct {
 	Now time.Time
 	// Role determines the permitted actions of this process.
 	Role     Role
@@ -66,21 +66,21 @@ func (r Replica) answers() bool {
 	return r.Health == replicas.Serving && r.Ready && !r.Terminating
 }
 
-// silent reports whether the Service routes clients to the replica and it does not answer. A
-// starting replica is not silent: it has never answered, or has too few probes since it became
+// unreachable reports whether the Service routes clients to the replica and it does not answer. A
+// starting replica is not unreachable: it has never answered, or has too few probes since it became
 // ready.
-func (r Replica) silent() bool {
+func (r Replica) unreachable() bool {
 	return r.Health == replicas.Unreachable && r.Answered && r.Confirmed && r.Ready && !r.Terminating
 }
 
-// useful reports whether the replica answers probes, whether or not the Service routes clients to
+// answersProbes reports whether the replica answers probes, whether or not the Service routes clients to
 // it.
-func (r Replica) useful() bool {
+func (r Replica) answersProbes() bool {
 	return r.Health == replicas.Serving && r.Phase != corev1.PodFailed
 }
 
-// worth returns the rank of a replica for the clients of the Service; higher is better.
-func (r Replica) worth() int {
+// rank returns the rank of a replica for the clients of the Service; higher is better.
+func (r Replica) rank() int {
 	switch {
 	case r.Terminating:
 		return 0
@@ -107,9 +107,9 @@ type Node struct {
 
 // Mark records the marks of an unreachable replica by this process.
 type Mark struct {
-	// Silence is when the replica stopped answering. After another silence, counting restarts.
-	Silence time.Time
-	// Count is the number of marks during this silence, and Last is the time of the last one.
+	// UnreachableSince is when the replica stopped answering. Counting restarts when it stops answering again.
+	UnreachableSince time.Time
+	// Count is the number of marks since then, and Last is the time of the last one.
 	Count int
 	Last  time.Time
 }
@@ -153,8 +153,8 @@ type Decision struct {
 	Held map[Hold]int
 	// Budget is the remaining budget.
 	Budget Budget
-	// Wake is when to decide again without an event; zero for never.
-	Wake time.Duration
+	// RequeueAfter is when to decide again without an event; zero for never.
+	RequeueAfter time.Duration
 }
 
 // Verb is a kind of action.
@@ -175,10 +175,10 @@ type Reason string
 
 // Values of Reason.
 const (
-	// Silent means that the replica does not answer while another one does.
-	Silent Reason = api.ReasonReplicaUnreachable
-	// Back means that the replica answers again.
-	Back Reason = "ReplicaAnswers"
+	// ReplicaUnreachable means that the replica does not answer while another one does.
+	ReplicaUnreachable Reason = api.ReasonReplicaUnreachable
+	// ReplicaAnswers means that the replica answers again.
+	ReplicaAnswers Reason = "ReplicaAnswers"
 	// NodeNotReady means that the pod's node is not ready.
 	NodeNotReady Reason = "NodeNotReady"
 	// NodeGone means that the pod's node does not exist any more.
