@@ -22,13 +22,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-// managerPoll is the interval of the checks for competing managers. They read Deployments from the cache, so they
-// are cheap.
-const managerPoll = 5 * time.Second
+// managerPollInterval is the interval of the checks for competing managers. They read Deployments from the cache,
+// so they are cheap.
+const managerPollInterval = 5 * time.Second
 
-// guard prevents a supervisor from working beside another lifecycle manager: at its start, before it takes the
-// lead, and while it leads.
-type guard struct {
+// managerChecker prevents a supervisor from working beside another lifecycle manager: at its start, before it
+// takes the lead, and while it leads.
+type managerChecker struct {
 	detector *competing.Detector
 	// takeover takes over from a lifecycle manager; nil to refuse to start if one works.
 	takeover *migration.Takeover
@@ -39,9 +39,9 @@ type guard struct {
 	synced func(context.Context) error
 }
 
-// newGuard returns the guard of a process. Its writes bypass the fence: it takes over before the process leads,
-// when no other process may work.
-func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
+// newManagerChecker returns the checker of a process. Its writes bypass the fence: it takes over before the process
+// leads, when no other process may work.
+func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger) (*managerChecker, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 		return nil, fmt.Errorf("preparing to look for other lifecycle managers: %w", err)
 	}
 	deployments := informer.ReducedLists(c)
-	g := &guard{
+	m := &managerChecker{
 		detector: competing.NewDetector(competing.Config{
 			Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			Waiting: func(w competing.Waiting) {
@@ -66,86 +66,86 @@ func newGuard(cfg *rest.Config, o Options, log logr.Logger) (*guard, error) {
 		record: migration.NewRecords(c, o.LeaderElectionNamespace), log: log,
 	}
 	if o.TakeOver {
-		g.takeover = &migration.Takeover{Options: migration.Options{
+		m.takeover = &migration.Takeover{Options: migration.Options{
 			Config: competing.Config{
 				Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
 			},
 			OnStep: func(step string) { log.Info("Taking over", "step", step) },
 		}}
 	}
-	return g, nil
+	return m, nil
 }
 
 // use sets the cache from which Deployments are read when it is full. A cluster may have thousands.
-func (g *guard) use(c cache.Cache) { g.cached, g.synced = c, cachesSynced(c) }
+func (m *managerChecker) use(c cache.Cache) { m.cached, m.synced = c, cachesSynced(c) }
 
 // checkBeforeStart returns an error if the process may not start, not even as a standby.
-func (g *guard) checkBeforeStart(ctx context.Context) error {
-	found, err := g.detector.Wait(ctx)
+func (m *managerChecker) checkBeforeStart(ctx context.Context) error {
+	found, err := m.detector.Wait(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
 	for _, hidden := range found.Hidden {
-		g.log.Info("Cannot look for other lifecycle managers everywhere", "because", hidden)
+		m.log.Info("Cannot look for other lifecycle managers everywhere", "because", hidden)
 	}
-	if found.State == competing.Stopped && g.takeover == nil {
-		g.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
+	if found.State == competing.Stopped && m.takeover == nil {
+		m.log.Info("OLM is installed and was scaled to zero without the command takeover, so that handback cannot restore it. To record its state, run takeover before a supervisor works")
 	}
-	return g.errorFor(ctx, &found, g.takeover != nil)
+	return m.errorFor(ctx, &found, m.takeover != nil)
 }
 
 // errorFor returns an error if the finding stops the process. takesOver is true for a process that takes over
 // before it leads.
-func (g *guard) errorFor(ctx context.Context, found *competing.Finding, takesOver bool) error {
+func (m *managerChecker) errorFor(ctx context.Context, found *competing.Finding, takesOver bool) error {
 	if takesOver && len(found.Supervisors) == 0 {
 		return nil
 	}
 	if err := found.Err(); err != nil {
 		return err //nolint:wrapcheck // says everything
 	}
-	return g.record.Check(ctx) //nolint:wrapcheck // says everything
+	return m.record.Check(ctx) //nolint:wrapcheck // says everything
 }
 
 // checkBeforeLeading is called before the process takes the lead.
-func (g *guard) checkBeforeLeading(ctx context.Context) error {
-	if g.takeover != nil {
-		if err := g.takeover.Run(ctx); err != nil {
+func (m *managerChecker) checkBeforeLeading(ctx context.Context) error {
+	if m.takeover != nil {
+		if err := m.takeover.Run(ctx); err != nil {
 			return fmt.Errorf("taking over because of --takeover: %w", err)
 		}
 	}
-	if g.synced(ctx) == nil {
-		g.detector.Read(g.cached)
+	if m.synced(ctx) == nil {
+		m.detector.Read(m.cached)
 	}
-	found, err := g.detector.Check(ctx)
+	found, err := m.detector.Check(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // says what was looked for
 	}
-	return g.errorFor(ctx, &found, false)
+	return m.errorFor(ctx, &found, false)
 }
 
-// refusal reports whether an error means that the process must not work here, rather than a temporary failure.
-func refusal(err error) bool {
+// isRefusal reports whether an error means that the process must not work here, rather than a temporary failure.
+func isRefusal(err error) bool {
 	var beside *competing.Error
 	return errors.As(err, &beside) || errors.Is(err, migration.ErrRefused)
 }
 
-// watcher looks for competing managers while the process leads, and ends the process if there is one.
-type watcher struct {
-	*guard
+// managerWatcher looks for competing managers while the process leads, and ends the process if there is one.
+type managerWatcher struct {
+	*managerChecker
 
 	mgr       ctrl.Manager
 	namespace string
-	depose    context.CancelCauseFunc
+	cancelRun context.CancelCauseFunc
 }
 
 // NeedLeaderElection returns true: standbys check before they lead.
-func (w *watcher) NeedLeaderElection() bool { return true }
+func (w *managerWatcher) NeedLeaderElection() bool { return true }
 
 // Start checks until ctx ends.
-func (w *watcher) Start(ctx context.Context) error {
+func (w *managerWatcher) Start(ctx context.Context) error {
 	w.detector.Read(w.cached)
-	suspects := newSuspectAlarm(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
-	tick := time.NewTicker(managerPoll)
+	suspects := newSuspectReporter(w.mgr.GetEventRecorder("supervisor"), w.namespace, w.log)
+	tick := time.NewTicker(managerPollInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -160,7 +160,7 @@ func (w *watcher) Start(ctx context.Context) error {
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
-		case refusal(err):
+		case isRefusal(err):
 			w.stepDown(ctx, err)
 			return nil
 		default:
@@ -170,7 +170,7 @@ func (w *watcher) Start(ctx context.Context) error {
 }
 
 // stepDown ends the process. A new process gets the same refusal until the competing manager is removed.
-func (w *watcher) stepDown(ctx context.Context, err error) {
+func (w *managerWatcher) stepDown(ctx context.Context, err error) {
 	w.log.Error(err, "Stepping down")
 	note := err.Error()
 	w.mgr.GetEventRecorder("supervisor").Eventf(leaseOf(w.namespace), nil, corev1.EventTypeWarning, "SteppingDown", "SteppingDown", "%s", note[:min(len(note), maxNote)])
@@ -179,7 +179,7 @@ func (w *watcher) stepDown(ctx context.Context, err error) {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
 	}
-	w.depose(err)
+	w.cancelRun(err)
 }
 
 // maxNote is the maximum length of a message in an Event, in bytes.

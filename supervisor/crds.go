@@ -19,14 +19,14 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// crdPoll is the polling interval for a new CustomResourceDefinition until the API server serves it.
-const crdPoll = 200 * time.Millisecond
+// crdPollInterval is the polling interval for a new CustomResourceDefinition until the API server serves it.
+const crdPollInterval = 200 * time.Millisecond
 
 // InstallCRDs applies the CustomResourceDefinitions of operators.coreos.com, waits until the API server serves
 // them, and reports each to out. It may be repeated. A field that another manager set to a different value is
 // not changed and causes an error, unless force is given.
 func InstallCRDs(ctx context.Context, cfg *rest.Config, out io.Writer, force ...client.ApplyOption) error {
-	if _, err := keepFromProxies(cfg); err != nil {
+	if _, err := excludeFromProxies(cfg); err != nil {
 		return err
 	}
 	scheme, err := NewScheme()
@@ -69,7 +69,7 @@ func installCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custo
 	if err != nil {
 		return "", err
 	}
-	err = wait.PollUntilContextCancel(ctx, crdPoll, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, crdPollInterval, true, func(ctx context.Context) (bool, error) {
 		live := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
 			return false, fmt.Errorf("reading %s back: %w", crd.Name, err)

@@ -23,8 +23,8 @@ import (
 // ErrNotLeading is the error of a write by a process that does not lead, or cannot know that it still does.
 var ErrNotLeading = errors.New("this process does not lead, so that it must not write")
 
-// ErrDeposed means that another process leads although this one had not stopped.
-var ErrDeposed = errors.New("another process leads now")
+// ErrLeaseLost means that another process leads although this one had not stopped.
+var ErrLeaseLost = errors.New("another process leads now")
 
 // fence prevents writes by a process that does not lead. Leader election alone does not prevent them. A process
 // that was frozen, or cut off, believes for a while that it still leads, and its writes are based on outdated
@@ -33,27 +33,28 @@ var ErrDeposed = errors.New("another process leads now")
 // The fence is open only while the last renewal of the Lease is younger than the renew deadline. A standby
 // waits longer than that (the lease duration) before it takes over, so the two never write at the same time.
 //
-// When a leader stops renewing its Lease and the Lease has not expired, the standbys become deputies. They may
-// send writes that are harmless from any process (see harmless).
+// When a leader stops renewing its Lease and the Lease has not expired, the standbys may send writes that are
+// harmless from any process (see allowedOnStandby).
 type fence struct {
-	clock    clock.PassiveClock
-	lifetime time.Duration
-	// patience is how long a leader may fail to renew its Lease before others become deputies.
-	patience time.Duration
-	// depose ends the run of the process; it is called at most once.
-	depose context.CancelCauseFunc
-	// clear is called before the process takes the lead, unless it is nil. Its error prevents that; an error that is
-	// a refusal ends the run.
-	clear func(context.Context) error
+	clock         clock.PassiveClock
+	renewDeadline time.Duration
+	// leaderTimeout is how long a leader may fail to renew its Lease before standbys may send
+	// some writes (see allowedOnStandby).
+	leaderTimeout time.Duration
+	// cancelRun ends the run of the process; it is called at most once.
+	cancelRun context.CancelCauseFunc
+	// beforeLeading is called before the process takes the lead, unless it is nil. Its error prevents that; an
+	// error that is a refusal ends the run.
+	beforeLeading func(context.Context) error
 
 	mu sync.Mutex
 	// renewed is the start of the last successful renewal; zero while the process does not lead. Both clocks advance
 	// while the process is frozen.
 	renewed time.Time
 	lost    bool
-	// heard is when another leader's Lease was last seen to change, and sign its content at that time.
-	heard time.Time
-	sign  string
+	// leaseChanged is when another leader's Lease was last seen to change, and lease is its content at that time.
+	leaseChanged time.Time
+	lease        string
 }
 
 // open reports whether the process may write now.
@@ -66,7 +67,7 @@ func (f *fence) remaining() time.Duration {
 	if f.lost || f.renewed.IsZero() {
 		return 0
 	}
-	return max(0, f.lifetime-f.elapsed(f.renewed))
+	return max(0, f.renewDeadline-f.elapsed(f.renewed))
 }
 
 // elapsed returns the time since a reading of the clock, by the monotonic clock or by the wall clock, whichever
@@ -76,18 +77,18 @@ func (f *fence) elapsed(since time.Time) time.Duration {
 	return max(f.clock.Since(since), f.clock.Now().Round(0).Sub(since.Round(0)))
 }
 
-// leads reports whether the process has the Lease, as far as it knows.
-func (f *fence) leads() bool {
+// isLeading reports whether the process has the Lease, as far as it knows.
+func (f *fence) isLeading() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.renewed.IsZero()
 }
 
 // renew records a renewal that started at a time.
-func (f *fence) renew(begun time.Time) {
+func (f *fence) renew(start time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.renewed = begun
+	f.renewed = start
 }
 
 // release records that the process released the Lease.
@@ -97,24 +98,24 @@ func (f *fence) release() {
 	f.renewed = time.Time{}
 }
 
-// lose records that another process took the lead, and ends the run. It has no effect on a process that does
-// not lead.
-func (f *fence) lose(how string) {
+// loseLease records that another process took the lead, and ends the run. It has no effect on a process that
+// does not lead.
+func (f *fence) loseLease(how string) {
 	f.mu.Lock()
 	leading := !f.renewed.IsZero() && !f.lost
 	f.lost = f.lost || leading
 	f.mu.Unlock()
 	if leading {
-		f.depose(fmt.Errorf("%w: %s", ErrDeposed, how))
+		f.cancelRun(fmt.Errorf("%w: %s", ErrLeaseLost, how))
 	}
 }
 
-// hear records the content of another leader's Lease.
-func (f *fence) hear(lease []byte) {
+// observeLease records the content of another leader's Lease.
+func (f *fence) observeLease(lease []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if sign := string(lease); sign != f.sign {
-		f.sign, f.heard = sign, f.clock.Now()
+	if content := string(lease); content != f.lease {
+		f.lease, f.leaseChanged = content, f.clock.Now()
 	}
 }
 
@@ -125,22 +126,22 @@ func (f *fence) role() failover.Role {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lost || !f.renewed.IsZero() || f.heard.IsZero() || f.clock.Since(f.heard) < f.patience {
+	if f.lost || !f.renewed.IsZero() || f.leaseChanged.IsZero() || f.clock.Since(f.leaseChanged) < f.leaderTimeout {
 		return failover.Standby
 	}
 	return failover.LeaderlessStandby
 }
 
-// statusOfPod and eventsPath match the paths that deputies write to, after the prefix of some API servers.
+// statusOfPod and eventsPath match the paths that standbys may write to, after the prefix of some API servers.
 var (
 	statusOfPod = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/pods/[^/]+/status$`)
 	eventsPath  = regexp.MustCompile(`^/apis/events\.k8s\.io/v1/namespaces/[^/]+/events(/[^/]+)?$`)
-	apiBegins   = regexp.MustCompile(`/apis?/`)
+	apiPrefix   = regexp.MustCompile(`/apis?/`)
 )
 
-// harmless reports whether a deputy may send a request. It may write the condition of a pod, which its kubelet
-// corrects if it is wrong, and Events, which are only messages.
-func harmless(req *http.Request) bool {
+// allowedOnStandby reports whether a standby without a leader may send a request. It may write the condition
+// of a pod, which its kubelet corrects if it is wrong, and Events, which are only messages.
+func allowedOnStandby(req *http.Request) bool {
 	path := withoutPrefix(req.URL.Path)
 	return req.Method == http.MethodPatch && statusOfPod.MatchString(path) ||
 		(req.Method == http.MethodPost || req.Method == http.MethodPatch) && eventsPath.MatchString(path)
@@ -149,25 +150,25 @@ func harmless(req *http.Request) bool {
 // withoutPrefix returns a path from the place where the API begins. This is the first matching place, so that a
 // path behind a proxy of the API does not count as a path of the API.
 func withoutPrefix(path string) string {
-	if begin := apiBegins.FindStringIndex(path); begin != nil {
+	if begin := apiPrefix.FindStringIndex(path); begin != nil {
 		return path[begin[0]:]
 	}
 	return path
 }
 
-// guard refuses requests that change something while the fence is closed. It sends requests that only a leader
+// wrap returns a transport that refuses requests that change something while the fence is closed. It sends requests that only a leader
 // may send through writes, and others through next.
-func (f *fence) guard(next, writes http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+func (f *fence) wrap(next, writes http.RoundTripper) http.RoundTripper {
+	return roundTripperFunc(func(req *http.Request) (*http.Response, error) {
 		switch req.Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:
 			return next.RoundTrip(req)
 		}
-		deputy := harmless(req)
-		if !f.open() && (f.role() != failover.LeaderlessStandby || !deputy) {
+		allowed := allowedOnStandby(req)
+		if !f.open() && (f.role() != failover.LeaderlessStandby || !allowed) {
 			return nil, errors.Join(fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, ErrNotLeading), closeBody(req))
 		}
-		if deputy {
+		if allowed {
 			return next.RoundTrip(req)
 		}
 		return writes.RoundTrip(req)
@@ -182,11 +183,11 @@ func closeBody(req *http.Request) error {
 	return req.Body.Close()
 }
 
-// roundTripper is a function that implements http.RoundTripper.
-type roundTripper func(*http.Request) (*http.Response, error)
+// roundTripperFunc is a function that implements http.RoundTripper.
+type roundTripperFunc func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+func (r roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
 // fencedLock is a Lease that reports its changes to a fence.
 type fencedLock struct {
@@ -200,29 +201,29 @@ type fencedLock struct {
 
 // Create creates the Lease.
 func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if err := l.cleared(ctx); err != nil {
+	if err := l.checkBeforeLeading(ctx); err != nil {
 		return err
 	}
-	begun := l.fence.clock.Now()
+	start := l.fence.clock.Now()
 	err := l.Interface.Create(ctx, record)
-	l.note(record, begun, err)
-	return err //nolint:wrapcheck // leader election looks at the API's own error
+	l.recordRenewal(record, start, err)
+	return err //nolint:wrapcheck // leader election reads the API's own error
 }
 
 // Update takes, renews or releases the Lease.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == l.Identity() {
-		if err := l.cleared(ctx); err != nil {
+		if err := l.checkBeforeLeading(ctx); err != nil {
 			return err
 		}
 	} else {
 		// Once the Lease is released, the process must not write any more, whether or not the release succeeds.
 		l.fence.release()
 	}
-	begun := l.fence.clock.Now()
+	start := l.fence.clock.Now()
 	err := l.Interface.Update(ctx, record)
-	l.note(record, begun, err)
-	return err //nolint:wrapcheck // leader election looks at the API's own error
+	l.recordRenewal(record, start, err)
+	return err //nolint:wrapcheck // leader election reads the API's own error
 }
 
 // Get reads the Lease, and checks whether another process has it.
@@ -230,12 +231,12 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	record, raw, err := l.read(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		l.fence.lose("the Lease is gone")
+		l.fence.loseLease("the Lease is gone")
 	case err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity():
-		l.fence.hear(raw)
-		l.fence.lose("the Lease is held by " + record.HolderIdentity)
+		l.fence.observeLease(raw)
+		l.fence.loseLease("the Lease is held by " + record.HolderIdentity)
 	}
-	return record, raw, err //nolint:wrapcheck // leader election looks at the API's own error
+	return record, raw, err //nolint:wrapcheck // leader election reads the API's own error
 }
 
 // read reads the Lease. A process that does not lead has no deadline, and waits for the API server. Otherwise
@@ -243,9 +244,9 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 func (l *fencedLock) read(ctx context.Context) (record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
 	get := func() error {
 		record, raw, err = l.Interface.Get(ctx)
-		return err //nolint:wrapcheck // leader election looks at the API's own error
+		return err //nolint:wrapcheck // leader election reads the API's own error
 	}
-	if l.monitor == nil || l.fence.leads() {
+	if l.monitor == nil || l.fence.isLeading() {
 		err = get()
 	} else {
 		err = l.monitor.Do(ctx, "reading the Lease", l.pause, get)
@@ -253,21 +254,21 @@ func (l *fencedLock) read(ctx context.Context) (record *resourcelock.LeaderElect
 	return record, raw, err
 }
 
-// cleared checks whether the process may take the lead. A leading process is checked elsewhere.
-func (l *fencedLock) cleared(ctx context.Context) error {
-	if l.fence.clear == nil || l.fence.leads() {
+// checkBeforeLeading checks whether the process may take the lead. A leading process is checked elsewhere.
+func (l *fencedLock) checkBeforeLeading(ctx context.Context) error {
+	if l.fence.beforeLeading == nil || l.fence.isLeading() {
 		return nil
 	}
-	err := l.fence.clear(ctx)
-	if refusal(err) {
-		l.fence.depose(err)
+	err := l.fence.beforeLeading(ctx)
+	if isRefusal(err) {
+		l.fence.cancelRun(err)
 	}
 	return err
 }
 
-func (l *fencedLock) note(record resourcelock.LeaderElectionRecord, begun time.Time, err error) {
+func (l *fencedLock) recordRenewal(record resourcelock.LeaderElectionRecord, start time.Time, err error) {
 	if err == nil && record.HolderIdentity == l.Identity() {
-		l.fence.renew(begun)
+		l.fence.renew(start)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestFence(t *testing.T) {
 		reason  string
 		history func(context.Context, *fencedLock, *fakeLock, *testingclock.FakePassiveClock)
 		open    bool
-		deposed bool
+		leaseLost bool
 	}{
 		"Standby": {
 			reason: "a process that never led may not write, and is not ended when another one leads",
@@ -95,7 +95,7 @@ func TestFence(t *testing.T) {
 				_, _, _ = l.Get(ctx)
 				_ = l.Update(ctx, mine)
 			},
-			deposed: true,
+			leaseLost: true,
 		},
 		"Deleted": {
 			reason: "so is one whose Lease is gone",
@@ -104,7 +104,7 @@ func TestFence(t *testing.T) {
 				lease.err = gone
 				_, _, _ = l.Get(ctx)
 			},
-			deposed: true,
+			leaseLost: true,
 		},
 		"Unreachable": {
 			reason: "an API server that does not answer says nothing about who leads",
@@ -125,34 +125,34 @@ func TestFence(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, depose := context.WithCancelCause(t.Context())
-			defer depose(nil)
+			ctx, cancelRun := context.WithCancelCause(t.Context())
+			defer cancelRun(nil)
 			clock := testingclock.NewFakePassiveClock(time.Now())
 			lease := &fakeLock{holder: "me"}
-			f := &fence{clock: clock, lifetime: 10 * time.Second, depose: depose}
+			f := &fence{clock: clock, renewDeadline: 10 * time.Second, cancelRun: cancelRun}
 			tt.history(ctx, &fencedLock{Interface: lease, fence: f}, lease, clock)
 			if got := f.open(); got != tt.open {
 				t.Errorf("%s: open %v", tt.reason, got)
 			}
-			if got := errors.Is(context.Cause(ctx), ErrDeposed); got != tt.deposed {
-				t.Errorf("%s: deposed %v (%v)", tt.reason, got, context.Cause(ctx))
+			if got := errors.Is(context.Cause(ctx), ErrLeaseLost); got != tt.leaseLost {
+				t.Errorf("%s: Lease lost %v (%v)", tt.reason, got, context.Cause(ctx))
 			}
 		})
 	}
 }
 
-// TestGuard checks which requests pass, and through which transport.
-func TestGuard(t *testing.T) {
+// TestFenceWrap checks which requests pass, and through which transport.
+func TestFenceWrap(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	f := &fence{clock: clock, lifetime: time.Second, patience: time.Second}
+	f := &fence{clock: clock, renewDeadline: time.Second, leaderTimeout: time.Second}
 	var used string
 	transport := func(name string) http.RoundTripper {
-		return roundTripper(func(*http.Request) (*http.Response, error) {
+		return roundTripperFunc(func(*http.Request) (*http.Response, error) {
 			used = name
 			return &http.Response{Body: http.NoBody}, nil
 		})
 	}
-	guarded := f.guard(transport("shared"), transport("leader"))
+	guarded := f.wrap(transport("shared"), transport("leader"))
 	const object, mark = "/api/v1/namespaces/n/configmaps/c", "/api/v1/namespaces/n/pods/p/status"
 	send := func(method, path string) (string, error) {
 		used = ""
@@ -177,12 +177,12 @@ func TestGuard(t *testing.T) {
 		{reason: "nor mark pods beside a leader", method: http.MethodPatch, path: mark},
 		{reason: "a standby reads", method: http.MethodGet, path: object, want: "shared"},
 		{
-			reason: "a deputy marks pods", method: http.MethodPatch, path: mark, want: "shared",
-			before: func() { f.hear([]byte("1")); clock.SetTime(clock.Now().Add(time.Minute)) },
+			reason: "a standby without a leader marks pods", method: http.MethodPatch, path: mark, want: "shared",
+			before: func() { f.observeLease([]byte("1")); clock.SetTime(clock.Now().Add(time.Minute)) },
 		},
 		{reason: "and writes nothing else", method: http.MethodPatch, path: object},
 		{reason: "the leader writes", method: http.MethodPatch, path: object, want: "leader", before: func() { f.renew(clock.Now()) }},
-		{reason: "it marks pods as deputies do", method: http.MethodPatch, path: mark, want: "shared"},
+		{reason: "it marks pods as standbys do", method: http.MethodPatch, path: mark, want: "shared"},
 		{reason: "it reads as standbys do", method: http.MethodGet, path: object, want: "shared"},
 	} {
 		if step.before != nil {
@@ -211,7 +211,7 @@ func TestIdentities(t *testing.T) {
 // TestFailoverRole observes a standby beside a leader that renews its Lease, stops, and continues.
 func TestFailoverRole(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	f := &fence{clock: clock, lifetime: 10 * time.Second, patience: 2 * time.Second}
+	f := &fence{clock: clock, renewDeadline: 10 * time.Second, leaderTimeout: 2 * time.Second}
 	after := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	for _, step := range []struct {
 		reason string
@@ -219,12 +219,12 @@ func TestFailoverRole(t *testing.T) {
 		want   failover.Role
 	}{
 		{reason: "it has not seen the Lease yet", do: func() { after(time.Minute) }, want: failover.Standby},
-		{reason: "there is a leader", do: func() { f.hear([]byte("1")) }, want: failover.Standby},
-		{reason: "the leader was heard of a moment ago", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.Standby},
-		{reason: "the same Lease as before is no sign of life", do: func() { after(time.Second); f.hear([]byte("1")) }, want: failover.LeaderlessStandby},
-		{reason: "a renewal is one", do: func() { f.hear([]byte("2")) }, want: failover.Standby},
+		{reason: "there is a leader", do: func() { f.observeLease([]byte("1")) }, want: failover.Standby},
+		{reason: "the Lease changed a moment ago", do: func() { after(time.Second); f.observeLease([]byte("1")) }, want: failover.Standby},
+		{reason: "the Lease is the same as before", do: func() { after(time.Second); f.observeLease([]byte("1")) }, want: failover.LeaderlessStandby},
+		{reason: "the Lease is renewed", do: func() { f.observeLease([]byte("2")) }, want: failover.Standby},
 		{reason: "it leads itself", do: func() { after(time.Minute); f.renew(clock.Now()) }, want: failover.Leader},
-		{reason: "one that cannot renew its own Lease does not deputise for itself", do: func() { after(time.Minute) }, want: failover.Standby},
+		{reason: "it cannot renew its own Lease", do: func() { after(time.Minute) }, want: failover.Standby},
 	} {
 		step.do()
 		if got := f.role(); got != step.want {
@@ -233,7 +233,7 @@ func TestFailoverRole(t *testing.T) {
 	}
 }
 
-func TestHarmless(t *testing.T) {
+func TestAllowedOnStandby(t *testing.T) {
 	for _, tt := range []struct {
 		method, path string
 		want         bool
@@ -255,8 +255,8 @@ func TestHarmless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := harmless(req); got != tt.want {
-			t.Errorf("%s %s: harmless %v", tt.method, tt.path, got)
+		if got := allowedOnStandby(req); got != tt.want {
+			t.Errorf("%s %s: allowed %v", tt.method, tt.path, got)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (s servers) close() error {
 
 // serve runs the servers until stop is called, even after ctx has ended. If a server fails, serve ends the
 // process.
-func (s servers) serve(ctx context.Context, depose context.CancelCauseFunc) (stop func() error) {
+func (s servers) serve(ctx context.Context, cancelRun context.CancelCauseFunc) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running errgroup.Group
 	for _, server := range s {
@@ -91,7 +91,7 @@ func (s servers) serve(ctx context.Context, depose context.CancelCauseFunc) (sto
 			err := server.Start(ctx)
 			if err != nil {
 				err = fmt.Errorf("%w: %s: %w", errServing, server.Name, err)
-				depose(err)
+				cancelRun(err)
 			}
 			return err
 		})

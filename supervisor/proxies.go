@@ -10,13 +10,13 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 )
 
-// keepFromProxies excludes the API server and names inside the cluster from HTTPS_PROXY, which is for addresses
+// excludeFromProxies excludes the API server and names inside the cluster from HTTPS_PROXY, which is for addresses
 // outside. It returns the proxy settings of the environment from before.
 //
 // It changes NO_PROXY, and must be called before the first request. A proxy function in the configuration would
 // suffice for the API server, but client-go then shares no connections among clients. A proxy-url in a
 // kubeconfig is not affected.
-func keepFromProxies(cfg *rest.Config) (dialproxy.Environment, error) {
+func excludeFromProxies(cfg *rest.Config) (dialproxy.Environment, error) {
 	before := dialproxy.FromEnvironment(os.Getenv)
 	if before.HTTPS == "" && os.Getenv("HTTP_PROXY") == "" && os.Getenv("http_proxy") == "" {
 		return before, nil
@@ -25,13 +25,13 @@ func keepFromProxies(cfg *rest.Config) (dialproxy.Environment, error) {
 	if err != nil {
 		return before, fmt.Errorf("reading the address of the API server: %w", err)
 	}
-	if err := os.Setenv("NO_PROXY", before.Excepting(exceptions(server)...)); err != nil {
+	if err := os.Setenv("NO_PROXY", before.Excepting(clusterHosts(server)...)); err != nil {
 		return before, fmt.Errorf("setting NO_PROXY: %w", err)
 	}
 	return before, nil
 }
 
-// exceptions returns the names inside the cluster.
-func exceptions(server *url.URL) []string {
+// clusterHosts returns the names inside the cluster.
+func clusterHosts(server *url.URL) []string {
 	return []string{server.Hostname(), ".svc", ".cluster.local"}
 }

@@ -26,7 +26,7 @@ func ask(ctx context.Context, server string, keep bool) error {
 	cfg := &rest.Config{Host: server}
 	cfg.Insecure = true
 	if keep {
-		if _, err := keepFromProxies(cfg); err != nil {
+		if _, err := excludeFromProxies(cfg); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func TestKeepFromProxies(t *testing.T) {
 			}
 			t.Setenv("HTTPS_PROXY", tt.https)
 			t.Setenv("NO_PROXY", tt.no)
-			before, err := keepFromProxies(&rest.Config{Host: "https://10.96.0.1:443"})
+			before, err := excludeFromProxies(&rest.Config{Host: "https://10.96.0.1:443"})
 			if err != nil || before.No != tt.no {
 				t.Errorf("before: %+v, %v", before, err)
 			}

@@ -43,9 +43,9 @@ import (
 // default grace period of 30 s.
 const shutdownTimeout = 20 * time.Second
 
-// deputyPatience is the number of retry periods without a renewal by the leader after which others become
-// deputies. A leader renews its Lease once in each.
-const deputyPatience = 5
+// missedRenewals is the number of retry periods without a renewal by the leader after which standbys mark
+// unreachable replicas. A leader renews its Lease once in each.
+const missedRenewals = 5
 
 // Run runs the controllers until ctx ends. One of several processes leads and works. The others keep caches,
 // connections and snapshots current, and take over when the leader stops or fails. Losing the lead is an error.
@@ -54,20 +54,20 @@ const deputyPatience = 5
 // If the API server cannot be reached at the start, Run waits for it. Run returns no error if ctx ends before
 // the controllers have started.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
-	proxies, err := keepFromProxies(cfg)
+	proxies, err := excludeFromProxies(cfg)
 	if err != nil {
 		return err
 	}
-	ctx, depose := context.WithCancelCause(ctx)
-	defer depose(nil)
+	ctx, cancelRun := context.WithCancelCause(ctx)
+	defer cancelRun(nil)
 	monitor := outage.NewMonitor(outage.Config{Server: cfg.Host, Log: ctrl.LoggerFrom(ctx), Clock: clock.RealClock{}})
 	ready := &readiness{monitor: monitor}
 	served, err := openPorts(ctx, o, ready)
 	if err != nil {
 		return err
 	}
-	stop := served.serve(ctx, depose)
-	s := &startup{cfg: cfg, options: o, proxies: proxies, monitor: monitor, depose: depose}
+	stop := served.serve(ctx, cancelRun)
+	s := &startup{cfg: cfg, options: o, proxies: proxies, monitor: monitor, cancelRun: cancelRun}
 	mgr, err := s.prepare(ctx)
 	switch {
 	case err == nil:
@@ -161,7 +161,7 @@ func (s *startup) newManager(f *fence) (ctrl.Manager, error) {
 		NewClient:      informer.NewClient,
 		// Objects that exist at the start must not have a lower priority. With priorities, they would wait until
 		// nothing else happens in the cluster. awaitCaches also bounds the caches of the manager.
-		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerPatience},
+		Controller:                          config.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: controllerCacheTimeout},
 		Metrics:                             metricsserver.Options{BindAddress: "0"}, // see openPorts
 		HealthProbeBindAddress:              "0",
 		GracefulShutdownTimeout:             new(shutdownTimeout),

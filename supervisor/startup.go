@@ -30,11 +30,11 @@ import (
 
 // startup starts the supervisor. It repeats each of its requests while the API server cannot be reached.
 type startup struct {
-	cfg     *rest.Config
-	options Options
-	proxies dialproxy.Environment
-	monitor *outage.Monitor
-	depose  context.CancelCauseFunc
+	cfg       *rest.Config
+	options   Options
+	proxies   dialproxy.Environment
+	monitor   *outage.Monitor
+	cancelRun context.CancelCauseFunc
 	// preparing ends when the manager starts, and filling when its caches are full.
 	preparing, filling context.Context //nolint:containedctx // transports and mappers outlive calls
 	prepared, filled   context.CancelFunc
@@ -51,15 +51,15 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	s.preparing, s.prepared = context.WithCancel(ctx)
 	s.filling, s.filled = context.WithCancel(ctx)
 	o := s.options
-	f := &fence{clock: clock.RealClock{}, lifetime: o.RenewDeadline, patience: deputyPatience * o.RetryPeriod, depose: s.depose}
+	f := &fence{clock: clock.RealClock{}, renewDeadline: o.RenewDeadline, leaderTimeout: missedRenewals * o.RetryPeriod, cancelRun: s.cancelRun}
 	if err := s.awaitKinds(ctx); err != nil {
 		return nil, err
 	}
-	g, err := newGuard(s.cfg, o, ctrl.LoggerFrom(ctx))
+	g, err := newManagerChecker(s.cfg, o, ctrl.LoggerFrom(ctx))
 	if err != nil {
 		return nil, err
 	}
-	f.clear = g.checkBeforeLeading
+	f.beforeLeading = g.checkBeforeLeading
 	mgr, err := s.newManager(f)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *startup) prepare(ctx context.Context) (ctrl.Manager, error) {
 	if err := s.setup(ctx, mgr, f.role); err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(&watcher{guard: g, mgr: mgr, namespace: o.LeaderElectionNamespace, depose: s.depose}); err != nil {
+	if err := mgr.Add(&managerWatcher{managerChecker: g, mgr: mgr, namespace: o.LeaderElectionNamespace, cancelRun: s.cancelRun}); err != nil {
 		return nil, fmt.Errorf("preparing to watch for other lifecycle managers: %w", err)
 	}
 	return mgr, nil
@@ -86,12 +86,12 @@ func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
 	go func() {
 		defer s.filled()
 		if err := s.awaitCaches(ctx, mgr.GetCache()); err != nil {
-			s.depose(err)
+			s.cancelRun(err)
 		}
 	}()
 	err := mgr.Start(ctx)
 	cause := context.Cause(ctx)
-	if errors.Is(cause, ErrDeposed) || errors.Is(cause, errCachesCold) || errors.Is(cause, errServing) || refusal(cause) {
+	if errors.Is(cause, ErrLeaseLost) || errors.Is(cause, errCachesNotSynced) || errors.Is(cause, errServing) || isRefusal(cause) {
 		err = cause
 	}
 	if err != nil {
@@ -101,40 +101,40 @@ func (s *startup) start(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 const (
-	// controllerPatience is how long a controller waits for its caches. Some have separate caches, which awaitCaches
+	// controllerCacheTimeout is how long a controller waits for its caches. Some have separate caches, which awaitCaches
 	// does not check. A longer outage ends the process.
-	controllerPatience = 10 * time.Minute
-	// cachesPatience is how long incomplete caches may read nothing while the API server answers. The total time
+	controllerCacheTimeout = 10 * time.Minute
+	// cacheSyncTimeout is how long incomplete caches may read nothing while the API server answers. The total time
 	// depends on the objects of tenants.
-	cachesPatience = 2 * time.Minute
-	// cachesSettled is how long caches must be full before they count as complete: controllers add theirs in the
+	cacheSyncTimeout = 2 * time.Minute
+	// cacheSettleTime is how long caches must be full before they count as complete: controllers add theirs in the
 	// first seconds.
-	cachesSettled = 30 * time.Second
-	cachesPoll    = time.Second
+	cacheSettleTime   = 30 * time.Second
+	cachePollInterval = time.Second
 )
 
-// errCachesCold is the error for caches that are not full.
-var errCachesCold = errors.New("the caches are being filled")
+// errCachesNotSynced is the error for caches that are not full.
+var errCachesNotSynced = errors.New("the caches are being filled")
 
-// awaitCaches waits until the caches are full. It returns an error if they read nothing for cachesPatience, for
+// awaitCaches waits until the caches are full. It returns an error if they read nothing for cacheSyncTimeout, for
 // example if a kind may not be watched. Outages do not count.
 func (s *startup) awaitCaches(ctx context.Context, c cache.Cache) error {
 	synced := cachesSynced(c)
 	begun, full := time.Now(), time.Time{}
-	err := wait.PollUntilContextCancel(ctx, cachesPoll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, cachePollInterval, true, func(ctx context.Context) (bool, error) {
 		if synced(ctx) == nil {
 			if full.IsZero() {
 				full = time.Now()
 			}
-			return time.Since(full) >= cachesSettled, nil
+			return time.Since(full) >= cacheSettleTime, nil
 		}
 		full = time.Time{}
-		if stuckFor(begun, informer.LastPage(), time.Now(), s.monitor.SinceFailure()) >= cachesPatience {
-			return false, fmt.Errorf("%w, and nothing was read for %s though the API server answers; the log names what may not be watched", errCachesCold, cachesPatience)
+		if stuckFor(begun, informer.LastPage(), time.Now(), s.monitor.SinceFailure()) >= cacheSyncTimeout {
+			return false, fmt.Errorf("%w, and nothing was read for %s though the API server answers; the log names what may not be watched", errCachesNotSynced, cacheSyncTimeout)
 		}
 		return false, nil
 	})
-	if errors.Is(err, errCachesCold) {
+	if errors.Is(err, errCachesNotSynced) {
 		return err //nolint:wrapcheck // made above
 	}
 	return nil
@@ -151,12 +151,12 @@ func stuckFor(begun, lastPage, now time.Time, sinceFailure time.Duration) time.D
 
 // cachesSynced returns a function that checks whether caches are full.
 func cachesSynced(c cache.Cache) func(context.Context) error {
-	const patience = 100 * time.Millisecond
+	const timeout = 100 * time.Millisecond
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		if !c.WaitForCacheSync(ctx) {
-			return errCachesCold
+			return errCachesNotSynced
 		}
 		return nil
 	}
@@ -179,8 +179,8 @@ func (s *startup) preflight(ctx context.Context, mgr ctrl.Manager) error {
 // Patience for kinds that are applied together with the supervisor, which the API server may serve after the
 // supervisor starts.
 const (
-	kindsPatience = 10 * time.Second
-	kindsPoll     = 500 * time.Millisecond
+	kindsTimeout      = 10 * time.Second
+	kindsPollInterval = 500 * time.Millisecond
 )
 
 // awaitKinds waits until the API server serves the required kinds. The manager cannot be created earlier: its
@@ -195,17 +195,17 @@ func (s *startup) awaitKinds(ctx context.Context) error {
 		return err
 	}
 	begun, logged := time.Now(), false
-	err = wait.PollUntilContextCancel(ctx, kindsPoll, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, kindsPollInterval, true, func(context.Context) (bool, error) {
 		missing, err := missingKinds(mapper, s.cfg.Host)
 		if err != nil || len(missing) == 0 {
 			return err == nil, err
 		}
 		if !logged {
-			ctrl.LoggerFrom(ctx).Info("Waiting for kinds of operators.coreos.com", "missing", missing, "patience", kindsPatience.String())
+			ctrl.LoggerFrom(ctx).Info("Waiting for kinds of operators.coreos.com", "missing", missing, "patience", kindsTimeout.String())
 			logged = true
 		}
 		// After an outage, an API server serves definitions only after a moment.
-		if min(time.Since(begun), s.monitor.SinceFailure()) < kindsPatience {
+		if min(time.Since(begun), s.monitor.SinceFailure()) < kindsTimeout {
 			return false, nil
 		}
 		return false, fmt.Errorf("the cluster lacks the kinds %s of operators.coreos.com; run: supervisor install-crds", strings.Join(missing, ", "))
@@ -220,18 +220,18 @@ func (s *startup) newMapper(cfg *rest.Config, httpClient *http.Client) (apimeta.
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask the API server at %s which kinds it serves: %w", cfg.Host, err)
 	}
-	return &patientMapper{RESTMapper: mapper, await: s.await}, nil
+	return &retryingMapper{RESTMapper: mapper, await: s.await}, nil
 }
 
-// patientMapper is a mapper of kinds that repeats its requests.
-type patientMapper struct {
+// retryingMapper is a mapper of kinds that repeats its requests.
+type retryingMapper struct {
 	apimeta.RESTMapper
 
 	await func(what string, f func() error) error
 }
 
 // RESTMapping returns the resource of a kind.
-func (m *patientMapper) RESTMapping(kind schema.GroupKind, versions ...string) (mapping *apimeta.RESTMapping, err error) {
+func (m *retryingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (mapping *apimeta.RESTMapping, err error) {
 	err = m.await("finding out which kinds it serves", func() error {
 		mapping, err = m.RESTMapper.RESTMapping(kind, versions...)
 		return err //nolint:wrapcheck // callers look at the mapper's own error

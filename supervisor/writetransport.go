@@ -46,7 +46,7 @@ func fenceWrites(cfg *rest.Config, f *fence, unacknowledged time.Duration) (*res
 		return nil, fmt.Errorf("preparing the connections for what the leader writes: %w", err)
 	}
 	guarded := rest.CopyConfig(cfg)
-	guarded.Wrap(func(next http.RoundTripper) http.RoundTripper { return f.guard(next, writes) })
+	guarded.Wrap(func(next http.RoundTripper) http.RoundTripper { return f.wrap(next, writes) })
 	return guarded, nil
 }
 

@@ -33,7 +33,7 @@ func TestUnacknowledgedIsLimited(t *testing.T) {
 		return conn, err
 	}
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	f := &fence{clock: clock, lifetime: time.Minute}
+	f := &fence{clock: clock, renewDeadline: time.Minute}
 	f.renew(clock.Now())
 	guarded, err := fenceWrites(cfg, f, 3*time.Second)
 	if err != nil {

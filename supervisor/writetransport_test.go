@@ -44,7 +44,7 @@ func (c *recordingConn) RemoteAddr() net.Addr             { return &net.TCPAddr{
 func TestFencedConnStops(t *testing.T) {
 	const piece = 16 << 10 // as docs/security.md says
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	f := &fence{clock: clock, lifetime: 10 * time.Second}
+	f := &fence{clock: clock, renewDeadline: 10 * time.Second}
 	peer := &recordingConn{}
 	conn := &fencedConn{Conn: peer, fence: f}
 
@@ -91,7 +91,7 @@ func TestPausedMachine(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			clock := &pausedClock{wall: time.Now()}
-			f := &fence{clock: clock, lifetime: 10 * time.Second}
+			f := &fence{clock: clock, renewDeadline: 10 * time.Second}
 			f.renew(clock.Now())
 			clock.wall, clock.ran = clock.wall.Add(tt.wall), tt.ran
 			if f.open() != tt.open {
@@ -149,7 +149,7 @@ func (s *apiServer) config() *rest.Config {
 func TestBegunRequestDoesNotEnd(t *testing.T) {
 	server := newAPIServer(t)
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	f := &fence{clock: clock, lifetime: time.Minute}
+	f := &fence{clock: clock, renewDeadline: time.Minute}
 	guarded, err := fenceWrites(server.config(), f, time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestHandshakeIsFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fence{clock: testingclock.NewFakePassiveClock(time.Now()), lifetime: time.Minute}
+	f := &fence{clock: testingclock.NewFakePassiveClock(time.Now()), renewDeadline: time.Minute}
 	conn := tls.Client(&fencedConn{Conn: raw, fence: f}, &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "example.com"})
 	if err := conn.HandshakeContext(t.Context()); !errors.Is(err, ErrNotLeading) {
 		t.Errorf("error %v", err)

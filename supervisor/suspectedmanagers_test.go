@@ -16,7 +16,7 @@ import (
 func TestSuspectAlarm(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	a := newSuspectAlarm(recorder, "home", logr.Discard())
+	a := newSuspectReporter(recorder, "home", logr.Discard())
 	a.clock = clock
 	one := competing.Finding{
 		SuspectCount: 5, Suspects: []competing.Workload{{Namespace: "tenant", Name: "olm-operator", ServiceAccount: "weak"}},

@@ -33,8 +33,8 @@ const (
 	suspectsNamed = 3
 )
 
-// suspectAlarm reports objects that look like a competing manager and are ignored.
-type suspectAlarm struct {
+// suspectReporter reports objects that look like a competing manager and are ignored.
+type suspectReporter struct {
 	recorder  events.EventRecorder
 	namespace string
 	log       logr.Logger
@@ -43,12 +43,12 @@ type suspectAlarm struct {
 	at        time.Time
 }
 
-func newSuspectAlarm(recorder events.EventRecorder, namespace string, log logr.Logger) *suspectAlarm {
-	return &suspectAlarm{recorder: recorder, namespace: namespace, log: log, clock: clock.RealClock{}}
+func newSuspectReporter(recorder events.EventRecorder, namespace string, log logr.Logger) *suspectReporter {
+	return &suspectReporter{recorder: recorder, namespace: namespace, log: log, clock: clock.RealClock{}}
 }
 
 // report sets the metric. It creates an Event and a log line if the suspects have changed.
-func (a *suspectAlarm) report(f *competing.Finding) {
+func (a *suspectReporter) report(f *competing.Finding) {
 	suspectedManagers.WithLabelValues("Deployment").Set(float64(f.SuspectCount))
 	suspectedManagers.WithLabelValues("Lease").Set(float64(f.SuspectLeaseCount))
 	text := describeSuspects(f)
