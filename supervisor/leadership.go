@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 
-	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
+	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 	"github.com/chandlery/chandlery/supervisor/controllers/failover"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
@@ -195,7 +195,7 @@ type fencedLock struct {
 
 	fence *fence
 	// monitor waits for the API server, with pauses, while the process does not lead; nil to not wait.
-	monitor *outage.Monitor
+	monitor *availability.Monitor
 	pause   time.Duration
 }
 
@@ -249,7 +249,7 @@ func (l *fencedLock) read(ctx context.Context) (record *resourcelock.LeaderElect
 	if l.monitor == nil || l.fence.isLeading() {
 		err = get()
 	} else {
-		err = l.monitor.Do(ctx, "reading the Lease", l.pause, get)
+		err = l.monitor.Retry(ctx, "reading the Lease", l.pause, get)
 	}
 	return record, raw, err
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandlery/chandlery/internal/connlimit"
-	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
+	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 )
 
 // maxConnections is the maximum number of connections to the port of metrics, and to that of probes. Prometheus
@@ -108,7 +108,7 @@ var errStarting = errors.New("the supervisor is starting")
 // readiness reports whether the process is ready, leading or not: when its caches are full. If it is not ready,
 // the answer contains the reason.
 type readiness struct {
-	monitor *outage.Monitor
+	monitor *availability.Monitor
 	synced  atomic.Pointer[func(context.Context) error]
 }
 

@@ -21,7 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/chandlery/chandlery/supervisor/api"
-	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
+	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 	"github.com/chandlery/chandlery/supervisor/bundleimage"
 	"github.com/chandlery/chandlery/supervisor/catalogs"
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource"
@@ -60,7 +60,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	}
 	ctx, cancelRun := context.WithCancelCause(ctx)
 	defer cancelRun(nil)
-	monitor := outage.NewMonitor(outage.Config{Server: cfg.Host, Log: ctrl.LoggerFrom(ctx), Clock: clock.RealClock{}})
+	monitor := availability.NewMonitor(availability.Config{Server: cfg.Host, Log: ctrl.LoggerFrom(ctx), Clock: clock.RealClock{}})
 	ready := &readiness{monitor: monitor}
 	served, err := openPorts(ctx, o, ready)
 	if err != nil {

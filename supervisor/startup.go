@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
+	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 	"github.com/chandlery/chandlery/supervisor/catalogs/dialproxy"
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
@@ -33,7 +33,7 @@ type startup struct {
 	cfg       *rest.Config
 	options   Options
 	proxies   dialproxy.Environment
-	monitor   *outage.Monitor
+	monitor   *availability.Monitor
 	cancelRun context.CancelCauseFunc
 	// preparing ends when the manager starts, and filling when its caches are full.
 	preparing, filling context.Context //nolint:containedctx // transports and mappers outlive calls
@@ -43,7 +43,7 @@ type startup struct {
 // await calls f until the API server has answered, and returns its error. After the manager has started, it
 // does not repeat f.
 func (s *startup) await(what string, f func() error) error {
-	return s.monitor.Do(s.preparing, what, outage.MaxPause, f) //nolint:wrapcheck // f's own error
+	return s.monitor.Retry(s.preparing, what, availability.MaxPause, f) //nolint:wrapcheck // f's own error
 }
 
 // prepare creates the manager with all controllers.

@@ -1,4 +1,4 @@
-package outage_test
+package availability_test
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/utils/clock"
 
-	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
+	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 )
 
 // monitor returns a Monitor and the lines that it logs.
-func monitor() (*outage.Monitor, *[]string) {
+func monitor() (*availability.Monitor, *[]string) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	return outage.NewMonitor(outage.Config{Server: "https://api", Log: log, Clock: clock.RealClock{}}), &lines
+	return availability.NewMonitor(availability.Config{Server: "https://api", Log: log, Clock: clock.RealClock{}}), &lines
 }
 
 // TestDoWaits checks that each cause is logged, again at growing intervals, and that the end is logged.
@@ -30,11 +30,11 @@ func TestDoWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, lines := monitor()
-		begun, attempts := time.Now(), 0
+		started, attempts := time.Now(), 0
 		const outageLasts = time.Hour
-		err := m.Do(t.Context(), "starting", 2*time.Second, func() error {
+		err := m.Retry(t.Context(), "starting", 2*time.Second, func() error {
 			attempts++
-			switch since := time.Since(begun); {
+			switch since := time.Since(started); {
 			case since < 10*time.Second:
 				return syscall.ECONNREFUSED
 			case since < outageLasts:
@@ -46,7 +46,7 @@ func TestDoWaits(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		// Refused once; timed out at 10 s, and 30 s, 1.5, 3.5, 7.5, 15.5, 31.5 min later.
+		// ConnectionRefused once; timed out at 10 s, and 30 s, 1.5, 3.5, 7.5, 15.5, 31.5 min later.
 		if len(*lines) != 9 {
 			t.Errorf("%d lines for %d attempts, want 9:\n%s", len(*lines), attempts, strings.Join(*lines, "\n"))
 		}
@@ -73,14 +73,14 @@ func TestDoEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, lines := monitor()
 		want := errors.New("x509: unknown authority")
-		if err := m.Do(t.Context(), "starting", time.Second, func() error { return want }); !errors.Is(err, want) {
+		if err := m.Retry(t.Context(), "starting", time.Second, func() error { return want }); !errors.Is(err, want) {
 			t.Errorf("error %v, want %v", err, want)
 		}
 		if len(*lines) != 0 {
 			t.Errorf("logged %q", *lines)
 		}
 		refused := true
-		err := m.Do(t.Context(), "starting", time.Second, func() error {
+		err := m.Retry(t.Context(), "starting", time.Second, func() error {
 			if refused {
 				refused = false
 				return syscall.ECONNREFUSED
@@ -93,12 +93,12 @@ func TestDoEnds(t *testing.T) {
 		stopped := errors.New("stopped")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, stopped)
 		defer cancel()
-		err = m.Do(ctx, "starting", time.Second, func() error { return syscall.ECONNREFUSED })
+		err = m.Retry(ctx, "starting", time.Second, func() error { return syscall.ECONNREFUSED })
 		if !errors.Is(err, stopped) || !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("error %v, want the end of the context, and the cause of the outage", err)
 		}
 		attempts := 0
-		err = m.Do(ctx, "starting", time.Second, func() error { attempts++; return syscall.ECONNRESET })
+		err = m.Retry(ctx, "starting", time.Second, func() error { attempts++; return syscall.ECONNRESET })
 		if !errors.Is(err, syscall.ECONNRESET) || attempts != 1 {
 			t.Errorf("after the end: %d attempts, error %v", attempts, err)
 		}
@@ -115,7 +115,7 @@ func TestErr(t *testing.T) {
 			t.Errorf("before: error %v, without a failure for %s", err, calm)
 		}
 		failed := false
-		err := m.Do(t.Context(), "starting", time.Second, func() error {
+		err := m.Retry(t.Context(), "starting", time.Second, func() error {
 			if failed {
 				if err := m.Err(); err == nil || err.Error() != "waiting for the API server at https://api: the connection ends before the answer" {
 					t.Errorf("error %v", err)
@@ -162,7 +162,7 @@ func TestObserve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := outage.NewMonitor(outage.Config{Log: logr.Discard(), Clock: clock.RealClock{}})
+			m := availability.NewMonitor(availability.Config{Log: logr.Discard(), Clock: clock.RealClock{}})
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			observed := m.Observe(ctx, "filling the caches")(transport(func(*http.Request) (*http.Response, error) {

@@ -1,4 +1,4 @@
-package outage_test
+package availability_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/chandlery/chandlery/supervisor/apiserver/outage"
+	"github.com/chandlery/chandlery/supervisor/apiserver/availability"
 )
 
 func TestCauseOf(t *testing.T) {
@@ -40,18 +40,18 @@ func TestCauseOf(t *testing.T) {
 		want string
 	}{
 		"NoError":            {nil, ""},
-		"Refused":            {dial(syscall.ECONNREFUSED), outage.Refused},
-		"NoRoute":            {dial(syscall.EHOSTUNREACH), outage.Unreachable},
-		"NoNetwork":          {dial(syscall.ENETUNREACH), outage.Unreachable},
-		"DialTimeout":        {dial(syscall.ETIMEDOUT), outage.TimedOut},
-		"Deadline":           {context.DeadlineExceeded, outage.TimedOut},
-		"Reset":              {&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, outage.Cut},
-		"EndOfFile":          {io.EOF, outage.Cut},
-		"HalfABody":          {io.ErrUnexpectedEOF, outage.Cut},
-		"ConnectionLost":     {errors.New("http2: client connection lost"), outage.Cut},
-		"StreamReset":        {fmt.Errorf("reading the body: %w", http2.StreamError{StreamID: 3, Code: http2.ErrCodeInternal}), outage.Cut},
-		"NameServerSilent":   {&net.DNSError{Err: "i/o timeout", Name: "api", IsTimeout: true}, outage.NameServer},
-		"NameServerFails":    {&net.DNSError{Err: "server misbehaving", Name: "api", IsTemporary: true}, outage.NameServer},
+		"Refused":            {dial(syscall.ECONNREFUSED), availability.ConnectionRefused},
+		"NoRoute":            {dial(syscall.EHOSTUNREACH), availability.NoRoute},
+		"NoNetwork":          {dial(syscall.ENETUNREACH), availability.NoRoute},
+		"DialTimeout":        {dial(syscall.ETIMEDOUT), availability.TimedOut},
+		"Deadline":           {context.DeadlineExceeded, availability.TimedOut},
+		"Reset":              {&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, availability.ConnectionLost},
+		"EndOfFile":          {io.EOF, availability.ConnectionLost},
+		"HalfABody":          {io.ErrUnexpectedEOF, availability.ConnectionLost},
+		"ConnectionLost":     {errors.New("http2: client connection lost"), availability.ConnectionLost},
+		"StreamReset":        {fmt.Errorf("reading the body: %w", http2.StreamError{StreamID: 3, Code: http2.ErrCodeInternal}), availability.ConnectionLost},
+		"NameServerSilent":   {&net.DNSError{Err: "i/o timeout", Name: "api", IsTimeout: true}, availability.NameServerFailed},
+		"NameServerFails":    {&net.DNSError{Err: "server misbehaving", Name: "api", IsTemporary: true}, availability.NameServerFailed},
 		"NoSuchName":         {&net.DNSError{Err: "no such host", Name: "api", IsNotFound: true}, ""},
 		"Throttled":          {answer(http.StatusTooManyRequests), "it answers 429 Too Many Requests"},
 		"InternalError":      {answer(http.StatusInternalServerError), "it answers 500 Internal Server Error"},
@@ -64,7 +64,7 @@ func TestCauseOf(t *testing.T) {
 		"NotFound":           {answer(http.StatusNotFound), ""},
 		"BadRequest":         {answer(http.StatusBadRequest), ""},
 		"DiscoveryFails":     {discovery(answer(http.StatusServiceUnavailable)), "it answers 503 Service Unavailable"},
-		"DiscoveryRefused":   {discovery(dial(syscall.ECONNREFUSED)), outage.Refused},
+		"DiscoveryRefused":   {discovery(dial(syscall.ECONNREFUSED)), availability.ConnectionRefused},
 		"DiscoveryForbidden": {discovery(answer(http.StatusForbidden)), ""},
 		"NoSuchKind":         {&apimeta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Subscription"}}, ""},
 		"UnknownAuthority":   {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, ""},
@@ -87,7 +87,7 @@ func TestCauseOf(t *testing.T) {
 				if err != nil {
 					err = wrap(err)
 				}
-				if got := outage.CauseOf(err); got != tt.want {
+				if got := availability.CauseOf(err); got != tt.want {
 					t.Errorf("%v: cause %q, want %q", err, got, tt.want)
 				}
 			}
@@ -102,8 +102,8 @@ func TestCauseOfConnections(t *testing.T) {
 		accept func(net.Conn)
 		want   string
 	}{
-		"ClosedAtOnce": {accept: func(c net.Conn) { c.Close() }, want: outage.Cut},
-		"NoHandshake":  {accept: func(net.Conn) {}, want: outage.TimedOut},
+		"ClosedAtOnce": {accept: func(c net.Conn) { c.Close() }, want: availability.ConnectionLost},
+		"NoHandshake":  {accept: func(net.Conn) {}, want: availability.TimedOut},
 		"NoTLS":        {accept: func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }, want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestCauseOfConnections(t *testing.T) {
 				response.Body.Close()
 				t.Fatal("there is an answer")
 			}
-			if got := outage.CauseOf(err); got != tt.want {
+			if got := availability.CauseOf(err); got != tt.want {
 				t.Errorf("%v: cause %q, want %q", err, got, tt.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package outage
+package availability
 
 import "time"
 
@@ -11,16 +11,16 @@ const (
 
 // history records outages.
 type history struct {
-	// begun is the start of the current outage; zero without an outage.
-	begun time.Time
+	// started is the start of the current outage; zero without an outage.
+	started time.Time
 	// last is the time of the last failed request, or else the start of the history.
 	last time.Time
-	// latest is the cause of that failure.
-	latest string
+	// lastCause is the cause of that failure.
+	lastCause string
 	// logged holds the causes that are in the log.
 	logged map[string]logged
-	// unfinished reports whether the log has a cause of an outage, but not its end.
-	unfinished bool
+	// endUnlogged reports whether the log has a cause of an outage, but not its end.
+	endUnlogged bool
 }
 
 // logged is when a cause was last logged, and the time until it is logged again.
@@ -34,10 +34,10 @@ func (h *history) fail(cause string, now time.Time) bool {
 	if now.Sub(h.last) > longestRepeat {
 		clear(h.logged)
 	}
-	if h.begun.IsZero() || now.Sub(h.last) >= outageTimeout {
-		h.begun = now
+	if h.started.IsZero() || now.Sub(h.last) >= outageTimeout {
+		h.started = now
 	}
-	h.last, h.latest = now, cause
+	h.last, h.lastCause = now, cause
 	before, known := h.logged[cause]
 	if known && now.Sub(before.at) < before.pause {
 		return false
@@ -46,25 +46,25 @@ func (h *history) fail(cause string, now time.Time) bool {
 		h.logged = map[string]logged{}
 	}
 	h.logged[cause] = logged{at: now, pause: min(max(2*before.pause, firstRepeat), longestRepeat)}
-	h.unfinished = true
+	h.endUnlogged = true
 	return true
 }
 
 // answer records an answered request. It returns the duration of the outage that it ends, and reports whether
 // that must be logged.
 func (h *history) answer(now time.Time) (time.Duration, bool) {
-	if h.begun.IsZero() {
+	if h.started.IsZero() {
 		return 0, false
 	}
-	waited, log := now.Sub(h.begun), h.unfinished
-	h.begun, h.unfinished = time.Time{}, false
+	waited, log := now.Sub(h.started), h.endUnlogged
+	h.started, h.endUnlogged = time.Time{}, false
 	return waited, log
 }
 
 // cause returns the cause of the current outage; empty without an outage.
 func (h *history) cause(now time.Time) string {
-	if h.begun.IsZero() || now.Sub(h.last) >= outageTimeout {
+	if h.started.IsZero() || now.Sub(h.last) >= outageTimeout {
 		return ""
 	}
-	return h.latest
+	return h.lastCause
 }

@@ -1,4 +1,4 @@
-package outage
+package availability
 
 import (
 	"context"
@@ -47,9 +47,9 @@ func NewMonitor(c Config) *Monitor {
 	return &Monitor{Config: c, history: history{last: c.Clock.Now()}}
 }
 
-// Do calls f until the API server has answered it, with pauses of at most maxPause, and returns its error. It
+// Retry calls f until the API server has answered it, with pauses of at most maxPause, and returns its error. It
 // returns the last error as soon as ctx has ended. The log names the operation that waits.
-func (m *Monitor) Do(ctx context.Context, what string, maxPause time.Duration, f func() error) error {
+func (m *Monitor) Retry(ctx context.Context, what string, maxPause time.Duration, f func() error) error {
 	for pause := firstPause; ; pause *= 2 {
 		err := f()
 		cause := CauseOf(err)
@@ -86,7 +86,7 @@ func (m *Monitor) recordFailure(what, cause string, err error) {
 	now := m.Clock.Now()
 	if m.history.fail(cause, now) {
 		m.Log.Info("Waiting for the API server", "server", m.Server, "cause", cause, "for", what,
-			"waited", now.Sub(m.history.begun).Round(time.Second).String(), "error", err.Error())
+			"waited", now.Sub(m.history.started).Round(time.Second).String(), "error", err.Error())
 	}
 }
 
@@ -146,7 +146,7 @@ func (m *Monitor) Observe(ctx context.Context, what string) func(http.RoundTripp
 // isDiscovery reports whether a path belongs to discovery. A failure there may come from another server, behind
 // an APIService.
 func isDiscovery(path string) bool {
-	_, group, found := strings.Cut(path, "/apis/")
+	_, group, found := strings.ConnectionLost(path, "/apis/")
 	return found && strings.Count(strings.Trim(group, "/"), "/") <= 1
 }
 

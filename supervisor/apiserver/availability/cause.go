@@ -1,6 +1,6 @@
-// Package outage distinguishes temporary failures of an API server from errors that remain. A server fails
+// Package availability distinguishes temporary failures of an API server from errors that remain. A server fails
 // temporarily if it cannot be reached or cannot answer. [CauseOf] is pure; [Monitor] waits.
-package outage
+package availability
 
 import (
 	"context"
@@ -19,11 +19,11 @@ import (
 
 // Causes of outages other than an HTTP status.
 const (
-	Refused     = "the connection is refused"
-	Unreachable = "no route leads to it"
-	TimedOut    = "it does not answer in time"
-	Cut         = "the connection ends before the answer"
-	NameServer  = "the name server does not answer"
+	ConnectionRefused = "the connection is refused"
+	NoRoute           = "no route leads to it"
+	TimedOut          = "it does not answer in time"
+	ConnectionLost    = "the connection ends before the answer"
+	NameServerFailed  = "the name server does not answer"
 )
 
 // CauseOf returns why an API server could not answer, in words that are the same for all requests with that
@@ -44,15 +44,15 @@ func CauseOf(err error) string {
 		if name.IsNotFound {
 			return ""
 		}
-		return NameServer
+		return NameServerFailed
 	case isAny(err, syscall.ECONNREFUSED):
-		return Refused
+		return ConnectionRefused
 	case isAny(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN):
-		return Unreachable
+		return NoRoute
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &direct) && direct.Timeout():
 		return TimedOut
-	case isCut(err):
-		return Cut
+	case isConnectionLost(err):
+		return ConnectionLost
 	default:
 		return ""
 	}
@@ -70,8 +70,8 @@ func CauseOfStatus(code int) string {
 	}
 }
 
-// isCut reports whether a connection ended without an answer.
-func isCut(err error) bool {
+// isConnectionLost reports whether a connection ended without an answer.
+func isConnectionLost(err error) bool {
 	var stream http2.StreamError
 	return errors.As(err, &stream) || isAny(err, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE) ||
 		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
