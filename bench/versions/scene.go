@@ -112,7 +112,7 @@ const keeper = "keeper"
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "lamps." + lamps().Group, Annotations: map[string]string{api.PrefixAlongside + "1": home + "/" + keeper},
+			Name: "lamps." + lamps().Group, Annotations: map[string]string{api.PrefixInstalledAlongside + "1": home + "/" + keeper},
 		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: lamps().Group, Scope: apiextensionsv1.NamespaceScoped,

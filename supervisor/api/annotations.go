@@ -128,13 +128,13 @@ const (
 	//	Name:   operators.coreos.com/PACKAGE.NAMESPACE
 	//	Set by: supervisor
 	PrefixComponent = "operators.coreos.com/"
-	// PrefixAlongside begins the annotations that name the versions with which a definition was installed.
+	// PrefixInstalledAlongside begins the annotations that name the versions with which a definition was installed.
 	//
 	//	On:     CustomResourceDefinition
 	//	Name:   operatorframework.io/installed-alongside-HASH
 	//	Value:  `NAMESPACE/NAME` of a ClusterServiceVersion
 	//	Set by: supervisor
-	PrefixAlongside = "operatorframework.io/installed-alongside-"
+	PrefixInstalledAlongside = "operatorframework.io/installed-alongside-"
 )
 
 // Webhooks and APIs of versions.

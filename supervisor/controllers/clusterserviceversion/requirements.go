@@ -129,10 +129,10 @@ func outdated(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1
 	}
 	var others []string
 	for key, value := range crd.Annotations {
-		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, api.PrefixAlongside) {
+		if value == csv.Namespace+"/"+csv.Name && strings.HasPrefix(key, api.PrefixInstalledAlongside) {
 			return ""
 		}
-		if strings.HasPrefix(key, api.PrefixAlongside) {
+		if strings.HasPrefix(key, api.PrefixInstalledAlongside) {
 			others = append(others, value)
 		}
 	}

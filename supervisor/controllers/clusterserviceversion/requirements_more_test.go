@@ -24,7 +24,7 @@ func TestOutdatedDefinition(t *testing.T) {
 	crd := func(names ...string) *apiextensionsv1.CustomResourceDefinition {
 		out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "cups.example.com", Annotations: map[string]string{}}}
 		for _, name := range names {
-			out.Annotations[api.PrefixAlongside+name] = name
+			out.Annotations[api.PrefixInstalledAlongside+name] = name
 		}
 		return out
 	}

@@ -237,7 +237,7 @@ func (a *crdApplier) join(ctx context.Context, c *crdChange) (apply.Result, erro
 // since.
 func (a *crdApplier) rereadRecorded(created types.NamespacedName) {
 	maps.DeleteFunc(a.prepared, func(_ *operatorsv1alpha1.Step, c *crdChange) bool {
-		return c.live != nil && len(plansteps.AlongsideKeys(c.live, created)) > 0
+		return c.live != nil && len(plansteps.InstalledAlongsideKeys(c.live, created)) > 0
 	})
 }
 

@@ -113,14 +113,14 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
 		}}
 		record := types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}
-		setAlongside(live, []types.NamespacedName{record})
+		setInstalledAlongside(live, []types.NamespacedName{record})
 		scheme := runtime.NewScheme()
 		if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
 			t.Fatal(err)
 		}
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				if err := apply.RemoveAnnotations(ctx, c, live, plansteps.AlongsideKeys(live, record)); err != nil {
+				if err := apply.RemoveAnnotations(ctx, c, live, plansteps.InstalledAlongsideKeys(live, record)); err != nil {
 					t.Error(err)
 				}
 				return c.Create(ctx, o, opts...)
@@ -153,7 +153,7 @@ func TestRecordOfADeletedVersion(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]types.NamespacedName{record}, plansteps.Alongside(live)); diff != "" {
+		if diff := cmp.Diff([]types.NamespacedName{record}, plansteps.InstalledAlongside(live)); diff != "" {
 			t.Errorf("as account %t: records -want, +got:\n%s", asAccount, diff)
 		}
 	}
@@ -171,7 +171,7 @@ func TestChangeKeepsRecordOfANewVersion(t *testing.T) {
 	other := types.NamespacedName{Namespace: "b", Name: "lamp.v1"}
 	for _, exists := range []bool{false, true} {
 		live := parsed(t, crd)
-		setAlongside(live, []types.NamespacedName{other})
+		setInstalledAlongside(live, []types.NamespacedName{other})
 		c := fake.NewClientBuilder().WithScheme(scheme)
 		if exists {
 			c.WithObjects(&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: other.Name}})
@@ -189,7 +189,7 @@ func TestChangeKeepsRecordOfANewVersion(t *testing.T) {
 		if exists {
 			want = []types.NamespacedName{other, version}
 		}
-		if diff := cmp.Diff(want, plansteps.Alongside(change.wanted)); diff != "" {
+		if diff := cmp.Diff(want, plansteps.InstalledAlongside(change.wanted)); diff != "" {
 			t.Errorf("exists %t: records -want, +got:\n%s", exists, diff)
 		}
 	}

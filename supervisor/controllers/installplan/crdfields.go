@@ -28,27 +28,27 @@ func kindOfCRDs() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: groupAPIExtensions, Version: "v1", Kind: kindCRD}
 }
 
-// setAlongside records on a definition the versions that it was installed with. It replaces all
+// setInstalledAlongside records on a definition the versions that it was installed with. It replaces all
 // earlier records.
-func setAlongside(crd metav1.Object, versions []types.NamespacedName) {
+func setInstalledAlongside(crd metav1.Object, versions []types.NamespacedName) {
 	annotations := map[string]string{}
 	for key, value := range crd.GetAnnotations() {
-		if !strings.HasPrefix(key, api.PrefixAlongside) {
+		if !strings.HasPrefix(key, api.PrefixInstalledAlongside) {
 			annotations[key] = value
 		}
 	}
 	for _, v := range versions {
-		annotations[alongsideKey(v)] = v.String()
+		annotations[installedAlongsideKey(v)] = v.String()
 	}
 	crd.SetAnnotations(annotations)
 }
 
-// alongsideKey returns the key of the annotation with which a definition names a version that it
-// was installed with. The key contains the FNV-1a hash of NAMESPACE/NAME, as in OLM.
-func alongsideKey(version types.NamespacedName) string {
+// installedAlongsideKey returns the key of the annotation with which a definition names a version
+// that it was installed with. The key contains the FNV-1a hash of NAMESPACE/NAME, as in OLM.
+func installedAlongsideKey(version types.NamespacedName) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(version.String()))
-	return fmt.Sprintf("%s%x", api.PrefixAlongside, sum.Sum64())
+	return fmt.Sprintf("%s%x", api.PrefixInstalledAlongside, sum.Sum64())
 }
 
 // conversionCRDs returns the names of the definitions for which a version declares a

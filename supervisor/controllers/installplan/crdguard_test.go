@@ -102,7 +102,7 @@ func TestInstalledWith(t *testing.T) {
 			o := &observer{namespace: "ops", cached: reader, live: reader}
 			recorded := types.NamespacedName{Namespace: tc.with.Namespace, Name: tc.with.Name}
 			live := &apiextensionsv1.CustomResourceDefinition{}
-			setAlongside(live, []types.NamespacedName{recorded})
+			setInstalledAlongside(live, []types.NamespacedName{recorded})
 			versions, err := o.recorded(t.Context(), live)
 			s := &crdState{version: types.NamespacedName{Namespace: "ops", Name: "lamp.v2"}, csv: lamp, recorded: versions}
 			own, others := s.installedWith()

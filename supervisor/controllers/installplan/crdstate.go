@@ -112,7 +112,7 @@ func (s *crdState) alongside() (versions []types.NamespacedName, stale []string)
 			versions = append(versions, r.NamespacedName)
 			continue
 		}
-		stale = append(stale, plansteps.AlongsideKeys(s.live, r.NamespacedName)...)
+		stale = append(stale, plansteps.InstalledAlongsideKeys(s.live, r.NamespacedName)...)
 	}
 	slices.Sort(stale)
 	return versions, slices.Compact(stale)
@@ -152,7 +152,7 @@ func (s *crdState) newer() (*operatorsv1alpha1.ClusterServiceVersion, error) {
 // creation returns the change that creates the definition.
 func (s *crdState) creation() *crdChange {
 	wanted := s.wanted()
-	setAlongside(wanted, []types.NamespacedName{s.version})
+	setInstalledAlongside(wanted, []types.NamespacedName{s.version})
 	if s.converted() {
 		unstructured.RemoveNestedField(wanted.Object, "spec", "conversion")
 		holdServed(wanted, nil, s.version)
@@ -203,7 +203,7 @@ func (s *crdState) update(join bool) (*crdChange, error) {
 // something else differs.
 func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.MetadataPatch, error) {
 	same := wanted.DeepCopy()
-	setAlongside(same, plansteps.Alongside(s.live))
+	setInstalledAlongside(same, plansteps.InstalledAlongside(s.live))
 	labels := same.GetLabels()
 	missing := without(plansteps.ComponentLabels(labels), s.live.GetLabels())
 	same.SetLabels(without(labels, missing))
@@ -212,7 +212,7 @@ func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.MetadataPatc
 		return nil, err //nolint:wrapcheck // names the object
 	}
 	keys := &apply.MetadataPatch{Annotations: map[string]string{}, Labels: missing}
-	if key := alongsideKey(s.version); s.live.GetAnnotations()[key] != s.version.String() {
+	if key := installedAlongsideKey(s.version); s.live.GetAnnotations()[key] != s.version.String() {
 		keys.Annotations[key] = s.version.String()
 	}
 	_, keys.Remove = s.alongside()
@@ -238,7 +238,7 @@ func (s *crdState) wanted() *unstructured.Unstructured {
 // record adds the version to the versions that a wanted definition names.
 func (s *crdState) record(wanted *unstructured.Unstructured) {
 	versions, _ := s.alongside()
-	setAlongside(wanted, append(versions, s.version))
+	setInstalledAlongside(wanted, append(versions, s.version))
 }
 
 // without returns the labels whose keys others lack. Both are maps, and not objects: an object copies

@@ -59,7 +59,7 @@ func TestRecordsOfPlansInProgressStay(t *testing.T) {
 				live:      fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.live, tc.cached...)...).Build(),
 			}
 			crd := &unstructured.Unstructured{Object: map[string]any{"kind": kindCRD}}
-			setAlongside(crd, []types.NamespacedName{other})
+			setInstalledAlongside(crd, []types.NamespacedName{other})
 			recorded, err := o.recorded(t.Context(), crd)
 			if err != nil {
 				t.Fatal(err)
@@ -67,7 +67,7 @@ func TestRecordsOfPlansInProgressStay(t *testing.T) {
 			kept, stale := (&crdState{live: crd, recorded: recorded}).alongside()
 			var want []string
 			if !tc.stays {
-				want = []string{alongsideKey(other)}
+				want = []string{installedAlongsideKey(other)}
 			}
 			if diff := cmp.Diff(want, stale); diff != "" {
 				t.Errorf("%s: records to remove -want, +got:\n%s", tc.reason, diff)

@@ -190,7 +190,7 @@ func (o *observer) liveCRD(ctx context.Context, name, version string, csv *unstr
 // reads only those from the API server that the cache lacks.
 func (o *observer) recorded(ctx context.Context, crd metav1.Object) ([]recordedVersion, error) {
 	var list []recordedVersion
-	for _, name := range plansteps.Alongside(crd) {
+	for _, name := range plansteps.InstalledAlongside(crd) {
 		r := recordedVersion{NamespacedName: name}
 		cached := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := o.cached.Get(ctx, name, cached, readOnly)

@@ -85,13 +85,13 @@ func TestProblem(t *testing.T) {
 
 func TestAlongside(t *testing.T) {
 	crd := &metav1.ObjectMeta{Annotations: map[string]string{
-		"other": "a/b", api.PrefixAlongside + "0": "ops/lamp.v1", api.PrefixAlongside + "1": "a/b/c", api.PrefixAlongside + "2": "nothing",
+		"other": "a/b", api.PrefixInstalledAlongside + "0": "ops/lamp.v1", api.PrefixInstalledAlongside + "1": "a/b/c", api.PrefixInstalledAlongside + "2": "nothing",
 	}}
 	want := []types.NamespacedName{{Namespace: "ops", Name: "lamp.v1"}}
-	if diff := cmp.Diff(want, plansteps.Alongside(crd)); diff != "" {
+	if diff := cmp.Diff(want, plansteps.InstalledAlongside(crd)); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
-	setAlongside(crd, append(want, types.NamespacedName{Namespace: "namespace-0", Name: "name-0"}, want[0]))
+	setInstalledAlongside(crd, append(want, types.NamespacedName{Namespace: "namespace-0", Name: "name-0"}, want[0]))
 	// FNV-1a of 64 bits over "namespace/name", in hex, as on existing clusters.
 	if diff := cmp.Diff(map[string]string{
 		"other": "a/b",

@@ -51,7 +51,7 @@ func withoutSchemas(obj any) (any, error) {
 	crd.ManagedFields = nil
 	promises := []string{api.AnnotationStorageVersion, api.AnnotationConversion, api.AnnotationServedVersions}
 	maps.DeleteFunc(crd.Annotations, func(key, _ string) bool {
-		return !strings.HasPrefix(key, api.PrefixAlongside) && !slices.Contains(promises, key)
+		return !strings.HasPrefix(key, api.PrefixInstalledAlongside) && !slices.Contains(promises, key)
 	})
 	for i := range crd.Spec.Versions {
 		v := crd.Spec.Versions[i]

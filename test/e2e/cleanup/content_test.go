@@ -94,7 +94,7 @@ func ground(namespace string, s shape) []client.Object {
 		&apiextensionsv1.CustomResourceDefinition{
 			// These annotations are those that the version's InstallPlan leaves.
 			ObjectMeta: metav1.ObjectMeta{Name: "cups." + group, Annotations: map[string]string{
-				api.PrefixAlongside + "cleanup": namespace + "/" + csvName(namespace),
+				api.PrefixInstalledAlongside + "cleanup": namespace + "/" + csvName(namespace),
 			}},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: group, Scope: apiextensionsv1.NamespaceScoped,

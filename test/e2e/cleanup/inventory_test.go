@@ -58,7 +58,7 @@ func withoutRecords(all census.Census, list ...*trial) census.Census {
 	left := maps.Clone(all)
 	for _, tr := range list {
 		name := census.Entry("CustomResourceDefinition", "apiextensions.k8s.io", "", "cups."+apiGroup(tr.namespace))
-		left[name] = strings.Replace(left[name], fmt.Sprintf("%q:%q", api.PrefixAlongside+"cleanup", tr.namespace+"/"+csvName(tr.namespace)), "", 1)
+		left[name] = strings.Replace(left[name], fmt.Sprintf("%q:%q", api.PrefixInstalledAlongside+"cleanup", tr.namespace+"/"+csvName(tr.namespace)), "", 1)
 	}
 	return left
 }

@@ -108,7 +108,7 @@ func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiex
 // Plans record that on the definition. Bundles cannot write the record: a plan replaces records in a
 // manifest.
 func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.NamespacedName) bool {
-	return slices.Contains(plansteps.Alongside(crd), version)
+	return slices.Contains(plansteps.InstalledAlongside(crd), version)
 }
 
 // scope returns the namespaces in which the clean-up of csv may delete the custom resources of a

@@ -24,7 +24,7 @@ func (c *Cleaner) removeRecords(ctx context.Context, up *cleanup) (remains, erro
 	}
 	for i := range list.Items {
 		crd := &list.Items[i]
-		keys := plansteps.AlongsideKeys(crd, client.ObjectKeyFromObject(up.csv))
+		keys := plansteps.InstalledAlongsideKeys(crd, client.ObjectKeyFromObject(up.csv))
 		if len(keys) == 0 {
 			continue
 		}

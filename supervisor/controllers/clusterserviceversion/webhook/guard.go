@@ -91,7 +91,7 @@ func (c *conversions) withManagers(ctx context.Context, crd *apiextensionsv1.Cus
 // the existing versions of other operators that it was installed with.
 func (c *conversions) installedFor(ctx context.Context, s *State, crd *apiextensionsv1.CustomResourceDefinition,
 ) (own bool, others []types.NamespacedName, err error) {
-	for _, name := range plansteps.Alongside(crd) {
+	for _, name := range plansteps.InstalledAlongside(crd) {
 		other := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := c.client.Get(ctx, name, other)
 		switch {

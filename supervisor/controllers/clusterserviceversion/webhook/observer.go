@@ -143,7 +143,7 @@ func (o *Observer) reach(ctx context.Context, v Version) (webhook.Reach, error) 
 		if err != nil {
 			return reach, fmt.Errorf("getting CustomResourceDefinition %s: %w", d.Name, err)
 		}
-		if crd.Spec.Scope == apiextensionsv1.ClusterScoped && slices.Contains(plansteps.Alongside(crd), client.ObjectKeyFromObject(v.CSV)) {
+		if crd.Spec.Scope == apiextensionsv1.ClusterScoped && slices.Contains(plansteps.InstalledAlongside(crd), client.ObjectKeyFromObject(v.CSV)) {
 			reach.ClusterScoped = append(reach.ClusterScoped, schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
 		}
 	}

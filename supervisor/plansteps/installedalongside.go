@@ -13,12 +13,12 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Alongside returns the versions that a CustomResourceDefinition was installed with, sorted.
-func Alongside(crd metav1.Object) []types.NamespacedName {
+// InstalledAlongside returns the versions that a CustomResourceDefinition was installed with, sorted.
+func InstalledAlongside(crd metav1.Object) []types.NamespacedName {
 	var list []types.NamespacedName
 	for key, value := range crd.GetAnnotations() {
 		namespace, name, ok := strings.Cut(value, "/")
-		if strings.HasPrefix(key, api.PrefixAlongside) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
+		if strings.HasPrefix(key, api.PrefixInstalledAlongside) && ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
 			list = append(list, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
@@ -28,13 +28,13 @@ func Alongside(crd metav1.Object) []types.NamespacedName {
 	return list
 }
 
-// AlongsideKeys returns the keys of the annotations of a CustomResourceDefinition that name a version which it
-// was installed with, sorted.
-func AlongsideKeys(crd metav1.Object, version types.NamespacedName) []string {
+// InstalledAlongsideKeys returns the keys of the annotations with which a CustomResourceDefinition names a version
+// that it was installed with, sorted.
+func InstalledAlongsideKeys(crd metav1.Object, version types.NamespacedName) []string {
 	var keys []string
 	named := version.String()
 	for key, value := range crd.GetAnnotations() {
-		if value == named && strings.HasPrefix(key, api.PrefixAlongside) {
+		if value == named && strings.HasPrefix(key, api.PrefixInstalledAlongside) {
 			keys = append(keys, key)
 		}
 	}
