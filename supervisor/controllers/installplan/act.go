@@ -52,7 +52,7 @@ func writeStatus(ctx context.Context, c client.Client, recorder events.EventReco
 	return true, nil
 }
 
-// deleteOldPlans deletes the superfluous plans of a namespace after another plan has ended. The next
+// deleteOldPlans deletes old plans of a namespace after another plan has ended. The next
 // call retries failed deletions.
 func deleteOldPlans(ctx context.Context, c client.Client, last *operatorsv1alpha1.InstallPlan) {
 	logger := log.FromContext(ctx)
@@ -69,14 +69,14 @@ func deleteOldPlans(ctx context.Context, c client.Client, last *operatorsv1alpha
 			plans.Items[i] = *last
 		}
 	}
-	for _, p := range superfluous(plans.Items, subscriptions.Items, maxFinishedPlans) {
+	for _, p := range plansToDelete(plans.Items, subscriptions.Items, maxFinishedPlans) {
 		// The resource version excludes a plan that was set to run again.
 		err := apply.DeleteIf(ctx, c, p, apply.SameVersion(p))
 		if ignoreAbsent(err) != nil {
 			logger.Error(err, "Deleting an old plan", "plan", p.Name)
 			continue
 		}
-		collected.Inc()
+		deletedPlans.Inc()
 		logger.Info("Deleted old plan", "plan", p.Name, "generation", p.Spec.Generation, "phase", p.Status.Phase)
 	}
 }

@@ -60,9 +60,9 @@ func (b *backoff) fail(now time.Time, most time.Duration) time.Duration {
 	return b.pause(now, pause(b.failures, firstPause, most, rand.Float64())) //nolint:gosec // it only spreads tries
 }
 
-// giveUp records at which step a plan failed. A plan that got further than before begins with short
+// recordFailedStep records at which step a plan failed. A plan that got further than before begins with short
 // pauses again.
-func (b *backoff) giveUp(step int) {
+func (b *backoff) recordFailedStep(step int) {
 	if step > b.furthest {
 		b.furthest, b.checks = step, 0
 	}
@@ -92,8 +92,8 @@ func (b *backoff) openWindow(step int) bool {
 	return true
 }
 
-// longest returns the longest pause after an error.
-func longest(err error) time.Duration {
+// maxPauseAfter returns the longest pause after an error.
+func maxPauseAfter(err error) time.Duration {
 	var answer apierrors.APIStatus
 	if isTransient(err) || !errors.As(err, &answer) && !isLasting(err) {
 		return maxPauseUnanswered

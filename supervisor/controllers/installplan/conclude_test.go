@@ -26,13 +26,13 @@ func replay(t *testing.T, steps int, window, restart, limit time.Duration, tried
 		s.Resource.Name = strings.Repeat("x", i+1)
 	}
 	r := &Reconciler{retryTimeout: window}
-	rec := &record{}
+	rec := &planRecord{}
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 900e6, time.UTC)
 	now := begin
 	restarted := restart == 0
 	for p.Status.Phase == phaseInstalling && at <= limit {
 		if !restarted && at >= restart {
-			rec, restarted = &record{}, true
+			rec, restarted = &planRecord{}, true
 		}
 		if p.Status.StartTime == nil {
 			p.Status.StartTime = new(metav1.NewTime(now))

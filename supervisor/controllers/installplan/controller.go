@@ -29,12 +29,12 @@ type Reconciler struct {
 	executor *executor
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
-	memory   *memory
+	records  *planRecords
 	gate     *phaseGate
 
 	retryTimeout time.Duration
-	// dwell is how long a phase stays that another client wrote.
-	dwell time.Duration
+	// minForeignPhaseDuration is how long a phase stays that another client wrote.
+	minForeignPhaseDuration time.Duration
 }
 
 // Reconcile reads the plan, checks its namespace, applies the remaining steps, and writes the status
@@ -43,7 +43,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := &operatorsv1alpha1.InstallPlan{}
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.memory.forget(req.NamespacedName)
+			r.records.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading InstallPlan %s: %w", req, err)
@@ -51,17 +51,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !p.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	rec := r.memory.record(req.NamespacedName, p)
+	rec := r.records.get(req.NamespacedName, p)
 	if rec.isStale(p) {
 		// The cache will receive the last write, which requeues the plan.
 		return ctrl.Result{}, nil
 	}
-	if wait := rec.foreignDwell(p.Status.Phase, r.clock.Now(), r.dwell); wait > 0 {
+	if wait := rec.foreignPhaseWait(p.Status.Phase, r.clock.Now(), r.minForeignPhaseDuration); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	before := p.DeepCopy()
 	result := ctrl.Result{}
-	if !rec.restore(p) {
+	if !rec.restoreOutcome(p) {
 		var err error
 		if result, err = r.advance(ctx, p, rec); err != nil {
 			return ctrl.Result{}, err
@@ -72,14 +72,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // write writes the outcome of a pass. A new phase waits until the Subscriptions show the last one. The
 // outcome is kept until it is written, and the pass is not repeated.
-func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.InstallPlan, rec *record, result ctrl.Result) (ctrl.Result, error) {
+func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.InstallPlan, rec *planRecord, result ctrl.Result) (ctrl.Result, error) {
 	if before.Status.Phase != p.Status.Phase {
 		wait, err := r.gate.wait(ctx, before, rec.waited(r.clock.Now()))
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		if wait > 0 {
-			rec.keep(before, p)
+			rec.storeOutcome(before, p)
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 	}
@@ -89,11 +89,11 @@ func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.Ins
 		written, err = writeStatus(ctx, r.client, r.recorder, before, p)
 	}
 	if err != nil {
-		rec.keep(before, p)
+		rec.storeOutcome(before, p)
 		return apply.RequeueConflict(client.IgnoreNotFound(err))
 	}
 	if written {
-		rec.wrote(p)
+		rec.recordWrite(p)
 	}
 	if written && ended(p) && !ended(before) {
 		deleteOldPlans(ctx, r.client, p)
@@ -102,15 +102,15 @@ func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.Ins
 }
 
 // advance sets the status of the plan after this pass.
-func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record) (ctrl.Result, error) {
+func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord) (ctrl.Result, error) {
 	phase, moves := nextPhase(p)
 	if moves {
 		p.Status.Phase, p.Status.Message = phase, ""
 	}
 	switch {
 	case p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		p.Status.Message = toApprove
-	case p.Status.Message == toApprove:
+		p.Status.Message = messageNotApproved
+	case p.Status.Message == messageNotApproved:
 		// Another client wrote the phase, and left the message of the last one.
 		p.Status.Message = ""
 	}
@@ -133,7 +133,7 @@ func (r *Reconciler) advance(ctx context.Context, p *operatorsv1alpha1.InstallPl
 }
 
 // install runs a pass over the steps of a plan.
-func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now metav1.Time) (ctrl.Result, error) {
+func (r *Reconciler) install(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, now metav1.Time) (ctrl.Result, error) {
 	state, err := observeNamespace(ctx, r.live, r.client, p.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err

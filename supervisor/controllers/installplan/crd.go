@@ -87,7 +87,7 @@ func (a *crdApplier) change(ctx context.Context, state *crdState) (*crdChange, e
 			return nil, err
 		}
 	}
-	if _, stale := state.alongside(); len(stale) > 0 {
+	if _, stale := state.existingVersions(); len(stale) > 0 {
 		// The checks may take minutes, in which another plan may begin to install a missing version.
 		if state.recorded, err = a.observer.recorded(ctx, state.live); err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (a *crdApplier) apply(ctx context.Context, s *operatorsv1alpha1.Step) (oper
 	if c := a.prepared[s]; c != nil && a.isStale(s, c) {
 		delete(a.prepared, s)
 	}
-	for range attempts {
+	for range maxAttempts {
 		written, result, err := a.applyOnce(ctx, s)
 		if !errors.Is(err, errChanged) {
 			return crdStatus(written, statusOf(result), err)
@@ -162,8 +162,8 @@ func (a *crdApplier) apply(ctx context.Context, s *operatorsv1alpha1.Step) (oper
 // would conflict with the writes of other plans. The records would then accumulate, and each plan
 // would read each of their versions.
 func (a *crdApplier) isStale(s *operatorsv1alpha1.Step, c *crdChange) bool {
-	if c.joins != nil {
-		return len(c.joins.Remove) > 0
+	if c.missing != nil {
+		return len(c.missing.Remove) > 0
 	}
 	return a.locks.changed(s.Resource.Name, c.live)
 }
@@ -179,8 +179,8 @@ func (a *crdApplier) applyOnce(ctx context.Context, s *operatorsv1alpha1.Step) (
 	c := a.prepared[s]
 	delete(a.prepared, s)
 	written, result, err := a.write(ctx, c)
-	if err == nil && (result == apply.Created || result == apply.Updated) && c.joins == nil {
-		a.locks.wrote(written)
+	if err == nil && (result == apply.Created || result == apply.Updated) && c.missing == nil {
+		a.locks.recordWrite(written)
 	}
 	return written, result, err
 }
@@ -191,8 +191,8 @@ func (a *crdApplier) write(ctx context.Context, c *crdChange) (*unstructured.Uns
 	if c.wanted == nil {
 		return c.live, apply.Unchanged, nil
 	}
-	if c.joins != nil {
-		result, err := a.join(ctx, c)
+	if c.missing != nil {
+		result, err := a.addMetadata(ctx, c)
 		return c.live, result, err
 	}
 	if c.live == nil {
@@ -209,12 +209,12 @@ func (a *crdApplier) write(ctx context.Context, c *crdChange) (*unstructured.Uns
 	return updated, result, err
 }
 
-// join adds the keys of the version to a definition that otherwise equals the wanted one.
-func (a *crdApplier) join(ctx context.Context, c *crdChange) (apply.Result, error) {
-	if len(c.joins.Annotations)+len(c.joins.Labels) == 0 {
+// addMetadata adds the keys of the version to a definition that otherwise equals the wanted one.
+func (a *crdApplier) addMetadata(ctx context.Context, c *crdChange) (apply.Result, error) {
+	if len(c.missing.Annotations)+len(c.missing.Labels) == 0 {
 		return apply.Unchanged, nil
 	}
-	keys := *c.joins
+	keys := *c.missing
 	err := apply.PatchMetadata(ctx, a.writer, c.live, keys)
 	if apierrors.IsConflict(err) && len(keys.Remove) > 0 {
 		// The next plan removes the stale keys.

@@ -31,7 +31,7 @@ func TestApplyCRD(t *testing.T) {
 		live := parsed(t, crd)
 		setDefaults(live)
 		live.SetUID("1")
-		// A plan joins a definition only if it has labels and annotations already.
+		// A plan adds its keys to a definition only if it has labels and annotations already.
 		live.SetAnnotations(map[string]string{"example.com/made-by": "test"})
 		live.SetLabels(map[string]string{"example.com/made-by": "test"})
 		live.Object["status"] = map[string]any{"conditions": []any{

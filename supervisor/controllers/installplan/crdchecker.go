@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rbac/grant"
 )
 
-// maxComplaint bounds the message about one custom resource, in bytes.
-const maxComplaint = 1024
+// maxInvalidMessage bounds the message about one custom resource, in bytes.
+const maxInvalidMessage = 1024
 
 // crdChecker checks whether a CustomResourceDefinition may replace another.
 type crdChecker struct {
@@ -55,20 +55,20 @@ func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructur
 			return fmt.Errorf("%w: the schema of version %s of %q cannot be read: %w", errUnsafe, version.Name, after.Name, err)
 		}
 		kind := schema.GroupVersionKind{Group: after.Spec.Group, Version: version.Name, Kind: before.Spec.Names.Kind}
-		complaint, err := c.findInvalid(ctx, before, kind, v)
+		message, err := c.findInvalid(ctx, before, kind, v)
 		if err != nil {
 			return err
 		}
-		if complaint == "" {
+		if message == "" {
 			continue
 		}
-		complaint = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", after.Name, complaint)
+		message = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", after.Name, message)
 		if after.Spec.Conversion != nil && after.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 			// The webhook of the new version may fix it.
-			c.reporter.invalid(complaint)
+			c.reporter.invalid(message)
 			continue
 		}
-		return fmt.Errorf("%w: %s; change that object so that it is valid, and the plan goes on by itself", errUnsafe, complaint)
+		return fmt.Errorf("%w: %s; change that object so that it is valid, and the plan goes on by itself", errUnsafe, message)
 	}
 	return nil
 }
@@ -78,18 +78,18 @@ func (c *crdChecker) check(ctx context.Context, live, u *unstructured.Unstructur
 func (c *crdChecker) findInvalid(
 	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind, v *validator,
 ) (string, error) {
-	var complaint string
+	var message string
 	err := c.grants.With(ctx, crd, grant.Check, func() error {
 		var err error
-		complaint, err = c.findInvalidIn(ctx, kind, v)
+		message, err = c.findInvalidIn(ctx, kind, v)
 		return err
 	})
-	return complaint, err //nolint:wrapcheck // it says which kind
+	return message, err //nolint:wrapcheck // it says which kind
 }
 
 // findInvalidIn validates the objects of a kind page by page, and returns a message about the first invalid
 // one.
-func (c *crdChecker) findInvalidIn(ctx context.Context, kind schema.GroupVersionKind, v *validator) (complaint string, err error) {
+func (c *crdChecker) findInvalidIn(ctx context.Context, kind schema.GroupVersionKind, v *validator) (message string, err error) {
 	newPage := func() *unstructured.UnstructuredList {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -99,7 +99,7 @@ func (c *crdChecker) findInvalidIn(ctx context.Context, kind schema.GroupVersion
 		for i := range page.Items {
 			if problem := v.problem(page.Items[i].Object); problem != "" {
 				key := client.ObjectKeyFromObject(&page.Items[i])
-				complaint = bundles.Clip(fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", kind, key, problem), maxComplaint)
+				message = bundles.Clip(fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", kind, key, problem), maxInvalidMessage)
 				return false
 			}
 		}
@@ -108,7 +108,7 @@ func (c *crdChecker) findInvalidIn(ctx context.Context, kind schema.GroupVersion
 	if err != nil {
 		return "", fmt.Errorf("listing the objects of kind %s: %w", kind, err)
 	}
-	return complaint, nil
+	return message, nil
 }
 
 func typedCRD(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {

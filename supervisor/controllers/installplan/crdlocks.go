@@ -32,8 +32,8 @@ func (l *crdLocks) lock(name string) (release func()) {
 	}
 }
 
-// wrote records the resource version of a definition that a write returned.
-func (l *crdLocks) wrote(crd *unstructured.Unstructured) {
+// recordWrite records the resource version of a definition that a write returned.
+func (l *crdLocks) recordWrite(crd *unstructured.Unstructured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written[crd.GetName()] = crd.GetResourceVersion()

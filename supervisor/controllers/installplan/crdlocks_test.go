@@ -17,7 +17,7 @@ func TestDefinitionsWrittenSinceTheyWereRead(t *testing.T) {
 	if locks.changed("cups.example.com", at("7")) || locks.changed("cups.example.com", nil) {
 		t.Error("a definition that was never written has changed")
 	}
-	locks.wrote(at("8"))
+	locks.recordWrite(at("8"))
 	for name, tc := range map[string]struct {
 		reason string
 		read   *unstructured.Unstructured

@@ -48,14 +48,14 @@ type recordedVersion struct {
 type crdChange struct {
 	// wanted is applied over live, or created if live is nil. Live does not change if wanted is nil.
 	wanted, live *unstructured.Unstructured
-	// joins are the annotations and labels of the version that live lacks. It is set where live
+	// missing are the annotations and labels of the version that live lacks. It is set where live
 	// equals wanted in all other respects.
-	joins *apply.MetadataPatch
+	missing *apply.MetadataPatch
 }
 
 // errNewer reports that the definition of a newer version does not serve what an older version
 // needs.
-var errNewer = fmt.Errorf("%w: a newer version of the operator is in another namespace", errForeign)
+var errNewer = fmt.Errorf("%w: a newer version of the operator is in another namespace", errOtherOwner)
 
 // decide returns whether the definition may be created, changed or kept. unbounded reports whether
 // the OperatorGroup targets all namespaces and names no service account.
@@ -73,7 +73,7 @@ func (s *crdState) decide(unbounded bool) (upgradesafety.Decision, error) {
 		if request.Live, err = typedCRD(s.live); err != nil {
 			return "", err
 		}
-		request.Own, request.Others = s.installedWith()
+		request.Own, request.Others = s.installedBy()
 	}
 	return upgradesafety.Decide(request) //nolint:wrapcheck // names the definition
 }
@@ -84,9 +84,9 @@ func (s *crdState) converted() bool {
 	return s.csv != nil && slices.Contains(conversionCRDs(s.csv), s.name)
 }
 
-// installedWith returns the existing versions that the definition was installed with. own reports
+// installedBy returns the existing versions that the definition was installed with. own reports
 // whether one of them is of the operator of the version; others are versions of other operators.
-func (s *crdState) installedWith() (own bool, others []types.NamespacedName) {
+func (s *crdState) installedBy() (own bool, others []types.NamespacedName) {
 	operator := &owner{name: s.version.Name}
 	if s.csv != nil {
 		operator = ownerOf(s.csv)
@@ -104,9 +104,9 @@ func (s *crdState) installedWith() (own bool, others []types.NamespacedName) {
 	return own, others
 }
 
-// alongside returns the versions that the definition was installed with. They exist, or a plan is
+// existingVersions returns the versions that the definition was installed with. They exist, or a plan is
 // about to create them. stale are the annotation keys that name other versions.
-func (s *crdState) alongside() (versions []types.NamespacedName, stale []string) {
+func (s *crdState) existingVersions() (versions []types.NamespacedName, stale []string) {
 	for _, r := range s.recorded {
 		if r.object != nil || r.planned {
 			versions = append(versions, r.NamespacedName)
@@ -175,14 +175,14 @@ func (s *crdState) keepNewer(newer *operatorsv1alpha1.ClusterServiceVersion) (*c
 			annotate(wanted, key, value)
 		}
 	}
-	s.record(wanted)
+	s.recordVersion(wanted)
 	return &crdChange{wanted: wanted, live: s.live}, nil
 }
 
 // update returns the change that replaces the definition by the one of the bundle. Many versions of
-// one operator have equal definitions. With join, the change then only adds the keys of the version,
+// one operator have equal definitions. With addOnly, the change then only adds the keys of the version,
 // instead of replacing the whole.
-func (s *crdState) update(join bool) (*crdChange, error) {
+func (s *crdState) update(addOnly bool) (*crdChange, error) {
 	wanted := s.wanted()
 	keepConversion(wanted, s.live, s.converted())
 	if s.converted() {
@@ -190,18 +190,18 @@ func (s *crdState) update(join bool) (*crdChange, error) {
 		holdConversion(wanted, s.live, s.version)
 		holdServed(wanted, s.live, s.version)
 	}
-	if join {
-		if keys, err := s.joins(wanted); keys != nil || err != nil {
-			return &crdChange{wanted: wanted, live: s.live, joins: keys}, err
+	if addOnly {
+		if keys, err := s.missingKeys(wanted); keys != nil || err != nil {
+			return &crdChange{wanted: wanted, live: s.live, missing: keys}, err
 		}
 	}
-	s.record(wanted)
+	s.recordVersion(wanted)
 	return &crdChange{wanted: wanted, live: s.live}, nil
 }
 
-// joins returns the keys that the live definition lacks if it otherwise equals the wanted one; nil if
+// missingKeys returns the keys that the live definition lacks if it otherwise equals the wanted one; nil if
 // something else differs.
-func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.MetadataPatch, error) {
+func (s *crdState) missingKeys(wanted *unstructured.Unstructured) (*apply.MetadataPatch, error) {
 	same := wanted.DeepCopy()
 	setInstalledAlongside(same, plansteps.InstalledAlongside(s.live))
 	labels := same.GetLabels()
@@ -215,7 +215,7 @@ func (s *crdState) joins(wanted *unstructured.Unstructured) (*apply.MetadataPatc
 	if key := installedAlongsideKey(s.version); s.live.GetAnnotations()[key] != s.version.String() {
 		keys.Annotations[key] = s.version.String()
 	}
-	_, keys.Remove = s.alongside()
+	_, keys.Remove = s.existingVersions()
 	return keys, nil
 }
 
@@ -235,9 +235,9 @@ func (s *crdState) wanted() *unstructured.Unstructured {
 	return wanted
 }
 
-// record adds the version to the versions that a wanted definition names.
-func (s *crdState) record(wanted *unstructured.Unstructured) {
-	versions, _ := s.alongside()
+// recordVersion adds the version to the versions that a wanted definition names.
+func (s *crdState) recordVersion(wanted *unstructured.Unstructured) {
+	versions, _ := s.existingVersions()
 	setInstalledAlongside(wanted, append(versions, s.version))
 }
 

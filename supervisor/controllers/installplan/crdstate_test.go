@@ -64,7 +64,7 @@ func TestRecordsOfPlansInProgressStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, stale := (&crdState{live: crd, recorded: recorded}).alongside()
+			kept, stale := (&crdState{live: crd, recorded: recorded}).existingVersions()
 			var want []string
 			if !tc.stays {
 				want = []string{installedAlongsideKey(other)}
@@ -95,9 +95,9 @@ func TestJoinsIsLinear(t *testing.T) {
 		wanted.SetLabels(labels)
 		return testing.AllocsPerRun(1, func() {
 			s := &crdState{live: live, version: types.NamespacedName{Namespace: "newest", Name: "lamp.v1"}}
-			keys, err := s.joins(wanted)
+			keys, err := s.missingKeys(wanted)
 			if err != nil || keys == nil || len(keys.Labels) != 1 {
-				t.Fatalf("joins %+v, error %v", keys, err)
+				t.Fatalf("missing keys %+v, error %v", keys, err)
 			}
 		})
 	}

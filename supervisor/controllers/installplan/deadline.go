@@ -21,7 +21,7 @@ import (
 
 // conclude sets the status of the plan after a pass. StartTime is when the first pass began or, if a
 // step fails, when that step failed first.
-func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, err *stepError, now metav1.Time) ctrl.Result {
+func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, err *stepError, now metav1.Time) ctrl.Result {
 	logger := log.FromContext(ctx)
 	if err == nil {
 		api.SetCause(p, nil)
@@ -43,7 +43,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	api.SetCause(p, causeOf(err, step))
 	if terminal(err, now.Sub(p.Status.StartTime.Time), r.retryTimeout) {
 		logger.Error(err, "Giving up on plan")
-		rec.backoff.giveUp(step)
+		rec.backoff.recordFailedStep(step)
 		p.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
 		p.Status.Message = err.Error()
 		setInstalled(p, operatorsv1alpha1.InstallPlanReasonComponentFailed, strings.TrimSuffix(err.Error(), ".")+remedyFor(err), now)
@@ -51,7 +51,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 	}
 	after := nextTry(&rec.backoff, err, p.Status.StartTime.Time, now.Time, r.retryTimeout)
 	logger.Info("Retrying step", "error", err.Error(), "after", after.String())
-	p.Status.Message = retrying + err.Error()
+	p.Status.Message = prefixRetrying + err.Error()
 	return ctrl.Result{RequeueAfter: after}
 }
 
@@ -62,7 +62,7 @@ func (r *Reconciler) conclude(ctx context.Context, p *operatorsv1alpha1.InstallP
 // The cause of the plan names the step and the status has startTime, so that the next process
 // continues the window. The steps of a recreated version have new windows.
 func openWindow(p *operatorsv1alpha1.InstallPlan, b *backoff, failed *stepError, now metav1.Time) {
-	if errors.Is(failed.err, errOwnerGone) {
+	if errors.Is(failed.err, errOwnerDeleted) {
 		b.windows = nil
 	}
 	step := slices.Index(p.Status.Plan, failed.step)
@@ -78,7 +78,7 @@ func openWindow(p *operatorsv1alpha1.InstallPlan, b *backoff, failed *stepError,
 // nextTry returns the pause before the next try of a step that failed with err. The last try of a
 // plan is at its deadline.
 func nextTry(b *backoff, err error, start, now time.Time, retryTimeout time.Duration) time.Duration {
-	after := b.fail(now, longest(err))
+	after := b.fail(now, maxPauseAfter(err))
 	if ends := terminal(err, retryTimeout, retryTimeout); !ends {
 		return after
 	}
@@ -107,7 +107,7 @@ func terminal(err error, elapsed, retryTimeout time.Duration) bool {
 
 // isLasting reports whether a user has to fix something before a try can succeed.
 func isLasting(err error) bool {
-	return errors.Is(err, errNamesRefused) || errors.Is(err, errForeign) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) ||
+	return errors.Is(err, errNamesRefused) || errors.Is(err, errOtherOwner) || errors.Is(err, errUnsafe) || errors.Is(err, errSecretMissing) ||
 		isUnknownBundle(err) || apimeta.IsNoMatchError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
 }

@@ -24,8 +24,8 @@ import (
 type stepError struct {
 	step *operatorsv1alpha1.Step
 	err  error
-	// advice is the remedy; empty when the error states it. It is not in the text of the error.
-	advice string
+	// remedy is the remedy; empty when the error states it. It is not in the text of the error.
+	remedy string
 }
 
 // Error returns the message of the plan: the step, and why it failed.
@@ -63,10 +63,10 @@ var (
 	// errNamesRefused reports that the API server does not serve a CustomResourceDefinition because
 	// another one has its names.
 	errNamesRefused = errors.New("its names are not accepted")
-	// errOwnerGone reports that the version that a plan installs was deleted.
-	errOwnerGone = errors.New("the ClusterServiceVersion that is to own it is gone")
-	// errForeign reports that an object has another owner.
-	errForeign = errors.New("it is not this operator's")
+	// errOwnerDeleted reports that the version that a plan installs was deleted.
+	errOwnerDeleted = errors.New("the ClusterServiceVersion that is to own it is gone")
+	// errOtherOwner reports that an object has another owner.
+	errOtherOwner = errors.New("it is not this operator's")
 	// errUnsafe reports that a CustomResourceDefinition would lose data or make objects invalid.
 	errUnsafe = errors.New("the CustomResourceDefinition is left as it is")
 	// errOwnRead reports that the supervisor could not read an object with its own rights.
@@ -77,10 +77,10 @@ var (
 
 // Texts of a plan's messages.
 const (
-	// retrying precedes the error of a step that is tried again.
-	retrying = "retrying execution due to error: "
-	// toApprove is the message of a plan that waits for its approval.
-	toApprove = "the InstallPlan needs approval: approve it by setting spec.approved to true"
+	// prefixRetrying precedes the error of a step that is tried again.
+	prefixRetrying = "retrying execution due to error: "
+	// messageNotApproved is the message of a plan that waits for its approval.
+	messageNotApproved = "the InstallPlan needs approval: approve it by setting spec.approved to true"
 	// remedy follows an error that ended the plan, and remedyContent an error of its content.
 	remedy        = "; fix the cause, and the plan goes on by itself within minutes; deleting the InstallPlan tries again at once"
 	remedyContent = "; fix the cause and delete the InstallPlan to try again"
@@ -100,7 +100,7 @@ func isPermanent(err error) bool {
 
 // causeOf returns the cause of a plan whose step with an index failed.
 func causeOf(failed *stepError, index int) *api.Cause {
-	return &api.Cause{Reason: reasonOf(failed.err), Step: new(index), Remedy: failed.advice, Final: isPermanent(failed.err)}
+	return &api.Cause{Reason: reasonOf(failed.err), Step: new(index), Remedy: failed.remedy, Final: isPermanent(failed.err)}
 }
 
 // reasonOf returns the reason of a cause for the error of a step.
@@ -119,7 +119,7 @@ func reasonOf(err error) string {
 		reason string
 	}{
 		{errUnsupported, api.ReasonKindNotAllowed},
-		{errForeign, api.ReasonObjectOwnedByOther},
+		{errOtherOwner, api.ReasonObjectOwnedByOther},
 		{errNamesRefused, api.ReasonObjectOwnedByOther},
 		{errSecretMissing, api.ReasonSecretMissing},
 		{plansteps.ErrManifest, api.ReasonContentInvalid},
@@ -142,8 +142,8 @@ func reasonOf(err error) string {
 // remedyFor returns the end of the message of a failed plan.
 func remedyFor(err *stepError) string {
 	switch {
-	case err.advice != "":
-		return "; " + err.advice
+	case err.remedy != "":
+		return "; " + err.remedy
 	case isPermanent(err):
 		return remedyContent
 	default:
@@ -173,9 +173,9 @@ func exceedsQuota(err error) bool {
 	return apierrors.IsForbidden(err) && refusal.OfError(err) == refusal.QuotaExceeded
 }
 
-// adviceFor returns the remedy for an error of the API server; empty when there is none. account is
+// apiErrorRemedy returns the remedy for an error of the API server; empty when there is none. account is
 // the refused account; nil for the supervisor.
-func adviceFor(err error, account *account) string {
+func apiErrorRemedy(err error, account *account) string {
 	switch {
 	case exceedsQuota(err):
 		return "raise the quota or make room in it, and the plan goes on by itself"

@@ -65,7 +65,7 @@ func TestAdviceNamesWhoWasRefused(t *testing.T) {
 		e := &execution{account: tt.account, crds: &crdApplier{}}
 		step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{Kind: tt.kind, Name: "a"}}
 		failed := &stepError{step: step, err: tt.err}
-		if advice := e.adviceFor(failed); !strings.HasPrefix(advice, tt.want) || strings.Contains(failed.Error(), tt.want) {
+		if advice := e.remedyFor(failed); !strings.HasPrefix(advice, tt.want) || strings.Contains(failed.Error(), tt.want) {
 			t.Errorf("%s: error %v, advice %q, want %s only there", tt.reason, failed, advice, tt.want)
 		}
 	}

@@ -19,11 +19,11 @@ const actionInstall = "Install"
 type reporter interface {
 	// warned reports the warnings about a step that was applied.
 	warned(index int, step *operatorsv1alpha1.Step, w stepWarnings)
-	// tookOver reports an object that had no owner and that a version owns now.
-	tookOver(object, version string)
+	// adopted reports an object that had no owner and that a version owns now.
+	adopted(object, version string)
 	// invalid reports a custom resource that is invalid in a new version that has its own
 	// conversion webhook.
-	invalid(complaint string)
+	invalid(message string)
 }
 
 // eventReporter creates Events of a plan.
@@ -54,13 +54,13 @@ func (r *eventReporter) warned(index int, s *operatorsv1alpha1.Step, w stepWarni
 	r.recorder.Eventf(ref, nil, corev1.EventTypeWarning, api.ReasonAppliedWithWarnings, actionInstall, "%s", api.EventNote(note))
 }
 
-func (r *eventReporter) tookOver(object, version string) {
+func (r *eventReporter) adopted(object, version string) {
 	r.recorder.Eventf(r.plan, nil, corev1.EventTypeWarning, api.ReasonObjectTakenOver, actionInstall, "%s", api.EventNote(fmt.Sprintf(
 		"%s was there before and belonged to no operator; it is now as %s brings it, and goes with it: if you need your own, give it another name", object, version)))
 }
 
-func (r *eventReporter) invalid(complaint string) {
-	r.recorder.Eventf(r.plan, nil, corev1.EventTypeWarning, api.ReasonCRDValidation, actionInstall, "%s", api.EventNote(complaint))
+func (r *eventReporter) invalid(message string) {
+	r.recorder.Eventf(r.plan, nil, corev1.EventTypeWarning, api.ReasonCRDValidation, actionInstall, "%s", api.EventNote(message))
 }
 
 // logReporter logs what a pass that writes nothing finds.
@@ -68,10 +68,10 @@ type logReporter struct{ logger logr.Logger }
 
 func (logReporter) warned(int, *operatorsv1alpha1.Step, stepWarnings) {}
 
-func (logReporter) tookOver(string, string) {}
+func (logReporter) adopted(string, string) {}
 
-func (r logReporter) invalid(complaint string) {
-	r.logger.Info("Custom resource would not be valid", "complaint", complaint)
+func (r logReporter) invalid(message string) {
+	r.logger.Info("Custom resource would not be valid", "complaint", message)
 }
 
 // recordFailure creates an Event of a failed plan. The Subscriptions have Events of the other phases.

@@ -38,8 +38,8 @@ type execution struct {
 	crds     *crdApplier
 	objects  *objectApplier
 	warnings *warningRecorder
-	// outside holds the steps of this pass whose applied objects are cluster-scoped.
-	outside []*operatorsv1alpha1.Step
+	// clusterScoped holds the steps of this pass whose applied objects are cluster-scoped.
+	clusterScoped []*operatorsv1alpha1.Step
 }
 
 // run applies the steps that are not done yet and updates their status. The first step that fails
@@ -59,19 +59,19 @@ func (e *execution) run(ctx context.Context, steps []*operatorsv1alpha1.Step) *s
 		err = e.awaitAPIs(ctx, steps)
 	}
 	if err != nil {
-		err.advice = e.adviceFor(err)
+		err.remedy = e.remedyFor(err)
 	}
 	return err
 }
 
-// adviceFor returns the remedy for an error; empty when there is none.
-func (e *execution) adviceFor(err *stepError) string {
+// remedyFor returns the remedy for an error; empty when there is none.
+func (e *execution) remedyFor(err *stepError) string {
 	own := err.step.Resource.Kind == kindCRD && !e.crds.asAccount
 	if own || errors.Is(err.err, errOwnRead) {
 		// The supervisor used its own rights.
-		return adviceFor(err.err, nil)
+		return apiErrorRemedy(err.err, nil)
 	}
-	return adviceFor(err.err, e.account)
+	return apiErrorRemedy(err.err, e.account)
 }
 
 // check checks the steps before the first of them is applied.
@@ -128,8 +128,8 @@ func (e *execution) applyAll(ctx context.Context, steps []*operatorsv1alpha1.Ste
 			e.warnings.record(ctx, i, s, texts)
 		}
 		if err != nil {
-			if errors.Is(err, errOwnerGone) {
-				startOver(steps, s.Resolving)
+			if errors.Is(err, errOwnerDeleted) {
+				resetSteps(steps, s.Resolving)
 			}
 			return &stepError{step: s, err: err}
 		}
@@ -141,9 +141,9 @@ func (e *execution) applyAll(ctx context.Context, steps []*operatorsv1alpha1.Ste
 	return nil
 }
 
-// startOver resets every step of a version to be applied again: the objects of a deleted version
+// resetSteps resets every step of a version to be applied again: the objects of a deleted version
 // are deleted too. Steps with unsupported objects stay as they are.
-func startOver(steps []*operatorsv1alpha1.Step, csv string) {
+func resetSteps(steps []*operatorsv1alpha1.Step, csv string) {
 	for _, s := range steps {
 		if s.Resolving == csv && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource {
 			s.Status = operatorsv1alpha1.StepStatusUnknown
@@ -180,7 +180,7 @@ func (e *execution) apply(ctx context.Context, s *operatorsv1alpha1.Step) (opera
 	setComponent(u, owner.pkg, e.namespace)
 	result, err := e.objects.apply(ctx, u, owner)
 	if err == nil && scope == plansteps.ClusterScoped {
-		e.outside = append(e.outside, s)
+		e.clusterScoped = append(e.clusterScoped, s)
 	}
 	return statusOf(result), err
 }
@@ -295,7 +295,7 @@ func (e *execution) awaitAPIs(ctx context.Context, steps []*operatorsv1alpha1.St
 func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha1.Step) *stepError {
 	checked := map[string]error{}
 	var failure *stepError
-	for _, s := range e.outside {
+	for _, s := range e.clusterScoped {
 		err, known := checked[s.Resolving]
 		if !known {
 			err = e.owners.confirm(ctx, s.Resolving)
@@ -306,11 +306,11 @@ func (e *execution) confirmOwners(ctx context.Context, steps []*operatorsv1alpha
 		}
 		// After any error, the owner of the object is unknown.
 		s.Status = operatorsv1alpha1.StepStatusUnknown
-		if errors.Is(err, errOwnerGone) {
+		if errors.Is(err, errOwnerDeleted) {
 			if left := e.objects.deleteOwned(ctx, s); left != nil {
 				err = fmt.Errorf("%w; %w", err, left)
 			}
-			startOver(steps, s.Resolving)
+			resetSteps(steps, s.Resolving)
 		}
 		if failure == nil {
 			failure = &stepError{step: s, err: err}

@@ -35,7 +35,7 @@ var (
 		Name: "chandlery_installplan_dropped_fields_total",
 		Help: "Unknown fields in objects of bundles, which the API server did not store, by kind.",
 	}, []string{"kind"})
-	collected = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
+	deletedPlans = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "chandlery_installplan_collected_total",
 		Help: "Old InstallPlans that were deleted.",
 	})

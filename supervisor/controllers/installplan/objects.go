@@ -20,9 +20,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
-// attempts is the number of tries of a write that is based on a read, when another client writes
+// maxAttempts is the number of tries of a write that is based on a read, when another client writes
 // between the two.
-const attempts = 5
+const maxAttempts = 5
 
 // errChanged reports that an object changed between reading and writing it.
 var errChanged = errors.New("another client changes it at the same time")
@@ -41,7 +41,7 @@ type objectApplier struct {
 // object is read to check its owner and to keep fields of other clients.
 func (a *objectApplier) apply(ctx context.Context, u *unstructured.Unstructured, owner *owner) (apply.Result, error) {
 	var err error
-	for range attempts {
+	for range maxAttempts {
 		_, absent, refused := apply.CreateIfAbsent(ctx, a.writer, u)
 		if absent {
 			return apply.Created, nil
@@ -70,7 +70,7 @@ func (a *objectApplier) update(ctx context.Context, u, live *unstructured.Unstru
 	if err := checkExists(u, live); err != nil {
 		return "", err
 	}
-	ours, err := a.admit(ctx, live, owner)
+	ours, err := a.checkOwners(ctx, live, owner)
 	if err != nil {
 		return "", err
 	}
@@ -85,39 +85,39 @@ func (a *objectApplier) update(ctx context.Context, u, live *unstructured.Unstru
 	case refusal.Immutable(err) && replaceable(live):
 		return a.recreate(ctx, u, live, ours, err.Error())
 	}
-	if err == nil && unowned(live) {
-		a.reporter.tookOver(describe(live), owner.name)
+	if err == nil && isUnowned(live) {
+		a.reporter.adopted(describe(live), owner.name)
 	}
 	return result, err
 }
 
-// admit returns an error if an existing object must not be changed for a version. ours reports
+// checkOwners returns an error if an existing object must not be changed for a version. ours reports
 // whether the object belongs to the operator of that version in this namespace. It is false without
 // an error if no operator owns the object, or if the same operator in another namespace owns it. A
 // ServiceAccount may have several operators as owners: each adds to it, and none removes anything.
-func (a *objectApplier) admit(ctx context.Context, live *unstructured.Unstructured, owner *owner) (ours bool, err error) {
+func (a *objectApplier) checkOwners(ctx context.Context, live *unstructured.Unstructured, owner *owner) (ours bool, err error) {
 	shared := live.GetKind() == "ServiceAccount"
-	for _, c := range claims(live) {
+	for _, c := range ownerKeys(live) {
 		if c.Namespace == owner.namespace && c.Name == owner.name {
 			ours = true
 			continue
 		}
-		claimant, err := a.observer.claimant(ctx, c)
+		existing, err := a.observer.existingOwner(ctx, c)
 		if err != nil {
 			return false, err
 		}
 		switch {
-		case claimant == nil:
-		case sameOperator(owner, claimant):
-			ours = ours || claimant.GetNamespace() == owner.namespace
+		case existing == nil:
+		case sameOperator(owner, existing):
+			ours = ours || existing.GetNamespace() == owner.namespace
 		case !shared:
 			return false, fmt.Errorf("%w: %s belongs to ClusterServiceVersion %s, which is another operator's; uninstall one of the two operators, or ask the author of %s for a bundle that gives the object another name",
-				errForeign, describe(live), c.NamespacedName, owner.name)
+				errOtherOwner, describe(live), c.NamespacedName, owner.name)
 		}
 	}
 	if ref := metav1.GetControllerOf(live); ref != nil && ref.Kind != operatorsv1alpha1.ClusterServiceVersionKind && !shared {
 		return false, fmt.Errorf("%w: %s is controlled by %s %s; delete that one, or ask the author of %s for a bundle that gives the object another name",
-			errForeign, describe(live), ref.Kind, ref.Name, owner.name)
+			errOtherOwner, describe(live), ref.Kind, ref.Name, owner.name)
 	}
 	return ours, nil
 }
@@ -127,7 +127,7 @@ func (a *objectApplier) admit(ctx context.Context, live *unstructured.Unstructur
 func (a *objectApplier) recreate(ctx context.Context, u, live *unstructured.Unstructured, ours bool, why string) (apply.Result, error) {
 	name := describe(live)
 	if !ours {
-		return "", fmt.Errorf("%w: %s, and %s was not made for this operator; delete it if nothing else needs it, and the plan recreates it", errForeign, why, name)
+		return "", fmt.Errorf("%w: %s, and %s was not made for this operator; delete it if nothing else needs it, and the plan recreates it", errOtherOwner, why, name)
 	}
 	// The preconditions exclude another object of that name.
 	err := apply.DeleteIf(ctx, a.writer, live, apply.SameVersion(live))
@@ -145,7 +145,7 @@ func (a *objectApplier) recreate(ctx context.Context, u, live *unstructured.Unst
 
 // deleteOwned deletes the cluster-scoped object of a step if the object belongs to its version.
 func (a *objectApplier) deleteOwned(ctx context.Context, s *operatorsv1alpha1.Step) error {
-	for range attempts {
+	for range maxAttempts {
 		if err := a.deleteOwnedOnce(ctx, s); !apierrors.IsConflict(err) {
 			return err
 		}
@@ -185,9 +185,9 @@ func checkExists(u, live *unstructured.Unstructured) error {
 	return nil
 }
 
-// unowned reports whether an object belongs to no operator and no manager of operators.
-func unowned(live *unstructured.Unstructured) bool {
-	return len(claims(live)) == 0 && live.GetLabels()[api.LabelManaged] == ""
+// isUnowned reports whether an object belongs to no operator and no manager of operators.
+func isUnowned(live *unstructured.Unstructured) bool {
+	return len(ownerKeys(live)) == 0 && live.GetLabels()[api.LabelManaged] == ""
 }
 
 // merged returns the object to apply over the live one. It keeps the fields of the live object that

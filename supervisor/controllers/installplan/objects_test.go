@@ -119,7 +119,7 @@ func TestRecreatesOnlyWhatItRead(t *testing.T) {
 			a := &objectApplier{observer: &observer{namespace: "ops", live: c}, writer: c}
 			wanted := parsed(t, strings.Replace(live, "before", "after", 1))
 			_, err := a.apply(t.Context(), wanted, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp"})
-			if errors.Is(err, errForeign) != tc.taken || err != nil && !tc.taken {
+			if errors.Is(err, errOtherOwner) != tc.taken || err != nil && !tc.taken {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
 			got := &rbacv1.ClusterRoleBinding{}
@@ -148,7 +148,7 @@ func TestAdvise(t *testing.T) {
 		{err: forbidden("no"), want: "the supervisor lacks that right: grant it"},
 		{err: apierrors.NewBadRequest("no")},
 	} {
-		got := adviceFor(tt.err, tt.account)
+		got := apiErrorRemedy(tt.err, tt.account)
 		if (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}

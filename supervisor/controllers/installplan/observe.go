@@ -55,9 +55,9 @@ func observeNamespace(ctx context.Context, groups, cached client.Reader, namespa
 	return namespaceState{account: a}, nil
 }
 
-// referred reports whether a Subscription refers to a plan. It also reports true for a plan that has
+// isReferenced reports whether a Subscription refers to a plan. It also reports true for a plan that has
 // no Subscription as owner.
-func referred(ctx context.Context, cached client.Reader, p *operatorsv1alpha1.InstallPlan) (bool, error) {
+func isReferenced(ctx context.Context, cached client.Reader, p *operatorsv1alpha1.InstallPlan) (bool, error) {
 	list := &operatorsv1alpha1.SubscriptionList{}
 	if err := cached.List(ctx, list, client.InNamespace(p.Namespace), readOnly); err != nil {
 		return false, err //nolint:wrapcheck // the cache fails only while it stops
@@ -101,7 +101,7 @@ func (o *observer) definition(ctx context.Context, name string) (*unstructured.U
 }
 
 // version reads a ClusterServiceVersion of the namespace from the API server. It returns
-// errOwnerGone for a version that is being deleted: its finalizer may miss objects that are created
+// errOwnerDeleted for a version that is being deleted: its finalizer may miss objects that are created
 // now.
 func (o *observer) version(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	live, err := o.get(ctx, kindOfVersions(), client.ObjectKey{Namespace: o.namespace, Name: name})
@@ -109,9 +109,9 @@ func (o *observer) version(ctx context.Context, name string) (*unstructured.Unst
 	case err != nil:
 		return nil, err
 	case live == nil:
-		return nil, fmt.Errorf("%w: %s was deleted before its plan was done; starting over", errOwnerGone, name)
+		return nil, fmt.Errorf("%w: %s was deleted before its plan was done; starting over", errOwnerDeleted, name)
 	case live.GetDeletionTimestamp() != nil:
-		return nil, fmt.Errorf("%w: %s is being deleted before its plan was done; starting over", errOwnerGone, name)
+		return nil, fmt.Errorf("%w: %s is being deleted before its plan was done; starting over", errOwnerDeleted, name)
 	case live.GetLabels()[operatorsv1alpha1.CopiedLabelKey] != "":
 		return nil, &copyError{namespace: o.namespace, csv: name, from: live.GetLabels()[operatorsv1alpha1.CopiedLabelKey]}
 	}
@@ -138,8 +138,8 @@ func (o *observer) isSubscribed(ctx context.Context, pkg string) (bool, error) {
 	}), nil
 }
 
-// claimant returns the version that a claim names; nil when it no longer exists.
-func (o *observer) claimant(ctx context.Context, c claim) (*metav1.PartialObjectMetadata, error) {
+// existingOwner returns the version with a key; nil when it no longer exists.
+func (o *observer) existingOwner(ctx context.Context, c ownerKey) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(kindOfVersions())
 	if err := o.live.Get(ctx, c.NamespacedName, found); err != nil {
@@ -200,7 +200,7 @@ func (o *observer) recorded(ctx context.Context, crd metav1.Object) ([]recordedV
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("%w ClusterServiceVersion %s, which has the same definition: %w", errOwnRead, name, err)
 		default:
-			live, err := o.claimant(ctx, claim{NamespacedName: name})
+			live, err := o.existingOwner(ctx, ownerKey{NamespacedName: name})
 			if err != nil {
 				return nil, err
 			}

@@ -58,7 +58,7 @@ func (o *owners) confirm(ctx context.Context, csv string) error {
 		return err
 	}
 	if was := o.byName[csv]; was != nil && was.reference.UID != live.GetUID() {
-		return fmt.Errorf("%w: %s was deleted and made again before its plan was done; starting over", errOwnerGone, csv)
+		return fmt.Errorf("%w: %s was deleted and made again before its plan was done; starting over", errOwnerDeleted, csv)
 	}
 	return nil
 }
@@ -87,9 +87,11 @@ func (e *copyError) Error() string {
 		e.namespace, e.csv, e.from)
 }
 
-// Is reports true for errOwnerGone, as the version does not exist, and for errForeign, as another
+// Is reports true for errOwnerDeleted, as the version does not exist, and for errOtherOwner, as another
 // operator uses its name.
-func (e *copyError) Is(target error) bool { return target == errOwnerGone || target == errForeign }
+func (e *copyError) Is(target error) bool {
+	return target == errOwnerDeleted || target == errOtherOwner
+}
 
 // ignoreAbsent drops an error that reports that the object does not exist or is another one.
 func ignoreAbsent(err error) error {
@@ -99,21 +101,21 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// claim names a ClusterServiceVersion as the owner of an object.
-type claim struct {
+// ownerKey names a ClusterServiceVersion as the owner of an object.
+type ownerKey struct {
 	types.NamespacedName
 
-	// uid is empty for a claim by labels, which have no UID.
+	// uid is empty for an owner that only labels name.
 	uid types.UID
 }
 
-// claims returns the versions that own an object, from its owner references and its labels.
-func claims(live metav1.Object) []claim {
-	var list []claim
+// ownerKeys returns the versions that own an object, from its owner references and its labels.
+func ownerKeys(live metav1.Object) []ownerKey {
+	var list []ownerKey
 	for _, ref := range live.GetOwnerReferences() {
 		group, _ := schema.ParseGroupVersion(ref.APIVersion)
 		if ref.Kind == operatorsv1alpha1.ClusterServiceVersionKind && group.Group == operatorsv1alpha1.GroupName {
-			list = append(list, claim{NamespacedName: types.NamespacedName{Namespace: live.GetNamespace(), Name: ref.Name}, uid: ref.UID})
+			list = append(list, ownerKey{NamespacedName: types.NamespacedName{Namespace: live.GetNamespace(), Name: ref.Name}, uid: ref.UID})
 		}
 	}
 	labels := live.GetLabels()
@@ -121,8 +123,8 @@ func claims(live metav1.Object) []claim {
 		return list
 	}
 	named := types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
-	if !slices.ContainsFunc(list, func(c claim) bool { return c.NamespacedName == named }) {
-		list = append(list, claim{NamespacedName: named})
+	if !slices.ContainsFunc(list, func(c ownerKey) bool { return c.NamespacedName == named }) {
+		list = append(list, ownerKey{NamespacedName: named})
 	}
 	return list
 }
@@ -162,7 +164,7 @@ func checkOwnedCRDs(u *unstructured.Unstructured, namespace string, installed []
 			described, _ := o.(map[string]any)
 			if name, _ := described["name"].(string); name != "" && other.OwnsCRD(name) {
 				return fmt.Errorf("%w: pre-existing CRD owners found for owned CRD(s) of dependent CSV %s: %s is owned by ClusterServiceVersion %s; uninstall that operator, or take back the Subscription that asks for this one",
-					errForeign, u.GetName(), name, other.Name)
+					errOtherOwner, u.GetName(), name, other.Name)
 			}
 		}
 	}

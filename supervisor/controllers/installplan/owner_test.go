@@ -111,7 +111,7 @@ func TestVersionOwnsWhileItExists(t *testing.T) {
 				observer: &observer{namespace: "kitchen", live: c.Build()},
 				byName:   map[string]*owner{"kettle.v1": {reference: metav1.OwnerReference{UID: "1"}}},
 			}
-			if err := o.confirm(t.Context(), "kettle.v1"); errors.Is(err, errOwnerGone) != tc.gone || err != nil && !tc.gone {
+			if err := o.confirm(t.Context(), "kettle.v1"); errors.Is(err, errOwnerDeleted) != tc.gone || err != nil && !tc.gone {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
 		})
@@ -128,18 +128,18 @@ func TestClaims(t *testing.T) {
 		},
 		Labels: plansteps.OwnerLabels("tray.v1", "kitchen"),
 	}
-	want := []claim{
+	want := []ownerKey{
 		{NamespacedName: types.NamespacedName{Namespace: "ops", Name: "lamp.v1"}, uid: "1"},
 		{NamespacedName: types.NamespacedName{Namespace: "kitchen", Name: "tray.v1"}},
 	}
-	if diff := cmp.Diff(want, claims(object), cmp.AllowUnexported(claim{})); diff != "" {
+	if diff := cmp.Diff(want, ownerKeys(object), cmp.AllowUnexported(ownerKey{})); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 	object.Labels = plansteps.OwnerLabels("lamp.v1", "ops")
-	if got := claims(object); len(got) != 1 || got[0].uid != "1" {
+	if got := ownerKeys(object); len(got) != 1 || got[0].uid != "1" {
 		t.Errorf("one version that says so twice: %v", got)
 	}
-	if got := claims(&metav1.ObjectMeta{Labels: map[string]string{api.LabelOwner: "lamp.v1"}}); got != nil {
+	if got := ownerKeys(&metav1.ObjectMeta{Labels: map[string]string{api.LabelOwner: "lamp.v1"}}); got != nil {
 		t.Errorf("a label alone: %v", got)
 	}
 }

@@ -26,11 +26,11 @@ func mayRecover(p *operatorsv1alpha1.InstallPlan) bool {
 
 // recheck checks with a dry run whether the failed step of a plan would succeed now. If so, the plan
 // returns to the phase Installing.
-func (r *Reconciler) recheck(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *record, now time.Time) (ctrl.Result, error) {
+func (r *Reconciler) recheck(ctx context.Context, p *operatorsv1alpha1.InstallPlan, rec *planRecord, now time.Time) (ctrl.Result, error) {
 	if !mayRecover(p) {
 		return ctrl.Result{}, nil
 	}
-	if needed, err := referred(ctx, r.client, p); err != nil || !needed {
+	if needed, err := isReferenced(ctx, r.client, p); err != nil || !needed {
 		return ctrl.Result{}, err
 	}
 	if rec.backoff.due.IsZero() && !rec.retryNow {
@@ -65,9 +65,9 @@ func (r *Reconciler) wouldApply(ctx context.Context, p *operatorsv1alpha1.Instal
 	}
 	steps, failed := tried.Status.Plan, failedStep(tried)
 	obstacle := e.dryRun(ctx, steps, failed)
-	if obstacle != nil && errors.Is(obstacle.err, errOwnerGone) {
+	if obstacle != nil && errors.Is(obstacle.err, errOwnerDeleted) {
 		// A pass would start over with that version.
-		startOver(steps, obstacle.step.Resolving)
+		resetSteps(steps, obstacle.step.Resolving)
 		obstacle = e.dryRun(ctx, steps, failed)
 	}
 	if obstacle != nil {

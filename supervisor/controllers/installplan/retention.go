@@ -12,17 +12,17 @@ import (
 // maxFinishedPlans is the number of finished plans that are kept in each namespace.
 const maxFinishedPlans = 5
 
-// superfluous returns the finished plans of a namespace that may be deleted. It keeps the newest
+// plansToDelete returns the finished plans of a namespace that may be deleted. It keeps the newest
 // ones, those that a Subscription refers to, and those that a Subscription does not show yet. It
 // never returns a plan that is in progress or waits for approval.
-func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operatorsv1alpha1.Subscription, keep int) []*operatorsv1alpha1.InstallPlan {
-	referred := map[types.UID]bool{}
+func plansToDelete(plans []operatorsv1alpha1.InstallPlan, subscriptions []operatorsv1alpha1.Subscription, keep int) []*operatorsv1alpha1.InstallPlan {
+	referenced := map[types.UID]bool{}
 	named := map[string]bool{}
 	shown := map[types.UID]int{}
 	for i := range subscriptions {
 		shown[subscriptions[i].UID] = subscriptions[i].Status.InstallPlanGeneration
 		if ref := subscriptions[i].Status.InstallPlanRef; ref != nil {
-			referred[ref.UID], named[ref.Name] = true, true
+			referenced[ref.UID], named[ref.Name] = true, true
 		}
 	}
 	var finished []*operatorsv1alpha1.InstallPlan
@@ -43,7 +43,7 @@ func superfluous(plans []operatorsv1alpha1.InstallPlan, subscriptions []operator
 			generation, present := shown[ref.UID]
 			return present && generation < p.Spec.Generation
 		})
-		return referred[p.UID] || named[p.Name] || notShown
+		return referenced[p.UID] || named[p.Name] || notShown
 	})
 }
 

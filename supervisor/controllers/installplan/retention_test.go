@@ -28,7 +28,7 @@ func finished(generation int, phase operatorsv1alpha1.InstallPlanPhase) operator
 	}
 }
 
-func TestSuperfluous(t *testing.T) {
+func TestPlansToDelete(t *testing.T) {
 	var plans []operatorsv1alpha1.InstallPlan
 	for generation := range 4 {
 		for _, phase := range []operatorsv1alpha1.InstallPlanPhase{phaseNone, phasePlanning, phaseRequiresApproval, phaseInstalling, phaseComplete, phaseFailed} {
@@ -48,7 +48,7 @@ func TestSuperfluous(t *testing.T) {
 		{reason: "and none that has not ended", keep: 0, want: []string{"Complete-3", "Failed-3", "Complete-2", "Failed-2", "Complete-1", "Failed-1", "Complete-0", "Failed-0"}},
 	} {
 		var got []string
-		for _, p := range superfluous(plans, tt.subs, tt.keep) {
+		for _, p := range plansToDelete(plans, tt.subs, tt.keep) {
 			got = append(got, p.Name)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -58,7 +58,7 @@ func TestSuperfluous(t *testing.T) {
 	same := []operatorsv1alpha1.InstallPlan{finished(1, phaseComplete), finished(1, phaseComplete)}
 	same[0].Name, same[1].Name = "younger", "older"
 	same[0].CreationTimestamp = metav1.NewTime(at(1).Add(time.Second))
-	if got := superfluous(same, nil, 1); len(got) != 1 || got[0].Name != "older" {
+	if got := plansToDelete(same, nil, 1); len(got) != 1 || got[0].Name != "older" {
 		t.Errorf("of two with one generation goes %v", got)
 	}
 }
@@ -74,7 +74,7 @@ func TestCollectLeavesWhatRunsAgain(t *testing.T) {
 		again  bool
 		want   int
 	}{
-		"Ended": {"they are superfluous", false, maxFinishedPlans},
+		"Ended": {"they are old", false, maxFinishedPlans},
 		"Again": {"they are in progress", true, maxFinishedPlans + 2},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,8 +29,8 @@ import (
 const (
 	// DefaultAcknowledgeTimeout bounds how long a phase waits for the Subscriptions.
 	DefaultAcknowledgeTimeout = 5 * time.Second
-	// DefaultForeignPhaseDwell is how long a phase stays that another client wrote.
-	DefaultForeignPhaseDwell = 3 * time.Second
+	// DefaultMinForeignPhaseDuration is how long a phase stays that another client wrote.
+	DefaultMinForeignPhaseDuration = 3 * time.Second
 )
 
 // reconcileTimeout bounds one pass, so that a hanging call cannot block a worker. It allows time to
@@ -54,9 +54,9 @@ type Options struct {
 	// not show the current one. Zero means DefaultAcknowledgeTimeout; a negative value means no
 	// wait.
 	AcknowledgeTimeout time.Duration
-	// ForeignPhaseDwell is how long a phase stays that another client wrote. Zero means
-	// DefaultForeignPhaseDwell; a negative value means no wait.
-	ForeignPhaseDwell time.Duration
+	// MinForeignPhaseDuration is how long a phase stays that another client wrote. Zero means
+	// DefaultMinForeignPhaseDuration; a negative value means no wait.
+	MinForeignPhaseDuration time.Duration
 	// Concurrency is the number of plans that are reconciled at the same time.
 	Concurrency int
 	// CRDAsServiceAccount selects the rights of the OperatorGroup's service account to write
@@ -78,8 +78,8 @@ func (o Options) withDefaults(mgr ctrl.Manager) Options {
 	if o.AcknowledgeTimeout == 0 {
 		o.AcknowledgeTimeout = DefaultAcknowledgeTimeout
 	}
-	if o.ForeignPhaseDwell == 0 {
-		o.ForeignPhaseDwell = DefaultForeignPhaseDwell
+	if o.MinForeignPhaseDuration == 0 {
+		o.MinForeignPhaseDuration = DefaultMinForeignPhaseDuration
 	}
 	if o.Config == nil {
 		o.Config = mgr.GetConfig()
@@ -99,7 +99,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := addIndex(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	plans := &planMapper{client: r.client, memory: r.memory}
+	plans := &planMapper{client: r.client, records: r.records}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("installplan").
 		For(&operatorsv1alpha1.InstallPlan{}, builder.WithPredicates(r.gate.entries.predicate())).
@@ -140,11 +140,11 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), grants: o.Grants,
 			bundles: o.Bundles, unpacker: o.Unpacker, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
 		},
-		gate:         &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
-		recorder:     mgr.GetEventRecorder("chandlery-installplan"),
-		clock:        o.Clock,
-		memory:       &memory{},
-		retryTimeout: o.RetryTimeout,
-		dwell:        max(0, o.ForeignPhaseDwell),
+		gate:                    &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
+		recorder:                mgr.GetEventRecorder("chandlery-installplan"),
+		clock:                   o.Clock,
+		records:                 &planRecords{},
+		retryTimeout:            o.RetryTimeout,
+		minForeignPhaseDuration: max(0, o.MinForeignPhaseDuration),
 	}, nil
 }

@@ -89,7 +89,7 @@ func TestTerminal(t *testing.T) {
 		{err: apierrors.NewTimeoutError("no", 1)},
 		{err: apierrors.NewInternalError(errors.New("webhook"))},
 		{err: apierrors.NewConflict(configMaps, "settings", errors.New("no"))},
-		{err: errOwnerGone},
+		{err: errOwnerDeleted},
 		{err: context.DeadlineExceeded},
 	} {
 		wrapped := &stepError{step: planOf(phaseInstalling, true, "").Status.Plan[0], err: fmt.Errorf("applying: %w", tt.err)}
@@ -203,8 +203,8 @@ func TestAdvanceSaysHowToApprove(t *testing.T) {
 		plan    *operatorsv1alpha1.InstallPlan
 		message string
 	}{
-		{reason: "to be approved", plan: planOf(phasePlanning, false, ""), message: toApprove},
-		{reason: "waiting already, by a version that did not say so", plan: planOf(phaseRequiresApproval, false, ""), message: toApprove},
+		{reason: "to be approved", plan: planOf(phasePlanning, false, ""), message: messageNotApproved},
+		{reason: "waiting already, by a version that did not say so", plan: planOf(phaseRequiresApproval, false, ""), message: messageNotApproved},
 		{reason: "approved", plan: planOf(phaseRequiresApproval, true, "")},
 		{reason: "approved from the first", plan: planOf(phasePlanning, true, "")},
 		{reason: "declared failed by another client", plan: planOf(phaseFailed, true, operatorsv1alpha1.StepStatusCreated)},
@@ -212,9 +212,9 @@ func TestAdvanceSaysHowToApprove(t *testing.T) {
 	} {
 		phase := tt.plan.Status.Phase
 		if tt.plan.Spec.Approved {
-			tt.plan.Status.Message = toApprove
+			tt.plan.Status.Message = messageNotApproved
 		}
-		if _, err := r.advance(t.Context(), tt.plan, &record{}); err != nil || tt.plan.Status.Message != tt.message {
+		if _, err := r.advance(t.Context(), tt.plan, &planRecord{}); err != nil || tt.plan.Status.Message != tt.message {
 			t.Errorf("%s: message %q, error %v; want %q", tt.reason, tt.plan.Status.Message, err, tt.message)
 		}
 		if (phase == phaseFailed || phase == phaseComplete) && tt.plan.Status.Phase != phase {
@@ -251,7 +251,7 @@ func TestConclude(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := &Reconciler{retryTimeout: time.Minute}
-			rec := &record{}
+			rec := &planRecord{}
 			start := at(0)
 			tt.plan.Status.StartTime, tt.plan.Status.Message = &start, "from the pass before"
 			if tt.failing {

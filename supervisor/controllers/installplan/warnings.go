@@ -82,7 +82,7 @@ func (r *warningRecorder) complete(ctx context.Context, s *operatorsv1alpha1.Ste
 	if err != nil {
 		return w
 	}
-	w.texts = withSuggestions(texts, misspelt(r.client.Scheme(), u))
+	w.texts = withSuggestions(texts, caseMismatches(r.client.Scheme(), u))
 	if !truncated(texts) {
 		return w
 	}

@@ -74,8 +74,8 @@ func planOfSubscription(_ context.Context, o client.Object) []reconcile.Request 
 
 // planMapper maps changed objects to the plans that may continue.
 type planMapper struct {
-	client client.Reader
-	memory *memory
+	client  client.Reader
+	records *planRecords
 }
 
 // inNamespace returns the plans that may wait for a change of the OperatorGroups of their
@@ -138,7 +138,7 @@ func (m *planMapper) requests(ctx context.Context, namespace, value string, conc
 			continue
 		}
 		key := client.ObjectKeyFromObject(p)
-		m.memory.trigger(key)
+		m.records.trigger(key)
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 	}
 	return requests

@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/scheme"
 )
 
-func TestMisspelt(t *testing.T) {
+func TestCaseMismatches(t *testing.T) {
 	kinds, err := scheme.New()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestMisspelt(t *testing.T) {
 			if err := json.Unmarshal([]byte(tt.manifest), &u.Object); err != nil {
 				t.Fatal(err)
 			}
-			got := misspelt(kinds, u)
+			got := caseMismatches(kinds, u)
 			if len(got) == 0 {
 				got = nil
 			}

@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// misspelt returns the fields of a manifest whose names differ only in case from a field of the Go
+// caseMismatches returns the fields of a manifest whose names differ only in case from a field of the Go
 // type. The keys are the paths in the manifest, in the notation of the API server; the values are
 // the correct names. It returns nil for kinds that the scheme does not have.
-func misspelt(scheme *runtime.Scheme, u *unstructured.Unstructured) map[string]string {
+func caseMismatches(scheme *runtime.Scheme, u *unstructured.Unstructured) map[string]string {
 	typed, err := scheme.New(u.GroupVersionKind())
 	if err != nil {
 		return nil
 	}
 	found := map[string]string{}
-	misspeltIn(reflect.TypeOf(typed), u.Object, "", found)
+	addCaseMismatches(reflect.TypeOf(typed), u.Object, "", found)
 	return found
 }
 
-func misspeltIn(t reflect.Type, value any, path string, found map[string]string) {
+func addCaseMismatches(t reflect.Type, value any, path string, found map[string]string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -33,7 +33,7 @@ func misspeltIn(t reflect.Type, value any, path string, found map[string]string)
 			return
 		}
 		for i, entry := range value {
-			misspeltIn(t.Elem(), entry, fmt.Sprintf("%s[%d]", path, i), found)
+			addCaseMismatches(t.Elem(), entry, fmt.Sprintf("%s[%d]", path, i), found)
 		}
 	case map[string]any:
 		fields := map[string]reflect.Type{}
@@ -43,11 +43,11 @@ func misspeltIn(t reflect.Type, value any, path string, found map[string]string)
 		for key, entry := range value {
 			at := strings.TrimPrefix(path+"."+key, ".")
 			if field, exact := fields[key]; exact {
-				misspeltIn(field, entry, at, found)
+				addCaseMismatches(field, entry, at, found)
 				continue
 			}
 			if t.Kind() == reflect.Map {
-				misspeltIn(t.Elem(), entry, at, found)
+				addCaseMismatches(t.Elem(), entry, at, found)
 			}
 			for name := range fields {
 				if strings.EqualFold(name, key) {

@@ -30,15 +30,15 @@ func TestPause(t *testing.T) {
 }
 
 func TestForeignPhaseDwell(t *testing.T) {
-	const dwell = 3 * time.Second
+	const minimum = 3 * time.Second
 	now := at(0).Time
-	rec := &record{}
-	if got := rec.foreignDwell(phaseInstalling, now, dwell); got != 0 {
+	rec := &planRecord{}
+	if got := rec.foreignPhaseWait(phaseInstalling, now, minimum); got != 0 {
 		t.Errorf("a phase from before this process stays for %s", got)
 	}
 	p := planOf(phaseComplete, true)
 	p.ResourceVersion = "12"
-	rec.wrote(p)
+	rec.recordWrite(p)
 	for _, tt := range []struct {
 		reason string
 		phase  operatorsv1alpha1.InstallPlanPhase
@@ -46,14 +46,14 @@ func TestForeignPhaseDwell(t *testing.T) {
 		want   time.Duration
 	}{
 		{reason: "this process wrote it", phase: phaseComplete, want: 0},
-		{reason: "another client wrote another phase", phase: phaseInstalling, after: time.Second, want: dwell},
+		{reason: "another client wrote another phase", phase: phaseInstalling, after: time.Second, want: minimum},
 		{reason: "it has not changed", phase: phaseInstalling, after: 3 * time.Second, want: time.Second},
-		{reason: "another client wrote a third phase", phase: phaseFailed, after: 3500 * time.Millisecond, want: dwell},
-		{reason: "the dwell is over", phase: phaseFailed, after: 7 * time.Second, want: 0},
+		{reason: "another client wrote a third phase", phase: phaseFailed, after: 3500 * time.Millisecond, want: minimum},
+		{reason: "the minimum is over", phase: phaseFailed, after: 7 * time.Second, want: 0},
 		{reason: "the phase of this process is back", phase: phaseComplete, after: 8 * time.Second, want: 0},
-		{reason: "another client wrote the phase again", phase: phaseFailed, after: 9 * time.Second, want: dwell},
+		{reason: "another client wrote the phase again", phase: phaseFailed, after: 9 * time.Second, want: minimum},
 	} {
-		if got := rec.foreignDwell(tt.phase, now.Add(tt.after), dwell); got != tt.want {
+		if got := rec.foreignPhaseWait(tt.phase, now.Add(tt.after), minimum); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.reason, got, tt.want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestForeignPhaseDwell(t *testing.T) {
 
 // TestPausesOfFailedPlan retries a failed plan many times.
 func TestPausesOfFailedPlan(t *testing.T) {
-	rec := &record{}
+	rec := &planRecord{}
 	now := at(0).Time
 	for _, tt := range []struct {
 		reason string
@@ -75,15 +75,15 @@ func TestPausesOfFailedPlan(t *testing.T) {
 		{reason: "at the same step again", step: 3, want: 80 * time.Second},
 		{reason: "further on", step: 4, want: 10 * time.Second},
 		{reason: "there again", step: 4, want: 20 * time.Second},
-		{reason: "after another client wrote the phase", step: 4, before: func() { rec.foreignDwell(phaseComplete, now, time.Second) }, want: 10 * time.Second},
+		{reason: "after another client wrote the phase", step: 4, before: func() { rec.foreignPhaseWait(phaseComplete, now, time.Second) }, want: 10 * time.Second},
 	} {
 		if tt.before != nil {
 			tt.before()
 		}
-		rec.wrote(planOf(phaseInstalling, true, ""))
+		rec.recordWrite(planOf(phaseInstalling, true, ""))
 		rec.backoff.fail(now, maxPause)
-		rec.backoff.giveUp(tt.step)
-		rec.wrote(planOf(phaseFailed, true, ""))
+		rec.backoff.recordFailedStep(tt.step)
+		rec.recordWrite(planOf(phaseFailed, true, ""))
 		if !rec.backoff.due.IsZero() {
 			t.Errorf("%s: the pause between tries continues", tt.reason)
 		}
@@ -95,43 +95,43 @@ func TestPausesOfFailedPlan(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	m := &memory{}
+	m := &planRecords{}
 	key := types.NamespacedName{Namespace: "ops", Name: "install-lamp"}
 	p := planOf(phaseInstalling, true, "", "")
 	p.UID, p.ResourceVersion, p.Generation = "1", "12", 1
-	rec := m.record(key, p)
-	rec.wrote(p)
+	rec := m.get(key, p)
+	rec.recordWrite(p)
 	before := p.DeepCopy()
 	before.ResourceVersion = "9"
 	if !rec.isStale(before) || rec.isStale(p) {
 		t.Error("a plan from before the last write is not stale, or the written plan is")
 	}
 	rec.backoff.fail(at(0).Time, maxPause)
-	if again := m.record(key, p); again != rec || again.backoff.due.IsZero() || again.retryNow {
+	if again := m.get(key, p); again != rec || again.backoff.due.IsZero() || again.retryNow {
 		t.Errorf("the record is lost: %+v", again)
 	}
 	m.trigger(key)
-	if again := m.record(key, p); !again.backoff.due.IsZero() || !again.retryNow {
+	if again := m.get(key, p); !again.backoff.due.IsZero() || !again.retryNow {
 		t.Error("a plan that was triggered has a pause")
 	}
-	if again := m.record(key, p); again.retryNow {
+	if again := m.get(key, p); again.retryNow {
 		t.Error("one event triggers a plan twice")
 	}
 	after := p.DeepCopy()
 	after.Status.Plan[0].Status = "Created"
-	rec.keep(p, after)
+	rec.storeOutcome(p, after)
 	recalled := p.DeepCopy()
-	if !rec.restore(recalled) || recalled.Status.Plan[0].Status != "Created" {
+	if !rec.restoreOutcome(recalled) || recalled.Status.Plan[0].Status != "Created" {
 		t.Error("the outcome of a pass is lost")
 	}
 	changed := p.DeepCopy()
 	changed.Status.Message = "changed"
-	if rec.restore(changed) || rec.restore(p) {
+	if rec.restoreOutcome(changed) || rec.restoreOutcome(p) {
 		t.Error("an outcome is restored in a plan that has changed since")
 	}
 	other := p.DeepCopy()
 	other.UID = "2"
-	if again := m.record(key, other); again == rec || again.phases.wrote {
+	if again := m.get(key, other); again == rec || again.phases.hasWritten {
 		t.Error("a plan that was recreated has the record of the old one")
 	}
 	m.forget(key)

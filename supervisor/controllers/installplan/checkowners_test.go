@@ -14,8 +14,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
-// TestClaimantAdmits applies objects of lamp.v1 over objects that name a version as their owner.
-func TestClaimantAdmits(t *testing.T) {
+// TestCheckOwners applies objects of lamp.v1 over objects that name a version as their owner.
+func TestCheckOwners(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestClaimantAdmits(t *testing.T) {
 		"OtherByLabel": {reason: "another operator has it, by its labels", labels: plansteps.OwnerLabels("tray.v1", "ops"), foreign: true},
 		"Gone":         {reason: "the other operator is gone", owners: []metav1.OwnerReference{version("gone.v1")}},
 		"Recreated": {
-			reason: "the owner was another version of that name, so that the claim is void",
+			reason: "the owner was another version of that name, so that the reference is void",
 			owners: []metav1.OwnerReference{reference("ClusterServiceVersion", "tray.v1", "uid-before", false)},
 		},
 		"RecreatedPredecessor": {
@@ -68,8 +68,8 @@ func TestClaimantAdmits(t *testing.T) {
 			live.SetOwnerReferences(tc.owners)
 			live.SetLabels(tc.labels)
 			a := &objectApplier{observer: &observer{namespace: "ops", live: c.Build()}}
-			ours, err := a.admit(t.Context(), live, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp", replaces: "lamp.v0"})
-			if ours != tc.ours || errors.Is(err, errForeign) != tc.foreign || err != nil && !tc.foreign {
+			ours, err := a.checkOwners(t.Context(), live, &owner{namespace: "ops", name: "lamp.v1", pkg: "lamp", replaces: "lamp.v0"})
+			if ours != tc.ours || errors.Is(err, errOtherOwner) != tc.foreign || err != nil && !tc.foreign {
 				t.Errorf("%s: ours %t, error %v", tc.reason, ours, err)
 			}
 		})

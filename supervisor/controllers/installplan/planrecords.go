@@ -14,17 +14,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// memory holds a record of each plan. It affects when a plan is reconciled, and never what is
+// planRecords holds a record of each plan. It affects when a plan is reconciled, and never what is
 // installed: a new process begins without it. It is safe for concurrent use; the zero value is ready
 // to use.
-type memory struct {
+type planRecords struct {
 	mu      sync.Mutex
-	records map[types.NamespacedName]*record
+	records map[types.NamespacedName]*planRecord
 }
 
-// record is what the controller remembers of one plan between two passes. Only the worker that
+// planRecord is what the controller remembers of one plan between two passes. Only the worker that
 // reconciles the plan uses it, except for triggered.
-type record struct {
+type planRecord struct {
 	uid        types.UID
 	generation int64
 	backoff    backoff
@@ -41,18 +41,18 @@ type record struct {
 
 // phaseRecord holds the last phases of a plan.
 type phaseRecord struct {
-	// wrote reports whether this process has written a phase. written is that phase, and version the
+	// hasWritten reports whether this process has written a phase. written is that phase, and version the
 	// resource version of the plan after the write.
-	wrote   bool
-	written operatorsv1alpha1.InstallPlanPhase
-	version string
+	hasWritten bool
+	written    operatorsv1alpha1.InstallPlanPhase
+	version    string
 	// seen is the phase that the last pass found.
 	seen operatorsv1alpha1.InstallPlanPhase
-	// foreignSince is when a pass found a phase that another client wrote; zero for a phase of this
+	// otherClientSince is when a pass found a phase that another client wrote; zero for a phase of this
 	// process.
-	foreignSince time.Time
-	// ready is since when only Subscriptions that do not show the present phase delay the next one.
-	ready time.Time
+	otherClientSince time.Time
+	// readySince is since when only Subscriptions that do not show the present phase delay the next one.
+	readySince time.Time
 }
 
 // outcome is the status of a plan before and after a pass.
@@ -63,16 +63,16 @@ type outcome struct {
 	generation int64
 }
 
-// record returns the record of a plan. A plan that was recreated with the same name has a new one.
-func (m *memory) record(key types.NamespacedName, p *operatorsv1alpha1.InstallPlan) *record {
+// get returns the record of a plan. A plan that was recreated with the same name has a new one.
+func (m *planRecords) get(key types.NamespacedName, p *operatorsv1alpha1.InstallPlan) *planRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.records == nil {
-		m.records = map[types.NamespacedName]*record{}
+		m.records = map[types.NamespacedName]*planRecord{}
 	}
 	rec := m.records[key]
 	if rec == nil || rec.uid != p.UID {
-		rec = &record{uid: p.UID, generation: p.Generation, warned: map[int]string{}}
+		rec = &planRecord{uid: p.UID, generation: p.Generation, warned: map[int]string{}}
 		m.records[key] = rec
 	}
 	rec.retryNow = rec.triggered.Swap(false)
@@ -87,14 +87,14 @@ func (m *memory) record(key types.NamespacedName, p *operatorsv1alpha1.InstallPl
 }
 
 // forget removes the record of a deleted plan.
-func (m *memory) forget(key types.NamespacedName) {
+func (m *planRecords) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.records, key)
 }
 
 // trigger ends the pause of a plan.
-func (m *memory) trigger(key types.NamespacedName) {
+func (m *planRecords) trigger(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if rec := m.records[key]; rec != nil {
@@ -103,7 +103,7 @@ func (m *memory) trigger(key types.NamespacedName) {
 }
 
 // isStale reports whether a plan was read from a cache that lacks the last write of this process.
-func (r *record) isStale(p *operatorsv1alpha1.InstallPlan) bool {
+func (r *planRecord) isStale(p *operatorsv1alpha1.InstallPlan) bool {
 	if r.phases.version == "" {
 		return false
 	}
@@ -111,55 +111,55 @@ func (r *record) isStale(p *operatorsv1alpha1.InstallPlan) bool {
 	return err == nil && order < 0
 }
 
-// foreignDwell returns how much longer a phase stays that another client wrote, so that watchers see
+// foreignPhaseWait returns how much longer a phase stays that another client wrote, so that watchers see
 // it; zero for other phases.
-func (r *record) foreignDwell(phase operatorsv1alpha1.InstallPlanPhase, now time.Time, dwell time.Duration) time.Duration {
+func (r *planRecord) foreignPhaseWait(phase operatorsv1alpha1.InstallPlanPhase, now time.Time, minimum time.Duration) time.Duration {
 	s := &r.phases
 	if phase != s.seen {
-		s.seen, s.ready, s.foreignSince = phase, time.Time{}, time.Time{}
+		s.seen, s.readySince, s.otherClientSince = phase, time.Time{}, time.Time{}
 	}
-	if !s.wrote || phase == s.written {
-		s.foreignSince = time.Time{}
+	if !s.hasWritten || phase == s.written {
+		s.otherClientSince = time.Time{}
 		return 0
 	}
-	if s.foreignSince.IsZero() {
-		s.foreignSince, s.ready = now, time.Time{}
+	if s.otherClientSince.IsZero() {
+		s.otherClientSince, s.readySince = now, time.Time{}
 		r.backoff.reset()
 		r.outcome = nil
 	}
-	return max(0, s.foreignSince.Add(dwell).Sub(now))
+	return max(0, s.otherClientSince.Add(minimum).Sub(now))
 }
 
-// wrote records that this process wrote the status of the plan.
-func (r *record) wrote(p *operatorsv1alpha1.InstallPlan) {
+// recordWrite records that this process wrote the status of the plan.
+func (r *planRecord) recordWrite(p *operatorsv1alpha1.InstallPlan) {
 	s := &r.phases
-	if !s.wrote || s.written != p.Status.Phase {
+	if !s.hasWritten || s.written != p.Status.Phase {
 		r.backoff.enterPhase()
 	}
-	s.wrote, s.written, s.version = true, p.Status.Phase, p.ResourceVersion
-	s.foreignSince, s.ready = time.Time{}, time.Time{}
+	s.hasWritten, s.written, s.version = true, p.Status.Phase, p.ResourceVersion
+	s.otherClientSince, s.readySince = time.Time{}, time.Time{}
 	r.outcome = nil
 }
 
 // waited returns for how long only Subscriptions have delayed the next phase.
-func (r *record) waited(now time.Time) time.Duration {
-	if r.phases.ready.IsZero() {
-		r.phases.ready = now
+func (r *planRecord) waited(now time.Time) time.Duration {
+	if r.phases.readySince.IsZero() {
+		r.phases.readySince = now
 	}
-	return now.Sub(r.phases.ready)
+	return now.Sub(r.phases.readySince)
 }
 
-// keep stores the outcome of a pass.
-func (r *record) keep(before, after *operatorsv1alpha1.InstallPlan) {
+// storeOutcome stores the outcome of a pass.
+func (r *planRecord) storeOutcome(before, after *operatorsv1alpha1.InstallPlan) {
 	r.outcome = &outcome{
 		before: *before.Status.DeepCopy(), after: *after.Status.DeepCopy(),
 		cause: after.Annotations[api.AnnotationCause], generation: before.Generation,
 	}
 }
 
-// restore sets the stored outcome of a pass in a plan. It returns false when there is none, or the
+// restoreOutcome sets the stored outcome of a pass in a plan. It returns false when there is none, or the
 // plan has changed since.
-func (r *record) restore(p *operatorsv1alpha1.InstallPlan) bool {
+func (r *planRecord) restoreOutcome(p *operatorsv1alpha1.InstallPlan) bool {
 	if r.outcome == nil || r.outcome.generation != p.Generation || !equality.Semantic.DeepEqual(r.outcome.before, p.Status) {
 		r.outcome = nil
 		return false
