@@ -51,7 +51,7 @@ const (
 //
 // It is replaced in three steps that the Secret records, so that every caller knows the authority of each
 // certificate that it meets. Next is the new certificate: its authority is added to Bundle before it is used.
-// Promote starts to use it. The old authority remains in Bundle for the pods that still use the old
+// UseNext starts to use it. The old authority remains in Bundle for the pods that still use the old
 // certificate. Settle removes the old authority when no such pods are left.
 type Certificate struct {
 	// CA is the certificate of the authority that signed Cert. CA, Cert and Key are PEM-encoded.
@@ -164,8 +164,8 @@ func (c *Certificate) IssuedAt() time.Time { return c.NotAfter.Add(-validity) }
 // Due reports whether the certificate must be replaced.
 func (c *Certificate) Due(now time.Time) bool { return !c.Provided && !now.Before(c.RotateAt) }
 
-// Promote returns the certificate after Next has replaced it.
-func (c *Certificate) Promote() *Certificate {
+// UseNext returns the certificate after Next has replaced it.
+func (c *Certificate) UseNext() *Certificate {
 	if c.Next == nil {
 		return c
 	}
@@ -174,8 +174,8 @@ func (c *Certificate) Promote() *Certificate {
 	return &out
 }
 
-// Settle returns the certificate after the last pod has stopped using the previous one.
-func (c *Certificate) Settle() *Certificate {
+// DropPreviousCA returns the certificate after the last pod has stopped using the previous one.
+func (c *Certificate) DropPreviousCA() *Certificate {
 	out := *c
 	out.PreviousCA = nil
 	return &out
@@ -189,7 +189,7 @@ func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certi
 		return Issue(s, namespace, now)
 	case have.Provided:
 		return have, nil
-	case have.Trouble(s, namespace, now) != "":
+	case have.Problem(s, namespace, now) != "":
 		made, err := Issue(s, namespace, now)
 		if err != nil {
 			return nil, err
@@ -199,7 +199,7 @@ func Renew(have *Certificate, s Server, namespace string, now time.Time) (*Certi
 			made.PreviousCA = have.CA
 		}
 		return made, nil
-	case have.Next != nil && have.Next.Trouble(s, namespace, now) == "":
+	case have.Next != nil && have.Next.Problem(s, namespace, now) == "":
 		return have, nil
 	case !have.Due(now):
 		out := *have
@@ -262,9 +262,9 @@ func (c *Certificate) readTimes() error {
 	return nil
 }
 
-// Trouble returns why the certificate is unusable for s; empty if it is valid. A certificate that is due is
+// Problem returns why the certificate is unusable for s; empty if it is valid. A certificate that is due is
 // valid. It needs no name but the one by which the API server calls: provided certificates often have no other.
-func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string {
+func (c *Certificate) Problem(s Server, namespace string, now time.Time) string {
 	if _, err := tls.X509KeyPair(c.Cert, c.Key); err != nil {
 		return fmt.Sprintf("certificate and key do not go together: %v", err)
 	}
@@ -289,7 +289,7 @@ func (c *Certificate) Trouble(s Server, namespace string, now time.Time) string 
 		return fmt.Sprintf("the certificate is not for %s, by which the API server calls", host)
 	}
 	if err != nil {
-		return fmt.Sprintf("the certificate is not valid: %v", Steady(err))
+		return fmt.Sprintf("the certificate is not valid: %v", StableError(err))
 	}
 	return ""
 }

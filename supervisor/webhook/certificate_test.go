@@ -25,8 +25,8 @@ import (
 func TestIssue(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	c := mustIssue(t, s, now)
-	if trouble := c.Trouble(s, "ns", now); trouble != "" {
-		t.Error(trouble)
+	if problem := c.Problem(s, "ns", now); problem != "" {
+		t.Error(problem)
 	}
 	if want := now.AddDate(2, 0, 0).Add(-24 * time.Hour); c.NotAfter.Before(want) || c.RotateAt != c.NotAfter.AddDate(0, 0, -30) {
 		t.Errorf("valid to %s and replaced at %s, want two years, and 30 days before that", c.NotAfter, c.RotateAt)
@@ -49,8 +49,8 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-// TestTrouble checks the messages about unusable certificates.
-func TestTrouble(t *testing.T) {
+// TestCertificateProblem checks the messages about unusable certificates.
+func TestCertificateProblem(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	good, other := mustIssue(t, s, now), mustIssue(t, s, now)
 	for name, tt := range map[string]struct {
@@ -78,9 +78,9 @@ func TestTrouble(t *testing.T) {
 			if tt.at.IsZero() {
 				tt.at = now
 			}
-			got := tt.cert.Trouble(s, tt.namespace, tt.at)
+			got := tt.cert.Problem(s, tt.namespace, tt.at)
 			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
-				t.Errorf("trouble is %q, want %q", got, tt.want)
+				t.Errorf("problem is %q, want %q", got, tt.want)
 			}
 		})
 	}
@@ -131,8 +131,8 @@ func TestRotation(t *testing.T) {
 	if again, err := Renew(throughSecret(t, s, staged), s, "ns", due); err != nil || !bytes.Equal(again.Next.Cert, staged.Next.Cert) {
 		t.Fatalf("the successor is made again: %v", err)
 	}
-	promoted := throughSecret(t, s, staged).Promote()
-	settled := throughSecret(t, s, promoted).Settle()
+	promoted := throughSecret(t, s, staged).UseNext()
+	settled := throughSecret(t, s, promoted).DropPreviousCA()
 	for _, step := range []struct {
 		name         string
 		pods         []*Certificate
@@ -220,8 +220,8 @@ func TestRenew(t *testing.T) {
 			if same != tt.same || got.Next != nil || (len(got.PreviousCA) > 0) != tt.previous {
 				t.Errorf("same: %t, with a successor: %t, with a previous authority: %t", same, got.Next != nil, len(got.PreviousCA) > 0)
 			}
-			if !tt.same && got.Trouble(s, "ns", now) != "" {
-				t.Error(got.Trouble(s, "ns", now))
+			if !tt.same && got.Problem(s, "ns", now) != "" {
+				t.Error(got.Problem(s, "ns", now))
 			}
 		})
 	}

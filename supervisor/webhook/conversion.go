@@ -77,16 +77,16 @@ type Change struct {
 	Storage string
 	// Serve are versions to serve.
 	Serve []string
-	// Forgets are the annotations that are no longer needed.
-	Forgets []string
+	// RemovedAnnotations are the annotations that are no longer needed.
+	RemovedAnnotations []string
 }
 
-// Circumstances are the conditions for a change of conversion, in addition to the definition.
-type Circumstances struct {
+// ConversionState is the state of the webhooks on which a change of conversion depends.
+type ConversionState struct {
 	// Answers is true if the new webhook has answered.
 	Answers bool
-	// Orphaned is true if the Service in the definition no longer exists.
-	Orphaned bool
+	// ServiceMissing is true if the Service in the definition no longer exists.
+	ServiceMissing bool
 }
 
 // Next returns the change to make to a definition now; nil if there is none. waits reports whether another
@@ -96,21 +96,21 @@ type Circumstances struct {
 // version than the stored one then fail until the webhook answers. Without conversion, they would store objects
 // in the wrong version. A working conversion remains until the new webhook answers. Only its CA bundle follows
 // the certificate at once.
-func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circumstances) (change *Change, waits bool) {
+func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in ConversionState) (change *Change, waits bool) {
 	var next Change
 	next.Conversion, waits = c.nextConversion(live, in)
-	if next.Conversion == c.Want && unconverted(live, c.CSV) {
-		next.Forgets = append(next.Forgets, api.AnnotationConversion)
+	if next.Conversion == c.Want && isConversionDeferred(live, c.CSV) {
+		next.RemovedAnnotations = append(next.RemovedAnnotations, api.AnnotationConversion)
 	}
 	// The webhook cannot be called for these versions before it is set up.
-	if serve := heldServed(live, c.CSV); len(serve) > 0 && (next.Conversion != nil || webhookOf(live) != nil) {
-		next.Serve, next.Forgets = serve, append(next.Forgets, api.AnnotationServedVersions)
+	if serve := deferredVersions(live, c.CSV); len(serve) > 0 && (next.Conversion != nil || webhookOf(live) != nil) {
+		next.Serve, next.RemovedAnnotations = serve, append(next.RemovedAnnotations, api.AnnotationServedVersions)
 	}
-	storage := heldStorage(live, c.CSV)
+	storage := deferredStorage(live, c.CSV)
 	switch {
 	case storage == "":
 	case in.Answers:
-		next.Storage, next.Forgets = storage, append(next.Forgets, api.AnnotationStorageVersion)
+		next.Storage, next.RemovedAnnotations = storage, append(next.RemovedAnnotations, api.AnnotationStorageVersion)
 	default:
 		waits = true
 	}
@@ -121,15 +121,15 @@ func (c Conversion) Next(live *apiextensionsv1.CustomResourceDefinition, in Circ
 }
 
 // nextConversion returns the conversion to set now; nil to keep the current one.
-func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinition, in Circumstances,
+func (c Conversion) nextConversion(live *apiextensionsv1.CustomResourceDefinition, in ConversionState,
 ) (next *apiextensionsv1.CustomResourceConversion, waits bool) {
 	have, current := webhookOf(live), live.Spec.Conversion
 	switch {
 	case equality.Semantic.DeepEqual(current, c.Want):
 		return nil, false
-	case have == nil && unconverted(live, c.CSV) && !in.Answers:
+	case have == nil && isConversionDeferred(live, c.CSV) && !in.Answers:
 		return nil, true
-	case have == nil || in.Orphaned || in.Answers:
+	case have == nil || in.ServiceMissing || in.Answers:
 		return c.Want, false
 	case !sameService(have, c.Want.Webhook):
 		return nil, true
@@ -191,7 +191,7 @@ func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, e
 			ops = append(ops, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", i), Value: true})
 		}
 	}
-	for _, key := range c.Forgets {
+	for _, key := range c.RemovedAnnotations {
 		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + escaped(key)})
 	}
 	body, err := json.Marshal(ops)
@@ -201,10 +201,10 @@ func (c Change) Patch(live *apiextensionsv1.CustomResourceDefinition) ([]byte, e
 	return body, nil
 }
 
-// Release returns the change to a conversion whose webhook in namespace is deleted. change is nil if the
+// RemoveConversion returns the change to a conversion whose webhook in namespace is deleted. change is nil if the
 // definition converts in another way. It is also nil, with the reason in left, if some objects would otherwise
 // be read and then stored in the wrong version. empty reports whether the definition has no objects.
-func Release(live *apiextensionsv1.CustomResourceDefinition, namespace string, servers []Server, empty bool) (change *Change, left string) {
+func RemoveConversion(live *apiextensionsv1.CustomResourceDefinition, namespace string, servers []Server, empty bool) (change *Change, left string) {
 	have := webhookOf(live)
 	if have == nil || have.ClientConfig.Service == nil || have.ClientConfig.Service.Namespace != namespace {
 		return nil, ""
@@ -213,7 +213,7 @@ func Release(live *apiextensionsv1.CustomResourceDefinition, namespace string, s
 	if !slices.ContainsFunc(servers, func(s Server) bool { return s.ServiceName() == name }) {
 		return nil, ""
 	}
-	if empty || oneForm(live) {
+	if empty || hasSingleStorageVersion(live) {
 		return &Change{Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}}, ""
 	}
 	return nil, fmt.Sprintf("CustomResourceDefinition %s keeps its conversion webhook %s/%s, though that goes: objects are stored in the versions %v, "+
@@ -222,9 +222,9 @@ func Release(live *apiextensionsv1.CustomResourceDefinition, namespace string, s
 		live.Name, namespace, name, live.Status.StoredVersions, live.Name)
 }
 
-// oneForm reports whether all objects of a definition are stored in one version, which is also the one for new
-// writes.
-func oneForm(crd *apiextensionsv1.CustomResourceDefinition) bool {
+// hasSingleStorageVersion reports whether all objects of a definition are stored in one version, which is also the
+// one for new writes.
+func hasSingleStorageVersion(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	stored := crd.Status.StoredVersions
 	return len(stored) == 1 && slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Storage && v.Name == stored[0]

@@ -31,7 +31,7 @@ func converter(t *testing.T) Conversion {
 func definition(conversion *apiextensionsv1.CustomResourceConversion, held string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "etcds.example.com", ResourceVersion: "7"}}
 	if held != "" {
-		crd.Annotations = map[string]string{api.AnnotationStorageVersion: HoldStorage(types.NamespacedName{Namespace: "ns", Name: "etcd.v1"}, held)}
+		crd.Annotations = map[string]string{api.AnnotationStorageVersion: StorageVersionValue(types.NamespacedName{Namespace: "ns", Name: "etcd.v1"}, held)}
 	}
 	crd.Spec.Conversion = conversion
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v2", Served: true}}
@@ -76,19 +76,19 @@ func TestNextConversion(t *testing.T) {
 		"another authority":       {live: oldBundle, before: all, after: all},
 		"another path":            {live: oldPath, waits: true, after: all},
 		"authority and path":      {live: oldBoth, before: &Change{Conversion: oldPath}, waits: true, after: all},
-		"storage to come":         {live: c.Want.DeepCopy(), held: "v2", waits: true, after: &Change{Storage: "v2", Forgets: []string{api.AnnotationStorageVersion}}},
-		"both":                    {live: elsewhere, held: "v2", waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{api.AnnotationStorageVersion}}},
-		"none, storage to come":   {live: none(), held: "v2", before: all, waits: true, after: &Change{Conversion: c.Want, Storage: "v2", Forgets: []string{api.AnnotationStorageVersion}}},
+		"storage to come":         {live: c.Want.DeepCopy(), held: "v2", waits: true, after: &Change{Storage: "v2", RemovedAnnotations: []string{api.AnnotationStorageVersion}}},
+		"both":                    {live: elsewhere, held: "v2", waits: true, after: &Change{Conversion: c.Want, Storage: "v2", RemovedAnnotations: []string{api.AnnotationStorageVersion}}},
+		"none, storage to come":   {live: none(), held: "v2", before: all, waits: true, after: &Change{Conversion: c.Want, Storage: "v2", RemovedAnnotations: []string{api.AnnotationStorageVersion}}},
 		"storage that is":         {live: c.Want.DeepCopy(), held: "v1"},
 		"storage unknown":         {live: c.Want.DeepCopy(), held: "v9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := definition(tt.live, tt.held)
-			change, waits := c.Next(live, Circumstances{Orphaned: tt.orphaned})
+			change, waits := c.Next(live, ConversionState{ServiceMissing: tt.orphaned})
 			if diff := cmp.Diff(tt.before, change); diff != "" || waits != tt.waits {
 				t.Errorf("before it answers, waits is %t, want %t; change (-want +got):\n%s", waits, tt.waits, diff)
 			}
-			change, waits = c.Next(live, Circumstances{Answers: true, Orphaned: tt.orphaned})
+			change, waits = c.Next(live, ConversionState{Answers: true, ServiceMissing: tt.orphaned})
 			if diff := cmp.Diff(tt.after, change); diff != "" || waits {
 				t.Errorf("when it answers, waits is %t; change (-want +got):\n%s", waits, diff)
 			}
@@ -96,7 +96,7 @@ func TestNextConversion(t *testing.T) {
 				return
 			}
 			done := patched(t, live, change)
-			if again, waits := c.Next(done, Circumstances{Answers: true}); again != nil || waits {
+			if again, waits := c.Next(done, ConversionState{Answers: true}); again != nil || waits {
 				t.Errorf("after the change there is another: %v", again)
 			}
 		})
@@ -111,7 +111,7 @@ func TestStorageIsForOneWebhook(t *testing.T) {
 		live := definition(c.Want.DeepCopy(), "")
 		live.Annotations = map[string]string{api.AnnotationStorageVersion: noted}
 		for _, answers := range []bool{false, true} {
-			if change, waits := c.Next(live, Circumstances{Answers: answers}); change != nil || waits {
+			if change, waits := c.Next(live, ConversionState{Answers: answers}); change != nil || waits {
 				t.Errorf("noted is %q, answers %t: change is %v, waits is %t", noted, answers, change, waits)
 			}
 		}
@@ -129,7 +129,7 @@ func TestGoesOnWithoutConversion(t *testing.T) {
 		waits  bool
 		after  *Change
 	}{
-		"for it": {live: none(), noted: "ns/etcd.v1", waits: true, after: &Change{Conversion: c.Want, Forgets: []string{api.AnnotationConversion}}},
+		"for it": {live: none(), noted: "ns/etcd.v1", waits: true, after: &Change{Conversion: c.Want, RemovedAnnotations: []string{api.AnnotationConversion}}},
 		"for another": {
 			live: none(), noted: "ns/etcd.v2", before: &Change{Conversion: c.Want}, after: &Change{Conversion: c.Want},
 		},
@@ -138,18 +138,18 @@ func TestGoesOnWithoutConversion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := definition(tt.live, "")
 			live.Annotations = map[string]string{api.AnnotationConversion: tt.noted}
-			change, waits := c.Next(live, Circumstances{})
+			change, waits := c.Next(live, ConversionState{})
 			if diff := cmp.Diff(tt.before, change); diff != "" || waits != tt.waits {
 				t.Errorf("before it answers, waits is %t; change (-want +got):\n%s", waits, diff)
 			}
-			change, waits = c.Next(live, Circumstances{Answers: true})
+			change, waits = c.Next(live, ConversionState{Answers: true})
 			if diff := cmp.Diff(tt.after, change); diff != "" || waits {
 				t.Errorf("when it answers, waits is %t; change (-want +got):\n%s", waits, diff)
 			}
 			if change == nil {
 				return
 			}
-			if again, waits := c.Next(patched(t, live, change), Circumstances{Answers: true}); again != nil || waits {
+			if again, waits := c.Next(patched(t, live, change), ConversionState{Answers: true}); again != nil || waits {
 				t.Errorf("after the change there is another: %v", again)
 			}
 		})
@@ -165,15 +165,15 @@ func TestServesWhenConverted(t *testing.T) {
 		noted string
 		want  *Change
 	}{
-		"with its conversion": {live: none(), noted: "ns/etcd.v1:v2", want: &Change{Conversion: c.Want, Serve: []string{"v2"}, Forgets: []string{api.AnnotationServedVersions}}},
-		"after it":            {live: c.Want.DeepCopy(), noted: "ns/etcd.v1:v2", want: &Change{Serve: []string{"v2"}, Forgets: []string{api.AnnotationServedVersions}}},
+		"with its conversion": {live: none(), noted: "ns/etcd.v1:v2", want: &Change{Conversion: c.Want, Serve: []string{"v2"}, RemovedAnnotations: []string{api.AnnotationServedVersions}}},
+		"after it":            {live: c.Want.DeepCopy(), noted: "ns/etcd.v1:v2", want: &Change{Serve: []string{"v2"}, RemovedAnnotations: []string{api.AnnotationServedVersions}}},
 		"for another":         {live: none(), noted: "ns/etcd.v2:v2", want: &Change{Conversion: c.Want}},
 		"one that is gone":    {live: none(), noted: "ns/etcd.v1:v3", want: &Change{Conversion: c.Want}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := definition(tt.live, "")
 			live.Annotations, live.Spec.Versions[1].Served = map[string]string{api.AnnotationServedVersions: tt.noted}, false
-			change, waits := c.Next(live, Circumstances{})
+			change, waits := c.Next(live, ConversionState{})
 			if diff := cmp.Diff(tt.want, change); diff != "" || waits {
 				t.Fatalf("waits is %t; change (-want +got):\n%s", waits, diff)
 			}
@@ -181,27 +181,27 @@ func TestServesWhenConverted(t *testing.T) {
 			if served := len(tt.want.Serve) > 0; done.Spec.Versions[1].Served != served {
 				t.Errorf("served is %t, want %t", !served, served)
 			}
-			if again, _ := c.Next(done, Circumstances{}); again != nil {
+			if again, _ := c.Next(done, ConversionState{}); again != nil {
 				t.Errorf("after the change there is another: %v", again)
 			}
 		})
 	}
 }
 
-// TestForget checks that the annotations for a deleted version are removed, and no others.
-func TestForget(t *testing.T) {
+// TestRemoveDeferralAnnotations checks that the annotations for a deleted version are removed, and no others.
+func TestRemoveDeferralAnnotations(t *testing.T) {
 	c := converter(t)
 	live := definition(none(), "v2")
 	live.Annotations["other"], live.Annotations[api.AnnotationConversion] = "kept", "ns/etcd.v1"
 	live.Annotations[api.AnnotationServedVersions] = "ns/etcd.v1:v2"
-	if change := Forget(live, types.NamespacedName{Namespace: "ns", Name: "etcd"}); change != nil {
+	if change := RemoveAnnotations(live, types.NamespacedName{Namespace: "ns", Name: "etcd"}); change != nil {
 		t.Errorf("what is noted for another version is taken back: %v", change)
 	}
-	done := patched(t, live, Forget(live, c.CSV))
+	done := patched(t, live, RemoveAnnotations(live, c.CSV))
 	if diff := cmp.Diff(map[string]string{"other": "kept"}, done.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	if Forget(done, c.CSV) != nil {
+	if RemoveAnnotations(done, c.CSV) != nil {
 		t.Error("nothing is noted any more, and taken back again")
 	}
 }
@@ -234,8 +234,8 @@ func patched(t *testing.T, live *apiextensionsv1.CustomResourceDefinition, chang
 	return out
 }
 
-// TestRelease checks the change to a conversion whose webhook is deleted.
-func TestRelease(t *testing.T) {
+// TestRemoveConversion checks the change to a conversion whose webhook is deleted.
+func TestRemoveConversion(t *testing.T) {
 	c := converter(t)
 	servers := mustServers(t, fixture())
 	other := c.Want.DeepCopy()
@@ -264,7 +264,7 @@ func TestRelease(t *testing.T) {
 			if tt.namespace == "" {
 				tt.namespace = "ns"
 			}
-			change, left := Release(live, tt.namespace, servers, tt.empty)
+			change, left := RemoveConversion(live, tt.namespace, servers, tt.empty)
 			if diff := cmp.Diff(tt.want, change); diff != "" {
 				t.Errorf("change (-want +got):\n%s", diff)
 			}

@@ -28,7 +28,7 @@ type Objects struct {
 	// Services are in front of the Deployments.
 	Services []*corev1.Service
 	// Roles and RoleBindings allow Deployments to read their certificates, and, in the namespace kube-system, how
-	// callers authenticate.
+	// addRegistrations authenticate.
 	Roles        []*rbacv1.Role
 	RoleBindings []*rbacv1.RoleBinding
 	// ClusterRoleBindings allow Deployments to ask who a caller is and what it may do.
@@ -51,7 +51,7 @@ func Desired(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.Op
 		return o, err
 	}
 	for _, s := range servers {
-		o.reach(csv, s)
+		o.addService(csv, s)
 		c := certs[s.Deployment]
 		if c == nil {
 			continue
@@ -59,7 +59,7 @@ func Desired(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.Op
 		if !c.Provided {
 			o.Secrets = append(o.Secrets, Secret(csv, s, c))
 		}
-		o.callers(csv, s, namespaces, c.Bundle())
+		o.addRegistrations(csv, s, namespaces, c.Bundle())
 	}
 	return o, nil
 }
@@ -71,8 +71,8 @@ func Secret(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, c *Certifica
 	return &corev1.Secret{TypeMeta: kindOf(corev1.SchemeGroupVersion.String(), "Secret"), ObjectMeta: m, Type: corev1.SecretTypeTLS, Data: c.data()}
 }
 
-// reach adds the objects that are needed before the pods: the Service and the permissions.
-func (o *Objects) reach(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) {
+// addService adds the objects that are needed before the pods: the Service and the permissions.
+func (o *Objects) addService(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) {
 	const rbacVersion = rbacv1.GroupName + "/v1"
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: s.Account, Namespace: csv.Namespace}}
 	o.Services = append(o.Services, &corev1.Service{
@@ -101,8 +101,8 @@ func (o *Objects) reach(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) 
 	})
 }
 
-// callers adds the objects that make the API server call.
-func (o *Objects) callers(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, namespaces *metav1.LabelSelector, bundle []byte) {
+// addRegistrations adds the objects that make the API server call s.
+func (o *Objects) addRegistrations(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, namespaces *metav1.LabelSelector, bundle []byte) {
 	for i := range s.Webhooks {
 		switch d := &s.Webhooks[i]; d.Type {
 		case operatorsv1alpha1.ValidatingAdmissionWebhook:
@@ -133,28 +133,28 @@ func readerName(csv *operatorsv1alpha1.ClusterServiceVersion, s Server) string {
 	return s.ServiceName() + "." + csv.Namespace + "-auth-reader"
 }
 
-// Former holds the names of bindings that another lifecycle manager used and that differ here.
-type Former struct {
+// OLMBindings holds the names of the bindings of OLM that differ from those of this package.
+type OLMBindings struct {
 	// ClusterRoleBinding and RoleBinding are the names. The RoleBinding is in the namespace kube-system.
 	ClusterRoleBinding, RoleBinding string
 }
 
-// Former returns the former names for the Deployment.
-func (s Server) Former() Former {
-	return Former{ClusterRoleBinding: s.ServiceName() + "-" + roleAuthDelegator, RoleBinding: s.ServiceName() + "-auth-reader"}
+// OLMBindings returns the names of OLM's bindings for the Deployment.
+func (s Server) OLMBindings() OLMBindings {
+	return OLMBindings{ClusterRoleBinding: s.ServiceName() + "-" + roleAuthDelegator, RoleBinding: s.ServiceName() + "-auth-reader"}
 }
 
-// Superseded reports whether a binding under a former name was created for s, and has been replaced by the one
-// under its new name. It must bind the same role to the same account alone.
-func (s Server) Superseded(namespace string, labels map[string]string, role rbacv1.RoleRef, subjects []rbacv1.Subject) bool {
+// IsSuperseded reports whether a binding with a name of OLM was created for s. Another binding has replaced it. It
+// must bind the same role to the same account alone.
+func (s Server) IsSuperseded(namespace string, labels map[string]string, role rbacv1.RoleRef, subjects []rbacv1.Subject) bool {
 	labelled := labels[api.LabelManaged] == "true" || labels[api.LabelOwner] != ""
 	return labelled && (role.Name == roleAuthDelegator || role.Name == roleAuthReader) && len(subjects) == 1 &&
 		subjects[0].Kind == rbacv1.ServiceAccountKind && subjects[0].Name == s.Account && subjects[0].Namespace == namespace
 }
 
-// Bridge returns a Service that reaches the running pods and, as far as possible, the new ones. It keeps the
-// selector and the ports of a live one, and adds new ports. want replaces it when the new pods serve.
-func Bridge(live, want *corev1.Service) *corev1.Service {
+// ServiceDuringRollout returns a Service that reaches the running pods and, as far as possible, the new ones. It
+// keeps the selector and the ports of a live one, and adds new ports. want replaces it when the new pods serve.
+func ServiceDuringRollout(live, want *corev1.Service) *corev1.Service {
 	if live == nil {
 		return want
 	}

@@ -130,8 +130,8 @@ func TestDesiredIncomplete(t *testing.T) {
 	}
 }
 
-// TestBridge checks the Service between a live and a wanted one.
-func TestBridge(t *testing.T) {
+// TestServiceDuringRollout checks the Service between a live and a wanted one.
+func TestServiceDuringRollout(t *testing.T) {
 	service := func(app string, ports ...corev1.ServicePort) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: ports}}
 		if app != "" {
@@ -153,7 +153,7 @@ func TestBridge(t *testing.T) {
 		"another port":   {live: service("app", port(443, 443)), want: service("app", port(8443, 8443)), bridge: service("app", port(8443, 8443), port(443, 443))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.bridge, Bridge(tt.live, tt.want)); diff != "" {
+			if diff := cmp.Diff(tt.bridge, ServiceDuringRollout(tt.live, tt.want)); diff != "" {
 				t.Errorf("bridge (-want +got):\n%s", diff)
 			}
 		})
@@ -163,8 +163,8 @@ func TestBridge(t *testing.T) {
 // TestSuperseded recognizes bindings that were created for a Deployment under a former name.
 func TestSuperseded(t *testing.T) {
 	s := mustServers(t, fixture())[0]
-	if want := (Former{ClusterRoleBinding: "etcd-operator-service-system:auth-delegator", RoleBinding: "etcd-operator-service-auth-reader"}); s.Former() != want {
-		t.Errorf("former names are %v, want %v", s.Former(), want)
+	if want := (OLMBindings{ClusterRoleBinding: "etcd-operator-service-system:auth-delegator", RoleBinding: "etcd-operator-service-auth-reader"}); s.OLMBindings() != want {
+		t.Errorf("former names are %v, want %v", s.OLMBindings(), want)
 	}
 	managed := map[string]string{"olm.managed": "true"}
 	account := rbacv1.Subject{Kind: "ServiceAccount", Name: "etcd-account", Namespace: "ns"}
@@ -184,7 +184,7 @@ func TestSuperseded(t *testing.T) {
 		"another account": {labels: managed, role: "system:auth-delegator", subjects: []rbacv1.Subject{elsewhere}},
 		"a user":          {labels: managed, role: "system:auth-delegator", subjects: []rbacv1.Subject{user}},
 	} {
-		if got := s.Superseded("ns", tt.labels, rbacv1.RoleRef{Name: tt.role}, tt.subjects); got != tt.want {
+		if got := s.IsSuperseded("ns", tt.labels, rbacv1.RoleRef{Name: tt.role}, tt.subjects); got != tt.want {
 			t.Errorf("%s: superseded is %t, want %t", name, got, tt.want)
 		}
 	}

@@ -100,7 +100,7 @@ func TestBadInput(t *testing.T) {
 		}), broken, "InvalidWebhookDescription", []string{"spec.webhookdefinitions[1].generateName", "spec.webhookdefinitions[0] too", "give each webhook a name of its own"}},
 		"WebhookOfAnother": {func(o *phase.Observation) {
 			o.CSV.Status.Phase = installs
-			o.Components.Foreign = webhook.Obstacle("ValidatingWebhookConfiguration", "check", "csv kitchen/pot.v1")
+			o.Components.Foreign = webhook.ConflictMessage("ValidatingWebhookConfiguration", "check", "csv kitchen/pot.v1")
 		}, broken, "InstallComponentFailed", []string{
 			`ValidatingWebhookConfiguration "check" exists and belongs to csv kitchen/pot.v1`, "delete or rename one of the two",
 		}},

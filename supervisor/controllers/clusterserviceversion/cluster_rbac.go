@@ -204,7 +204,7 @@ func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadat
 func foreignCopy(kind string, meta *metav1.ObjectMeta) string {
 	owner, ok := ownership.Of(meta.Labels)
 	if !ok {
-		return webhook.Obstacle(kind, meta.Name, "no ClusterServiceVersion")
+		return webhook.ConflictMessage(kind, meta.Name, "no ClusterServiceVersion")
 	}
 	return fmt.Sprintf("%s %q exists and belongs to csv %s; for all namespaces an operator can be installed once: uninstall one of the two",
 		kind, meta.Name, owner)

@@ -106,8 +106,8 @@ func (o *observer) observeInstallation(ctx context.Context, s *state, others ver
 		return nil, err
 	}
 	s.settings, s.deployments = config, desired
-	s.Components = components(s.CSV, desired, live, others, cmp.Or(invalid, s.webhooks.Withheld()))
-	s.Components.Foreign = cmp.Or(s.Components.Foreign, s.webhooks.Foreign())
+	s.Components = components(s.CSV, desired, live, others, cmp.Or(invalid, s.webhooks.UnreadableCertificate()))
+	s.Components.Foreign = cmp.Or(s.Components.Foreign, s.webhooks.OwnerConflict())
 	if s.Components.Corrected, s.Access, err = o.compareRefusal(ctx, s); err != nil {
 		return nil, err
 	}

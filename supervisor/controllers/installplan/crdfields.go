@@ -104,11 +104,11 @@ func keepConversion(wanted, live *unstructured.Unstructured, declared bool) {
 	}
 }
 
-// holdStorage leaves the storage version of a CustomResourceDefinition unchanged, where the version
+// deferStorage leaves the storage version of a CustomResourceDefinition unchanged, where the version
 // that is being installed brings a conversion webhook. Until the webhook runs, no client could read
 // objects of the new storage version. An annotation records the wanted storage version and the
 // webhook's version for the controller of versions.
-func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
+func deferStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
 	from, to := storageOf(live), storageOf(wanted)
 	versions, _, err := unstructured.NestedSlice(wanted.Object, "spec", "versions")
 	known := slices.ContainsFunc(versions, func(o any) bool { return versionNamed(o, from) != nil })
@@ -121,14 +121,14 @@ func holdStorage(wanted, live *unstructured.Unstructured, csv types.NamespacedNa
 		}
 	}
 	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
-	annotate(wanted, api.AnnotationStorageVersion, webhook.HoldStorage(csv, to))
+	annotate(wanted, api.AnnotationStorageVersion, webhook.StorageVersionValue(csv, to))
 }
 
-// holdConversion allows a CustomResourceDefinition to stay without conversion until its new webhook
+// deferConversion allows a CustomResourceDefinition to stay without conversion until its new webhook
 // runs. It does so only if all versions that are to be served are served without conversion now. An
 // annotation records this for the controller of versions. A new version must not be used without
 // conversion.
-func holdConversion(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
+func deferConversion(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
 	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
 	if strategy == string(apiextensionsv1.WebhookConverter) {
 		return
@@ -140,11 +140,11 @@ func holdConversion(wanted, live *unstructured.Unstructured, csv types.Namespace
 	annotate(wanted, api.AnnotationConversion, csv.String())
 }
 
-// holdServed stops serving versions of a CustomResourceDefinition that need the webhook of the
+// deferServed stops serving versions of a CustomResourceDefinition that need the webhook of the
 // version that is being installed, until the webhook is set up. These are the versions that are not
 // served without conversion now. live is nil for a new definition, of which only the storage
 // version is served.
-func holdServed(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
+func deferServed(wanted, live *unstructured.Unstructured, csv types.NamespacedName) {
 	before := []string{storageOf(wanted)}
 	if live != nil {
 		if strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy"); strategy == string(apiextensionsv1.WebhookConverter) {
@@ -168,7 +168,7 @@ func holdServed(wanted, live *unstructured.Unstructured, csv types.NamespacedNam
 		return
 	}
 	wanted.Object["spec"].(map[string]any)["versions"] = versions //nolint:errcheck,forcetypeassert // its versions were found there
-	annotate(wanted, api.AnnotationServedVersions, webhook.HoldServed(csv, held))
+	annotate(wanted, api.AnnotationServedVersions, webhook.ServedVersionsValue(csv, held))
 }
 
 // servedIn returns the names of the versions that a CustomResourceDefinition serves.

@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// TestHoldStorage upgrades a definition to one with another storage version.
-func TestHoldStorage(t *testing.T) {
+// TestDeferStorage upgrades a definition to one with another storage version.
+func TestDeferStorage(t *testing.T) {
 	define := func(storage string, versions ...string) *unstructured.Unstructured {
 		var list []any
 		for _, v := range versions {
@@ -30,7 +30,7 @@ func TestHoldStorage(t *testing.T) {
 		"the old one goes":      {live: define("v1", "v1"), wanted: define("v2", "v2"), storage: "v2"},
 		"nothing is stored yet": {live: define("", "v1"), wanted: define("v2", "v1", "v2"), storage: "v2"},
 	} {
-		holdStorage(tt.wanted, tt.live, types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
+		deferStorage(tt.wanted, tt.live, types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
 		if got := storageOf(tt.wanted); got != tt.storage {
 			t.Errorf("%s: objects are stored in %q, want %q", name, got, tt.storage)
 		}
@@ -40,8 +40,8 @@ func TestHoldStorage(t *testing.T) {
 	}
 }
 
-// TestHoldServed installs definitions with versions that need a webhook.
-func TestHoldServed(t *testing.T) {
+// TestDeferServed installs definitions with versions that need a webhook.
+func TestDeferServed(t *testing.T) {
 	const first, second = `{"name":"v1","served":true,"storage":true}`, `{"name":"v2","served":true}`
 	for name, tt := range map[string]struct {
 		live, wanted string
@@ -68,7 +68,7 @@ func TestHoldServed(t *testing.T) {
 			live = define(tt.live)
 		}
 		wanted := define(tt.wanted)
-		holdServed(wanted, live, types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
+		deferServed(wanted, live, types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
 		if got := wanted.GetAnnotations()[api.AnnotationServedVersions]; got != tt.noted {
 			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
 		}
@@ -78,8 +78,8 @@ func TestHoldServed(t *testing.T) {
 	}
 }
 
-// TestHoldConversion upgrades a definition to one that the operator's webhook converts.
-func TestHoldConversion(t *testing.T) {
+// TestDeferConversion upgrades a definition to one that the operator's webhook converts.
+func TestDeferConversion(t *testing.T) {
 	const first, second, off = `{"name":"v1","served":true}`, `{"name":"v2","served":true}`, `{"name":"v2","served":false}`
 	define := func(strategy, versions string) *unstructured.Unstructured {
 		return parsed(t, `{"kind":"CustomResourceDefinition","spec":{"conversion":{`+strategy+`},"versions":[`+versions+`]}}`)
@@ -98,7 +98,7 @@ func TestHoldConversion(t *testing.T) {
 		"converted before":             {strategy: `"strategy":"Webhook"`, live: first, wanted: first},
 	} {
 		wanted := define(`"strategy":"Webhook"`, tt.wanted)
-		holdConversion(wanted, define(tt.strategy, tt.live), types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
+		deferConversion(wanted, define(tt.strategy, tt.live), types.NamespacedName{Namespace: "kitchen", Name: "kettle.v2"})
 		if got := wanted.GetAnnotations()[api.AnnotationConversion]; got != tt.noted {
 			t.Errorf("%s: noted is %q, want %q", name, got, tt.noted)
 		}

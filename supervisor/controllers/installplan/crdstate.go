@@ -155,7 +155,7 @@ func (s *crdState) creation() *crdChange {
 	setInstalledAlongside(wanted, []types.NamespacedName{s.version})
 	if s.converted() {
 		unstructured.RemoveNestedField(wanted.Object, "spec", "conversion")
-		holdServed(wanted, nil, s.version)
+		deferServed(wanted, nil, s.version)
 	}
 	return &crdChange{wanted: wanted}
 }
@@ -186,9 +186,9 @@ func (s *crdState) update(addOnly bool) (*crdChange, error) {
 	wanted := s.wanted()
 	keepConversion(wanted, s.live, s.converted())
 	if s.converted() {
-		holdStorage(wanted, s.live, s.version)
-		holdConversion(wanted, s.live, s.version)
-		holdServed(wanted, s.live, s.version)
+		deferStorage(wanted, s.live, s.version)
+		deferConversion(wanted, s.live, s.version)
+		deferServed(wanted, s.live, s.version)
 	}
 	if addOnly {
 		if keys, err := s.missingKeys(wanted); keys != nil || err != nil {

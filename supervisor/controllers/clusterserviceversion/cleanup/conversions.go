@@ -40,7 +40,7 @@ func (r conversionCleaner) clean(ctx context.Context, c *cleanup) (remains, erro
 // remove removes the conversions by csv from CustomResourceDefinitions. It returns which ones
 // cannot be removed and why; empty when none is left.
 func (r conversionCleaner) remove(ctx context.Context, c *cleanup) (string, error) {
-	servers := webhook.Converters(c.csv)
+	servers := webhook.ConversionServers(c.csv)
 	var left []string
 	for _, server := range servers {
 		for i := range server.Webhooks {
@@ -85,7 +85,7 @@ func (r conversionCleaner) removePending(ctx context.Context, c *cleanup, name s
 	if err != nil {
 		return fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
 	}
-	change := webhook.Forget(crd, client.ObjectKeyFromObject(c.csv))
+	change := webhook.RemoveAnnotations(crd, client.ObjectKeyFromObject(c.csv))
 	if change == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (r conversionCleaner) release(ctx context.Context, c *cleanup, servers []we
 	if err != nil {
 		return "", fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
 	}
-	change, left := webhook.Release(crd, c.csv.Namespace, servers, false)
+	change, left := webhook.RemoveConversion(crd, c.csv.Namespace, servers, false)
 	if left != "" {
 		empty, err := r.isEmpty(ctx, crd)
 		if err != nil {
@@ -109,7 +109,7 @@ func (r conversionCleaner) release(ctx context.Context, c *cleanup, servers []we
 			left += fmt.Sprintf(" (reading its objects: %v)", err)
 		}
 		if empty {
-			change, left = webhook.Release(crd, c.csv.Namespace, servers, true)
+			change, left = webhook.RemoveConversion(crd, c.csv.Namespace, servers, true)
 		}
 	}
 	if change == nil {

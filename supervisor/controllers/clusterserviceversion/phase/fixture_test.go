@@ -126,7 +126,7 @@ func webhookGone(o *Observation) { o.Webhooks.Missing = "webhooks not installed"
 
 func notServing(o *Observation) { o.Webhooks.Waiting = "apiServices not installed" }
 
-func asking(o *Observation) { o.Webhooks.Asking = true }
+func probing(o *Observation) { o.Webhooks.Probing = true }
 
 func moving(o *Observation) { o.Webhooks.Disrupted = "pods of kettle are being replaced" }
 

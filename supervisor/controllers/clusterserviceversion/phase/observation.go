@@ -104,8 +104,8 @@ type Webhooks struct {
 	Missing string
 	// Waiting states what is not serving yet.
 	Waiting string
-	// Asking is true while the version waits for an answer that causes no event.
-	Asking bool
+	// Probing is true while the version waits for an answer that causes no event.
+	Probing bool
 	// Disrupted states what is unavailable for a moment, while its pods move. It needs no repair.
 	Disrupted string
 	// Converts are the CustomResourceDefinitions whose objects the version's webhooks convert.

@@ -14,8 +14,8 @@ const (
 	installTimeout = 5 * time.Minute
 	// disruptionDelay is the pause before the next check of what is unavailable for a moment.
 	disruptionDelay = 10 * time.Second
-	// askingDelay is the pause before another call of a webhook that has not answered.
-	askingDelay = 2 * time.Second
+	// probingDelay is the pause before another call of a webhook that has not answered.
+	probingDelay = 2 * time.Second
 	// certificatesDelay is the time between checks of certificates. They are in Secrets, and a
 	// watch would read all Secrets. A pod that lacks one causes an event of its Deployment sooner.
 	certificatesDelay = time.Minute
@@ -120,8 +120,8 @@ func Next(o Observation) Transition {
 	if o.Webhooks.Switch.Due && o.Webhooks.Switch.Pause > 0 {
 		t = noLater(t, o.Webhooks.Switch.Pause)
 	}
-	if o.Webhooks.Asking {
-		t = noLater(t, askingDelay)
+	if o.Webhooks.Probing {
+		t = noLater(t, probingDelay)
 	}
 	if o.Webhooks.Certificates.Present {
 		t = noLater(t, certificatesDelay)

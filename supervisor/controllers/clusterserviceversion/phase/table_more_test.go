@@ -87,13 +87,13 @@ func TestNextForWhatServes(t *testing.T) {
 				After: installTimeout - time.Minute,
 			},
 		},
-		"InstallingAsking": {
-			"nothing tells when a webhook begins to answer", good(installs, "InstallWaiting", notServing, asking),
-			Transition{Phase: installs, Reason: "InstallWaiting", Message: "installing: apiServices not installed", After: askingDelay},
+		"InstallingProbing": {
+			"nothing tells when a webhook begins to answer", good(installs, "InstallWaiting", notServing, probing),
+			Transition{Phase: installs, Reason: "InstallWaiting", Message: "installing: apiServices not installed", After: probingDelay},
 		},
-		"FailedAsking": {
-			"nor here", good(broken, "ComponentUnhealthy", notServing, asking),
-			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "as before", After: askingDelay},
+		"FailedProbing": {
+			"nor here", good(broken, "ComponentUnhealthy", notServing, probing),
+			Transition{Phase: broken, Reason: "ComponentUnhealthy", Message: "as before", After: probingDelay},
 		},
 		"InstallingBroken": {
 			"and what it needs is made again", good(installs, "InstallWaiting", serviceBroken),

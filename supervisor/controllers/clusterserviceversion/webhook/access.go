@@ -18,7 +18,7 @@ import (
 // it allows all. It reviews only webhooks that have to be written. A new certificate alone does not
 // count.
 func (o *Observer) refusal(ctx context.Context, s *State, found []object) (string, error) {
-	if !s.complete() || slices.ContainsFunc(found, func(one object) bool { return one.widened }) {
+	if !s.complete() || slices.ContainsFunc(found, func(one object) bool { return one.configChanged }) {
 		refused, err := o.admissionRefusal(ctx, s.version)
 		if err != nil || refused != "" {
 			return refused, err

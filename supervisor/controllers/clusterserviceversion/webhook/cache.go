@@ -117,12 +117,12 @@ func (r reader) read(ctx context.Context, want *unstructured.Unstructured) (*uns
 	case "Secret": // is in no cache
 	case "Role", "RoleBinding", "ClusterRoleBinding":
 		live, err := r.readRBAC(ctx, want)
-		if err != nil || !webhook.Stale(want, live) {
+		if err != nil || !webhook.NeedsUpdate(want, live) {
 			return live, err
 		}
 	default:
 		live, err := apply.Live(ctx, r.cache, want)
-		if err != nil || live != nil && !informer.Trimmed(live) && !webhook.Stale(want, live) {
+		if err != nil || live != nil && !informer.Trimmed(live) && !webhook.NeedsUpdate(want, live) {
 			return live, err
 		}
 	}

@@ -60,11 +60,11 @@ func TestLeavesWhatOthersProvide(t *testing.T) {
 			if !strings.Contains(seen.Waiting, tc.says) || (tc.says == "") != (seen.Waiting == "") {
 				t.Errorf("waiting is %q, want %q", seen.Waiting, tc.says)
 			}
-			if seen.Broken != "" || s.foreign != "" {
-				t.Errorf("broken is %q, foreign %q", seen.Broken, s.foreign)
+			if seen.Broken != "" || s.ownerConflict != "" {
+				t.Errorf("broken is %q, owner conflict %q", seen.Broken, s.ownerConflict)
 			}
-			if (s.Withheld() == "") != (tc.says == "") {
-				t.Errorf("what keeps the Deployments as they are is %q", s.Withheld())
+			if (s.UnreadableCertificate() == "") != (tc.says == "") {
+				t.Errorf("what keeps the Deployments as they are is %q", s.UnreadableCertificate())
 			}
 			if err := w.renew(t.Context(), s); err != nil {
 				t.Fatal(err)

@@ -28,25 +28,25 @@ import (
 )
 
 const (
-	// handshakeTimeout bounds one call of a conversion webhook.
-	handshakeTimeout = 3 * time.Second
-	// answerSize bounds the bytes that are read of an answer to an empty review.
-	answerSize = 64 << 10
+	// probeTimeout bounds one call of a conversion webhook.
+	probeTimeout = 3 * time.Second
+	// maxReplySize bounds the bytes that are read of an answer to an empty review.
+	maxReplySize = 64 << 10
 )
 
 // conversions reads and changes how CustomResourceDefinitions convert objects.
 type conversions struct {
-	client  client.Client
-	live    client.Reader // reads past the cache
-	crds    client.Reader // CustomResourceDefinitions without schemas
-	outages outages       // of pods that convert
+	client          client.Client
+	live            client.Reader   // reads past the cache
+	crds            client.Reader   // CustomResourceDefinitions without schemas
+	unreachablePods unreachablePods // of pods that convert
 }
 
 // observe returns an observation that states whether definitions need a change for the version's
 // webhooks. It first calls the webhooks that have to answer before the change, if the Deployments are
 // healthy.
 func (c *conversions) observe(ctx context.Context, s *State, seen phase.Webhooks, healthy bool) (phase.Webhooks, error) {
-	asks := healthy && slices.Contains([]operatorsv1alpha1.ClusterServiceVersionPhase{
+	probes := healthy && slices.Contains([]operatorsv1alpha1.ClusterServiceVersionPhase{
 		operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed,
 	}, s.version.CSV.Status.Phase)
 	for _, conversion := range webhook.Conversions(s.version.CSV, s.servers, s.certs.current) {
@@ -62,12 +62,12 @@ func (c *conversions) observe(ctx context.Context, s *State, seen phase.Webhooks
 		}
 		change, waits := conversion.Next(crd, in)
 		seen.Switch.Due = seen.Switch.Due || change != nil
-		if !waits || !asks {
+		if !waits || !probes {
 			continue
 		}
-		if trouble := c.ask(ctx, s, conversion.Deployment); trouble != nil {
-			seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("waiting for the conversion webhook of deployment %s to answer: %v", conversion.Deployment, trouble))
-			seen.Asking = true
+		if problem := c.probe(ctx, s, conversion.Deployment); problem != nil {
+			seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("waiting for the conversion webhook of deployment %s to answer: %v", conversion.Deployment, problem))
+			seen.Probing = true
 			continue
 		}
 		seen.Switch.Due = true
@@ -78,8 +78,8 @@ func (c *conversions) observe(ctx context.Context, s *State, seen phase.Webhooks
 // read returns a definition, nil if there is none, and the circumstances of a change of its
 // conversion.
 func (c *conversions) read(ctx context.Context, s *State, conversion webhook.Conversion,
-) (*apiextensionsv1.CustomResourceDefinition, webhook.Circumstances, error) {
-	in := webhook.Circumstances{Answers: s.answers[conversion.Deployment]}
+) (*apiextensionsv1.CustomResourceDefinition, webhook.ConversionState, error) {
+	in := webhook.ConversionState{Answers: s.answers[conversion.Deployment]}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := c.crds.Get(ctx, client.ObjectKey{Name: conversion.CRD}, crd)
 	if apierrors.IsNotFound(err) {
@@ -98,7 +98,7 @@ func (c *conversions) read(ctx context.Context, s *State, conversion webhook.Con
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, in, fmt.Errorf("getting Service %s: %w", named, err)
 	}
-	in.Orphaned = err != nil
+	in.ServiceMissing = err != nil
 	return crd, in, nil
 }
 
@@ -130,7 +130,7 @@ func (c *conversions) apply(ctx context.Context, s *State) error {
 		if change == nil {
 			continue
 		}
-		if err := c.guard(ctx, s, crd); err != nil {
+		if err := c.checkAllowed(ctx, s, crd); err != nil {
 			return err
 		}
 		if err := PatchConversion(ctx, c.client, crd, change); err != nil {
@@ -154,15 +154,15 @@ func PatchConversion(ctx context.Context, c client.Writer, crd *apiextensionsv1.
 	return nil
 }
 
-// ask calls the conversion webhooks of a Deployment at each of its pods, and records in s when all
+// probe calls the conversion webhooks of a Deployment at each of its pods, and records in s when all
 // have answered.
-func (c *conversions) ask(ctx context.Context, s *State, deployment string) error {
+func (c *conversions) probe(ctx context.Context, s *State, deployment string) error {
 	if s.answers[deployment] {
 		return nil
 	}
 	i := slices.IndexFunc(s.servers, func(server webhook.Server) bool { return server.Deployment == deployment })
 	server, namespace := s.servers[i], s.version.CSV.Namespace
-	calls, err := webhook.Calls(server, namespace, s.certs.current[deployment])
+	probes, err := webhook.Probes(server, namespace, s.certs.current[deployment])
 	if err != nil {
 		return err
 	}
@@ -171,36 +171,36 @@ func (c *conversions) ask(ctx context.Context, s *State, deployment string) erro
 	if err != nil {
 		return fmt.Errorf("listing the endpoints of Service %s/%s: %w", namespace, server.ServiceName(), err)
 	}
-	var silent error
-	for _, one := range calls {
+	var unreachable error
+	for _, one := range probes {
 		addresses := webhook.Addresses(endpoints.Items, one.Port)
 		if len(addresses) == 0 {
 			return fmt.Errorf("service %s/%s has no ready pods on port %d", namespace, server.ServiceName(), one.Port)
 		}
 		for _, address := range addresses {
-			err := call(ctx, one, address)
-			at := pod{s.version.CSV.UID, deployment, address}
+			err := sendProbe(ctx, one, address)
+			at := podKey{s.version.CSV.UID, deployment, address}
 			if !webhook.Unreachable(err) {
-				c.outages.end(at)
+				c.unreachablePods.recordReachable(at)
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			if c.outages.record(at, s.version.Now) < unreachableTime {
-				silent = err
+			if c.unreachablePods.recordUnreachable(at, s.version.Now) < unreachableTime {
+				unreachable = err
 				continue
 			}
 			logf.FromContext(ctx).Info("Taking a conversion webhook that cannot be reached from here as ready", "deployment", deployment, "address", address, "error", err.Error())
 		}
 	}
-	s.answers[deployment] = silent == nil
-	return silent
+	s.answers[deployment] = unreachable == nil
+	return unreachable
 }
 
-// call sends a review without objects to one pod, under the name of its Service.
-func call(ctx context.Context, c webhook.Call, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+// sendProbe sends a review without objects to one pod, under the name of its Service.
+func sendProbe(ctx context.Context, c webhook.Probe, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	transport := &http.Transport{
 		TLSClientConfig: c.TLS, DisableKeepAlives: true, ForceAttemptHTTP2: true,
@@ -215,14 +215,14 @@ func call(ctx context.Context, c webhook.Call, address string) error {
 	request.Header.Set("Content-Type", "application/json")
 	reply, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return fmt.Errorf("calling %s: %w", address, webhook.Steady(err))
+		return fmt.Errorf("calling %s: %w", address, webhook.StableError(err))
 	}
 	defer func() { _ = reply.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(reply.Body, answerSize))
+	body, err := io.ReadAll(io.LimitReader(reply.Body, maxReplySize))
 	if err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", address, webhook.Steady(err))
+		return fmt.Errorf("reading the answer of %s: %w", address, webhook.StableError(err))
 	}
-	if err := c.Answered(reply.StatusCode, body); err != nil {
+	if err := c.CheckReply(reply.StatusCode, body); err != nil {
 		return fmt.Errorf("at %s: %w", address, err)
 	}
 	return nil

@@ -29,8 +29,8 @@ func converter(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"kind":"ConversionReview","response":{"uid":%q,"result":{"status":"Success"}}}`, review.Request.UID)
 }
 
-// TestCall calls conversion webhooks of pods.
-func TestCall(t *testing.T) {
+// TestSendProbe calls conversion webhooks of pods.
+func TestSendProbe(t *testing.T) {
 	server := hookedState(t).servers[0]
 	server.Webhooks[2].WebhookPath = new("/convert")
 	ours, err := webhook.Issue(server, "kitchen", time.Now())
@@ -41,7 +41,7 @@ func TestCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls, err := webhook.Calls(server, "kitchen", ours)
+	probes, err := webhook.Probes(server, "kitchen", ours)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestCall(t *testing.T) {
 			if tc.stopped {
 				pod.Close()
 			}
-			err = call(t.Context(), calls[0], pod.Listener.Addr().String())
+			err = sendProbe(t.Context(), probes[0], pod.Listener.Addr().String())
 			if (err == nil) != (tc.want == "") || (err != nil && !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("error is %v, want %q", err, tc.want)
 			}
@@ -82,10 +82,10 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestCallOfNobody checks that a pod that accepts no connection does not count as unreachable.
-func TestCallOfNobody(t *testing.T) {
+// TestSendProbeWithoutAccept checks that a pod that accepts no connection does not count as unreachable.
+func TestSendProbeWithoutAccept(t *testing.T) {
 	s := hookedState(t)
-	calls, err := webhook.Calls(s.servers[0], "kitchen", s.certs.current["kettle"])
+	probes, err := webhook.Probes(s.servers[0], "kitchen", s.certs.current["kettle"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func TestCallOfNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	if err := call(t.Context(), calls[0], listener.Addr().String()); err == nil || webhook.Unreachable(err) {
-		t.Errorf("silence of a pod gives %v", err)
+	if err := sendProbe(t.Context(), probes[0], listener.Addr().String()); err == nil || webhook.Unreachable(err) {
+		t.Errorf("a pod that does not accept gives %v", err)
 	}
 }
 

@@ -74,8 +74,8 @@ func hookedState(t *testing.T) *State {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "own"},
 		Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{"kitchen"}, LastUpdated: new(metav1.NewTime(noon().Add(-time.Hour)))},
 	}
-	s := newState(Version{CSV: csv, Group: group, Now: noon()}, servers, webhook.Reach{})
-	s.kin = webhook.Kin{CSV: csv, Lives: func(types.NamespacedName) bool { return true }}
+	s := newState(Version{CSV: csv, Group: group, Now: noon()}, servers, webhook.Scope{})
+	s.owners = webhook.OwnerCheck{CSV: csv, Exists: func(types.NamespacedName) bool { return true }}
 	s.certs.current["kettle"] = cert
 	return s
 }

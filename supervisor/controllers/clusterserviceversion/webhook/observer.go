@@ -32,7 +32,7 @@ type Observer struct {
 	accounts    *impersonate.Accounts
 	namespace   string // of the supervisor
 	conversions *conversions
-	switches    *switches
+	switches    *switchCounter
 }
 
 // Observe returns the state of the webhooks of a version. It does not depend on the Deployments,
@@ -45,15 +45,15 @@ func (o *Observer) Observe(ctx context.Context, v Version) (*State, phase.Webhoo
 	if len(servers) == 0 || v.Group == nil {
 		return nil, phase.Webhooks{}, nil
 	}
-	reach, err := o.reach(ctx, v)
+	scope, err := o.scope(ctx, v)
 	if err != nil {
 		return nil, phase.Webhooks{}, err
 	}
-	if err := reach.Refusal(v.CSV); err != nil {
+	if err := scope.Validate(v.CSV); err != nil {
 		return nil, invalid(err), nil
 	}
-	s := newState(v, servers, reach)
-	s.kin = o.kinOf(ctx, s)
+	s := newState(v, servers, scope)
+	s.owners = o.ownerCheck(ctx, s)
 	seen, err := o.readCertificates(ctx, s)
 	if err != nil {
 		return nil, phase.Webhooks{}, err
@@ -69,8 +69,8 @@ func (o *Observer) Observe(ctx context.Context, v Version) (*State, phase.Webhoo
 	if refused != "" {
 		return nil, phase.Webhooks{Refused: refused}, nil
 	}
-	seen = s.judge(seen, found)
-	return s, seen, s.lookup
+	seen = s.withObjects(seen, found)
+	return s, seen, s.lookupErr
 }
 
 // ObserveRotation returns the state of the certificates of a version that is being replaced when
@@ -84,31 +84,31 @@ func (o *Observer) ObserveRotation(ctx context.Context, v Version) (*State, phas
 	if err != nil {
 		return nil, phase.Webhooks{}, nil //nolint:nilerr // The version that replaces it reports this.
 	}
-	reach, err := o.reach(ctx, v)
+	scope, err := o.scope(ctx, v)
 	if err != nil {
 		return nil, phase.Webhooks{}, err
 	}
 	// The webhooks stay as they are while the group is not processed, or refuses them now.
-	if reach.Refusal(v.CSV) != nil || v.Group.Status.LastUpdated == nil {
+	if scope.Validate(v.CSV) != nil || v.Group.Status.LastUpdated == nil {
 		return nil, phase.Webhooks{}, nil //nolint:nilerr // The version that replaces it reports this.
 	}
 	if refused, err := o.admissionRefusal(ctx, v); err != nil || refused != "" {
 		return nil, phase.Webhooks{}, err
 	}
-	s := newState(v, servers, reach)
-	s.kin = o.kinOf(ctx, s)
+	s := newState(v, servers, scope)
+	s.owners = o.ownerCheck(ctx, s)
 	seen, err := o.readCertificates(ctx, s)
 	if err != nil {
 		return nil, phase.Webhooks{}, err
 	}
 	certs := phase.Certificates{RenewDue: seen.Certificates.RenewDue, IssuedAt: seen.Certificates.IssuedAt, RotateAt: seen.Certificates.RotateAt}
-	return s, phase.Webhooks{Certificates: certs}, s.lookup
+	return s, phase.Webhooks{Certificates: certs}, s.lookupErr
 }
 
 // ObserveSwitch returns an observation with the parts that depend on the Deployments. healthy states
 // whether each Deployment is up to date and available.
 func (o *Observer) ObserveSwitch(ctx context.Context, s *State, seen phase.Webhooks, healthy bool) (phase.Webhooks, error) {
-	if s == nil || s.foreign != "" {
+	if s == nil || s.ownerConflict != "" {
 		return seen, nil
 	}
 	for _, cert := range s.certs.current {
@@ -124,15 +124,15 @@ func (o *Observer) ObserveSwitch(ctx context.Context, s *State, seen phase.Webho
 	return seen, nil
 }
 
-// reach returns the bounds of the webhooks of a version with one OperatorGroup.
-func (o *Observer) reach(ctx context.Context, v Version) (webhook.Reach, error) {
+// scope returns the bounds of the webhooks of a version with one OperatorGroup.
+func (o *Observer) scope(ctx context.Context, v Version) (webhook.Scope, error) {
 	targets := v.Group.Status.Namespaces
-	reach := webhook.Reach{
+	scope := webhook.Scope{
 		Group: v.Group.Name, AllNamespaces: len(targets) == 1 && targets[0] == corev1.NamespaceAll,
 		Account: v.Group.Spec.ServiceAccountName, Excluded: o.namespace,
 	}
-	if reach.Unbounded() || len(v.CSV.Spec.WebhookDefinitions) == 0 {
-		return reach, nil
+	if scope.Unbounded() || len(v.CSV.Spec.WebhookDefinitions) == 0 {
+		return scope, nil
 	}
 	for _, d := range v.CSV.Spec.CustomResourceDefinitions.Owned {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -141,33 +141,33 @@ func (o *Observer) reach(ctx context.Context, v Version) (webhook.Reach, error) 
 			continue
 		}
 		if err != nil {
-			return reach, fmt.Errorf("getting CustomResourceDefinition %s: %w", d.Name, err)
+			return scope, fmt.Errorf("getting CustomResourceDefinition %s: %w", d.Name, err)
 		}
 		if crd.Spec.Scope == apiextensionsv1.ClusterScoped && slices.Contains(plansteps.InstalledAlongside(crd), client.ObjectKeyFromObject(v.CSV)) {
-			reach.ClusterScoped = append(reach.ClusterScoped, schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+			scope.ClusterScoped = append(scope.ClusterScoped, schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
 		}
 	}
-	return reach, nil
+	return scope, nil
 }
 
-// kinOf returns the versions whose objects the version of s may take over. It records in s that an
+// ownerCheck returns the versions whose objects the version of s may take over. It records in s that an
 // owner could not be read.
-func (o *Observer) kinOf(ctx context.Context, s *State) webhook.Kin {
-	k := webhook.Kin{CSV: s.version.CSV}
+func (o *Observer) ownerCheck(ctx context.Context, s *State) webhook.OwnerCheck {
+	check := webhook.OwnerCheck{CSV: s.version.CSV}
 	for _, other := range s.version.Others.Adoptable(s.version.CSV) {
-		k.Chain = append(k.Chain, other.Name)
+		check.Predecessors = append(k.Predecessors, other.Name)
 	}
-	k.Lives = func(name types.NamespacedName) bool {
+	check.Exists = func(name types.NamespacedName) bool {
 		if name.Namespace == "" || name.Name == "" {
 			return true
 		}
 		err := o.manager.Get(ctx, name, &operatorsv1alpha1.ClusterServiceVersion{})
 		if client.IgnoreNotFound(err) != nil {
-			s.lookup = fmt.Errorf("getting ClusterServiceVersion %s: %w", name, err)
+			s.lookupErr = fmt.Errorf("getting ClusterServiceVersion %s: %w", name, err)
 		}
 		return !apierrors.IsNotFound(err)
 	}
-	return k
+	return check
 }
 
 // readCertificates reads the Secrets into s and returns the state of the certificates. It reads from
@@ -185,16 +185,16 @@ func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhoo
 		if err != nil {
 			return seen, fmt.Errorf("getting Secret %s/%s: %w", namespace, server.SecretName(), err)
 		}
-		owner := s.kin.Foreign(secret)
+		owner := s.owners.OtherOwner(secret)
 		cert, err := webhook.FromSecret(secret)
 		// A certificate of another provider is in a Secret of that provider.
 		if webhook.IsProvided(secret) {
 			if err != nil {
-				seen.Waiting = cmp.Or(seen.Waiting, s.certs.withhold(server, err))
+				seen.Waiting = cmp.Or(seen.Waiting, s.certs.recordUnreadable(server, err))
 				continue
 			}
 		} else if owner != "" {
-			s.foreign = cmp.Or(s.foreign, webhook.Obstacle("Secret", secret.Name, owner))
+			s.ownerConflict = cmp.Or(s.ownerConflict, webhook.ConflictMessage("Secret", secret.Name, owner))
 			continue
 		}
 		if err != nil {
@@ -203,7 +203,7 @@ func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhoo
 		}
 		s.certs.current[server.Deployment] = cert
 		s.certs.stored[secret.Name] = true
-		seen = judgeCertificate(seen, s.version, server, cert)
+		seen = withCertificate(seen, s.version, server, cert)
 		due, err := o.observeOwn(ctx, s, server, secret)
 		if err != nil {
 			return seen, err
@@ -217,7 +217,7 @@ func (o *Observer) readCertificates(ctx context.Context, s *State) (phase.Webhoo
 // replace the pods that have it. It has to when no other version has taken over the Secret.
 func (o *Observer) observeOwn(ctx context.Context, s *State, server webhook.Server, secret *corev1.Secret) (bool, error) {
 	csv, cert := s.version.CSV, s.certs.current[server.Deployment]
-	if !phase.IsWaiting(csv) || cert.Provided || !ownsNow(csv, secret) {
+	if !phase.IsWaiting(csv) || cert.Provided || !isOwnedBy(csv, secret) {
 		return false, nil
 	}
 	s.certs.own[server.Deployment] = true
@@ -255,11 +255,11 @@ func (o *Observer) readObjects(ctx context.Context, s *State) ([]object, error) 
 			return nil, err
 		}
 		found = append(found, taken...)
-		if s.foreign == "" && s.certs.withheld[server.Deployment] == "" {
+		if s.ownerConflict == "" && s.certs.unreadable[server.Deployment] == "" {
 			found = append(found, object{kind: "Secret", name: server.SecretName(), missing: true})
 		}
 	}
-	for _, want := range slices.Concat(foundations(objects), callers(objects)) {
+	for _, want := range slices.Concat(prerequisites(objects), registrations(objects)) {
 		one, err := o.readOne(ctx, s, want)
 		if err != nil {
 			return nil, err
@@ -284,8 +284,8 @@ func (o *Observer) readTaken(ctx context.Context, s *State, server webhook.Serve
 		if live == nil {
 			continue
 		}
-		if owner := s.kin.Foreign(live); owner != "" {
-			taken = append(taken, object{kind: want.GetKind(), name: want.GetName(), foreign: webhook.ObstacleOf(live, owner)})
+		if owner := s.owners.OtherOwner(live); owner != "" {
+			taken = append(taken, object{kind: want.GetKind(), name: want.GetName(), ownerConflict: webhook.LiveConflictMessage(live, owner)})
 		}
 	}
 	return taken, nil
@@ -299,21 +299,21 @@ func (o *Observer) readOne(ctx context.Context, s *State, obj client.Object) (ob
 	found := object{kind: want.GetKind(), name: want.GetName()}
 	live, err := o.objects.read(ctx, want)
 	if err != nil || live == nil {
-		found.missing, found.widened = true, isConfiguration(want)
+		found.missing, found.configChanged = true, isConfiguration(want)
 		return found, err
 	}
-	if owner := s.kin.Foreign(live); owner != "" {
-		found.foreign = webhook.ObstacleOf(live, owner)
+	if owner := s.owners.OtherOwner(live); owner != "" {
+		found.ownerConflict = webhook.LiveConflictMessage(live, owner)
 	}
-	found.stale = webhook.Stale(want, live)
+	found.stale = webhook.NeedsUpdate(want, live)
 	if found.stale && isConfiguration(want) {
-		if found.widened, err = webhook.StaleBeyondBundles(want, live); err != nil {
+		if found.configChanged, err = webhook.NeedsUpdateBeyondCABundles(want, live); err != nil {
 			return found, err
 		}
 	}
 	if want.GroupVersionKind() == webhook.APIServiceKind() {
 		if ok, since, why := webhook.Available(live); !ok {
-			found.away, found.since = why, since
+			found.unavailable, found.since = why, since
 		}
 	}
 	return found, nil

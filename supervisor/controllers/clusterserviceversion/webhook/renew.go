@@ -26,7 +26,7 @@ func (w *Writer) Renew(ctx context.Context, s *State) error {
 	if err := w.renew(ctx, s); err != nil {
 		return err
 	}
-	if err := w.announceSuccessors(ctx, s); err != nil {
+	if err := w.trustNextCAs(ctx, s); err != nil {
 		return err
 	}
 	for _, server := range s.servers {
@@ -50,7 +50,7 @@ func (w *Writer) Renew(ctx context.Context, s *State) error {
 func (w *Writer) renew(ctx context.Context, s *State) error {
 	staged := false
 	for _, server := range s.servers {
-		if s.certs.withheld[server.Deployment] != "" {
+		if s.certs.unreadable[server.Deployment] != "" {
 			continue
 		}
 		cert, err := webhook.Renew(s.certs.current[server.Deployment], server, s.version.CSV.Namespace, s.version.Now)
@@ -63,21 +63,21 @@ func (w *Writer) renew(ctx context.Context, s *State) error {
 	if err := w.putSecrets(ctx, s); err != nil || !staged {
 		return err
 	}
-	if err := w.announceSuccessors(ctx, s); err != nil {
+	if err := w.trustNextCAs(ctx, s); err != nil {
 		return err
 	}
 	for deployment, cert := range s.certs.current {
 		if cert.Next != nil {
-			s.certs.current[deployment] = cert.Promote()
+			s.certs.current[deployment] = cert.UseNext()
 			logf.FromContext(ctx).Info("Replaced a certificate before its end", "deployment", deployment, "end", cert.NotAfter)
 		}
 	}
 	return w.putSecrets(ctx, s)
 }
 
-// announceSuccessors adds the authorities of new certificates to the existing callers. Callers that
+// trustNextCAs adds the authorities of new certificates to the existing registrations. Those that
 // are created later get them at their creation.
-func (w *Writer) announceSuccessors(ctx context.Context, s *State) error {
+func (w *Writer) trustNextCAs(ctx context.Context, s *State) error {
 	objects, err := s.desired()
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (w *Writer) announceSuccessors(ctx context.Context, s *State) error {
 	if _, err := adopt(ctx, w.live, s, objects); err != nil {
 		return err
 	}
-	for _, obj := range callers(objects) {
+	for _, obj := range registrations(objects) {
 		want, err := webhook.Manifest(obj)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (w *Writer) announceSuccessors(ctx context.Context, s *State) error {
 		if err != nil {
 			return err
 		}
-		if live == nil || (phase.IsWaiting(s.version.CSV) && !ownsNow(s.version.CSV, live)) {
+		if live == nil || (phase.IsWaiting(s.version.CSV) && !isOwnedBy(s.version.CSV, live)) {
 			continue
 		}
 		if err := w.put(ctx, s, obj); err != nil {
@@ -119,8 +119,8 @@ func (w *Writer) putSecrets(ctx context.Context, s *State) error {
 	return nil
 }
 
-// ownsNow reports whether csv owns an object that no other version has taken over.
-func ownsNow(csv *operatorsv1alpha1.ClusterServiceVersion, obj metav1.Object) bool {
+// isOwnedBy reports whether csv owns an object that no other version has taken over.
+func isOwnedBy(csv *operatorsv1alpha1.ClusterServiceVersion, obj metav1.Object) bool {
 	if _, labelled := ownership.Of(obj.GetLabels()); labelled {
 		return ownership.Names(obj.GetLabels(), csv)
 	}
@@ -140,7 +140,7 @@ func readOutdated(ctx context.Context, live client.Reader, csv *operatorsv1alpha
 	if err != nil {
 		return nil, fmt.Errorf("getting Deployment %s/%s: %w", csv.Namespace, server.Deployment, err)
 	}
-	if !ownsNow(csv, d) || d.Spec.Template.Annotations[api.AnnotationCAHash] == cert.CAHash() {
+	if !isOwnedBy(csv, d) || d.Spec.Template.Annotations[api.AnnotationCAHash] == cert.CAHash() {
 		return nil, nil //nolint:nilnil // there is nothing to roll out
 	}
 	return d, nil

@@ -91,9 +91,9 @@ func TestRenewsWhileBeingReplaced(t *testing.T) {
 	}
 }
 
-// TestRenewalKeepsTheReach renews a certificate while the version waits. Its webhooks keep the
+// TestRenewalKeepsScope renews a certificate while the version waits. Its webhooks keep the
 // limits of its OperatorGroup, and are never called for the supervisor's namespace.
-func TestRenewalKeepsTheReach(t *testing.T) {
+func TestRenewalKeepsScope(t *testing.T) {
 	s := hookedState(t)
 	csv := s.version.CSV
 	s.version.Group.Status.Namespaces = []string{corev1.NamespaceAll}
@@ -105,7 +105,7 @@ func TestRenewalKeepsTheReach(t *testing.T) {
 	if s.servers, err = webhook.Servers(csv); err != nil {
 		t.Fatal(err)
 	}
-	s.reach = webhook.Reach{Group: "own", AllNamespaces: true, Excluded: "supervisors"}
+	s.scope = webhook.Scope{Group: "own", AllNamespaces: true, Excluded: "supervisors"}
 	before, err := s.desired()
 	if err != nil {
 		t.Fatal(err)

@@ -35,23 +35,23 @@ type Version struct {
 // State is the state of the webhooks of a version, as read and as written since. A nil State is that
 // of a version without webhooks.
 type State struct {
-	version Version
-	servers []webhook.Server
-	reach   webhook.Reach
-	kin     webhook.Kin
-	certs   certificates
-	answers map[string]bool // by Deployment, whether its conversion webhooks answered
-	lookup  error           // the error of looking up an owner
-	foreign string          // an object of another owner that is no API service
-	differs string          // an object that differs from the desired one
+	version       Version
+	servers       []webhook.Server
+	scope         webhook.Scope
+	owners        webhook.OwnerCheck
+	certs         certificates
+	answers       map[string]bool // by Deployment, whether its conversion webhooks answered
+	lookupErr     error           // the error of looking up an owner
+	ownerConflict string          // an object of another owner that is no API service
+	differs       string          // an object that differs from the desired one
 }
 
 // certificates are the certificates of a version.
 type certificates struct {
 	current map[string]*webhook.Certificate // by Deployment; the existing ones
-	// withheld states, by Deployment, why a certificate of another provider cannot be read. The
+	// unreadable states, by Deployment, why a certificate of another provider cannot be read. The
 	// supervisor creates none in its place.
-	withheld map[string]string
+	unreadable map[string]string
 	// own holds the Deployments whose certificates no other version has taken over.
 	own map[string]bool
 	// stored are the names of the Secrets from which this pass has read a certificate, or to which
@@ -59,32 +59,32 @@ type certificates struct {
 	stored map[string]bool
 }
 
-func newState(v Version, servers []webhook.Server, reach webhook.Reach) *State {
-	return &State{version: v, servers: servers, reach: reach, answers: map[string]bool{}, certs: newCertificates()}
+func newState(v Version, servers []webhook.Server, scope webhook.Scope) *State {
+	return &State{version: v, servers: servers, scope: scope, answers: map[string]bool{}, certs: newCertificates()}
 }
 
 func newCertificates() certificates {
 	return certificates{
-		current: map[string]*webhook.Certificate{}, withheld: map[string]string{}, own: map[string]bool{}, stored: map[string]bool{},
+		current: map[string]*webhook.Certificate{}, unreadable: map[string]string{}, own: map[string]bool{}, stored: map[string]bool{},
 	}
 }
 
-// Foreign returns the name of an object of another owner that is no API service, with the remedy;
+// OwnerConflict returns the name of an object of another owner that is no API service, with the remedy;
 // empty when there is none.
-func (s *State) Foreign() string {
+func (s *State) OwnerConflict() string {
 	if s == nil {
 		return ""
 	}
-	return s.foreign
+	return s.ownerConflict
 }
 
-// Withheld returns why the certificates to mount are unknown; empty when they are known.
-func (s *State) Withheld() string {
+// UnreadableCertificate returns why the certificates to mount are unknown; empty when they are known.
+func (s *State) UnreadableCertificate() string {
 	if s == nil {
 		return ""
 	}
 	for _, server := range s.servers {
-		if why := s.certs.withheld[server.Deployment]; why != "" {
+		if why := s.certs.unreadable[server.Deployment]; why != "" {
 			return why
 		}
 	}
@@ -113,7 +113,7 @@ func (s *State) desired() (webhook.Objects, error) {
 	if err != nil {
 		return webhook.Objects{}, fmt.Errorf("deriving what ClusterServiceVersion %s/%s serves: %w", s.version.CSV.Namespace, s.version.CSV.Name, err)
 	}
-	return s.reach.Narrow(objects), nil
+	return s.scope.Restrict(objects), nil
 }
 
 // converts reports whether a Service belongs to the version.
@@ -133,19 +133,19 @@ func (s *State) isOfOperator(other *operatorsv1alpha1.ClusterServiceVersion) boo
 	case theirs != "" && theirs != pkg:
 		return false
 	}
-	return other.Namespace == csv.Namespace && slices.Contains(s.kin.Chain, other.Name)
+	return other.Namespace == csv.Namespace && slices.Contains(s.owners.Predecessors, other.Name)
 }
 
 // adopt sets the names of existing webhook configurations of a kind in the desired ones. It returns
 // the configurations that are duplicates or no longer declared.
 func (s *State) adopt(wants []client.Object, live []*unstructured.Unstructured) []*unstructured.Unstructured {
-	configured := make([]webhook.Configured, 0, len(live))
+	configured := make([]webhook.ExistingConfiguration, 0, len(live))
 	for _, l := range live {
-		configured = append(configured, webhook.Configured{Name: l.GetName(), Labels: l.GetLabels()})
+		configured = append(configured, webhook.ExistingConfiguration{Name: l.GetName(), Labels: l.GetLabels()})
 	}
 	var extra, declared []string
 	for _, want := range wants {
-		extra = append(extra, webhook.Adopt(want, configured, s.kin)...)
+		extra = append(extra, webhook.Adopt(want, configured, s.owners)...)
 		declared = append(declared, want.GetName())
 	}
 	var surplus []*unstructured.Unstructured
@@ -158,27 +158,27 @@ func (s *State) adopt(wants []client.Object, live []*unstructured.Unstructured) 
 	return surplus
 }
 
-// judge returns what was observed of the certificates with what was found of the other objects.
-func (s *State) judge(seen phase.Webhooks, objects []object) phase.Webhooks {
+// withObjects returns what was observed of the certificates with what was found of the other objects.
+func (s *State) withObjects(seen phase.Webhooks, objects []object) phase.Webhooks {
 	p := s.version.CSV.Status.Phase
 	installed := p == operatorsv1alpha1.CSVPhaseSucceeded || p == operatorsv1alpha1.CSVPhaseFailed
 	for _, o := range objects {
-		if o.stale && o.foreign == "" {
+		if o.stale && o.ownerConflict == "" {
 			s.differs = cmp.Or(s.differs, o.kind+" "+o.name)
 		}
-		if o.foreign != "" && o.kind != "APIService" {
-			s.foreign = cmp.Or(s.foreign, o.foreign)
+		if o.ownerConflict != "" && o.kind != "APIService" {
+			s.ownerConflict = cmp.Or(s.ownerConflict, o.ownerConflict)
 		}
-		seen = o.judge(seen, installed, s.version.Now)
+		seen = o.addTo(seen, installed, s.version.Now)
 	}
 	return seen
 }
 
-// withhold records that a certificate of another provider cannot be read, and returns why. The
+// recordUnreadable records that a certificate of another provider cannot be read, and returns why. The
 // provider may not have completed it yet.
-func (c certificates) withhold(server webhook.Server, err error) string {
+func (c certificates) recordUnreadable(server webhook.Server, err error) string {
 	why := fmt.Sprintf("%v; it is provided by others (annotation %s), who have to complete it", err, api.AnnotationCertificate)
-	c.withheld[server.Deployment] = why
+	c.unreadable[server.Deployment] = why
 	return why
 }
 
@@ -191,15 +191,15 @@ func invalid(err error) phase.Webhooks {
 	return phase.Webhooks{Unsupported: err.Error()}
 }
 
-// judgeCertificate returns an observation with the state of a certificate.
-func judgeCertificate(seen phase.Webhooks, v Version, server webhook.Server, cert *webhook.Certificate) phase.Webhooks {
-	trouble := cert.Trouble(server, v.CSV.Namespace, v.Now)
+// withCertificate returns an observation with the state of a certificate.
+func withCertificate(seen phase.Webhooks, v Version, server webhook.Server, cert *webhook.Certificate) phase.Webhooks {
+	problem := cert.Problem(server, v.CSV.Namespace, v.Now)
 	where := fmt.Sprintf("Secret %s/%s", v.CSV.Namespace, server.SecretName())
 	switch {
-	case trouble != "" && cert.Provided:
-		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("%s, which is provided by others: %s", where, trouble))
-	case trouble != "":
-		seen.Broken = cmp.Or(seen.Broken, fmt.Sprintf("%s: %s", where, trouble))
+	case problem != "" && cert.Provided:
+		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("%s, which is provided by others: %s", where, problem))
+	case problem != "":
+		seen.Broken = cmp.Or(seen.Broken, fmt.Sprintf("%s: %s", where, problem))
 	}
 	if cert.Provided {
 		return seen
@@ -214,38 +214,38 @@ func judgeCertificate(seen phase.Webhooks, v Version, server webhook.Server, cer
 
 // object is the state of an object that leads the API server to the version.
 type object struct {
-	kind, name string
-	foreign    string // the owner from which it must not be taken over, and the remedy
-	missing    bool
-	stale      bool
-	widened    bool   // a webhook configuration that needs a change beyond a new certificate
-	away       string // why an API service does not answer
-	since      time.Time
+	kind, name    string
+	ownerConflict string // the owner from which it must not be taken over, and the remedy
+	missing       bool
+	stale         bool
+	configChanged bool   // a webhook configuration that needs a change beyond a new certificate
+	unavailable   string // why an API service does not answer
+	since         time.Time
 }
 
-// judge returns an observation with the state of the object. A difference is repaired without a
+// addTo returns an observation with the state of the object. A difference is repaired without a
 // change of phase.
-func (o object) judge(seen phase.Webhooks, installed bool, now time.Time) phase.Webhooks {
-	if o.foreign != "" {
+func (o object) addTo(seen phase.Webhooks, installed bool, now time.Time) phase.Webhooks {
+	if o.ownerConflict != "" {
 		if o.kind == "APIService" {
-			seen.Conflict = cmp.Or(seen.Conflict, o.foreign)
+			seen.Conflict = cmp.Or(seen.Conflict, o.ownerConflict)
 		}
 		return seen
 	}
 	seen.Switch.Due = seen.Switch.Due || o.stale || (o.missing && o.kind != "Secret")
 	switch {
 	case o.missing:
-		return o.judgeMissing(seen, installed)
-	case o.away != "" && installed && now.Sub(o.since) < phase.DisruptionTime:
-		seen.Disrupted = cmp.Or(seen.Disrupted, fmt.Sprintf("APIService %s is not available: %s", o.name, o.away))
-	case o.away != "":
-		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("apiServices not installed: APIService %s is not available: %s", o.name, o.away))
+		return o.addMissingTo(seen, installed)
+	case o.unavailable != "" && installed && now.Sub(o.since) < phase.DisruptionTime:
+		seen.Disrupted = cmp.Or(seen.Disrupted, fmt.Sprintf("APIService %s is not available: %s", o.name, o.unavailable))
+	case o.unavailable != "":
+		seen.Waiting = cmp.Or(seen.Waiting, fmt.Sprintf("apiServices not installed: APIService %s is not available: %s", o.name, o.unavailable))
 	}
 	return seen
 }
 
-// judgeMissing separates objects that were installed and deleted from those that do not exist yet.
-func (o object) judgeMissing(seen phase.Webhooks, installed bool) phase.Webhooks {
+// addMissingTo separates objects that were installed and deleted from those that do not exist yet.
+func (o object) addMissingTo(seen phase.Webhooks, installed bool) phase.Webhooks {
 	gone := fmt.Sprintf("missing %s with name=%s", o.kind, o.name)
 	switch o.kind {
 	case "Secret", "Service":
@@ -266,13 +266,13 @@ func (o object) judgeMissing(seen phase.Webhooks, installed bool) phase.Webhooks
 	return seen
 }
 
-// foundations returns the objects that must exist before the pods, without certificates.
-func foundations(o webhook.Objects) []client.Object {
+// prerequisites returns the objects that must exist before the pods, without certificates.
+func prerequisites(o webhook.Objects) []client.Object {
 	return slices.Concat(asObjects(o.Services), asObjects(o.Roles), asObjects(o.RoleBindings), asObjects(o.ClusterRoleBindings))
 }
 
-// callers returns the objects that make the API server call the version.
-func callers(o webhook.Objects) []client.Object {
+// registrations returns the objects that make the API server call the version.
+func registrations(o webhook.Objects) []client.Object {
 	return slices.Concat(asObjects(o.Validating), asObjects(o.Mutating), asObjects(o.APIServices))
 }
 

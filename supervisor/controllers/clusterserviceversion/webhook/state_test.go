@@ -16,9 +16,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/webhook"
 )
 
-// TestJudgeObject checks the state for an object that was found before a version is installed, and
+// TestObjectAddTo checks the state for an object that was found before a version is installed, and
 // after.
-func TestJudgeObject(t *testing.T) {
+func TestObjectAddTo(t *testing.T) {
 	const validating, service = "ValidatingWebhookConfiguration", "APIService"
 	cases := map[string]struct {
 		found     object
@@ -57,18 +57,18 @@ func TestJudgeObject(t *testing.T) {
 			installed: phase.Webhooks{Broken: "apiServices not installed: missing APIService with name=v1.x", Switch: phase.SwitchState{Due: true}},
 		},
 		"TakenAPIService": {
-			found:     object{kind: service, name: "v1.x", foreign: webhook.Obstacle(service, "v1.x", "csv a/b"), stale: true},
+			found:     object{kind: service, name: "v1.x", ownerConflict: webhook.ConflictMessage(service, "v1.x", "csv a/b"), stale: true},
 			before:    phase.Webhooks{Conflict: `APIService "v1.x" exists and belongs to csv a/b; delete or rename one of the two`},
 			installed: phase.Webhooks{Conflict: `APIService "v1.x" exists and belongs to csv a/b; delete or rename one of the two`},
 		},
-		"TakenService": {found: object{kind: "Service", name: "x", foreign: webhook.Obstacle("Service", "x", "csv a/b"), stale: true}},
+		"TakenService": {found: object{kind: "Service", name: "x", ownerConflict: webhook.ConflictMessage("Service", "x", "csv a/b"), stale: true}},
 		"AwayJustNow": {
-			found:     object{kind: service, name: "v1.x", away: "FailedDiscoveryCheck: x", since: noon().Add(-time.Second)},
+			found:     object{kind: service, name: "v1.x", unavailable: "FailedDiscoveryCheck: x", since: noon().Add(-time.Second)},
 			before:    phase.Webhooks{Waiting: "apiServices not installed: APIService v1.x is not available: FailedDiscoveryCheck: x"},
 			installed: phase.Webhooks{Disrupted: "APIService v1.x is not available: FailedDiscoveryCheck: x"},
 		},
 		"AwayForLong": {
-			found:     object{kind: service, name: "v1.x", away: "FailedDiscoveryCheck: x", since: noon().Add(-time.Hour)},
+			found:     object{kind: service, name: "v1.x", unavailable: "FailedDiscoveryCheck: x", since: noon().Add(-time.Hour)},
 			before:    phase.Webhooks{Waiting: "apiServices not installed: APIService v1.x is not available: FailedDiscoveryCheck: x"},
 			installed: phase.Webhooks{Waiting: "apiServices not installed: APIService v1.x is not available: FailedDiscoveryCheck: x"},
 		},
@@ -80,7 +80,7 @@ func TestJudgeObject(t *testing.T) {
 			} {
 				s := hookedState(t)
 				s.version.CSV.Status.Phase = p
-				got := s.judge(phase.Webhooks{}, []object{tc.found})
+				got := s.withObjects(phase.Webhooks{}, []object{tc.found})
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", p, diff)
 				}
@@ -89,7 +89,7 @@ func TestJudgeObject(t *testing.T) {
 	}
 }
 
-func TestJudgeCertificate(t *testing.T) {
+func TestWithCertificate(t *testing.T) {
 	s := hookedState(t)
 	server, cert := s.servers[0], s.certs.current["kettle"]
 	broken := *cert
@@ -97,7 +97,7 @@ func TestJudgeCertificate(t *testing.T) {
 	staged, provided, providedBroken := *cert, *cert, broken
 	staged.Next = cert
 	provided.Provided, providedBroken.Provided = true, true
-	const trouble = "certificate and key do not go together: tls: failed to find any PEM data in key input"
+	const problem = "certificate and key do not go together: tls: failed to find any PEM data in key input"
 	cases := map[string]struct {
 		cert webhook.Certificate
 		at   time.Time
@@ -106,9 +106,9 @@ func TestJudgeCertificate(t *testing.T) {
 		"Good":           {cert: *cert, want: phase.Webhooks{Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
 		"Due":            {cert: *cert, at: cert.RotateAt, want: phase.Webhooks{Certificates: phase.Certificates{Due: true, IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
 		"Unfinished":     {cert: staged, want: phase.Webhooks{Certificates: phase.Certificates{Due: true, IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
-		"Broken":         {cert: broken, want: phase.Webhooks{Broken: "Secret kitchen/kettle-service-cert: " + trouble, Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
+		"Broken":         {cert: broken, want: phase.Webhooks{Broken: "Secret kitchen/kettle-service-cert: " + problem, Certificates: phase.Certificates{IssuedAt: cert.IssuedAt(), RotateAt: cert.RotateAt}}},
 		"Provided":       {cert: provided, at: cert.RotateAt},
-		"ProvidedBroken": {cert: providedBroken, want: phase.Webhooks{Waiting: "Secret kitchen/kettle-service-cert, which is provided by others: " + trouble}},
+		"ProvidedBroken": {cert: providedBroken, want: phase.Webhooks{Waiting: "Secret kitchen/kettle-service-cert, which is provided by others: " + problem}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestJudgeCertificate(t *testing.T) {
 			if !tc.at.IsZero() {
 				v.Now = tc.at
 			}
-			got := judgeCertificate(phase.Webhooks{}, v, server, &tc.cert)
+			got := withCertificate(phase.Webhooks{}, v, server, &tc.cert)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
@@ -208,9 +208,9 @@ func TestMountChangesPods(t *testing.T) {
 	}
 	s.certs.current["kettle"].Next = cert
 	staged, _ := specs(s)
-	s.certs.current["kettle"] = s.certs.current["kettle"].Promote()
+	s.certs.current["kettle"] = s.certs.current["kettle"].UseNext()
 	second, idleSecond := specs(s)
-	s.certs.current["kettle"] = s.certs.current["kettle"].Settle()
+	s.certs.current["kettle"] = s.certs.current["kettle"].DropPreviousCA()
 	settled, _ := specs(s)
 	if bare == first || first != again || first != staged || first == second || second != settled {
 		t.Errorf("spec without a certificate %s,\nwith one %s and %s,\nwith a successor %s,\nafter its promotion %s,\nsettled %s",

@@ -41,7 +41,7 @@ type Options struct {
 // New returns an Observer and a Writer that belong together.
 func New(o Options) (*Observer, *Writer) {
 	c := &conversions{client: o.Client, live: o.Live, crds: o.CRDs}
-	s := newSwitches()
+	s := newSwitchCounter()
 	return &Observer{
 		manager: o.Client, live: o.Live, crds: o.CRDs, objects: reader{manager: o.Client, cache: o.Cache, live: o.Live},
 		accounts: o.Accounts, namespace: o.Namespace, conversions: c, switches: s,
@@ -54,7 +54,7 @@ type Writer struct {
 	live        client.Reader // reads past the caches
 	cache       client.Reader // of Services, webhook configurations and API services
 	conversions *conversions
-	switches    *switches
+	switches    *switchCounter
 }
 
 // Prepare applies what Deployments that serve the API server need to start: first certificates, then
@@ -68,18 +68,18 @@ func (w *Writer) Prepare(ctx context.Context, s *State) error {
 		return err
 	}
 	for i, service := range objects.Services {
-		if objects.Services[i], err = w.bridge(ctx, service); err != nil {
+		if objects.Services[i], err = w.serviceDuringRollout(ctx, service); err != nil {
 			return err
 		}
 	}
-	if err := w.put(ctx, s, foundations(objects)...); err != nil {
+	if err := w.put(ctx, s, prerequisites(objects)...); err != nil {
 		return err
 	}
 	return w.conversions.apply(ctx, s)
 }
 
-// bridge returns the Service that leads to the existing pods until the new ones serve.
-func (w *Writer) bridge(ctx context.Context, want *corev1.Service) (*corev1.Service, error) {
+// serviceDuringRollout returns the Service that leads to the existing pods until the new ones serve.
+func (w *Writer) serviceDuringRollout(ctx context.Context, want *corev1.Service) (*corev1.Service, error) {
 	live := &corev1.Service{}
 	err := w.live.Get(ctx, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
@@ -88,14 +88,14 @@ func (w *Writer) bridge(ctx context.Context, want *corev1.Service) (*corev1.Serv
 	if err != nil {
 		return nil, fmt.Errorf("getting Service %s/%s: %w", want.Namespace, want.Name, err)
 	}
-	return webhook.Bridge(live, want), nil
+	return webhook.ServiceDuringRollout(live, want), nil
 }
 
 // Switch makes the API server use what the Deployments serve. Then it removes what is no longer
 // used: former authorities, configurations and bindings.
 func (w *Writer) Switch(ctx context.Context, s *State) error {
 	for deployment, cert := range s.certs.current {
-		s.certs.current[deployment] = cert.Settle()
+		s.certs.current[deployment] = cert.DropPreviousCA()
 	}
 	objects, err := s.desired()
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *Writer) Switch(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	if err := w.put(ctx, s, slices.Concat(foundations(objects), callers(objects))...); err != nil {
+	if err := w.put(ctx, s, slices.Concat(prerequisites(objects), registrations(objects))...); err != nil {
 		return err
 	}
 	if err := w.conversions.apply(ctx, s); err != nil {
@@ -120,7 +120,7 @@ func (w *Writer) Switch(ctx context.Context, s *State) error {
 			return err
 		}
 	}
-	if err := w.removeFormer(ctx, s); err != nil {
+	if err := w.removeOLMBindings(ctx, s); err != nil {
 		return err
 	}
 	w.switches.Fail(generationOf(s.version.CSV), struct{}{}, s.version.Now)
@@ -164,7 +164,7 @@ func (w *Writer) put(ctx context.Context, s *State, objects ...client.Object) er
 			return err
 		}
 	}
-	return s.lookup
+	return s.lookupErr
 }
 
 // create creates an object. It returns apply.ErrStale for a Secret that was deleted since this
@@ -183,42 +183,42 @@ func (w *Writer) create(ctx context.Context, s *State, want *unstructured.Unstru
 // update updates an object that differs. It leaves an object of another owner as it is, and
 // returns apply.ErrStale for a Secret that another manager has begun to provide.
 func (w *Writer) update(ctx context.Context, s *State, want, live *unstructured.Unstructured) error {
-	if !webhook.Stale(want, live) {
+	if !webhook.NeedsUpdate(want, live) {
 		return nil
 	}
 	if want.GetKind() == "Secret" && webhook.IsProvided(live) {
 		return apply.ErrStale
 	}
-	if owner := s.kin.Foreign(live); owner != "" {
+	if owner := s.owners.OtherOwner(live); owner != "" {
 		return fmt.Errorf("applying what ClusterServiceVersion %s/%s serves: %s", s.version.CSV.Namespace, s.version.CSV.Name,
-			webhook.ObstacleOf(live, owner))
+			webhook.LiveConflictMessage(live, owner))
 	}
 	_, _, err := apply.Update(ctx, w.client, want, live)
 	return err
 }
 
-// removeFormer removes the bindings of another lifecycle manager whose names lack the namespace.
+// removeOLMBindings removes the bindings of another lifecycle manager whose names lack the namespace.
 // The new bindings replace them.
-func (w *Writer) removeFormer(ctx context.Context, s *State) error {
+func (w *Writer) removeOLMBindings(ctx context.Context, s *State) error {
 	namespace := s.version.CSV.Namespace
 	for _, server := range s.servers {
-		former := server.Former()
+		old := server.OLMBindings()
 		cluster := &rbacv1.ClusterRoleBinding{}
-		found, err := w.readFormer(ctx, client.ObjectKey{Name: former.ClusterRoleBinding}, cluster)
+		found, err := w.readBinding(ctx, client.ObjectKey{Name: old.ClusterRoleBinding}, cluster)
 		if err != nil {
 			return err
 		}
-		if found && server.Superseded(namespace, cluster.Labels, cluster.RoleRef, cluster.Subjects) {
+		if found && server.IsSuperseded(namespace, cluster.Labels, cluster.RoleRef, cluster.Subjects) {
 			if err := w.deleteRBAC(ctx, cluster, "ClusterRoleBinding"); err != nil {
 				return err
 			}
 		}
 		binding := &rbacv1.RoleBinding{}
-		found, err = w.readFormer(ctx, client.ObjectKey{Namespace: namespaceSystem, Name: former.RoleBinding}, binding)
+		found, err = w.readBinding(ctx, client.ObjectKey{Namespace: namespaceSystem, Name: old.RoleBinding}, binding)
 		if err != nil {
 			return err
 		}
-		if found && server.Superseded(namespace, binding.Labels, binding.RoleRef, binding.Subjects) {
+		if found && server.IsSuperseded(namespace, binding.Labels, binding.RoleRef, binding.Subjects) {
 			if err := w.deleteRBAC(ctx, binding, "RoleBinding"); err != nil {
 				return err
 			}
@@ -227,7 +227,7 @@ func (w *Writer) removeFormer(ctx context.Context, s *State) error {
 	return nil
 }
 
-func (w *Writer) readFormer(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
+func (w *Writer) readBinding(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
 	err := w.client.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil

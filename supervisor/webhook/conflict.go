@@ -6,19 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// nobody is the owner of an object without a ClusterServiceVersion, in messages.
-const nobody = "no ClusterServiceVersion"
+// noOwner is the owner of an object without a ClusterServiceVersion, in messages.
+const noOwner = "no ClusterServiceVersion"
 
-// Obstacle returns a message about an existing object that blocks one of csv, and the remedy.
-func Obstacle(kind, name, owner string) string {
+// ConflictMessage returns a message about an existing object that blocks one of csv, and the remedy.
+func ConflictMessage(kind, name, owner string) string {
 	return fmt.Sprintf("%s %q exists and belongs to %s; delete or rename one of the two", kind, name, owner)
 }
 
-// ObstacleOf does the same for an object that was read. An API service without a ClusterServiceVersion has
-// other users, so the message does not advise deleting it.
-func ObstacleOf(live *unstructured.Unstructured, owner string) string {
-	if live.GroupVersionKind() != APIServiceKind() || owner != nobody {
-		return Obstacle(live.GetKind(), live.GetName(), owner)
+// LiveConflictMessage returns the same message about an object that was read. An API service without a
+// ClusterServiceVersion has other users, so the message does not advise deleting it.
+func LiveConflictMessage(live *unstructured.Unstructured, owner string) string {
+	if live.GroupVersionKind() != APIServiceKind() || owner != noOwner {
+		return ConflictMessage(live.GetKind(), live.GetName(), owner)
 	}
 	group, _, _ := unstructured.NestedString(live.Object, "spec", "group")
 	version, _, _ := unstructured.NestedString(live.Object, "spec", "version")

@@ -14,35 +14,35 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-func TestCalls(t *testing.T) {
+func TestProbes(t *testing.T) {
 	servers := mustServers(t, fixture())
 	c := mustIssue(t, servers[0], now)
-	calls, err := Calls(servers[0], "ns", c)
+	probes, err := Probes(servers[0], "ns", c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(calls) != 1 || calls[0].Port != 443 || calls[0].Path != "/convert" || calls[0].TLS.ServerName != "etcd-operator-service.ns.svc" {
-		t.Fatalf("calls are %+v", calls)
+	if len(probes) != 1 || probes[0].Port != 443 || probes[0].Path != "/convert" || probes[0].TLS.ServerName != "etcd-operator-service.ns.svc" {
+		t.Fatalf("probes are %+v", probes)
 	}
 	review := apiextensionsv1.ConversionReview{}
-	if err := json.Unmarshal(calls[0].Body, &review); err != nil {
+	if err := json.Unmarshal(probes[0].Body, &review); err != nil {
 		t.Fatal(err)
 	}
-	if review.Kind != "ConversionReview" || review.Request.UID != calls[0].UID || review.Request.DesiredAPIVersion != "example.com/v1" ||
-		!strings.Contains(string(calls[0].Body), `"objects":[]`) {
-		t.Errorf("body is %s", calls[0].Body)
+	if review.Kind != "ConversionReview" || review.Request.UID != probes[0].UID || review.Request.DesiredAPIVersion != "example.com/v1" ||
+		!strings.Contains(string(probes[0].Body), `"objects":[]`) {
+		t.Errorf("body is %s", probes[0].Body)
 	}
-	if calls, err = Calls(servers[1], "ns", c); err != nil || len(calls) != 0 {
-		t.Errorf("calls to a Deployment that converts nothing: %v, %v", calls, err)
+	if probes, err = Probes(servers[1], "ns", c); err != nil || len(probes) != 0 {
+		t.Errorf("probes of a Deployment that converts nothing: %v, %v", probes, err)
 	}
-	if _, err = Calls(servers[0], "ns", &Certificate{}); err == nil {
-		t.Error("a call believes nobody")
+	if _, err = Probes(servers[0], "ns", &Certificate{}); err == nil {
+		t.Error("a probe trusts no authority")
 	}
 }
 
-// TestAnswered distinguishes replies of a conversion webhook from others.
-func TestAnswered(t *testing.T) {
-	call := Call{Path: "/convert", UID: "u"}
+// TestCheckReply distinguishes replies of a conversion webhook from others.
+func TestCheckReply(t *testing.T) {
+	probe := Probe{Path: "/convert", UID: "u"}
 	for name, tt := range map[string]struct {
 		status int
 		body   string
@@ -58,7 +58,7 @@ func TestAnswered(t *testing.T) {
 		"no answer":       {status: 200, body: `{}`, want: "not with a ConversionReview"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := call.Answered(tt.status, []byte(tt.body))
+			err := probe.CheckReply(tt.status, []byte(tt.body))
 			if (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error is %v, want %q", err, tt.want)
 			}

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestObstacleOf checks the messages about objects that cannot be taken over.
-func TestObstacleOf(t *testing.T) {
+// TestLiveConflictMessage checks the messages about objects that cannot be taken over.
+func TestLiveConflictMessage(t *testing.T) {
 	object := func(kind string, service any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": "apps", "version": "v1"}}}
 		if service != nil {
@@ -24,20 +24,20 @@ func TestObstacleOf(t *testing.T) {
 		owner, want string
 	}{
 		"the API server's own": {
-			object("APIService", nil), nobody,
+			object("APIService", nil), noOwner,
 			`APIService "v1.apps" is the API server's own, which serves version v1 of group apps by itself; ` +
 				"the author of this version has to choose another group or version in spec.apiservicedefinitions",
 		},
 		"somebody's": {
-			object("APIService", theirs), nobody,
+			object("APIService", theirs), noOwner,
 			`APIService "v1.apps" exists, belongs to no ClusterServiceVersion and leads to Service default/theirs: version v1 of group apps is served by that; ` +
 				"if that server is to stay, the author of this version has to choose another group or version in spec.apiservicedefinitions",
 		},
 		"an operator's": {object("APIService", theirs), "csv a/b", `APIService "v1.apps" exists and belongs to csv a/b; delete or rename one of the two`},
-		"another kind":  {object("Service", nil), nobody, `Service "v1.apps" exists and belongs to no ClusterServiceVersion; delete or rename one of the two`},
+		"another kind":  {object("Service", nil), noOwner, `Service "v1.apps" exists and belongs to no ClusterServiceVersion; delete or rename one of the two`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ObstacleOf(tt.live, tt.owner); got != tt.want {
+			if got := LiveConflictMessage(tt.live, tt.owner); got != tt.want {
 				t.Errorf("obstacle is %q, want %q", got, tt.want)
 			}
 		})

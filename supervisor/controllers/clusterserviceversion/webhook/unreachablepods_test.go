@@ -8,28 +8,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestOutages counts from the first attempt of an unbroken series.
-func TestOutages(t *testing.T) {
-	here, there := pod{"uid-1", "kettle", "10.0.0.1:9443"}, pod{"uid-1", "kettle", "10.0.0.2:9443"}
+// TestUnreachablePods counts from the first attempt of an unbroken series.
+func TestUnreachablePods(t *testing.T) {
+	here, there := podKey{"uid-1", "kettle", "10.0.0.1:9443"}, podKey{"uid-1", "kettle", "10.0.0.2:9443"}
 	for name, tc := range map[string]struct {
-		at    []int // seconds
-		heard bool  // before the last attempt
-		want  time.Duration
+		at       []int // seconds
+		answered bool  // before the last attempt
+		want     time.Duration
 	}{
 		"First":       {at: []int{0}},
 		"Row":         {at: []int{0, 20, 40, 61}, want: 61 * time.Second},
-		"AnswerAmong": {at: []int{0, 20, 40}, heard: true},
+		"AnswerAmong": {at: []int{0, 20, 40}, answered: true},
 		"LongAgo":     {at: []int{0, 31}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var o outages
+			var o unreachablePods
 			var got time.Duration
 			for i, second := range tc.at {
-				if tc.heard && i == len(tc.at)-1 {
-					o.end(here)
+				if tc.answered && i == len(tc.at)-1 {
+					o.recordReachable(here)
 				}
-				o.record(there, noon())
-				got = o.record(here, noon().Add(time.Duration(second)*time.Second))
+				o.recordUnreachable(there, noon())
+				got = o.recordUnreachable(here, noon().Add(time.Duration(second)*time.Second))
 			}
 			if got != tc.want {
 				t.Errorf("the outage lasts %s, want %s", got, tc.want)
@@ -38,9 +38,9 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt checks that the time of the version in its phase
+// TestProbeAcceptsUnreachablePods checks that a probe accepts a pod that is unreachable for a minute. The time of the version in its phase
 // does not count.
-func TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt(t *testing.T) {
+func TestProbeAcceptsUnreachablePods(t *testing.T) {
 	name, port := "443", int32(9443)
 	cluster := memory(t, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "kettle", Labels: map[string]string{discoveryv1.LabelServiceName: "kettle-service"}},
@@ -56,7 +56,7 @@ func TestAskTakesSilenceForAnAnswerAfterAMinuteOfIt(t *testing.T) {
 		s := hookedState(t)
 		s.version.CSV.Status.LastTransitionTime = new(metav1.NewTime(noon().Add(-time.Hour)))
 		s.version.Now = noon().Add(time.Duration(tc.second) * time.Second)
-		err := c.ask(t.Context(), s, "kettle")
+		err := c.probe(t.Context(), s, "kettle")
 		if s.answers["kettle"] != tc.answers || (err == nil) != tc.answers {
 			t.Errorf("after %d s, answers is %t, error %v", tc.second, s.answers["kettle"], err)
 		}

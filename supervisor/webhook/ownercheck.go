@@ -10,19 +10,19 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// Kin determines whose objects a ClusterServiceVersion may take over: its own, those of its predecessors, and
+// OwnerCheck determines whose objects a ClusterServiceVersion may take over: its own, those of its predecessors, and
 // those whose owner is deleted.
-type Kin struct {
+type OwnerCheck struct {
 	// CSV is the version that takes over.
 	CSV *operatorsv1alpha1.ClusterServiceVersion
-	// Chain are the names of its predecessors, all in its namespace.
-	Chain []string
-	// Lives reports whether a ClusterServiceVersion exists.
-	Lives func(types.NamespacedName) bool
+	// Predecessors are the names of its predecessors, all in its namespace.
+	Predecessors []string
+	// Exists reports whether a ClusterServiceVersion exists.
+	Exists func(types.NamespacedName) bool
 }
 
-// Foreign returns the owner of an object that may not be taken over; empty if it may.
-func (k Kin) Foreign(obj metav1.Object) string {
+// OtherOwner returns the owner of an object that may not be taken over; empty if it may.
+func (c OwnerCheck) OtherOwner(obj metav1.Object) string {
 	owners := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(r metav1.OwnerReference) bool {
 		return r.Kind != operatorsv1alpha1.ClusterServiceVersionKind
 	})
@@ -30,7 +30,7 @@ func (k Kin) Foreign(obj metav1.Object) string {
 	var foreign string
 	for _, r := range owners {
 		name := types.NamespacedName{Namespace: obj.GetNamespace(), Name: r.Name}
-		if r.UID == k.CSV.UID || k.related(name) {
+		if r.UID == c.CSV.UID || c.mayAdopt(name) {
 			return ""
 		}
 		foreign = "csv " + name.String()
@@ -38,21 +38,21 @@ func (k Kin) Foreign(obj metav1.Object) string {
 	if foreign != "" {
 		return foreign
 	}
-	return k.foreignLabels(obj.GetLabels())
+	return c.otherOwnerByLabels(obj.GetLabels())
 }
 
-func (k Kin) foreignLabels(labels map[string]string) string {
+func (c OwnerCheck) otherOwnerByLabels(labels map[string]string) string {
 	owner := types.NamespacedName{Namespace: labels[api.LabelOwnerNamespace], Name: labels[api.LabelOwner]}
 	switch {
 	case owner.Name == "" || owner.Namespace == "" || labels[api.LabelOwnerKind] != operatorsv1alpha1.ClusterServiceVersionKind:
-		return nobody
-	case k.related(owner):
+		return noOwner
+	case c.mayAdopt(owner):
 		return ""
 	}
 	return "csv " + owner.String()
 }
 
-func (k Kin) related(name types.NamespacedName) bool {
-	home := name.Namespace == k.CSV.Namespace
-	return (home && (name.Name == k.CSV.Name || slices.Contains(k.Chain, name.Name))) || !k.Lives(name)
+func (c OwnerCheck) mayAdopt(name types.NamespacedName) bool {
+	home := name.Namespace == c.CSV.Namespace
+	return (home && (name.Name == c.CSV.Name || slices.Contains(c.Predecessors, name.Name))) || !c.Exists(name)
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestSteady checks two failures of a connection to a pod, at different times and from different ports.
-func TestSteady(t *testing.T) {
+// TestStableError checks two failures of a connection to a pod, at different times and from different ports.
+func TestStableError(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	end := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: port} }
 	op := func(name string, err error) func(int) error {
@@ -44,10 +44,10 @@ func TestSteady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for n := range 2 {
 				err := tt.of(n)
-				if got := Steady(err); got.Error() != tt.want || !errors.Is(got, err) {
+				if got := StableError(err); got.Error() != tt.want || !errors.Is(got, err) {
 					t.Errorf("told is %q, want %q; the error itself is found: %t", got, tt.want, errors.Is(got, err))
 				}
-				if Unreachable(err) != Unreachable(Steady(err)) {
+				if Unreachable(err) != Unreachable(StableError(err)) {
 					t.Error("it is told apart no more from a pod that answers")
 				}
 			}
@@ -55,15 +55,15 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestTroubleIsSteady checks that the message about an expired certificate is the same on the next day.
-func TestTroubleIsSteady(t *testing.T) {
+// TestCertificateProblemIsStable checks that the message about an expired certificate is the same on the next day.
+func TestCertificateProblemIsStable(t *testing.T) {
 	s := mustServers(t, fixture())[0]
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	c, err := Issue(s, "ns", now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, two := c.Trouble(s, "ns", now.AddDate(3, 0, 0)), c.Trouble(s, "ns", now.AddDate(3, 0, 1))
+	one, two := c.Problem(s, "ns", now.AddDate(3, 0, 0)), c.Problem(s, "ns", now.AddDate(3, 0, 1))
 	if one == "" || one != two {
 		t.Errorf("told is %q, and then %q", one, two)
 	}

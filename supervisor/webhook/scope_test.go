@@ -29,65 +29,65 @@ func ruleFor(scope admissionregistrationv1.ScopeType, groups []string, resources
 	return rule
 }
 
-func TestNarrowRules(t *testing.T) {
+func TestRestrictRules(t *testing.T) {
 	core, tea, mixed := []string{""}, []string{"tea.example.com"}, []string{"", "tea.example.com"}
 	pots := []schema.GroupResource{{Group: "tea.example.com", Resource: "pots"}}
 	cases := map[string]struct {
 		reason string
-		reach  Reach
+		scope  Scope
 		rule   admissionregistrationv1.RuleWithOperations
 		want   []admissionregistrationv1.RuleWithOperations
 	}{
 		"AllNamespaces": {
 			"a group for all namespaces bounds no rule",
-			Reach{AllNamespaces: true},
+			Scope{AllNamespaces: true},
 			ruleFor(anyScope, core, "*/*"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(anyScope, core, "*/*")},
 		},
 		"AllNamespacesAccount": {
 			"one that names an account bounds rules by scope, as any other",
-			Reach{AllNamespaces: true, Account: "weak", ClusterScoped: pots},
+			Scope{AllNamespaces: true, Account: "weak", ClusterScoped: pots},
 			ruleFor(anyScope, mixed, "*/*"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, mixed, "*/*"), ruleFor(clusterOnly, tea, "pots", "pots/*")},
 		},
-		"Named":    {"what is named may be in no namespace", Reach{}, ruleFor("", tea, "cups"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, tea, "cups")}},
-		"Wildcard": {"and so may be what a wildcard stands for", Reach{}, ruleFor("", core, "*"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, core, "*")}},
+		"Named":    {"what is named may be in no namespace", Scope{}, ruleFor("", tea, "cups"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, tea, "cups")}},
+		"Wildcard": {"and so may be what a wildcard stands for", Scope{}, ruleFor("", core, "*"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, core, "*")}},
 		"Everything": {
 			"subresources included",
-			Reach{},
+			Scope{},
 			ruleFor(anyScope, core, "*/*"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, core, "*/*")},
 		},
-		"Namespaced":     {"a rule for namespaced objects stays", Reach{ClusterScoped: pots}, ruleFor(namespacedOnly, tea, "*"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, tea, "*")}},
-		"Cluster":        {"a rule for others has nothing left", Reach{}, ruleFor(clusterOnly, tea, "*"), nil},
-		"ClusterForeign": {"unless they are the operator's", Reach{ClusterScoped: pots}, ruleFor(clusterOnly, tea, "cans"), nil},
+		"Namespaced":     {"a rule for namespaced objects stays", Scope{ClusterScoped: pots}, ruleFor(namespacedOnly, tea, "*"), []admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, tea, "*")}},
+		"Cluster":        {"a rule for others has nothing left", Scope{}, ruleFor(clusterOnly, tea, "*"), nil},
+		"ClusterForeign": {"unless they are the operator's", Scope{ClusterScoped: pots}, ruleFor(clusterOnly, tea, "cans"), nil},
 		"ClusterOwn": {
 			"then they stay",
-			Reach{ClusterScoped: pots},
+			Scope{ClusterScoped: pots},
 			ruleFor(clusterOnly, tea, "pots", "pots/status", "cans"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(clusterOnly, tea, "pots", "pots/status")},
 		},
 		"OwnAmongAll": {
 			"and a wildcard stands for them too",
-			Reach{ClusterScoped: pots},
+			Scope{ClusterScoped: pots},
 			ruleFor("", mixed, "*"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, mixed, "*"), ruleFor(clusterOnly, tea, "pots")},
 		},
 		"OwnAmongEverything": {
 			"with subresources",
-			Reach{ClusterScoped: pots},
+			Scope{ClusterScoped: pots},
 			ruleFor(anyScope, mixed, "*/*"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, mixed, "*/*"), ruleFor(clusterOnly, tea, "pots", "pots/*")},
 		},
 		"OwnSubresource": {
 			"or with one",
-			Reach{ClusterScoped: pots},
+			Scope{ClusterScoped: pots},
 			ruleFor(anyScope, tea, "*/scale"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, tea, "*/scale"), ruleFor(clusterOnly, tea, "pots/scale")},
 		},
 		"OtherGroup": {
 			"a resource of that name in another group is another",
-			Reach{ClusterScoped: pots},
+			Scope{ClusterScoped: pots},
 			ruleFor(anyScope, core, "pots"),
 			[]admissionregistrationv1.RuleWithOperations{ruleFor(namespacedOnly, core, "pots")},
 		},
@@ -95,7 +95,7 @@ func TestNarrowRules(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.rule.DeepCopy()
-			got := tc.reach.rules([]admissionregistrationv1.RuleWithOperations{tc.rule})
+			got := tc.scope.rules([]admissionregistrationv1.RuleWithOperations{tc.rule})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nrules(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -106,23 +106,23 @@ func TestNarrowRules(t *testing.T) {
 	}
 }
 
-func TestNarrowLeavesOutTheSupervisor(t *testing.T) {
+func TestRestrictExcludesSupervisor(t *testing.T) {
 	spared := metav1.LabelSelectorRequirement{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"chandlery-system"}}
 	team := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	cases := map[string]struct {
 		reason   string
-		reach    Reach
+		scope    Scope
 		selector *metav1.LabelSelector
 		want     *metav1.LabelSelector
 	}{
-		"All":     {"of all namespaces", Reach{AllNamespaces: true, Excluded: "chandlery-system"}, nil, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{spared}}},
-		"Some":    {"and of those of a group", Reach{Excluded: "chandlery-system"}, team, &metav1.LabelSelector{MatchLabels: team.MatchLabels, MatchExpressions: []metav1.LabelSelectorRequirement{spared}}},
-		"Outside": {"one outside the cluster has none", Reach{}, team, team},
-		"Nowhere": {"and a missing selector stays missing", Reach{AllNamespaces: true}, nil, nil},
+		"All":     {"of all namespaces", Scope{AllNamespaces: true, Excluded: "chandlery-system"}, nil, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{spared}}},
+		"Some":    {"and of those of a group", Scope{Excluded: "chandlery-system"}, team, &metav1.LabelSelector{MatchLabels: team.MatchLabels, MatchExpressions: []metav1.LabelSelectorRequirement{spared}}},
+		"Outside": {"one outside the cluster has none", Scope{}, team, team},
+		"Nowhere": {"and a missing selector stays missing", Scope{AllNamespaces: true}, nil, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects := tc.reach.Narrow(Objects{
+			objects := tc.scope.Restrict(Objects{
 				Validating: []*admissionregistrationv1.ValidatingWebhookConfiguration{{Webhooks: []admissionregistrationv1.ValidatingWebhook{{NamespaceSelector: tc.selector, Rules: []admissionregistrationv1.RuleWithOperations{ruleFor("", []string{""}, "*")}}}}},
 				Mutating:   []*admissionregistrationv1.MutatingWebhookConfiguration{{Webhooks: []admissionregistrationv1.MutatingWebhook{{NamespaceSelector: tc.selector, Rules: []admissionregistrationv1.RuleWithOperations{ruleFor("", []string{""}, "*")}}}}},
 			})
@@ -132,7 +132,7 @@ func TestNarrowLeavesOutTheSupervisor(t *testing.T) {
 					t.Errorf("%s\n%s: -want, +got:\n%s", tc.reason, kind, diff)
 				}
 			}
-			if bounded := validating.Rules[0].Scope != nil && mutating.Rules[0].Scope != nil; bounded == tc.reach.AllNamespaces {
+			if bounded := validating.Rules[0].Scope != nil && mutating.Rules[0].Scope != nil; bounded == tc.scope.AllNamespaces {
 				t.Errorf("the rules are bounded: %t", bounded)
 			}
 			if len(team.MatchExpressions) > 0 {
@@ -145,21 +145,21 @@ func TestNarrowLeavesOutTheSupervisor(t *testing.T) {
 func TestRefusesWebhooksForOthers(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		reach  Reach
+		scope  Scope
 		rule   admissionregistrationv1.RuleWithOperations
 		want   string
 	}{
-		"Namespaced":    {"namespaced kinds are bounded by the selector", Reach{Group: "own"}, ruleFor("", []string{"", "apps"}, "pods", "deployments/scale"), ""},
-		"Wildcard":      {"wildcards by the scope", Reach{Group: "own"}, ruleFor("", []string{"", "rbac.authorization.k8s.io"}, "*/*"), ""},
-		"Roles":         {"cluster-scoped kinds of Kubernetes are not for a bounded group", Reach{Group: "own"}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "roles", "clusterroles"), "clusterroles.rbac.authorization.k8s.io"},
-		"RolesAll":      {"but for one that targets all", Reach{AllNamespaces: true}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "clusterroles"), ""},
-		"RolesAccount":  {"unless it names an account", Reach{Group: "own", AllNamespaces: true, Account: "weak"}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "clusterroles"), "clusterroles.rbac.authorization.k8s.io"},
-		"Subresource":   {"nor are their subresources", Reach{Group: "own"}, ruleFor("", []string{""}, "namespaces/finalize"), "namespaces"},
-		"AnyGroup":      {"in any of the groups", Reach{Group: "own"}, ruleFor(namespacedOnly, []string{"apps", ""}, "nodes"), "nodes"},
-		"Definitions":   {"definitions least of all", Reach{Group: "own"}, ruleFor("", []string{"apiextensions.k8s.io"}, "customresourcedefinitions"), "customresourcedefinitions.apiextensions.k8s.io"},
-		"Claimed":       {"a kind that the version owns may be brought later", Reach{Group: "own"}, ruleFor(clusterOnly, []string{"example.com"}, "etcds"), ""},
-		"Foreign":       {"one that it does not own never is", Reach{Group: "own"}, ruleFor(clusterOnly, []string{"example.com"}, "pots"), "pots.example.com"},
-		"ForeignScoped": {"if it may be namespaced, its scope bounds it", Reach{Group: "own"}, ruleFor("", []string{"example.com"}, "pots"), ""},
+		"Namespaced":    {"namespaced kinds are bounded by the selector", Scope{Group: "own"}, ruleFor("", []string{"", "apps"}, "pods", "deployments/scale"), ""},
+		"Wildcard":      {"wildcards by the scope", Scope{Group: "own"}, ruleFor("", []string{"", "rbac.authorization.k8s.io"}, "*/*"), ""},
+		"Roles":         {"cluster-scoped kinds of Kubernetes are not for a bounded group", Scope{Group: "own"}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "roles", "clusterroles"), "clusterroles.rbac.authorization.k8s.io"},
+		"RolesAll":      {"but for one that targets all", Scope{AllNamespaces: true}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "clusterroles"), ""},
+		"RolesAccount":  {"unless it names an account", Scope{Group: "own", AllNamespaces: true, Account: "weak"}, ruleFor("", []string{"rbac.authorization.k8s.io"}, "clusterroles"), "clusterroles.rbac.authorization.k8s.io"},
+		"Subresource":   {"nor are their subresources", Scope{Group: "own"}, ruleFor("", []string{""}, "namespaces/finalize"), "namespaces"},
+		"AnyGroup":      {"in any of the groups", Scope{Group: "own"}, ruleFor(namespacedOnly, []string{"apps", ""}, "nodes"), "nodes"},
+		"Definitions":   {"definitions least of all", Scope{Group: "own"}, ruleFor("", []string{"apiextensions.k8s.io"}, "customresourcedefinitions"), "customresourcedefinitions.apiextensions.k8s.io"},
+		"Claimed":       {"a kind that the version owns may be brought later", Scope{Group: "own"}, ruleFor(clusterOnly, []string{"example.com"}, "etcds"), ""},
+		"Foreign":       {"one that it does not own never is", Scope{Group: "own"}, ruleFor(clusterOnly, []string{"example.com"}, "pots"), "pots.example.com"},
+		"ForeignScoped": {"if it may be namespaced, its scope bounds it", Scope{Group: "own"}, ruleFor("", []string{"example.com"}, "pots"), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -170,12 +170,12 @@ func TestRefusesWebhooksForOthers(t *testing.T) {
 				want = "spec.webhookdefinitions[1].rules[1].resources: webhook rules cannot include the cluster-scoped " + tc.want +
 					", as OperatorGroup own does not target all namespaces; leave it out, or install the operator for all namespaces"
 			}
-			if tc.want != "" && tc.reach.Account != "" {
+			if tc.want != "" && tc.scope.Account != "" {
 				want = "spec.webhookdefinitions[1].rules[1].resources: webhook rules cannot include the cluster-scoped " + tc.want +
 					", as OperatorGroup own names ServiceAccount weak; leave it out, or install the operator for all namespaces without spec.serviceAccountName"
 			}
 			got := ""
-			if err := tc.reach.Refusal(csv); err != nil {
+			if err := tc.scope.Validate(csv); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

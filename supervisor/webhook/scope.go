@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reach bounds the objects for which the API server calls the admission webhooks of a version. A namespace
+// Scope bounds the objects for which the API server calls the admission webhooks of a version. A namespace
 // selector does not bound calls for cluster-scoped objects: the scope of a rule does.
-type Reach struct {
+type Scope struct {
 	// Group is the name of the OperatorGroup.
 	Group string
 	// AllNamespaces is true if the OperatorGroup targets all namespaces.
@@ -22,7 +22,7 @@ type Reach struct {
 	// Account is the name of the ServiceAccount that the OperatorGroup names; empty for none.
 	Account string
 	// ClusterScoped are the cluster-scoped resources whose definitions an install plan of the
-	// version created or took over.
+	// version created or adopted.
 	ClusterScoped []schema.GroupResource
 	// Excluded is the namespace of the supervisor, for whose objects no webhook is called. It is empty if the
 	// supervisor runs outside the cluster.
@@ -31,21 +31,21 @@ type Reach struct {
 
 // Unbounded reports whether the OperatorGroup bounds no rule: it targets all namespaces and names no
 // ServiceAccount.
-func (r Reach) Unbounded() bool { return r.AllNamespaces && r.Account == "" }
+func (s Scope) Unbounded() bool { return s.AllNamespaces && s.Account == "" }
 
-// bound returns why the OperatorGroup bounds rules, and the remedy.
-func (r Reach) bound() (why, remedy string) {
-	if r.AllNamespaces {
-		return fmt.Sprintf("OperatorGroup %s names ServiceAccount %s", r.Group, r.Account),
+// boundReason returns why the OperatorGroup bounds rules, and the remedy.
+func (s Scope) boundReason() (why, remedy string) {
+	if s.AllNamespaces {
+		return fmt.Sprintf("OperatorGroup %s names ServiceAccount %s", s.Group, s.Account),
 			"leave it out, or install the operator for all namespaces without spec.serviceAccountName"
 	}
-	return fmt.Sprintf("OperatorGroup %s does not target all namespaces", r.Group), "leave it out, or install the operator for all namespaces"
+	return fmt.Sprintf("OperatorGroup %s does not target all namespaces", s.Group), "leave it out, or install the operator for all namespaces"
 }
 
-// Refusal returns an error about webhooks of a version that exceed a bounded group; nil if there are none. It
+// Validate returns an error about webhooks of a version that exceed a bounded group; nil if there are none. It
 // does not depend on definitions, which may be created later.
-func (r Reach) Refusal(csv *operatorsv1alpha1.ClusterServiceVersion) error {
-	if r.Unbounded() {
+func (s Scope) Validate(csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	if s.Unbounded() {
 		return nil
 	}
 	for i := range csv.Spec.WebhookDefinitions {
@@ -55,7 +55,7 @@ func (r Reach) Refusal(csv *operatorsv1alpha1.ClusterServiceVersion) error {
 			if !refused {
 				continue
 			}
-			why, remedy := r.bound()
+			why, remedy := s.boundReason()
 			return &InvalidError{
 				Reason:  operatorsv1alpha1.CSVReasonInvalidWebhookDescription,
 				Field:   fmt.Sprintf("spec.webhookdefinitions[%d].rules[%d].resources", i, j),
@@ -92,14 +92,14 @@ func scopeOf(rule *admissionregistrationv1.RuleWithOperations) admissionregistra
 	return *rule.Scope
 }
 
-// Narrow returns objects whose webhooks are called only within the reach.
-func (r Reach) Narrow(o Objects) Objects {
+// Restrict returns objects whose webhooks are called only within the scope.
+func (s Scope) Restrict(o Objects) Objects {
 	validating := make([]*admissionregistrationv1.ValidatingWebhookConfiguration, 0, len(o.Validating))
 	for _, c := range o.Validating {
 		c = c.DeepCopy()
 		for i := range c.Webhooks {
-			c.Webhooks[i].Rules = r.rules(c.Webhooks[i].Rules)
-			c.Webhooks[i].NamespaceSelector = r.namespaces(c.Webhooks[i].NamespaceSelector)
+			c.Webhooks[i].Rules = s.rules(c.Webhooks[i].Rules)
+			c.Webhooks[i].NamespaceSelector = s.namespaces(c.Webhooks[i].NamespaceSelector)
 		}
 		validating = append(validating, c)
 	}
@@ -107,8 +107,8 @@ func (r Reach) Narrow(o Objects) Objects {
 	for _, c := range o.Mutating {
 		c = c.DeepCopy()
 		for i := range c.Webhooks {
-			c.Webhooks[i].Rules = r.rules(c.Webhooks[i].Rules)
-			c.Webhooks[i].NamespaceSelector = r.namespaces(c.Webhooks[i].NamespaceSelector)
+			c.Webhooks[i].Rules = s.rules(c.Webhooks[i].Rules)
+			c.Webhooks[i].NamespaceSelector = s.namespaces(c.Webhooks[i].NamespaceSelector)
 		}
 		mutating = append(mutating, c)
 	}
@@ -117,8 +117,8 @@ func (r Reach) Narrow(o Objects) Objects {
 }
 
 // namespaces returns a selector that excludes the namespace of the supervisor.
-func (r Reach) namespaces(selector *metav1.LabelSelector) *metav1.LabelSelector {
-	if r.Excluded == "" {
+func (s Scope) namespaces(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	if s.Excluded == "" {
 		return selector
 	}
 	out := &metav1.LabelSelector{}
@@ -126,15 +126,15 @@ func (r Reach) namespaces(selector *metav1.LabelSelector) *metav1.LabelSelector 
 		out = selector.DeepCopy()
 	}
 	out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
-		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{r.Excluded},
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{s.Excluded},
 	})
 	return out
 }
 
 // rules returns rules that match namespaced objects, and cluster-scoped ones only of the kinds within the
-// reach.
-func (r Reach) rules(list []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
-	if r.Unbounded() {
+// scope.
+func (s Scope) rules(list []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
+	if s.Unbounded() {
 		return list
 	}
 	var out []admissionregistrationv1.RuleWithOperations
@@ -147,11 +147,11 @@ func (r Reach) rules(list []admissionregistrationv1.RuleWithOperations) []admiss
 		if scope == admissionregistrationv1.NamespacedScope {
 			continue
 		}
-		for _, own := range r.ClusterScoped {
+		for _, own := range s.ClusterScoped {
 			if resources := matching(rule, own); len(resources) > 0 {
-				narrowed := scoped(rule, admissionregistrationv1.ClusterScope)
-				narrowed.APIGroups, narrowed.Resources = []string{own.Group}, resources
-				out = append(out, narrowed)
+				restricted := scoped(rule, admissionregistrationv1.ClusterScope)
+				restricted.APIGroups, restricted.Resources = []string{own.Group}, resources
+				out = append(out, restricted)
 			}
 		}
 	}

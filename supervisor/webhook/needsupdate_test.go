@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestStaleBeyondBundles changes the wanted object after it was applied, and the live one.
-func TestStaleBeyondBundles(t *testing.T) {
+// TestNeedsUpdateBeyondCABundles changes the wanted object after it was applied, and the live one.
+func TestNeedsUpdateBeyondCABundles(t *testing.T) {
 	manifest := func(change func(*admissionregistrationv1.ValidatingWebhook)) *unstructured.Unstructured {
 		t.Helper()
 		hook := admissionregistrationv1.ValidatingWebhook{
@@ -51,7 +51,7 @@ func TestStaleBeyondBundles(t *testing.T) {
 		"authority and selector": {want: manifest(func(w *webhook) { w.ClientConfig.CABundle, w.NamespaceSelector = []byte("new"), nil }), live: applied(), stale: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := StaleBeyondBundles(tt.want, tt.live)
+			got, err := NeedsUpdateBeyondCABundles(tt.want, tt.live)
 			if err != nil || got != tt.stale {
 				t.Errorf("stale: %t, %v, want %t", got, err, tt.stale)
 			}

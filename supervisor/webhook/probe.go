@@ -20,53 +20,53 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Call is how to ask a conversion webhook whether it is there, as the API server
-// would: by the name of its Service, believing its authority.
-type Call struct {
+// Probe is a request that checks whether a conversion webhook answers. It uses the name of the Service and
+// trusts the authority of the certificate, as the API server does.
+type Probe struct {
 	// Port is the port of the Service, whose name in EndpointSlices is its number.
 	Port int32
-	// Path is where the webhook listens.
+	// Path is the path of the webhook.
 	Path string
-	// Body is a review of no objects, which is answered without work.
+	// Body is a ConversionReview without objects.
 	Body []byte
-	// UID is what the answer has to repeat.
+	// UID is the UID of the review, which the reply must repeat.
 	UID types.UID
-	// TLS has the authority and the name to expect.
+	// TLS contains the trusted authority and the expected name.
 	TLS *tls.Config
 }
 
-// Calls are the calls by which s is asked, one for each of its conversion webhooks.
-func Calls(s Server, namespace string, c *Certificate) ([]Call, error) {
+// Probes returns one probe for each conversion webhook of s.
+func Probes(s Server, namespace string, c *Certificate) ([]Probe, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(c.Bundle()) {
 		return nil, fmt.Errorf("the authority of Deployment %s/%s cannot be read", namespace, s.Deployment)
 	}
-	var out []Call
+	var out []Probe
 	for i := range s.Webhooks {
 		d := &s.Webhooks[i]
 		if d.Type != operatorsv1alpha1.ConversionWebhook {
 			continue
 		}
 		want := conversion(namespace, s, d, nil).Webhook
-		call := Call{
+		probe := Probe{
 			Port: *want.ClientConfig.Service.Port, Path: *want.ClientConfig.Service.Path, UID: types.UID("chandlery-" + strconv.Itoa(i)),
 			TLS: &tls.Config{RootCAs: roots, ServerName: s.Host(namespace), MinVersion: tls.VersionTLS12},
 		}
 		var err error
-		if call.Body, err = review(d.ConversionCRDs[0], call.UID); err != nil {
+		if probe.Body, err = emptyReview(d.ConversionCRDs[0], probe.UID); err != nil {
 			return nil, err
 		}
-		out = append(out, call)
+		out = append(out, probe)
 	}
 	return out, nil
 }
 
-func review(crd string, uid types.UID) ([]byte, error) {
+func emptyReview(crd string, uid types.UID) ([]byte, error) {
 	_, group, _ := strings.Cut(crd, ".")
 	body, err := json.Marshal(&struct {
 		metav1.TypeMeta `json:",inline"`
 
-		// The type of the API leaves an empty list out, which some servers take amiss.
+		// The Go type of the API omits an empty list, which some servers refuse.
 		Request map[string]any `json:"request"`
 	}{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "ConversionReview"},
@@ -78,21 +78,21 @@ func review(crd string, uid types.UID) ([]byte, error) {
 	return body, nil
 }
 
-// Answered says whether a reply is that of a conversion webhook. Whether it would
-// convert is not asked: a server may find fault with a review of nothing.
-func (c Call) Answered(status int, body []byte) error {
+// CheckReply returns an error if a reply is not that of a conversion webhook. The review in the reply may have
+// failed: a server may refuse a review without objects.
+func (p Probe) CheckReply(status int, body []byte) error {
 	var reply apiextensionsv1.ConversionReview
 	err := json.Unmarshal(body, &reply)
 	switch {
 	case status == http.StatusNotFound || status >= http.StatusInternalServerError:
-		return fmt.Errorf("%s answers with status %d", c.Path, status)
-	case status == http.StatusOK && (err != nil || reply.Response == nil || reply.Response.UID != c.UID):
-		return fmt.Errorf("%s answers, but not with a ConversionReview", c.Path)
+		return fmt.Errorf("%s answers with status %d", p.Path, status)
+	case status == http.StatusOK && (err != nil || reply.Response == nil || reply.Response.UID != p.UID):
+		return fmt.Errorf("%s answers, but not with a ConversionReview", p.Path)
 	}
 	return nil
 }
 
-// Addresses are where the ready pods behind a port of a Service are, sorted.
+// Addresses returns the sorted addresses of the ready pods behind a port of a Service.
 func Addresses(endpoints []discoveryv1.EndpointSlice, port int32) []string {
 	var out []string
 	for i := range endpoints {
@@ -123,9 +123,8 @@ func numberOf(ports []discoveryv1.EndpointPort, name string) int32 {
 	return 0
 }
 
-// Unreachable says whether an error of a call is about the way to the pod and not
-// about the pod: a network policy may let the API server through and not us, and then
-// asking again helps nobody.
+// Unreachable reports whether a probe failed because of the network and not because of the pod. A network policy
+// may admit the API server and not the supervisor.
 func Unreachable(err error) bool {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" {

@@ -21,7 +21,7 @@ import (
 
 // refusal returns why a version may not convert one of its existing definitions; empty when it may
 // convert all. It skips definitions that already convert through a Service of the version: each
-// change of them is guarded.
+// change of them is checked.
 func (c *conversions) refusal(ctx context.Context, s *State) (string, error) {
 	for i := range s.version.CSV.Spec.WebhookDefinitions {
 		declared := &s.version.CSV.Spec.WebhookDefinitions[i]
@@ -40,7 +40,7 @@ func (c *conversions) refusal(ctx context.Context, s *State) (string, error) {
 			if s.converts(namedService(crd)) {
 				continue
 			}
-			err = c.guard(ctx, s, crd)
+			err = c.checkAllowed(ctx, s, crd)
 			if refusal, refused := errors.AsType[*upgradesafety.RefusalError](err); refused {
 				return refusal.Error(), nil
 			}
@@ -52,12 +52,12 @@ func (c *conversions) refusal(ctx context.Context, s *State) (string, error) {
 	return "", nil
 }
 
-// guard returns a *crdguard.RefusalError for a definition that a version may not change. The
+// checkAllowed returns an *upgradesafety.RefusalError for a definition that a version may not change. The
 // definition comes from the cache.
-func (c *conversions) guard(ctx context.Context, s *State, crd *apiextensionsv1.CustomResourceDefinition) error {
+func (c *conversions) checkAllowed(ctx context.Context, s *State, crd *apiextensionsv1.CustomResourceDefinition) error {
 	csv := s.version.CSV
 	request := upgradesafety.Request{
-		Namespace: csv.Namespace, Version: csv.Name, Unbounded: s.reach.Unbounded(), Name: crd.Name, Converted: true, Live: crd,
+		Namespace: csv.Namespace, Version: csv.Name, Unbounded: s.scope.Unbounded(), Name: crd.Name, Converted: true, Live: crd,
 	}
 	if !request.Unbounded {
 		var err error

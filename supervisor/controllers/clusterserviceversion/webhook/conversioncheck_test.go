@@ -44,7 +44,7 @@ func TestIsOfOperator(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &State{version: Version{CSV: version("a", "kettle.v2", tc.pkg)}, kin: webhook.Kin{Chain: []string{"kettle.v1"}}}
+			s := &State{version: Version{CSV: version("a", "kettle.v2", tc.pkg)}, owners: webhook.OwnerCheck{Predecessors: []string{"kettle.v1"}}}
 			if got := s.isOfOperator(tc.other); got != tc.want {
 				t.Errorf("%s: isOfOperator() = %t, want %t", tc.reason, got, tc.want)
 			}
@@ -52,8 +52,8 @@ func TestIsOfOperator(t *testing.T) {
 	}
 }
 
-// TestConverts has a definition that converts through a Service. The version kitchen/kettle.v1 has the Service
-// kettle-service.
+// TestConverts has a definition that converts through a Service. The version kitchen/kettle.v1 has the
+// Service kettle-service.
 func TestConverts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string

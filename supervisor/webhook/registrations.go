@@ -41,7 +41,7 @@ func APIServiceName(d *operatorsv1alpha1.APIServiceDescription) string {
 func validating(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *operatorsv1alpha1.WebhookDescription,
 	namespaces *metav1.LabelSelector, bundle []byte,
 ) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	hook := reachable(d).GetValidatingWebhook(csv.Namespace, namespaces, bundle)
+	hook := withDefaultPort(d).GetValidatingWebhook(csv.Namespace, namespaces, bundle)
 	hook.ClientConfig.Service.Name = s.ServiceName()
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   kindOf(admissionregistrationv1.SchemeGroupVersion.String(), "ValidatingWebhookConfiguration"),
@@ -53,7 +53,7 @@ func validating(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *opera
 func mutating(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *operatorsv1alpha1.WebhookDescription,
 	namespaces *metav1.LabelSelector, bundle []byte,
 ) *admissionregistrationv1.MutatingWebhookConfiguration {
-	hook := reachable(d).GetMutatingWebhook(csv.Namespace, namespaces, bundle)
+	hook := withDefaultPort(d).GetMutatingWebhook(csv.Namespace, namespaces, bundle)
 	hook.ClientConfig.Service.Name = s.ServiceName()
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   kindOf(admissionregistrationv1.SchemeGroupVersion.String(), "MutatingWebhookConfiguration"),
@@ -62,8 +62,8 @@ func mutating(csv *operatorsv1alpha1.ClusterServiceVersion, s Server, d *operato
 	}
 }
 
-// reachable returns a description with the port of its Service.
-func reachable(d *operatorsv1alpha1.WebhookDescription) *operatorsv1alpha1.WebhookDescription {
+// withDefaultPort returns a description with the port of its Service.
+func withDefaultPort(d *operatorsv1alpha1.WebhookDescription) *operatorsv1alpha1.WebhookDescription {
 	out := d.DeepCopy()
 	out.ContainerPort = portOr443(d.ContainerPort)
 	return out
@@ -90,8 +90,8 @@ func labelValue(name string) string {
 	return strings.Trim(name[:min(len(name), validation.LabelValueMaxLength)], "-_.")
 }
 
-// Configured is an existing webhook configuration, of either kind.
-type Configured struct {
+// ExistingConfiguration is an existing webhook configuration, of either kind.
+type ExistingConfiguration struct {
 	// Name and Labels are the metadata of the configuration.
 	Name   string
 	Labels map[string]string
@@ -100,7 +100,7 @@ type Configured struct {
 // Adopt sets the name of a wanted configuration to that of the live one that it replaces. This is one for the
 // same description that csv owns, or else one that may be taken over. Adopt returns the others of these, since
 // the API server would call the webhook twice.
-func Adopt(want metav1.Object, live []Configured, k Kin) (surplus []string) {
+func Adopt(want metav1.Object, live []ExistingConfiguration, k OwnerCheck) (surplus []string) {
 	var own, free []string
 	for _, l := range live {
 		if l.Labels[api.LabelWebhook] != want.GetLabels()[api.LabelWebhook] || l.Labels[api.LabelOwnerNamespace] != want.GetLabels()[api.LabelOwnerNamespace] {
@@ -109,7 +109,7 @@ func Adopt(want metav1.Object, live []Configured, k Kin) (surplus []string) {
 		switch {
 		case l.Labels[api.LabelOwner] == want.GetLabels()[api.LabelOwner]:
 			own = append(own, l.Name)
-		case k.foreignLabels(l.Labels) == "":
+		case k.otherOwnerByLabels(l.Labels) == "":
 			free = append(free, l.Name)
 		}
 	}

@@ -265,7 +265,7 @@ func TestClusterScopedKindsOfKubernetesAreKnown(t *testing.T) {
 			resource := &list.APIResources[i]
 			csv := w.kettle("kettle.v1")
 			w.asksForAll([]string{gv.Group}, resource.Name)(csv)
-			refused := webhook.Reach{Group: "own"}.Refusal(csv) != nil
+			refused := webhook.Scope{Group: "own"}.Validate(csv) != nil
 			if _, err := webhook.Servers(csv); err != nil {
 				refused = true
 			}

@@ -7,7 +7,7 @@ import (
 
 // TestPausesGrow performs a Switch whenever it is allowed, for a day.
 func TestPausesGrow(t *testing.T) {
-	s := newSwitches()
+	s := newSwitchCounter()
 	g, now, times := generation{"uid-1", 1}, noon(), 0
 	for now.Before(noon().Add(24 * time.Hour)) {
 		if pause := s.Pause(g, now); pause > longestPause {
@@ -16,12 +16,12 @@ func TestPausesGrow(t *testing.T) {
 			s.Fail(g, struct{}{}, now)
 			times++
 		}
-		if times == freeSwitches-1 && s.Pause(g, now) != 0 {
+		if times == switchesWithoutPause-1 && s.Pause(g, now) != 0 {
 			t.Error("an upgrade is held up")
 		}
 		now = now.Add(time.Second)
 	}
-	if most := 24*12 + 2*freeSwitches + 10; times > most {
+	if most := 24*12 + 2*switchesWithoutPause + 10; times > most {
 		t.Errorf("switched %d times in a day, want %d at most", times, most)
 	}
 	if s.Pause(g, now) == 0 && s.Pause(g, now.Add(-time.Second)) == 0 {

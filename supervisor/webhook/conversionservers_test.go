@@ -7,7 +7,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-func TestConverters(t *testing.T) {
+func TestConversionServers(t *testing.T) {
 	conversion := func(deployment string, crds ...string) operatorsv1alpha1.WebhookDescription {
 		return operatorsv1alpha1.WebhookDescription{Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: deployment, ConversionCRDs: crds}
 	}
@@ -29,7 +29,7 @@ func TestConverters(t *testing.T) {
 			csv := &operatorsv1alpha1.ClusterServiceVersion{}
 			csv.Spec.WebhookDefinitions = tc.webhooks
 			got := map[string][]string{}
-			for _, s := range Converters(csv) {
+			for _, s := range ConversionServers(csv) {
 				got[s.ServiceName()] = nil
 				for _, d := range s.Webhooks {
 					got[s.ServiceName()] = append(got[s.ServiceName()], d.ConversionCRDs...)

@@ -20,7 +20,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func TestDesiredCallers(t *testing.T) {
+func TestDesiredRegistrations(t *testing.T) {
 	group := allNamespaces()
 	group.Spec.TargetNamespaces = []string{"ns"}
 	o, certs := desired(t, group)
@@ -129,35 +129,35 @@ func ownedBy(namespace, name string) map[string]string {
 func TestAdopt(t *testing.T) {
 	csv := fixture()
 	const made = "made"
-	live := func(name, description, namespace, owner string) Configured {
+	live := func(name, description, namespace, owner string) ExistingConfiguration {
 		labels := ownedBy(namespace, owner)
 		labels[api.LabelWebhook] = description
-		return Configured{Name: name, Labels: labels}
+		return ExistingConfiguration{Name: name, Labels: labels}
 	}
 	for name, tt := range map[string]struct {
-		live    []Configured
+		live    []ExistingConfiguration
 		want    string
 		surplus []string
 	}{
 		"none":                  {want: made},
-		"ours":                  {live: []Configured{live(made, "hook", "ns", "etcd.v1")}, want: made},
-		"another manager's":     {live: []Configured{live("hook-x7k2p", "hook", "ns", "etcd.v1")}, want: "hook-x7k2p"},
-		"the predecessor's":     {live: []Configured{live("hook-x7k2p", "hook", "ns", "etcd.v0")}, want: "hook-x7k2p"},
-		"one whose owner went":  {live: []Configured{live("hook-x7k2p", "hook", "ns", "gone")}, want: "hook-x7k2p"},
-		"that of a stranger":    {live: []Configured{live("hook-x7k2p", "hook", "ns", "stranger")}, want: made},
-		"of another namespace":  {live: []Configured{live("hook-x7k2p", "hook", "other", "etcd.v1")}, want: made},
-		"another description":   {live: []Configured{live("other-x7k2p", "other", "ns", "etcd.v1")}, want: made},
-		"one before the others": {live: []Configured{live("a", "hook", "ns", "etcd.v0"), live("b", "hook", "ns", "etcd.v1")}, want: "b", surplus: []string{"a"}},
-		"ours before all":       {live: []Configured{live("a", "hook", "ns", "etcd.v1"), live(made, "hook", "ns", "etcd.v0")}, want: made, surplus: []string{"a"}},
+		"ours":                  {live: []ExistingConfiguration{live(made, "hook", "ns", "etcd.v1")}, want: made},
+		"another manager's":     {live: []ExistingConfiguration{live("hook-x7k2p", "hook", "ns", "etcd.v1")}, want: "hook-x7k2p"},
+		"the predecessor's":     {live: []ExistingConfiguration{live("hook-x7k2p", "hook", "ns", "etcd.v0")}, want: "hook-x7k2p"},
+		"one whose owner went":  {live: []ExistingConfiguration{live("hook-x7k2p", "hook", "ns", "gone")}, want: "hook-x7k2p"},
+		"that of a stranger":    {live: []ExistingConfiguration{live("hook-x7k2p", "hook", "ns", "stranger")}, want: made},
+		"of another namespace":  {live: []ExistingConfiguration{live("hook-x7k2p", "hook", "other", "etcd.v1")}, want: made},
+		"another description":   {live: []ExistingConfiguration{live("other-x7k2p", "other", "ns", "etcd.v1")}, want: made},
+		"one before the others": {live: []ExistingConfiguration{live("a", "hook", "ns", "etcd.v0"), live("b", "hook", "ns", "etcd.v1")}, want: "b", surplus: []string{"a"}},
+		"ours before all":       {live: []ExistingConfiguration{live("a", "hook", "ns", "etcd.v1"), live(made, "hook", "ns", "etcd.v0")}, want: made, surplus: []string{"a"}},
 		"two of another manager": {
-			live: []Configured{live("z", "hook", "ns", "etcd.v1"), live("a", "hook", "ns", "etcd.v1")}, want: "a", surplus: []string{"z"},
+			live: []ExistingConfiguration{live("z", "hook", "ns", "etcd.v1"), live("a", "hook", "ns", "etcd.v1")}, want: "a", surplus: []string{"z"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			labels := ownedBy("ns", "etcd.v1")
 			labels[api.LabelWebhook] = "hook"
 			want := &metav1.ObjectMeta{Name: made, Labels: labels}
-			k := Kin{CSV: csv, Chain: []string{"etcd.v0"}, Lives: lives("ns/stranger", "ns/etcd.v0", "ns/etcd.v1", "other/etcd.v1")}
+			k := OwnerCheck{CSV: csv, Predecessors: []string{"etcd.v0"}, Exists: lives("ns/stranger", "ns/etcd.v0", "ns/etcd.v1", "other/etcd.v1")}
 			surplus := Adopt(want, tt.live, k)
 			if want.Name != tt.want || !slices.Equal(surplus, tt.surplus) {
 				t.Errorf("name is %s, surplus %v; want %s and %v", want.Name, surplus, tt.want, tt.surplus)
@@ -166,9 +166,9 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestForeign checks the owners of objects.
-func TestForeign(t *testing.T) {
-	k := Kin{CSV: fixture(), Chain: []string{"etcd.v0"}, Lives: lives("ns/stranger", "ns/etcd.v0", "ns/etcd.v1", "other/etcd.v1")}
+// TestOtherOwner checks the owners of objects.
+func TestOtherOwner(t *testing.T) {
+	k := OwnerCheck{CSV: fixture(), Predecessors: []string{"etcd.v0"}, Exists: lives("ns/stranger", "ns/etcd.v0", "ns/etcd.v1", "other/etcd.v1")}
 	ref := func(name, uid string) metav1.OwnerReference {
 		return metav1.OwnerReference{Kind: "ClusterServiceVersion", Name: name, UID: types.UID(uid)}
 	}
@@ -196,12 +196,12 @@ func TestForeign(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.obj.Namespace = "ns"
-			if got := k.Foreign(&tt.obj); got != tt.want {
+			if got := k.OtherOwner(&tt.obj); got != tt.want {
 				t.Errorf("foreign is %q, want %q", got, tt.want)
 			}
 		})
 	}
-	if got, want := Obstacle("APIService", "v1.x", "csv a/b"), `APIService "v1.x" exists and belongs to csv a/b; delete or rename one of the two`; got != want {
+	if got, want := ConflictMessage("APIService", "v1.x", "csv a/b"), `APIService "v1.x" exists and belongs to csv a/b; delete or rename one of the two`; got != want {
 		t.Errorf("obstacle reads %q, want %q", got, want)
 	}
 }
@@ -232,8 +232,8 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestStale checks when an object must be applied again.
-func TestStale(t *testing.T) {
+// TestNeedsUpdate checks when an object must be applied again.
+func TestNeedsUpdate(t *testing.T) {
 	o, _ := desired(t, allNamespaces())
 	want, err := Manifest(o.Services[0])
 	if err != nil {
@@ -264,12 +264,12 @@ func TestStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := want.DeepCopy()
 			tt.change(live)
-			if got := Stale(want, live); got != tt.stale {
+			if got := NeedsUpdate(want, live); got != tt.stale {
 				t.Errorf("stale is %t, want %t", got, tt.stale)
 			}
 		})
 	}
-	if !Stale(want, nil) {
+	if !NeedsUpdate(want, nil) {
 		t.Error("what is not there need not be applied")
 	}
 }

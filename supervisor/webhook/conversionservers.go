@@ -6,10 +6,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Converters returns the Deployments of csv, valid or not, with the definitions that they convert. It returns
+// ConversionServers returns the Deployments of csv, valid or not, with the definitions that they convert. It returns
 // only the data that is needed to remove conversions. A description may have become invalid after its
 // conversion was set up.
-func Converters(csv *operatorsv1alpha1.ClusterServiceVersion) []Server {
+func ConversionServers(csv *operatorsv1alpha1.ClusterServiceVersion) []Server {
 	var out []Server
 	named := func(deployment string) *Server {
 		i := slices.IndexFunc(out, func(s Server) bool { return s.Deployment == deployment })

@@ -41,9 +41,9 @@ func Manifest(obj client.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// Stale reports whether a live object, nil if there is none, must be applied again. This is the case if another
-// object was applied last, or if applied fields have changed since. It ignores additional fields of others.
-func Stale(want, live *unstructured.Unstructured) bool {
+// NeedsUpdate reports whether a live object, nil if there is none, must be applied again. This is the case if
+// another object was applied last, or if applied fields have changed since. It ignores additional fields of others.
+func NeedsUpdate(want, live *unstructured.Unstructured) bool {
 	if live == nil {
 		return true
 	}
@@ -58,9 +58,9 @@ func Stale(want, live *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepDerivative(without.Object, live.Object)
 }
 
-// StaleBeyondBundles reports whether a webhook configuration must be applied again for more than the
+// NeedsUpdateBeyondCABundles reports whether a webhook configuration must be applied again for more than the
 // authorities of its certificates. Both are as for [Stale].
-func StaleBeyondBundles(want, live *unstructured.Unstructured) (bool, error) {
+func NeedsUpdateBeyondCABundles(want, live *unstructured.Unstructured) (bool, error) {
 	if live == nil {
 		return true, nil
 	}
@@ -85,7 +85,7 @@ func StaleBeyondBundles(want, live *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return Stale(same, live), nil
+	return NeedsUpdate(same, live), nil
 }
 
 // webhooksOf returns the webhooks of a configuration, without copying them.

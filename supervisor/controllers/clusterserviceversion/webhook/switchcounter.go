@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// freeSwitches is the number of Switch actions in a row without a pause between them. An upgrade needs a few.
-	freeSwitches = 10
+	// switchesWithoutPause is the number of Switch actions in a row without a pause between them. An upgrade needs a few.
+	switchesWithoutPause = 10
 	// longestPause is the longest pause between two of them.
 	longestPause = 5 * time.Minute
 )
 
-// switches counts the Switch actions of each version in a row. Another client, for example a
+// switchCounter counts the Switch actions of each version in a row. Another client, for example a
 // policy, may revert each of them, without an end.
-type switches = apply.Retries[generation, struct{}]
+type switchCounter= apply.Retries[generation, struct{}]
 
-func newSwitches() *switches {
-	return &switches{Backoff: apply.Backoff{First: time.Second, Max: longestPause}, Free: freeSwitches - 1}
+func newSwitchCounter() *switchCounter {
+	return &switchCounter{Backoff: apply.Backoff{First: time.Second, Max: longestPause}, Free: switchesWithoutPause - 1}
 }
 
 // generation is a version and its generation: another generation may have other content.
