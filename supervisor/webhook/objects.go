@@ -28,7 +28,7 @@ type Objects struct {
 	// Services are in front of the Deployments.
 	Services []*corev1.Service
 	// Roles and RoleBindings allow Deployments to read their certificates, and, in the namespace kube-system, how
-	// addRegistrations authenticate.
+	// callers authenticate.
 	Roles        []*rbacv1.Role
 	RoleBindings []*rbacv1.RoleBinding
 	// ClusterRoleBindings allow Deployments to ask who a caller is and what it may do.

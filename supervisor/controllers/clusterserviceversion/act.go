@@ -25,10 +25,10 @@ type installer struct {
 	webhooks    *webhook.Writer
 }
 
-// serve applies the objects that must exist before anything runs, and derives the Deployments again,
-// with the current certificates. Like install, it takes over objects that an earlier version
+// prepareWebhooks applies the objects that must exist before anything runs, and derives the Deployments
+// again, with the current certificates. Like install, it takes over objects that an earlier version
 // created.
-func (i *installer) serve(ctx context.Context, s *state) error {
+func (i *installer) prepareWebhooks(ctx context.Context, s *state) error {
 	if err := i.confirm(ctx, s.CSV); err != nil || s.webhooks == nil {
 		return err
 	}
@@ -61,17 +61,17 @@ func (i *installer) switchWebhooks(ctx context.Context, s *state) error {
 	return i.webhooks.Switch(ctx, s.webhooks)
 }
 
-// renew replaces the certificates of a waiting version, and the pods that have them.
-func (i *installer) renew(ctx context.Context, s *state) error {
+// renewCertificates replaces the certificates of a waiting version, and the pods that have them.
+func (i *installer) renewCertificates(ctx context.Context, s *state) error {
 	if err := i.confirm(ctx, s.CSV); err != nil {
 		return err
 	}
 	return i.webhooks.Renew(ctx, s.webhooks)
 }
 
-// withdraw removes the Deployments of a version that must not run. It first removes the objects
+// removeDeployments removes the Deployments of a version that must not run. It first removes the objects
 // that make the API server call it: calls without an answer would be refused.
-func (i *installer) withdraw(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+func (i *installer) removeDeployments(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	if err := i.webhooks.Remove(ctx, csv); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (i *installer) copyRBAC(ctx context.Context, s *state) error {
 			return err
 		}
 	}
-	extra := surplus(s.CSV, s.copies, s.rbac)
+	extra := obsoleteCopies(s.CSV, s.copies, s.rbac)
 	for n := range extra {
 		if err := apply.Delete(ctx, i.client, &extra[n]); err != nil {
 			return err
@@ -182,10 +182,10 @@ func (i *installer) copyRBAC(ctx context.Context, s *state) error {
 	return nil
 }
 
-// refused reports whether the API, or the guard of definitions, has refused an object for its
+// isRefused reports whether the API, or package upgradesafety, has refused an object for its
 // content. Another try at once will not change that.
-func refused(err error) bool {
-	if _, guarded := errors.AsType[*upgradesafety.RefusalError](err); guarded {
+func isRefused(err error) bool {
+	if _, unsafe := errors.AsType[*upgradesafety.RefusalError](err); unsafe {
 		return true
 	}
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||

@@ -78,7 +78,7 @@ func TestInstallConfirmsTheAccount(t *testing.T) {
 	changed.Spec.ServiceAccountName = "cook"
 	// Without a client for writes, a write would panic.
 	r := &installer{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(o.CSV.DeepCopy(), changed).Build()}
-	if err := r.install(t.Context(), &state{Observation: o}); !errors.Is(err, apply.ErrStale) {
+	if err := r.install(t.Context(), &state{Input: o}); !errors.Is(err, apply.ErrStale) {
 		t.Errorf("install() = %v, want %v", err, apply.ErrStale)
 	}
 }

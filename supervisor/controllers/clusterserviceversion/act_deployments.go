@@ -53,7 +53,7 @@ func (w deploymentWriter) put(ctx context.Context, s *state) error {
 		case err != nil:
 			return err
 		case result != apply.Unchanged:
-			announceWarnings(w.events, s.CSV, i, d.Name, heard.Texts())
+			emitWarnings(w.events, s.CSV, i, d.Name, heard.Texts())
 		}
 	}
 	return nil

@@ -31,8 +31,8 @@ const discoveryAge = 10 * time.Second
 type servedAPI struct {
 	// served is true when the API server answers requests for it.
 	served bool
-	// away is true when the API exists and does not answer.
-	away bool
+	// unavailable is true when the API exists and does not answer.
+	unavailable bool
 	// why states why it does not answer; empty when nothing more is known.
 	why string
 }
@@ -40,10 +40,10 @@ type servedAPI struct {
 // apis holds the APIs that a version names. An API that is not among them is not served.
 type apis map[schema.GroupVersionKind]servedAPI
 
-// discovered caches the kinds that the API server serves, for discoveryAge. A REST mapper does not
+// discoveryCache caches the kinds that the API server serves, for discoveryAge. A REST mapper does not
 // suffice: it keeps kinds that are no longer served.
-type discovered struct {
-	ask func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+type discoveryCache struct {
+	list func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	// group reads an API group by its name.
 	group func(ctx context.Context, name string) error
 	clock clock.PassiveClock
@@ -59,15 +59,15 @@ type discoveryAnswer struct {
 }
 
 // find reports whether a kind is served. If the API server has no answer about a group, a server
-// behind it does not answer; the result then has away set. It returns an error only for a failure
+// behind it does not answer; the result then has unavailable set. It returns an error only for a failure
 // of the API server.
-func (d *discovered) find(ctx context.Context, gvk schema.GroupVersionKind) (servedAPI, error) {
+func (d *discoveryCache) find(ctx context.Context, gvk schema.GroupVersionKind) (servedAPI, error) {
 	kinds, err := d.kinds(ctx, gvk.GroupVersion().String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return servedAPI{}, nil
-	case err != nil && behind(err):
-		return servedAPI{away: true, why: err.Error()}, nil
+	case err != nil && isBackendError(err):
+		return servedAPI{unavailable: true, why: err.Error()}, nil
 	case err != nil:
 		return servedAPI{}, fmt.Errorf("looking for the API %s: %w", gvk, err)
 	}
@@ -75,7 +75,7 @@ func (d *discovered) find(ctx context.Context, gvk schema.GroupVersionKind) (ser
 }
 
 // hasGroup reports whether the API server has an API group.
-func (d *discovered) hasGroup(ctx context.Context, name string) (bool, error) {
+func (d *discoveryCache) hasGroup(ctx context.Context, name string) (bool, error) {
 	err := d.group(ctx, name)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("looking for the API group %s: %w", name, err)
@@ -83,14 +83,14 @@ func (d *discovered) hasGroup(ctx context.Context, name string) (bool, error) {
 	return err == nil, nil
 }
 
-// behind reports whether an error is an answer of the API server about a server behind it. It
+// isBackendError reports whether an error is an answer of the API server about a server behind it. It
 // returns false for a missing answer, and for one that asks to retry or to authenticate.
-func behind(err error) bool {
+func isBackendError(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
 }
 
-func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, error) {
+func (d *discoveryCache) kinds(ctx context.Context, groupVersion string) ([]string, error) {
 	now := d.clock.Now()
 	d.mu.Lock()
 	last, known := d.known[groupVersion]
@@ -98,7 +98,7 @@ func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, 
 	if known && now.Sub(last.at) < discoveryAge {
 		return last.kinds, nil
 	}
-	list, err := d.ask(ctx, groupVersion)
+	list, err := d.list(ctx, groupVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (d *discovered) kinds(ctx context.Context, groupVersion string) ([]string, 
 func (o *observer) readAPIs(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) (found apis, disrupted string, err error) {
 	found = apis{}
 	for _, gvk := range nativeKinds(csv) {
-		if found[gvk], err = o.discovered.find(ctx, gvk); err != nil {
+		if found[gvk], err = o.discoveryCache.find(ctx, gvk); err != nil {
 			return nil, "", err
 		}
 	}
@@ -148,9 +148,9 @@ func (o *observer) readAPIs(ctx context.Context, csv *operatorsv1alpha1.ClusterS
 			found[gvk] = servedAPI{served: true}
 			disrupted = cmp.Or(disrupted, fmt.Sprintf("APIService %s is not available: %s", d.GetName(), why))
 		case !available:
-			found[gvk] = servedAPI{away: true, why: why}
+			found[gvk] = servedAPI{unavailable: true, why: why}
 		default:
-			if found[gvk], err = o.discovered.find(ctx, gvk); err != nil {
+			if found[gvk], err = o.discoveryCache.find(ctx, gvk); err != nil {
 				return nil, "", err
 			}
 		}
@@ -167,12 +167,12 @@ func nativeKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVer
 	return out
 }
 
-// judge completes the entry of a requirement; what names the API.
-func (a servedAPI) judge(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
+// complete completes the entry of a requirement; what names the API.
+func (a servedAPI) complete(s operatorsv1alpha1.RequirementStatus, what string) operatorsv1alpha1.RequirementStatus {
 	switch {
 	case a.served:
 		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonPresent, what+" is served"
-	case a.away:
+	case a.unavailable:
 		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotAvailable, what+" is not available: "+a.why
 	default:
 		s.Status, s.Message = operatorsv1alpha1.RequirementStatusReasonNotPresent, what+" is not served"
@@ -184,7 +184,7 @@ func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, d := range csv.GetRequiredAPIServiceDescriptions() {
 		found := c.APIs[schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}]
-		out = append(out, found.judge(operatorsv1alpha1.RequirementStatus{
+		out = append(out, found.complete(operatorsv1alpha1.RequirementStatus{
 			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: d.GetName(),
 		}, "the API"))
 	}
@@ -194,7 +194,7 @@ func apiServices(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []oper
 func nativeAPIs(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) []operatorsv1alpha1.RequirementStatus {
 	var out []operatorsv1alpha1.RequirementStatus
 	for _, gvk := range nativeKinds(csv) {
-		out = append(out, c.APIs[gvk].judge(operatorsv1alpha1.RequirementStatus{
+		out = append(out, c.APIs[gvk].complete(operatorsv1alpha1.RequirementStatus{
 			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: gvk.Kind,
 		}, "the native API"))
 	}

@@ -92,7 +92,7 @@ func TestAPIRequirements(t *testing.T) {
 			if tc.service != nil {
 				c = c.WithObjects(tc.service)
 			}
-			o := &observer{live: c.Build(), discovered: &discovered{clock: clock, ask: func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
+			o := &observer{live: c.Build(), discoveryCache: &discoveryCache{clock: clock, list: func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
 				if list := tc.serves[gv]; list != nil {
 					return list, nil
 				}
@@ -120,7 +120,7 @@ func TestAPIRequirements(t *testing.T) {
 func TestDiscoveryGoesOutOfDate(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon())
 	asked, kind := 0, "Tea"
-	d := &discovered{clock: clock, ask: func(context.Context, string) (*metav1.APIResourceList, error) {
+	d := &discoveryCache{clock: clock, list: func(context.Context, string) (*metav1.APIResourceList, error) {
 		asked++
 		return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "teas", Kind: kind}}}, nil
 	}}
@@ -149,7 +149,7 @@ func TestHasGroup(t *testing.T) {
 		"Absent":     {answer: apierrors.NewNotFound(schema.GroupResource{}, "tea.example.com")},
 		"Unanswered": {answer: unanswered, err: unanswered},
 	} {
-		d := &discovered{group: func(context.Context, string) error { return tc.answer }}
+		d := &discoveryCache{group: func(context.Context, string) error { return tc.answer }}
 		if got, err := d.hasGroup(t.Context(), "tea.example.com"); got != tc.want || !errors.Is(err, tc.err) {
 			t.Errorf("%s: hasGroup() = %t, %v, want %t, %v", name, got, err, tc.want, tc.err)
 		}

@@ -28,8 +28,8 @@ func asOwner(name string, age time.Duration) *operatorsv1alpha1.ClusterServiceVe
 }
 
 // needing checks the requirements of a changed version.
-func needing(c cluster, change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*phase.Observation) {
-	return func(o *phase.Observation) {
+func needing(c cluster, change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*phase.Input) {
+	return func(o *phase.Input) {
 		change(o.CSV)
 		o.CSV.Labels = phase.APILabels(o.CSV)
 		o.Requirements = requirements(o.CSV, c)
@@ -42,9 +42,9 @@ func owningCups(csv *operatorsv1alpha1.ClusterServiceVersion) {
 }
 
 // servingWith sets the state of the invalid webhooks of a changed version.
-func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*phase.Observation) {
+func servingWith(change func(*operatorsv1alpha1.ClusterServiceVersion)) func(*phase.Input) {
 	observer, _ := csvwebhook.New(csvwebhook.Options{})
-	return func(o *phase.Observation) {
+	return func(o *phase.Input) {
 		o.CSV.Spec.WebhookDefinitions = hooked().Spec.WebhookDefinitions[:2]
 		o.CSV.Spec.InstallStrategy = hooked().Spec.InstallStrategy
 		change(o.CSV)
@@ -72,18 +72,18 @@ func TestBadInput(t *testing.T) {
 	circle[0].CreationTimestamp = metav1.NewTime(noon())
 	nothing := func(*operatorsv1alpha1.ClusterServiceVersion) {}
 	cases := map[string]struct {
-		change func(*phase.Observation)
+		change func(*phase.Input)
 		phase  operatorsv1alpha1.ClusterServiceVersionPhase
 		reason operatorsv1alpha1.ConditionReason
 		says   []string
 	}{
-		"NoDeployments": {func(o *phase.Observation) {
+		"NoDeployments": {func(o *phase.Input) {
 			o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
 		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments is empty", "list what the operator runs as"}},
-		"UnnamedDeployment": {func(o *phase.Observation) {
+		"UnnamedDeployment": {func(o *phase.Input) {
 			o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = ""
 		}, broken, "InvalidInstallStrategy", []string{"spec.install.spec.deployments[0].name", "give each Deployment a name of its own"}},
-		"UnknownStrategy": {func(o *phase.Observation) {
+		"UnknownStrategy": {func(o *phase.Input) {
 			o.CSV.Spec.InstallStrategy.StrategyName = "helm"
 		}, broken, "InvalidInstallStrategy", []string{`spec.install.strategy is "helm"`, `set it to "deployment"`}},
 		"NoAccount": {
@@ -98,9 +98,9 @@ func TestBadInput(t *testing.T) {
 		"WebhooksOfOneName": {servingWith(func(csv *operatorsv1alpha1.ClusterServiceVersion) {
 			csv.Spec.WebhookDefinitions[1] = csv.Spec.WebhookDefinitions[0]
 		}), broken, "InvalidWebhookDescription", []string{"spec.webhookdefinitions[1].generateName", "spec.webhookdefinitions[0] too", "give each webhook a name of its own"}},
-		"WebhookOfAnother": {func(o *phase.Observation) {
+		"WebhookOfAnother": {func(o *phase.Input) {
 			o.CSV.Status.Phase = installs
-			o.Components.Foreign = webhook.ConflictMessage("ValidatingWebhookConfiguration", "check", "csv kitchen/pot.v1")
+			o.Components.OwnerConflict = webhook.ConflictMessage("ValidatingWebhookConfiguration", "check", "csv kitchen/pot.v1")
 		}, broken, "InstallComponentFailed", []string{
 			`ValidatingWebhookConfiguration "check" exists and belongs to csv kitchen/pot.v1`, "delete or rename one of the two",
 		}},
@@ -116,18 +116,18 @@ func TestBadInput(t *testing.T) {
 			owningCups(csv)
 			csv.Spec.CustomResourceDefinitions.Owned[0].Version = "example.com/v1"
 		}), pending, "RequirementsNotMet", []string{"CustomResourceDefinition cups.example.com", `"example.com/v1", while it serves v1`}},
-		"ReplacesNobody": {func(o *phase.Observation) {
+		"ReplacesNobody": {func(o *phase.Input) {
 			o.Replacement = phase.ReplacementOf(version("kettle.v1", "never", pending), nil)
 		}, ready, "AllRequirementsMet", []string{"spec.replaces names csv never, which is not in this namespace", "nothing is replaced"}},
-		"ReplacesItself": {func(o *phase.Observation) {
+		"ReplacesItself": {func(o *phase.Input) {
 			o.CSV.Spec.Replaces = "kettle.v1"
 			o.Replacement = phase.ReplacementOf(o.CSV, versions.List{o.CSV})
 		}, ready, "AllRequirementsMet", []string{"spec.replaces names this version itself", "nothing is replaced"}},
-		"Circle": {func(o *phase.Observation) {
+		"Circle": {func(o *phase.Input) {
 			o.Replacement = phase.ReplacementOf(circle[0], circle)
 			o.Replacement.Predecessor.Phase = replacing
 		}, ready, "AllRequirementsMet", []string{"spec.replaces goes round in a circle (kettle.v1, kettle.v2)", "the youngest version takes over"}},
-		"ForeignDeployment": {func(o *phase.Observation) {
+		"ForeignDeployment": {func(o *phase.Input) {
 			o.CSV.Status.Phase = ready
 			desired, err := desiredDeployments(o.CSV, settings{}, func(*appsv1.Deployment) {})
 			if err != nil {
@@ -135,7 +135,7 @@ func TestBadInput(t *testing.T) {
 			}
 			o.Components = components(o.CSV, desired, map[string]*appsv1.Deployment{"kettle": theirs}, nil, "")
 		}, broken, "InstallComponentFailed", []string{`deployment "kettle" exists and belongs to no ClusterServiceVersion`, "delete or rename one of the two"}},
-		"ForeignRole": {func(o *phase.Observation) {
+		"ForeignRole": {func(o *phase.Input) {
 			o.CSV.Status.Phase = ready
 			want := clusterRBAC{Roles: []*rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}}
 			o.ClusterRBAC = clusterRBACState(o.CSV, want, rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}}}},

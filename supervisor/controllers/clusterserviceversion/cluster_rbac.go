@@ -131,17 +131,17 @@ func copyLabels(csv *operatorsv1alpha1.ClusterServiceVersion) map[string]string 
 	return labels
 }
 
-// clusterRBACState compares the desired objects with the existing ones. ownerLives reports whether the
+// clusterRBACState compares the desired objects with the existing ones. ownerExists reports whether the
 // ClusterServiceVersion in the labels of an object exists. An object of a deleted version may be
 // taken over; one of an existing version may not.
-func clusterRBACState(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac, ownerLives func(map[string]string) bool) phase.ClusterRBAC {
-	state := phase.ClusterRBAC{Stale: len(surplus(csv, want, r)) > 0}
+func clusterRBACState(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac, ownerExists func(map[string]string) bool) phase.ClusterRBAC {
+	state := phase.ClusterRBAC{Stale: len(obsoleteCopies(csv, want, r)) > 0}
 	check := func(kind string, have *metav1.ObjectMeta, same bool) {
 		switch {
 		case have == nil:
 			state.Stale = true
-		case !ownership.Names(have.Labels, csv) && ownerLives(have.Labels):
-			state.Foreign = cmp.Or(state.Foreign, foreignCopy(kind, have))
+		case !ownership.Names(have.Labels, csv) && ownerExists(have.Labels):
+			state.OwnerConflict = cmp.Or(state.OwnerConflict, copyOwnerConflict(kind, have))
 		case !isCopy(have.Labels, csv) || !same:
 			state.Stale = true
 		}
@@ -169,9 +169,9 @@ func hasBindingCopy(csv *operatorsv1alpha1.ClusterServiceVersion, want *rbacv1.C
 	return meta != nil && isCopy(meta.Labels, csv) && equality.Semantic.DeepEqual(subjects, want.Subjects)
 }
 
-// surplus returns the copies of csv that are no longer wanted. Bindings come first: they are
+// obsoleteCopies returns the copies of csv that are no longer wanted. Bindings come first: they are
 // deleted before their roles.
-func surplus(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac) []metav1.PartialObjectMetadata {
+func obsoleteCopies(csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, r rbac) []metav1.PartialObjectMetadata {
 	var out []metav1.PartialObjectMetadata
 	for i := range r.ClusterRoleBindings {
 		b := &r.ClusterRoleBindings[i]
@@ -201,7 +201,7 @@ func metadataOf(kind string, meta metav1.ObjectMeta) metav1.PartialObjectMetadat
 	}
 }
 
-func foreignCopy(kind string, meta *metav1.ObjectMeta) string {
+func copyOwnerConflict(kind string, meta *metav1.ObjectMeta) string {
 	owner, ok := ownership.Of(meta.Labels)
 	if !ok {
 		return webhook.ConflictMessage(kind, meta.Name, "no ClusterServiceVersion")

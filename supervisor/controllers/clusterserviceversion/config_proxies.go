@@ -16,9 +16,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/discovery/openshift"
 )
 
-// proxied adds the proxies of the cluster to the environment in a config. A config that sets one of
+// withProxies adds the proxies of the cluster to the environment in a config. A config that sets one of
 // the variables sets all: its own proxy must not be combined with exceptions for another.
-func proxied(config, proxies []corev1.EnvVar) []corev1.EnvVar {
+func withProxies(config, proxies []corev1.EnvVar) []corev1.EnvVar {
 	own := slices.ContainsFunc(config, func(env corev1.EnvVar) bool {
 		return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}, strings.ToUpper(env.Name))
 	})

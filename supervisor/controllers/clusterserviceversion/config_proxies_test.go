@@ -30,7 +30,7 @@ func TestProxied(t *testing.T) {
 		"LowerCase": {"whichever case programs read", env("https_proxy", "http://b"), cluster, env("https_proxy", "http://b")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, proxied(tc.config, tc.proxies)); diff != "" {
+			if diff := cmp.Diff(tc.want, withProxies(tc.config, tc.proxies)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

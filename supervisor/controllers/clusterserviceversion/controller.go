@@ -27,16 +27,16 @@ import (
 
 // reconciler moves ClusterServiceVersions through their phases.
 type reconciler struct {
-	client    client.Client // reads from the cache
-	clock     clock.PassiveClock
-	observer  *observer
-	installer *installer
-	writer    *versionWriter   // of ClusterServiceVersions
-	cleaner   *cleanup.Cleaner // of deleted versions
-	refusals  *refusals        // of the API
-	events    events.EventRecorder
-	gauges    gauges
-	failures  failures
+	client          client.Client // reads from the cache
+	clock           clock.PassiveClock
+	observer        *observer
+	installer       *installer
+	writer          *versionWriter   // of ClusterServiceVersions
+	cleaner         *cleanup.Cleaner // of deleted versions
+	refusedAttempts *refusedAttempts // of the API
+	events          events.EventRecorder
+	gauges          gauges
+	errorTimes      errorTimes
 }
 
 // Reconcile makes at most one transition of one ClusterServiceVersion.
@@ -45,14 +45,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, csv)
 	if apierrors.IsNotFound(err) {
 		r.gauges.forget(req.NamespacedName)
-		r.failures.clear(req.NamespacedName)
-		r.refusals.forget(req.NamespacedName)
+		r.errorTimes.clear(req.NamespacedName)
+		r.refusedAttempts.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || versions.IsCopied(csv) {
 		return ctrl.Result{}, err
 	}
-	if r.writer.behind(csv) {
+	if r.writer.isStale(csv) {
 		// The event of this process's own write causes the next reconcile.
 		return ctrl.Result{RequeueAfter: cachelag.Limit}, nil
 	}
@@ -73,39 +73,39 @@ func (r *reconciler) step(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	begun := r.clock.Now()
 	s, err := r.observer.observe(ctx, csv)
 	if err != nil {
-		s = unobserved(csv, begun)
-		return r.handleError(ctx, s, phase.KeepAfterError(s.Observation, err), err)
+		s = stateAfterError(csv, begun)
+		return r.handleError(ctx, s, phase.KeepAfterError(s.Input, err), err)
 	}
-	t, err := r.perform(ctx, s, phase.Next(s.Observation))
+	t, err := r.perform(ctx, s, phase.Next(s.Input))
 	if err != nil {
-		return r.handleError(ctx, s, phase.AfterError(s.Observation, err), err)
+		return r.handleError(ctx, s, phase.AfterError(s.Input, err), err)
 	}
-	r.failures.clear(client.ObjectKeyFromObject(csv))
+	r.errorTimes.clear(client.ObjectKeyFromObject(csv))
 	if t.Phase == operatorsv1alpha1.CSVPhaseSucceeded {
-		r.refusals.forget(client.ObjectKeyFromObject(csv))
+		r.refusedAttempts.forget(client.ObjectKeyFromObject(csv))
 	}
-	if wait := settling(s, t); wait > 0 {
+	if wait := statusWriteDelay(s, t); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	return ctrl.Result{RequeueAfter: t.After}, r.record(ctx, s, t)
 }
 
-// settlingTime is the pause between two writes of the status in one phase.
-const settlingTime = time.Second
+// minStatusInterval is the pause between two writes of the status in one phase.
+const minStatusInterval = time.Second
 
-// settling returns how long the status of a version must not be written although it differs. A plan
+// statusWriteDelay returns how long the status of a version must not be written although it differs. A plan
 // adds requirements one by one, and pods start one by one: not each needs a write. A change of the
 // phase or its reason is written at once.
-func settling(s *state, t phase.Transition) time.Duration {
+func statusWriteDelay(s *state, t phase.Transition) time.Duration {
 	before := s.CSV.Status
 	same := before.Phase == t.Phase && before.Reason == t.Reason
 	if !same || before.LastUpdateTime == nil || len(t.Actions) > 0 {
 		return 0
 	}
-	if equality.Semantic.DeepEqual(phase.Status(before, t, s.Observation), before) {
+	if equality.Semantic.DeepEqual(phase.Status(before, t, s.Input), before) {
 		return 0
 	}
-	return max(0, settlingTime-s.Now.Sub(before.LastUpdateTime.Time))
+	return max(0, minStatusInterval-s.Now.Sub(before.LastUpdateTime.Time))
 }
 
 // perform performs a transition's actions and returns the transition to write. That is the given
@@ -114,13 +114,13 @@ func settling(s *state, t phase.Transition) time.Duration {
 func (r *reconciler) perform(ctx context.Context, s *state, t phase.Transition) (phase.Transition, error) {
 	for _, action := range t.Actions {
 		err := r.act(ctx, action, s)
-		if err != nil && slices.Contains([]phase.Action{phase.Serve, phase.Install, phase.Switch, phase.CopyRBAC}, action) && refused(err) {
+		if err != nil && slices.Contains([]phase.Action{phase.PrepareWebhooks, phase.Install, phase.Switch, phase.CopyRBAC}, action) && isRefused(err) {
 			refused, unread := r.observer.attempt(ctx, s)
 			if unread != nil {
 				return t, unread
 			}
-			r.refusals.record(client.ObjectKeyFromObject(s.CSV), refused, s.Now)
-			return phase.AfterRefusal(s.Observation, err), nil
+			r.refusedAttempts.record(client.ObjectKeyFromObject(s.CSV), refused, s.Now)
+			return phase.AfterRefusal(s.Input, err), nil
 		}
 		if err != nil {
 			return t, err
@@ -134,16 +134,16 @@ func (r *reconciler) act(ctx context.Context, action phase.Action, s *state) err
 	switch action {
 	case phase.Annotate:
 		return r.writer.annotate(ctx, s.CSV, &s.Groups[0])
-	case phase.Serve:
-		return r.installer.serve(ctx, s)
+	case phase.PrepareWebhooks:
+		return r.installer.prepareWebhooks(ctx, s)
 	case phase.Install:
 		return r.installer.install(ctx, s)
 	case phase.Switch:
 		return r.installer.switchWebhooks(ctx, s)
-	case phase.Withdraw:
-		return r.installer.withdraw(ctx, s.CSV)
-	case phase.Renew:
-		return r.installer.renew(ctx, s)
+	case phase.RemoveDeployments:
+		return r.installer.removeDeployments(ctx, s.CSV)
+	case phase.RenewCertificates:
+		return r.installer.renewCertificates(ctx, s)
 	case phase.CopyRBAC:
 		return r.installer.copyRBACConfirmed(ctx, s)
 	case phase.DeleteSelf:
@@ -152,10 +152,10 @@ func (r *reconciler) act(ctx context.Context, action phase.Action, s *state) err
 	return fmt.Errorf("unknown action %q", action)
 }
 
-// record writes the status and the cause of a transition, if they differ. After an action that changed or deleted
-// the object itself, it does not write: the write would meet a newer object.
+// record writes the status and the cause of a transition, if they differ. After an action that changed or
+// deleted the object itself, it does not write: the write would meet a newer object.
 func (r *reconciler) record(ctx context.Context, s *state, t phase.Transition) error {
-	want := phase.Status(s.CSV.Status, t, s.Observation)
+	want := phase.Status(s.CSV.Status, t, s.Input)
 	r.gauges.record(s.CSV, t)
 	touched := len(t.Actions) > 0 && (t.Actions[0] == phase.Annotate || t.Actions[0] == phase.DeleteSelf)
 	if touched {
@@ -167,7 +167,7 @@ func (r *reconciler) record(ctx context.Context, s *state, t phase.Transition) e
 	if s.CSV.Status.Phase != t.Phase {
 		logf.FromContext(ctx).Info("Changed phase", "from", s.CSV.Status.Phase, "to", t.Phase, "reason", t.Reason)
 	}
-	r.gauges.moved(s.CSV.Status.Phase, t.Phase)
-	announce(r.events, s.CSV, t)
+	r.gauges.countReplacement(s.CSV.Status.Phase, t.Phase)
+	emitPhaseChange(r.events, s.CSV, t)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // TestSettling checks that small additions to a recent status are not written at once.
 func TestSettling(t *testing.T) {
 	for name, tc := range map[string]struct {
-		o       phase.Observation
+		o       phase.Input
 		next    phase.Transition
 		written time.Duration // ago
 		want    time.Duration
@@ -27,7 +27,7 @@ func TestSettling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.o.CSV.Status.LastUpdateTime = new(metav1.NewTime(noon().Add(-tc.written)))
-			if got := settling(&state{Observation: tc.o}, tc.next); got != tc.want {
+			if got := statusWriteDelay(&state{Input: tc.o}, tc.next); got != tc.want {
 				t.Errorf("it is left alone for %s, want %s", got, tc.want)
 			}
 		})

@@ -30,7 +30,7 @@ func (r *reconciler) finalize(ctx context.Context, csv *operatorsv1alpha1.Cluste
 	switch {
 	case p.Done:
 		logf.FromContext(ctx).Info("Cleaned up", "customResourcesLeft", p.Kept)
-		announceLeft(r.events, csv, p.Kept)
+		emitResourcesKept(r.events, csv, p.Kept)
 		return ctrl.Result{}, client.IgnoreNotFound(r.writer.setFinalizer(ctx, csv, controllerutil.RemoveFinalizer))
 	case p.Report == nil:
 		return ctrl.Result{}, err
@@ -48,7 +48,7 @@ func (r *reconciler) recordCleanup(ctx context.Context, csv *operatorsv1alpha1.C
 	}
 	err := r.writer.write(ctx, csv, *want, report.Cause)
 	if err == nil {
-		announceCleanup(r.events, csv, report)
+		emitCleanup(r.events, csv, report)
 	}
 	return client.IgnoreNotFound(err)
 }

@@ -148,7 +148,7 @@ func TestComponents(t *testing.T) {
 		}},
 		"GaveUp": {"progress deadline", func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}
-		}, phase.Components{Exhausted: `deployment kettle not ready before timeout: deployment "kettle" exceeded its progress deadline`}},
+		}, phase.Components{DeadlineExceeded: `deployment kettle not ready before timeout: deployment "kettle" exceeded its progress deadline`}},
 		"Changed": {"applied from another spec", func(d *appsv1.Deployment) { d.Labels[api.LabelDeploymentHash] = "old" }, phase.Components{
 			Stale: "deployment kettle changed: old hash=old, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
 		}},
@@ -165,7 +165,7 @@ func TestComponents(t *testing.T) {
 		"AnotherOperators": {"not ours to take", func(d *appsv1.Deployment) {
 			d.OwnerReferences = nil
 			d.Labels[api.LabelOwner] = "pot.v1"
-		}, phase.Components{Foreign: `deployment "kettle" exists and belongs to csv pot.v1; delete or rename one of the two`}},
+		}, phase.Components{OwnerConflict: `deployment "kettle" exists and belongs to csv pot.v1; delete or rename one of the two`}},
 		"LabelsStripped": {"still ours by reference", func(d *appsv1.Deployment) { available(d); d.Labels = nil }, phase.Components{
 			Stale: "deployment kettle changed: old hash=, new hash=" + desired(t, csv).Labels[api.LabelDeploymentHash],
 		}},
@@ -226,12 +226,12 @@ func TestClusterRBAC(t *testing.T) {
 	if got := clusterRBACState(csv, want, r, lives); got != (phase.ClusterRBAC{}) {
 		t.Errorf("clusterRBACState(as desired) = %+v, want nothing to do", got)
 	}
-	if got := surplus(csv, clusterRBAC{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
+	if got := obsoleteCopies(csv, clusterRBAC{}, r); len(got) != 2 || got[0].Kind != "ClusterRoleBinding" {
 		t.Errorf("surplus(...) = %+v, want the binding, then the role", got)
 	}
 	r.ClusterRoles[0].Labels[api.LabelOwnerNamespace] = "pantry"
 	got := clusterRBACState(csv, want, r, lives)
-	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once: uninstall one of the two`, got.Foreign); diff != "" {
+	if diff := cmp.Diff(`ClusterRole "r" exists and belongs to csv pantry/kettle.v1; for all namespaces an operator can be installed once: uninstall one of the two`, got.OwnerConflict); diff != "" {
 		t.Errorf("clusterRBACState(taken): -want, +got:\n%s", diff)
 	}
 	if got := clusterRBACState(csv, want, r, func(map[string]string) bool { return false }); got != (phase.ClusterRBAC{Stale: true}) {

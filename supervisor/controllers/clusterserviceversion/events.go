@@ -14,9 +14,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
-// announce records an Event when the phase or its reason has changed. A new message alone is only
+// emitPhaseChange records an Event when the phase or its reason has changed. A new message alone is only
 // in the status. The reason for unchecked requirements gets no Event.
-func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition) {
+func emitPhaseChange(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Transition) {
 	before := csv.Status
 	if before.Phase == t.Phase && before.Reason == t.Reason || t.Reason == operatorsv1alpha1.CSVReasonRequirementsUnknown {
 		return
@@ -28,16 +28,16 @@ func announce(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServi
 	recorder.Eventf(csv, nil, kind, string(t.Reason), string(t.Phase), "%s", api.EventNote(t.Message))
 }
 
-// announceUnproxied records why a version does not change. It does so once for each time that the
+// emitProxiesUnknown records why a version does not change. It does so once for each time that the
 // status did not show it.
-func announceUnproxied(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, err error) {
+func emitProxiesUnknown(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, err error) {
 	if before, _ := api.CauseOf(csv); before.Reason != api.ReasonProxiesUnknown {
 		recorder.Eventf(csv, nil, corev1.EventTypeWarning, api.ReasonProxiesUnknown, "Install", "%s", api.EventNote(err.Error()))
 	}
 }
 
-// announceCleanup records that a clean-up waits, and again when it needs a user.
-func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, report *cleanup.Report) {
+// emitCleanup records that a clean-up waits, and again when it needs a user.
+func emitCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, report *cleanup.Report) {
 	const reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	kind := corev1.EventTypeNormal
 	before, _ := api.CauseOf(csv)
@@ -50,17 +50,17 @@ func announceCleanup(recorder events.EventRecorder, csv *operatorsv1alpha1.Clust
 	recorder.Eventf(csv, nil, kind, string(reason), "Cleanup", "%s", api.EventNote(report.Message))
 }
 
-// announceLeft records that custom resources stay although the version requests their removal.
-func announceLeft(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, left []string) {
+// emitResourcesKept records that custom resources stay although the version requests their removal.
+func emitResourcesKept(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, left []string) {
 	if len(left) > 0 {
 		recorder.Eventf(csv, nil, corev1.EventTypeNormal, "CustomResourcesLeft", "Cleanup", "%s",
 			api.EventNote("custom resources stay: "+strings.Join(left, "; ")))
 	}
 }
 
-// announceWarnings records the warnings of the API server about a Deployment of a version. The
+// emitWarnings records the warnings of the API server about a Deployment of a version. The
 // field path of the Event names the Deployment.
-func announceWarnings(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, index int, name string, texts []string) {
+func emitWarnings(recorder events.EventRecorder, csv *operatorsv1alpha1.ClusterServiceVersion, index int, name string, texts []string) {
 	if len(texts) == 0 {
 		return
 	}

@@ -58,12 +58,12 @@ func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
 // good returns the observation of an operator without problems, in a phase that it has been in for
 // a minute.
-func good(p operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, change ...func(*phase.Observation)) phase.Observation {
+func good(p operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, change ...func(*phase.Input)) phase.Input {
 	since := metav1.NewTime(noon().Add(-time.Minute))
 	updated := metav1.NewTime(noon().Add(-time.Hour))
 	csv := kettle()
 	csv.Status.Phase, csv.Status.Reason, csv.Status.Message, csv.Status.LastTransitionTime = p, reason, "as before", &since
-	o := phase.Observation{
+	o := phase.Input{
 		CSV: csv,
 		Now: noon(),
 		Groups: []operatorsv1.OperatorGroup{{

@@ -42,7 +42,7 @@ func TestRecordOfTheGroup(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := good(tc.phase, "", func(o *phase.Observation) {
+			o := good(tc.phase, "", func(o *phase.Input) {
 				o.Groups[0].Status.Namespaces = []string{"before"}
 				o.CSV.Annotations = phase.GroupAnnotations(&o.Groups[0])
 			})

@@ -21,9 +21,9 @@ const (
 	// stateContending is the state of a version that may not run because of the claims of another
 	// OperatorGroup.
 	stateContending = "contending"
-	// stateLacking is the state of a version that waits for rights of an account, or was refused
+	// stateUnmet is the state of a version that waits for rights of an account, or was refused
 	// without them.
-	stateLacking = "lacking"
+	stateUnmet = "lacking"
 )
 
 // addIndexes adds the indexes with which events find the versions that they concern, and versions
@@ -69,7 +69,7 @@ func stateKeys(o client.Object) []string {
 		states = append(states, stateContending)
 	}
 	if phase.RefusedToInstall(csv) || awaitsRights(csv, []rbacv1.Subject(nil), false) {
-		states = append(states, stateLacking)
+		states = append(states, stateUnmet)
 	}
 	return states
 }

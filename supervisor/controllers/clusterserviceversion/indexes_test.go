@@ -26,7 +26,7 @@ func TestStateKeys(t *testing.T) {
 		"Lacking": {
 			"a binding may bring the rights", operatorsv1alpha1.ClusterServiceVersionStatus{
 				Phase: operatorsv1alpha1.CSVPhasePending, RequirementStatus: lacking,
-			}, []string{stateLacking},
+			}, []string{stateUnmet},
 		},
 		"LackingNoMore": {
 			"the rights are from an earlier phase", operatorsv1alpha1.ClusterServiceVersionStatus{
@@ -36,7 +36,7 @@ func TestStateKeys(t *testing.T) {
 		"Refused": {
 			"more rights may let it be installed", operatorsv1alpha1.ClusterServiceVersionStatus{
 				Phase: operatorsv1alpha1.CSVPhaseFailed, Reason: operatorsv1alpha1.CSVReasonComponentFailed,
-			}, []string{stateLacking},
+			}, []string{stateUnmet},
 		},
 	}
 	for name, tc := range cases {

@@ -113,8 +113,8 @@ func (g gauges) record(csv *operatorsv1alpha1.ClusterServiceVersion, t phase.Tra
 	g.abnormal.DeleteLabelValues(csv.Namespace, csv.Name, before.version, string(before.phase), string(before.reason))
 }
 
-// moved counts a ClusterServiceVersion that begins to be replaced.
-func (g gauges) moved(from, to operatorsv1alpha1.ClusterServiceVersionPhase) {
+// countReplacement counts a ClusterServiceVersion that begins to be replaced.
+func (g gauges) countReplacement(from, to operatorsv1alpha1.ClusterServiceVersionPhase) {
 	if from != to && to == operatorsv1alpha1.CSVPhaseReplacing {
 		g.upgrades.Inc()
 	}

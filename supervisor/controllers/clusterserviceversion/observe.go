@@ -32,7 +32,7 @@ const readOnly = client.UnsafeDisableDeepCopy
 // state is what one reconcile has read: the observation for phase.Next, and what actions need in
 // addition.
 type state struct {
-	phase.Observation
+	phase.Input
 
 	deployments []*appsv1.Deployment // as desired
 	settings    settings             // with which they were derived
@@ -43,20 +43,20 @@ type state struct {
 
 // observer reads everything that a transition may depend on.
 type observer struct {
-	client        client.Client          // reads from the cache
-	live          client.Reader          // reads past the cache
-	crds          client.Reader          // CustomResourceDefinitions without schemas
-	discovered    *discovered            // which APIs are served
-	serverVersion func() (string, error) // of the API server
-	clock         clock.PassiveClock
-	deployments   deploymentReader
-	webhooks      *webhook.Observer
-	refusals      *refusals
+	client          client.Client          // reads from the cache
+	live            client.Reader          // reads past the cache
+	crds            client.Reader          // CustomResourceDefinitions without schemas
+	discoveryCache  *discoveryCache        // which APIs are served
+	serverVersion   func() (string, error) // of the API server
+	clock           clock.PassiveClock
+	deployments     deploymentReader
+	webhooks        *webhook.Observer
+	refusedAttempts *refusedAttempts
 }
 
 // observe reads everything that a transition of csv may depend on.
 func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) (*state, error) {
-	s := &state{Observation: phase.Observation{CSV: csv, Now: o.clock.Now()}}
+	s := &state{Input: phase.Input{CSV: csv, Now: o.clock.Now()}}
 	var err error
 	if s.Groups, s.Claims, err = o.groups(ctx, csv); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (o *observer) observe(ctx context.Context, csv *operatorsv1alpha1.ClusterSe
 	if s.Replacement.Pinned, err = o.pinned(ctx, csv.Namespace, s.Replacement.Successor); err != nil {
 		return nil, err
 	}
-	if s.Replacement.Refused, s.Replacement.Held, err = o.notUpgradeable(ctx, csv, s.Replacement); err != nil {
+	if s.Replacement.PredecessorNotUpgradeable, s.Replacement.NotUpgradeable, err = o.notUpgradeable(ctx, csv, s.Replacement); err != nil {
 		return nil, err
 	}
 	return o.observeInstallation(ctx, s, others)
@@ -107,7 +107,7 @@ func (o *observer) observeInstallation(ctx context.Context, s *state, others ver
 	}
 	s.settings, s.deployments = config, desired
 	s.Components = components(s.CSV, desired, live, others, cmp.Or(invalid, s.webhooks.UnreadableCertificate()))
-	s.Components.Foreign = cmp.Or(s.Components.Foreign, s.webhooks.OwnerConflict())
+	s.Components.OwnerConflict = cmp.Or(s.Components.OwnerConflict, s.webhooks.OwnerConflict())
 	if s.Components.Corrected, s.Access, err = o.compareRefusal(ctx, s); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (o *observer) readCluster(ctx context.Context, csv *operatorsv1alpha1.Clust
 func (o *observer) clusterRBAC(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, want clusterRBAC, have rbac) (phase.ClusterRBAC, error) {
 	var lookup error
 	state := clusterRBACState(csv, want, have, func(labels map[string]string) bool {
-		lives, err := o.ownerLives(ctx, labels)
+		lives, err := o.ownerExists(ctx, labels)
 		if err != nil {
 			lookup = err
 		}
@@ -201,9 +201,9 @@ func (o *observer) clusterRBAC(ctx context.Context, csv *operatorsv1alpha1.Clust
 	return state, lookup
 }
 
-// ownerLives reports whether the owner in an object's labels exists. It returns true for an object
+// ownerExists reports whether the owner in an object's labels exists. It returns true for an object
 // without such labels, whose owner is unknown.
-func (o *observer) ownerLives(ctx context.Context, labels map[string]string) (bool, error) {
+func (o *observer) ownerExists(ctx context.Context, labels map[string]string) (bool, error) {
 	owner, ok := ownership.Of(labels)
 	if !ok {
 		return true, nil

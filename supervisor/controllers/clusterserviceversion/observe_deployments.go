@@ -48,7 +48,7 @@ func (r deploymentReader) settings(ctx context.Context, csv *operatorsv1alpha1.C
 	if err != nil {
 		return settings{}, "", err //nolint:wrapcheck // it says what is not known
 	}
-	s.config.Env = proxied(s.config.Env, env)
+	s.config.Env = withProxies(s.config.Env, env)
 	return s, "", nil
 }
 

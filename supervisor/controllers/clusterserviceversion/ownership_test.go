@@ -108,9 +108,9 @@ func TestConfirmsBeforeInstalling(t *testing.T) {
 	}
 }
 
-// TestOnlyCopiedRolesAreSurplus checks that cluster-scoped roles that a plan created for the
+// TestObsoleteCopiesAreCopies checks that cluster-scoped roles that a plan created for the
 // version, and those of others, stay.
-func TestOnlyCopiedRolesAreSurplus(t *testing.T) {
+func TestObsoleteCopiesAreCopies(t *testing.T) {
 	csv := kettle()
 	other := ownership.ManagedLabels(csv)
 	other[api.LabelOwner], other[api.LabelLifted] = "pot.v1", "true"
@@ -122,7 +122,7 @@ func TestOnlyCopiedRolesAreSurplus(t *testing.T) {
 	} {
 		meta := metav1.ObjectMeta{Name: "r", Labels: tt.labels}
 		r := rbac{ClusterRoles: []rbacv1.ClusterRole{{ObjectMeta: meta}}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{{ObjectMeta: meta}}}
-		if got := len(surplus(csv, clusterRBAC{}, r)); got != tt.want {
+		if got := len(obsoleteCopies(csv, clusterRBAC{}, r)); got != tt.want {
 			t.Errorf("%s: %d objects are surplus, want %d", name, got, tt.want)
 		}
 	}

@@ -35,7 +35,7 @@ func components(csv *operatorsv1alpha1.ClusterServiceVersion, desired []*appsv1.
 		}
 		c.Present = c.Present || ownership.Names(have.Labels, csv)
 		if owner := foreignOwner(csv, have, others); owner != "" {
-			c.Foreign = cmp.Or(c.Foreign, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
+			c.OwnerConflict = cmp.Or(c.OwnerConflict, fmt.Sprintf("deployment %q exists and belongs to %s; delete or rename one of the two", want.Name, owner))
 			continue
 		}
 		if old, now := have.Labels[api.LabelDeploymentHash], want.Labels[api.LabelDeploymentHash]; old != now && invalid == "" {
@@ -52,7 +52,7 @@ func withRollout(c phase.Components, d *appsv1.Deployment) phase.Components {
 	waiting, exhausted := rollout(d)
 	switch {
 	case exhausted:
-		c.Exhausted = cmp.Or(c.Exhausted, fmt.Sprintf("deployment %s not ready before timeout: %s", d.Name, waiting))
+		c.DeadlineExceeded = cmp.Or(c.DeadlineExceeded, fmt.Sprintf("deployment %s not ready before timeout: %s", d.Name, waiting))
 	case waiting != "":
 		c.Waiting = cmp.Or(c.Waiting, fmt.Sprintf("waiting for deployment %s to become ready: %s", d.Name, waiting))
 	}

@@ -43,7 +43,7 @@ func requirements(csv *operatorsv1alpha1.ClusterServiceVersion, c cluster) phase
 		serviceAccounts(csv, c),
 	)
 	first, more := unmet(statuses)
-	return phase.Requirements{Met: first == "", Statuses: statuses, Lacking: first + more, CRDConflict: crdConflict(csv, c.Others)}
+	return phase.Requirements{Met: first == "", Statuses: statuses, Unmet: first + more, CRDConflict: crdConflict(csv, c.Others)}
 }
 
 // unmet returns the first unmet requirement and how many more there are.

@@ -90,14 +90,14 @@ func TestNamesWhatIsLacking(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			csv := kettle()
 			csv.Spec.NativeAPIs = []metav1.GroupVersionKind{tc.native}
-			if got := requirements(csv, cluster{}).Lacking; got != tc.want {
+			if got := requirements(csv, cluster{}).Unmet; got != tc.want {
 				t.Errorf("lacking is %q, want %q", got, tc.want)
 			}
 		})
 	}
 	csv := kettle()
 	csv.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "cups.example.com", Version: "v1", Kind: "Cup"}}
-	if got, want := requirements(csv, cluster{}).Lacking, "CustomResourceDefinition cups.example.com: CRD is not present"; got != want {
+	if got, want := requirements(csv, cluster{}).Unmet, "CustomResourceDefinition cups.example.com: CRD is not present"; got != want {
 		t.Errorf("lacking is %q, want %q", got, want)
 	}
 }

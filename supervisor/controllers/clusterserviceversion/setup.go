@@ -92,19 +92,19 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	err = watchProxies(ctrl.NewControllerManagedBy(mgr), m, o.Proxies).
 		Named("clusterserviceversion").
 		For(&operatorsv1alpha1.ClusterServiceVersion{}).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.neighbours), builder.WithPredicates(informer.ExceptCauses())).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.grouped)).
-		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(m.subscribed)).
-		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.conditioned)).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(m.declaring)).
-		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.usingAccount)).
-		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
-		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.granting)).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.relatedVersions), builder.WithPredicates(informer.ExceptCauses())).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorGroup)).
+		Watches(&operatorsv1alpha1.Subscription{}, handler.EnqueueRequestsFromMapFunc(m.forSubscription)).
+		Watches(&operatorsv2.OperatorCondition{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorCondition)).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(m.forDeployment)).
+		WatchesMetadata(accountMetadata(), handler.EnqueueRequestsFromMapFunc(m.forServiceAccount)).
+		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.forRBAC)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.forRBAC)).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(m.forRBAC)).
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.forRBAC)).
 		WatchesRawSource(source.Kind(o.CRDs, &apiextensionsv1.CustomResourceDefinition{},
-			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.usingCRD), definitionChanges())).
-		WatchesRawSource(webhooks.Source(m.owner)).
+			handler.TypedEnqueueRequestsFromMapFunc[*apiextensionsv1.CustomResourceDefinition, reconcile.Request](m.forCRD), definitionChanges())).
+		WatchesRawSource(webhooks.Source(m.forOwnedObject)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Workers,
 			EnableWarmup:            new(true),
@@ -136,8 +136,8 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 	}
 	c, live := mgr.GetClient(), mgr.GetAPIReader()
 	accounts := impersonate.New(cfg, client.New, options)
-	served := &discovered{
-		ask: discover.ServerResourcesForGroupVersionWithContext,
+	served := &discoveryCache{
+		list: discover.ServerResourcesForGroupVersionWithContext,
 		group: func(ctx context.Context, name string) error {
 			return discover.RESTClient().Get().AbsPath("/apis", name).Do(ctx).Error() //nolint:wrapcheck // wrapped by the caller, who looks for NotFound
 		},
@@ -153,14 +153,14 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 	webhookObserver, webhookWriter := webhook.New(webhook.Options{
 		Client: c, Live: live, CRDs: crds, Cache: webhooks, Accounts: accounts, Namespace: o.Namespace,
 	})
-	recorder, refused := mgr.GetEventRecorder("chandlery-clusterserviceversion"), &refusals{}
+	recorder, attempts := mgr.GetEventRecorder("chandlery-clusterserviceversion"), &refusedAttempts{}
 	reader := deploymentReader{client: c, live: live, proxies: o.Proxies}
 	return &reconciler{
 		client: c,
 		clock:  o.Clock,
 		observer: &observer{
-			client: c, live: live, crds: crds, discovered: served, serverVersion: serverVersion, clock: o.Clock,
-			deployments: reader, webhooks: webhookObserver, refusals: refused,
+			client: c, live: live, crds: crds, discoveryCache: served, serverVersion: serverVersion, clock: o.Clock,
+			deployments: reader, webhooks: webhookObserver, refusedAttempts: attempts,
 		},
 		installer: &installer{
 			client: c, live: live, derived: reader, webhooks: webhookWriter,
@@ -170,8 +170,8 @@ func newReconciler(mgr ctrl.Manager, o Options, crds, webhooks cache.Cache) (*re
 		cleaner: cleanup.New(cleanup.Options{
 			Client: c, Live: live, CRDs: crds, HasGroup: served.hasGroup, Accounts: accounts, Grants: o.Grants, Clock: o.Clock,
 		}),
-		refusals: refused,
-		events:   recorder,
-		gauges:   g,
+		refusedAttempts: attempts,
+		events:          recorder,
+		gauges:          g,
 	}, nil
 }

@@ -110,10 +110,10 @@ func TestUpgradesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.moved(pending, succeeded)
-	g.moved(succeeded, replacing)
-	g.moved(replacing, replacing)
-	g.moved(replacing, deleting)
+	g.countReplacement(pending, succeeded)
+	g.countReplacement(succeeded, replacing)
+	g.countReplacement(replacing, replacing)
+	g.countReplacement(replacing, deleting)
 	if v := testutil.ToFloat64(g.upgrades); v != 1 {
 		t.Errorf("csv_upgrade_count is %v, want 1", v)
 	}

@@ -44,9 +44,9 @@ func (m mapper) selected(ctx context.Context, keep func(*operatorsv1alpha1.Clust
 	return requests
 }
 
-// neighbours maps a ClusterServiceVersion to those on its chain, which may wait for it, and to
+// relatedVersions maps a ClusterServiceVersion to those on its chain, which may wait for it, and to
 // those that own one of the same CRDs. It also maps deleted ones, which are no longer in the cache.
-func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) relatedVersions(ctx context.Context, obj client.Object) []reconcile.Request {
 	csv, ok := obj.(*operatorsv1alpha1.ClusterServiceVersion)
 	if !ok || versions.IsCopied(csv) {
 		return nil
@@ -62,18 +62,18 @@ func (m mapper) neighbours(ctx context.Context, obj client.Object) []reconcile.R
 	return requests
 }
 
-// grouped maps an OperatorGroup to all ClusterServiceVersions of its namespace, and to those
+// forOperatorGroup maps an OperatorGroup to all ClusterServiceVersions of its namespace, and to those
 // elsewhere that may not run because of a group's claims.
-func (m mapper) grouped(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) forOperatorGroup(ctx context.Context, obj client.Object) []reconcile.Request {
 	all := func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true }
 	elsewhere := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return csv.Namespace != obj.GetNamespace() }
 	return append(m.selected(ctx, all, client.InNamespace(obj.GetNamespace())),
 		m.selected(ctx, elsewhere, client.MatchingFields{indexState: stateContending})...)
 }
 
-// subscribed maps a Subscription to the ClusterServiceVersions that it may
+// forSubscription maps a Subscription to the ClusterServiceVersions that it may
 // configure.
-func (m mapper) subscribed(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) forSubscription(ctx context.Context, obj client.Object) []reconcile.Request {
 	sub, ok := obj.(*operatorsv1alpha1.Subscription)
 	if !ok || sub.Spec == nil {
 		return nil
@@ -85,33 +85,33 @@ func (m mapper) subscribed(ctx context.Context, obj client.Object) []reconcile.R
 	}, client.InNamespace(sub.Namespace))
 }
 
-// conditioned maps an OperatorCondition to the ClusterServiceVersion of the same name, and to those
-// that replace it.
-func (m mapper) conditioned(ctx context.Context, obj client.Object) []reconcile.Request {
+// forOperatorCondition maps an OperatorCondition to the ClusterServiceVersion of the same name, and to
+// those that replace it.
+func (m mapper) forOperatorCondition(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return csv.Name == obj.GetName() || csv.Spec.Replaces == obj.GetName()
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
-// declaring maps a Deployment to the ClusterServiceVersions that declare one of its name: its
+// forDeployment maps a Deployment to the ClusterServiceVersions that declare one of its name: its
 // owner, and any that it blocks.
-func (m mapper) declaring(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) forDeployment(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return slices.ContainsFunc(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
 			func(d operatorsv1alpha1.StrategyDeploymentSpec) bool { return d.Name == obj.GetName() })
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
-// usingAccount maps a ServiceAccount to the ClusterServiceVersions that require permissions for it,
+// forServiceAccount maps a ServiceAccount to the ClusterServiceVersions that require permissions for it,
 // and to those that the API may have refused with its rights.
-func (m mapper) usingAccount(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) forServiceAccount(ctx context.Context, obj client.Object) []reconcile.Request {
 	return m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return phase.RefusedToInstall(csv) || accountNeeds(csv)[obj.GetName()] != nil
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
-// owner maps an object to the ClusterServiceVersion that its labels name.
-func (m mapper) owner(_ context.Context, obj client.Object) []reconcile.Request {
+// forOwnedObject maps an object to the ClusterServiceVersion that its labels name.
+func (m mapper) forOwnedObject(_ context.Context, obj client.Object) []reconcile.Request {
 	owner, ok := ownership.Of(obj.GetLabels())
 	if !ok {
 		return nil
@@ -119,9 +119,9 @@ func (m mapper) owner(_ context.Context, obj client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: owner}}
 }
 
-// usingCRD maps a CustomResourceDefinition to the ClusterServiceVersions that
+// forCRD maps a CustomResourceDefinition to the ClusterServiceVersions that
 // own or require it.
-func (m mapper) usingCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
+func (m mapper) forCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
 	all := func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true }
 	return m.selected(ctx, all, client.MatchingFields{indexCRD: crd.Name})
 }
@@ -135,14 +135,14 @@ func definitionChanges() predicate.TypedPredicate[*apiextensionsv1.CustomResourc
 			before, after := e.ObjectOld, e.ObjectNew
 			return before.UID != after.UID || before.Generation != after.Generation ||
 				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-				!maps.Equal(promises(before), promises(after)) || !equality.Semantic.DeepEqual(before.Status, after.Status)
+				!maps.Equal(deferralAnnotations(before), deferralAnnotations(after)) || !equality.Semantic.DeepEqual(before.Status, after.Status)
 		},
 	}
 }
 
-// promises returns the annotations of a definition about changes of its versions that wait for a
+// deferralAnnotations returns the annotations of a definition about changes of its versions that wait for a
 // webhook.
-func promises(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
+func deferralAnnotations(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	kept := map[string]string{}
 	for _, key := range []string{api.AnnotationStorageVersion, api.AnnotationConversion, api.AnnotationServedVersions} {
 		if value, has := crd.Annotations[key]; has {

@@ -24,8 +24,8 @@ type versionWriter struct {
 	lag    cachelag.Tracker
 }
 
-// behind reports whether the cache lacks a write of csv.
-func (w *versionWriter) behind(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+// isStale reports whether the cache lacks a write of csv.
+func (w *versionWriter) isStale(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return w.lag.Behind(csv, w.clock.Now())
 }
 

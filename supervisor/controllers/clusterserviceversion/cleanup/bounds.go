@@ -92,7 +92,7 @@ func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiex
 	switch {
 	case crd.Spec.Group == operatorsv1alpha1.GroupName:
 		return "kinds of " + operatorsv1alpha1.GroupName + " are never cleaned up"
-	case !installedWith(crd, client.ObjectKeyFromObject(csv)):
+	case !isInstalledAlongside(crd, client.ObjectKeyFromObject(csv)):
 		return "no install plan of this version brought the definition"
 	case len(namespaces) == 0 && b.group == nil:
 		return "there is not exactly one OperatorGroup in the namespace, whose targets and account bound the clean-up"
@@ -104,10 +104,10 @@ func (b bounds) refusal(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiex
 	return ""
 }
 
-// installedWith reports whether an install plan created a definition, or took it over, for a version.
+// isInstalledAlongside reports whether an install plan created a definition, or took it over, for a version.
 // Plans record that on the definition. Bundles cannot write the record: a plan replaces records in a
 // manifest.
-func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.NamespacedName) bool {
+func isInstalledAlongside(crd *apiextensionsv1.CustomResourceDefinition, version types.NamespacedName) bool {
 	return slices.Contains(plansteps.InstalledAlongside(crd), version)
 }
 
@@ -115,7 +115,7 @@ func installedWith(crd *apiextensionsv1.CustomResourceDefinition, version types.
 // definition.
 func (b bounds) scope(csv *operatorsv1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition, others versions.List) scope {
 	if why := b.refusal(csv, crd); why != "" {
-		return scope{leaves: why}
+		return scope{keepReason: why}
 	}
 	return scopeOf(csv, crd.Name, others).within(b.namespaces(csv))
 }
@@ -126,13 +126,13 @@ func (t scope) within(namespaces []string) scope {
 		return t
 	}
 	bounded := sets.New(namespaces...).Difference(t.except)
-	if !t.everywhere {
+	if !t.allNamespaces {
 		bounded = bounded.Intersection(sets.New(t.in...))
 	}
 	if len(t.in) > 0 && bounded.Len() == 0 {
-		t.leaves = "the OperatorGroup no longer targets the namespaces that it looked after"
+		t.keepReason = "the OperatorGroup no longer targets the namespaces that it looked after"
 	}
-	t.everywhere, t.in = false, sets.List(bounded)
+	t.allNamespaces, t.in = false, sets.List(bounded)
 	return t
 }
 
@@ -140,8 +140,8 @@ func (t scope) within(namespaces []string) scope {
 // names, if it names one.
 type resourceDeleter struct {
 	client client.Client
-	// by states whose rights it uses; empty for the supervisor's own.
-	by string
+	// actingAs states whose rights it uses; empty for the supervisor's own.
+	actingAs string
 }
 
 // deleter returns the deleter of custom resources within some bounds.
@@ -154,13 +154,13 @@ func (r resourceCleaner) deleter(b bounds) (resourceDeleter, error) {
 	if err != nil {
 		return resourceDeleter{}, err //nolint:wrapcheck // it names the account
 	}
-	return resourceDeleter{client: c, by: fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", account.Name, b.group.Name)}, nil
+	return resourceDeleter{client: c, actingAs: fmt.Sprintf("with the rights of ServiceAccount %s, which OperatorGroup %s names", account.Name, b.group.Name)}, nil
 }
 
 // right returns the right that the supervisor itself needs: to list, and to delete where it uses no
 // account.
 func (d resourceDeleter) right() grant.Right {
-	if d.by != "" {
+	if d.actingAs != "" {
 		return grant.Check
 	}
 	return grant.Cleanup
@@ -169,15 +169,15 @@ func (d resourceDeleter) right() grant.Right {
 // delete deletes the object that was read, even if its operator has written to it since.
 func (d resourceDeleter) delete(ctx context.Context, o *metav1.PartialObjectMetadata) error {
 	err := apply.Delete(ctx, d.client, o, apply.SameUID(o))
-	if err != nil && d.by != "" {
-		return fmt.Errorf("%s: %w", d.by, err)
+	if err != nil && d.actingAs != "" {
+		return fmt.Errorf("%s: %w", d.actingAs, err)
 	}
 	return err
 }
 
-// lacks reports whether the account has no right to delete the objects of a definition in a
+// isForbidden reports whether the account has no right to delete the objects of a definition in a
 // namespace. It asks the API server, since admission forbids requests too.
-func (d resourceDeleter) lacks(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, namespace string) bool {
+func (d resourceDeleter) isForbidden(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, namespace string) bool {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: "delete", Group: crd.Spec.Group, Version: "*", Resource: crd.Spec.Names.Plural,

@@ -91,8 +91,8 @@ func TestBoundsOfCleanUp(t *testing.T) {
 			if diff := cmp.Diff(tc.lists, got.lists(tc.crd.Spec.Scope)); diff != "" {
 				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
 			}
-			if got.leaves != tc.leaves {
-				t.Errorf("%s\nleaves = %q, want %q", tc.reason, got.leaves, tc.leaves)
+			if got.keepReason != tc.leaves {
+				t.Errorf("%s\nleaves = %q, want %q", tc.reason, got.keepReason, tc.leaves)
 			}
 		})
 	}
@@ -102,12 +102,12 @@ func TestBoundsOfCleanUp(t *testing.T) {
 func TestBoundsKeepWhatOthersLookAfter(t *testing.T) {
 	crd := cupDefinition(apiextensionsv1.NamespaceScoped, "a/kettle.v1")
 	got := boundedBy("a", "b").scope(cupOwner("a", ""), crd, versions.List{cupOwner("b", "b")})
-	if diff := cmp.Diff([]string{"a"}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") {
-		t.Errorf("holds(b) = %t; lists(): -want, +got:\n%s", got.holds("b"), diff)
+	if diff := cmp.Diff([]string{"a"}, got.lists(crd.Spec.Scope)); diff != "" || got.contains("b") {
+		t.Errorf("contains(b) = %t; lists(): -want, +got:\n%s", got.contains("b"), diff)
 	}
 	got = boundedBy("").scope(cupOwner("a", ""), crd, versions.List{cupOwner("b", "b")})
-	if diff := cmp.Diff([]string{""}, got.lists(crd.Spec.Scope)); diff != "" || got.holds("b") || !got.holds("c") {
-		t.Errorf("of all namespaces: holds(b) = %t, holds(c) = %t; lists(): -want, +got:\n%s", got.holds("b"), got.holds("c"), diff)
+	if diff := cmp.Diff([]string{""}, got.lists(crd.Spec.Scope)); diff != "" || got.contains("b") || !got.contains("c") {
+		t.Errorf("of all namespaces: contains(b) = %t, contains(c) = %t; lists(): -want, +got:\n%s", got.contains("b"), got.contains("c"), diff)
 	}
 }
 
@@ -209,8 +209,8 @@ func TestBoundsOfADeletedGroup(t *testing.T) {
 			if diff := cmp.Diff(tc.lists, got.lists(tc.scope)); diff != "" {
 				t.Errorf("%s\nlists(): -want, +got:\n%s", tc.reason, diff)
 			}
-			if got.leaves != tc.leaves {
-				t.Errorf("%s\nleaves = %q, want %q", tc.reason, got.leaves, tc.leaves)
+			if got.keepReason != tc.leaves {
+				t.Errorf("%s\nleaves = %q, want %q", tc.reason, got.keepReason, tc.leaves)
 			}
 		})
 	}
@@ -236,7 +236,7 @@ func TestCleanUpActsForTheGroupsAccount(t *testing.T) {
 	if got := (resourceDeleter{}).right(); got != "cleanup" {
 		t.Errorf("without an account the right is %q", got)
 	}
-	if got := (resourceDeleter{by: "with the rights of an account"}).right(); got != "check" {
+	if got := (resourceDeleter{actingAs: "with the rights of an account"}).right(); got != "check" {
 		t.Errorf("with an account the right is %q", got)
 	}
 }
@@ -267,7 +267,7 @@ func TestDeletesWithTheRightsOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := r.deleter(tc.bounds)
 			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
-				t.Errorf("deletes %q, error %v; want %q, %q", got.by, err, tc.want.by, tc.err)
+				t.Errorf("deletes %q, error %v; want %q, %q", got.actingAs, err, tc.want.actingAs, tc.err)
 			}
 		})
 	}

@@ -116,7 +116,7 @@ type Progress struct {
 // the clean-up still waits for.
 type stage struct {
 	name string
-	run  func(context.Context, *cleanup) (remains, error)
+	run  func(context.Context, *cleanup) (stageResult, error)
 }
 
 // stages returns the stages in their order. Custom resources come first, while their operator and
@@ -129,13 +129,13 @@ type stage struct {
 func (c *Cleaner) stages() []stage {
 	return []stage{
 		{"custom resources", c.resources.clean},
-		{"webhook configurations", c.sweep(webhookConfigurations()...)},
-		{"API services", c.sweep(apiServiceKind())},
+		{"webhook configurations", c.deleteKinds(webhookConfigurations()...)},
+		{"API services", c.deleteKinds(apiServiceKind())},
 		{"conversions", c.conversions.clean},
-		{"bindings", c.sweep(bindings()...)},
-		{"roles", c.sweep(roles()...)},
+		{"bindings", c.deleteKinds(bindings()...)},
+		{"roles", c.deleteKinds(roles()...)},
 		{"other objects of the bundle", c.cleanContent},
-		{"copies", c.sweep(copies())},
+		{"copies", c.deleteKinds(copies())},
 		{"records of install plans", c.removeRecords},
 	}
 }
@@ -152,7 +152,7 @@ func (c *Cleaner) Run(ctx context.Context, csv *operatorsv1alpha1.ClusterService
 	for i, s := range stages {
 		left, err := s.run(ctx, up)
 		kept = append(kept, left.kept...)
-		if err == nil && left.none() {
+		if err == nil && left.isDone() {
 			continue
 		}
 		where := fmt.Sprintf("clean-up, stage %d of %d (%s)", i+1, len(stages), s.name)

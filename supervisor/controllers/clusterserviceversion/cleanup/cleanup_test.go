@@ -89,14 +89,14 @@ func TestScope(t *testing.T) {
 			}
 			var holds []string
 			for _, namespace := range []string{"a", "b", "1"} {
-				if len(tc.lists) > 0 && got.holds(namespace) {
+				if len(tc.lists) > 0 && got.contains(namespace) {
 					holds = append(holds, namespace)
 				}
 			}
 			if diff := cmp.Diff(tc.holds, holds); diff != "" && len(tc.lists) > 0 {
 				t.Errorf("%s\nholds(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if len(tc.lists) > 0 && !got.holds("") {
+			if len(tc.lists) > 0 && !got.contains("") {
 				t.Errorf("%s\nwhat has no namespace is left out", tc.reason)
 			}
 		})
@@ -105,11 +105,11 @@ func TestScope(t *testing.T) {
 
 func TestScopeWaitsForTheUndecided(t *testing.T) {
 	fresh := cupOwner("b")
-	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{fresh}); got.undecided != fresh || got.leaves != "" {
-		t.Errorf("with one that nobody has looked at, undecided is %v and leaves %q", got.undecided, got.leaves)
+	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{fresh}); got.undecided != fresh || got.keepReason != "" {
+		t.Errorf("with one that nobody has looked at, undecided is %v and leaves %q", got.undecided, got.keepReason)
 	}
-	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{cupOwner("b", "")}); got.leaves != "csv b/kettle.v1 looks after all namespaces" {
-		t.Errorf("with one for all namespaces, leaves is %q", got.leaves)
+	if got := scopeOf(cupOwner("a", ""), "cups.example.com", versions.List{cupOwner("b", "")}); got.keepReason != "csv b/kettle.v1 looks after all namespaces" {
+		t.Errorf("with one for all namespaces, leaves is %q", got.keepReason)
 	}
 }
 
@@ -155,7 +155,7 @@ func mug(name string, going time.Duration, finalizers ...string) *metav1.Partial
 }
 
 func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
-	var left remains
+	var left stageResult
 	for _, o := range []*metav1.PartialObjectMetadata{
 		mug("a", 0), mug("b", time.Second, "example.com/drain"), mug("c", 2*time.Minute, "example.com/drain"), mug("d", 2*time.Minute),
 	} {
@@ -177,8 +177,8 @@ func TestWaitingNamesWhatIsWaitedFor(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Report{})); diff != "" {
 		t.Errorf("waitingFor(...): -want, +got:\n%s", diff)
 	}
-	if left.none() || left.delay(0) != stuckDelay {
-		t.Errorf("none() = %t, delay(0) = %s; want false, %s", left.none(), left.delay(0), stuckDelay)
+	if left.isDone() || left.delay(0) != stuckDelay {
+		t.Errorf("isDone() = %t, delay(0) = %s; want false, %s", left.isDone(), left.delay(0), stuckDelay)
 	}
 }
 

@@ -13,20 +13,20 @@ import (
 
 // cleanContent deletes the other cluster-scoped objects of a bundle. Most clusters lack most of
 // these kinds.
-func (c *Cleaner) cleanContent(ctx context.Context, up *cleanup) (remains, error) {
+func (c *Cleaner) cleanContent(ctx context.Context, up *cleanup) (stageResult, error) {
 	kinds, err := servedKinds(ctx, c.client.RESTMapper(), c.hasGroup, contentKinds())
 	if err != nil {
-		return remains{}, err
+		return stageResult{}, err
 	}
-	return c.sweep(kinds...)(ctx, up)
+	return c.deleteKinds(kinds...)(ctx, up)
 }
 
 // contentKinds returns the cluster-scoped kinds that bundles may bring and that have no stage of
 // their own.
 func contentKinds() []schema.GroupKind {
-	swept := slices.Concat(bindings(), roles())
+	ownStages := slices.Concat(bindings(), roles())
 	return slices.DeleteFunc(plansteps.LabelledKinds(), func(gk schema.GroupKind) bool {
-		return slices.ContainsFunc(swept, func(k kind) bool { return k.gvk.GroupKind() == gk })
+		return slices.ContainsFunc(ownStages, func(k kind) bool { return k.gvk.GroupKind() == gk })
 	})
 }
 

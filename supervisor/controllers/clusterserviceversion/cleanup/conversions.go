@@ -29,12 +29,12 @@ type conversionCleaner struct {
 
 // clean ends the conversion of custom resources by webhooks of the version. Where that would damage
 // objects, it waits for a decision of a user.
-func (r conversionCleaner) clean(ctx context.Context, c *cleanup) (remains, error) {
+func (r conversionCleaner) clean(ctx context.Context, c *cleanup) (stageResult, error) {
 	note, err := r.remove(ctx, c)
 	if err != nil || note == "" || c.skips() || c.csv.Annotations[api.AnnotationWithdrawn] == api.WithdrawnToInstall {
-		return remains{}, err
+		return stageResult{}, err
 	}
-	return remains{note: note + "; " + c.skipCommand()}, nil
+	return stageResult{note: note + "; " + c.skipCommand()}, nil
 }
 
 // remove removes the conversions by csv from CustomResourceDefinitions. It returns which ones
@@ -51,7 +51,7 @@ func (r conversionCleaner) remove(ctx context.Context, c *cleanup) (string, erro
 				if convertedByOther(c, name) {
 					continue
 				}
-				why, err := r.release(ctx, c, servers, name)
+				why, err := r.removeConversion(ctx, c, servers, name)
 				if err != nil {
 					return "", err
 				}
@@ -92,7 +92,7 @@ func (r conversionCleaner) removePending(ctx context.Context, c *cleanup, name s
 	return csvwebhook.PatchConversion(ctx, r.client, crd, change)
 }
 
-func (r conversionCleaner) release(ctx context.Context, c *cleanup, servers []webhook.Server, name string) (string, error) {
+func (r conversionCleaner) removeConversion(ctx context.Context, c *cleanup, servers []webhook.Server, name string) (string, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, crd)
 	if apierrors.IsNotFound(err) {

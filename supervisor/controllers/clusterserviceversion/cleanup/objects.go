@@ -84,40 +84,40 @@ func copies() kind {
 	}
 }
 
-// sweep returns the function of a stage that deletes the objects of some kinds, one kind after the
+// deleteKinds returns the function of a stage that deletes the objects of some kinds, one kind after the
 // other.
-func (c *Cleaner) sweep(kinds ...kind) func(context.Context, *cleanup) (remains, error) {
-	return func(ctx context.Context, up *cleanup) (remains, error) {
+func (c *Cleaner) deleteKinds(kinds ...kind) func(context.Context, *cleanup) (stageResult, error) {
+	return func(ctx context.Context, up *cleanup) (stageResult, error) {
 		for _, k := range kinds {
-			left, err := c.sweepKind(ctx, up, k)
-			if err != nil || !left.none() {
+			left, err := c.deleteKind(ctx, up, k)
+			if err != nil || !left.isDone() {
 				return left, err
 			}
 		}
-		return remains{}, nil
+		return stageResult{}, nil
 	}
 }
 
-// sweepKind deletes the objects of a kind and returns the remaining ones, as the API server lists
+// deleteKind deletes the objects of a kind and returns the remaining ones, as the API server lists
 // them.
-func (c *Cleaner) sweepKind(ctx context.Context, up *cleanup, k kind) (remains, error) {
+func (c *Cleaner) deleteKind(ctx context.Context, up *cleanup, k kind) (stageResult, error) {
 	found, err := c.find(ctx, up.csv, k)
 	if err != nil {
-		return remains{}, err
+		return stageResult{}, err
 	}
 	if found, err = c.transferShared(ctx, up, found); err != nil || len(found) == 0 {
-		return remains{}, err
+		return stageResult{}, err
 	}
-	moving, err := c.removeAll(ctx, found)
+	progressed, err := c.removeAll(ctx, found)
 	if err != nil {
-		return remains{}, err
+		return stageResult{}, err
 	}
-	if moving {
+	if progressed {
 		if found, err = c.find(ctx, up.csv, k); err != nil {
-			return remains{}, err
+			return stageResult{}, err
 		}
 	}
-	left := remains{moving: moving}
+	left := stageResult{progressed: progressed}
 	for i := range found {
 		left.add(&found[i])
 		if isStuck(&found[i], up.now) {
@@ -129,21 +129,21 @@ func (c *Cleaner) sweepKind(ctx context.Context, up *cleanup, k kind) (remains, 
 
 // removeAll deletes objects as far as the pace allows, and reports whether there were objects to
 // delete.
-func (c *Cleaner) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (moving bool, err error) {
+func (c *Cleaner) removeAll(ctx context.Context, found []metav1.PartialObjectMetadata) (progressed bool, err error) {
 	for i := range found {
 		if !found[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		moving = true
+		progressed = true
 		if !c.limit.Allow() {
 			break
 		}
 		// After a conflict, another version may have taken the object over.
 		if err := apply.Delete(ctx, c.client, &found[i]); err != nil && !apierrors.IsConflict(err) {
-			return moving, err
+			return progressed, err
 		}
 	}
-	return moving, nil
+	return progressed, nil
 }
 
 // selectable reports whether label values are valid. The name of a ClusterServiceVersion may be too

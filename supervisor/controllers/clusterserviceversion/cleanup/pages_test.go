@@ -127,7 +127,7 @@ func TestCleanUpReadsFewAtOnce(t *testing.T) {
 	}
 	pass := func() *resourcePass {
 		return &resourcePass{
-			cleanup: &cleanup{csv: csv, now: noon()}, cleaner: New(Options{Live: reader}).resources, barred: sets.New[string](),
+			cleanup: &cleanup{csv: csv, now: noon()}, cleaner: New(Options{Live: reader}).resources, forbiddenIn: sets.New[string](),
 		}
 	}
 	clean := func(ctx context.Context, p *resourcePass) error {

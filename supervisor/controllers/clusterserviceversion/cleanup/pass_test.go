@@ -48,7 +48,7 @@ func cleanMugs(t *testing.T, c client.Client, mugs ...*metav1.PartialObjectMetad
 	t.Helper()
 	p := &resourcePass{
 		cleanup: &cleanup{csv: kettle(), now: noon()}, cleaner: New(Options{Client: c}).resources,
-		deleter: resourceDeleter{client: c, by: "as cook"}, barred: sets.New[string](),
+		deleter: resourceDeleter{client: c, actingAs: "as cook"}, forbiddenIn: sets.New[string](),
 	}
 	items := make([]metav1.PartialObjectMetadata, 0, len(mugs))
 	for _, m := range mugs {
@@ -120,8 +120,8 @@ func TestPassBoundsTerminatingResources(t *testing.T) {
 			if diff := cmp.Diff(tc.deleted, d.names); diff != "" {
 				t.Errorf("%s\ndeleted: -want, +got:\n%s", tc.reason, diff)
 			}
-			if p.exhausted != tc.exhausted {
-				t.Errorf("%s\nexhausted = %t, want %t", tc.reason, p.exhausted, tc.exhausted)
+			if p.limitReached != tc.exhausted {
+				t.Errorf("%s\nlimitReached = %t, want %t", tc.reason, p.limitReached, tc.exhausted)
 			}
 		})
 	}
@@ -145,9 +145,9 @@ func TestRemoveAllContinuesAfterAConflict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &deletions{fails: map[string]error{"first": tc.fails}}
 			r := New(Options{Client: d.client(nil)})
-			moving, err := r.removeAll(t.Context(), []metav1.PartialObjectMetadata{*mug("first", 0), *mug("second", 0)})
-			if !moving || !errors.Is(err, tc.want) {
-				t.Errorf("%s\nremoveAll(...) = %t, %v, want true, %v", tc.reason, moving, err, tc.want)
+			progressed, err := r.removeAll(t.Context(), []metav1.PartialObjectMetadata{*mug("first", 0), *mug("second", 0)})
+			if !progressed || !errors.Is(err, tc.want) {
+				t.Errorf("%s\nremoveAll(...) = %t, %v, want true, %v", tc.reason, progressed, err, tc.want)
 			}
 			if diff := cmp.Diff(tc.deleted, d.names); diff != "" {
 				t.Errorf("%s\ndeleted: -want, +got:\n%s", tc.reason, diff)

@@ -9,11 +9,11 @@ import (
 )
 
 func TestPausesOfCleanUp(t *testing.T) {
-	waits, stuck := remains{count: 1}, remains{count: 1, stuck: "x is held"}
-	decides, moves := remains{note: "a conversion is needed"}, remains{count: 1, moving: true}
+	waits, stuck := stageResult{count: 1}, stageResult{count: 1, stuck: "x is held"}
+	decides, moves := stageResult{note: "a conversion is needed"}, stageResult{count: 1, progressed: true}
 	cases := map[string]struct {
 		reason string
-		left   remains
+		left   stageResult
 		quiet  time.Duration
 		want   time.Duration
 	}{
@@ -36,7 +36,7 @@ func TestPausesOfCleanUp(t *testing.T) {
 
 // TestCleanUpAtRest counts the passes of a clean-up that waits for a user overnight.
 func TestCleanUpAtRest(t *testing.T) {
-	left := remains{note: "a conversion is needed"}
+	left := stageResult{note: "a conversion is needed"}
 	csv := kettle()
 	csv.Status = *waitingFor("here", left).Status(operatorsv1alpha1.ClusterServiceVersionStatus{Phase: succeeded}, noon())
 	looks := 0

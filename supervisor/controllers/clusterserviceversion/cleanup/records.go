@@ -17,10 +17,10 @@ import (
 //
 // The finalizer keeps the name of the version taken, so that no record of a later version is removed. A plan
 // that has read the record for a later version reads the definition again after it has created the version.
-func (c *Cleaner) removeRecords(ctx context.Context, up *cleanup) (remains, error) {
+func (c *Cleaner) removeRecords(ctx context.Context, up *cleanup) (stageResult, error) {
 	var list apiextensionsv1.CustomResourceDefinitionList
 	if err := c.crds.List(ctx, &list, readOnly); err != nil {
-		return remains{}, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+		return stageResult{}, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
 	for i := range list.Items {
 		crd := &list.Items[i]
@@ -34,8 +34,8 @@ func (c *Cleaner) removeRecords(ctx context.Context, up *cleanup) (remains, erro
 		u.SetUID(crd.UID)
 		err := apply.RemoveAnnotations(ctx, c.client, u, keys)
 		if client.IgnoreNotFound(err) != nil {
-			return remains{}, err //nolint:wrapcheck // names the definition
+			return stageResult{}, err //nolint:wrapcheck // names the definition
 		}
 	}
-	return remains{}, nil
+	return stageResult{}, nil
 }

@@ -58,7 +58,7 @@ func TestRemoveRecords(t *testing.T) {
 			})
 			r := &Cleaner{client: c, crds: memory(t, tc.definitions...)}
 			left, err := r.removeRecords(t.Context(), &cleanup{csv: cupOwner("a", "a")})
-			if !left.none() || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
+			if !left.isDone() || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 				t.Errorf("%s: left %v, error %v", tc.reason, left, err)
 			}
 			if diff := cmp.Diff(tc.want, patches); diff != "" {

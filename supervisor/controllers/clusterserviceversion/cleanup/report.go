@@ -25,8 +25,8 @@ const (
 	reportInterval = 5 * time.Second
 )
 
-// remains states what a stage waits for. The zero remains mean that the stage is complete.
-type remains struct {
+// stageResult states what a stage waits for. The zero value means that the stage is complete.
+type stageResult struct {
 	// count is the number of remaining objects, as far as it is known.
 	count int64
 	// first names some of them.
@@ -37,21 +37,21 @@ type remains struct {
 	stuck string
 	// note states other obstacles, and the remedy.
 	note string
-	// moving is true when something has been done in this pass.
-	moving bool
+	// progressed is true when something has been done in this pass.
+	progressed bool
 	// kept states why custom resources stay although the version requests their removal, one entry
 	// for each kind.
 	kept []string
 }
 
-func (r *remains) none() bool { return r.count == 0 && r.note == "" }
+func (r *stageResult) isDone() bool { return r.count == 0 && r.note == "" }
 
 // delay returns the pause until the next pass, after a time without changes. A decision of a user
 // by an annotation causes an event.
-func (r *remains) delay(unchanged time.Duration) time.Duration {
+func (r *stageResult) delay(unchanged time.Duration) time.Duration {
 	shortest := stalledDelay
 	switch {
-	case r.moving:
+	case r.progressed:
 		return cleanupDelay
 	case r.stuck != "":
 		shortest = stuckDelay
@@ -60,7 +60,7 @@ func (r *remains) delay(unchanged time.Duration) time.Duration {
 }
 
 // add counts a remaining object.
-func (r *remains) add(o *metav1.PartialObjectMetadata) {
+func (r *stageResult) add(o *metav1.PartialObjectMetadata) {
 	r.count++
 	if len(r.first) < namedObjects {
 		r.first = append(r.first, describe(o))
@@ -86,7 +86,7 @@ func isStuck(o *metav1.PartialObjectMetadata, now time.Time) bool {
 
 // recordStuck records which finalizers block an object, and the command that shows it. resource is the
 // name of its resource for kubectl.
-func (r *remains) recordStuck(o *metav1.PartialObjectMetadata, resource string) {
+func (r *stageResult) recordStuck(o *metav1.PartialObjectMetadata, resource string) {
 	if r.stuck != "" {
 		return
 	}
@@ -117,7 +117,7 @@ type Report struct {
 	urgent bool
 }
 
-func waitingFor(where string, left remains) *Report {
+func waitingFor(where string, left stageResult) *Report {
 	parts := []string{"waiting for " + where}
 	if left.count > 0 {
 		parts[0] += fmt.Sprintf(": %d left, first %s", left.count, strings.Join(left.first, ", "))

@@ -30,8 +30,8 @@ const maxTerminating = 50
 
 // scope is the namespaces with the custom resources of an operator.
 type scope struct {
-	// everywhere reports that it is all namespaces except those in except.
-	everywhere bool
+	// allNamespaces reports that it is all namespaces except those in except.
+	allNamespaces bool
 	// in are the sorted namespaces if everywhere is false.
 	in []string
 	// except are namespaces of another operator for the same kind.
@@ -41,8 +41,8 @@ type scope struct {
 	// undecided is another operator of the kind that has no phase yet, so that its namespaces are
 	// unknown.
 	undecided *operatorsv1alpha1.ClusterServiceVersion
-	// leaves states why all objects stay; empty otherwise.
-	leaves string
+	// keepReason states why all objects stay; empty otherwise.
+	keepReason string
 }
 
 // targets returns the namespaces in the annotation of a ClusterServiceVersion; ok is false without
@@ -87,10 +87,10 @@ func scopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others ve
 	t := scope{except: sets.New[string]()}
 	namespaces, known := watched(csv)
 	if !known {
-		t.leaves = "it is not known which namespaces it looked after"
+		t.keepReason = "it is not known which namespaces it looked after"
 		return t
 	}
-	t.everywhere = slices.Contains(namespaces, corev1.NamespaceAll)
+	t.allNamespaces = slices.Contains(namespaces, corev1.NamespaceAll)
 	for _, other := range others {
 		if other.UID == csv.UID || !other.DeletionTimestamp.IsZero() || !other.OwnsCRD(crd) {
 			continue
@@ -99,18 +99,18 @@ func scopeOf(csv *operatorsv1alpha1.ClusterServiceVersion, crd string, others ve
 		theirs, known := targets(other)
 		switch {
 		case known && slices.Contains(theirs, corev1.NamespaceAll):
-			return scope{shared: true, leaves: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
+			return scope{shared: true, keepReason: fmt.Sprintf("csv %s/%s looks after all namespaces", other.Namespace, other.Name)}
 		case known:
 			t.except.Insert(theirs...)
 		case other.Status.Phase == operatorsv1alpha1.CSVPhaseNone:
 			t.undecided = other
 		case hasRun(other):
-			return scope{shared: true, leaves: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
+			return scope{shared: true, keepReason: fmt.Sprintf("it is not known which namespaces csv %s/%s looks after", other.Namespace, other.Name)}
 		default:
 			t.except.Insert(other.Namespace)
 		}
 	}
-	if !t.everywhere {
+	if !t.allNamespaces {
 		t.in = sets.List(sets.New(namespaces...).Difference(t.except))
 	}
 	return t
@@ -131,22 +131,22 @@ const fewNamespaces = 8
 // lists returns the namespaces to list objects in; the empty one stands for all.
 func (t scope) lists(scope apiextensionsv1.ResourceScope) []string {
 	switch {
-	case !t.everywhere && len(t.in) == 0:
+	case !t.allNamespaces && len(t.in) == 0:
 		return nil
 	case scope == apiextensionsv1.ClusterScoped && t.shared:
 		return nil
-	case scope == apiextensionsv1.ClusterScoped || t.everywhere || len(t.in) > fewNamespaces:
+	case scope == apiextensionsv1.ClusterScoped || t.allNamespaces || len(t.in) > fewNamespaces:
 		return []string{corev1.NamespaceAll}
 	}
 	return t.in
 }
 
-// holds reports whether an object that was listed in the namespaces of lists is in scope.
-func (t scope) holds(namespace string) bool {
+// contains reports whether an object that was listed in the namespaces of lists is in scope.
+func (t scope) contains(namespace string) bool {
 	switch {
 	case namespace == "":
 		return true
-	case t.everywhere:
+	case t.allNamespaces:
 		return !t.except.Has(namespace)
 	}
 	return slices.Contains(t.in, namespace)
@@ -169,14 +169,14 @@ type resourcePass struct {
 
 	bounds  bounds
 	deleter resourceDeleter
-	// barred are the namespaces in which the deleter lacks the right to delete objects of a kind.
-	barred sets.Set[string]
+	// forbiddenIn are the namespaces in which the deleter lacks the right to delete objects of a kind.
+	forbiddenIn sets.Set[string]
 	// terminating is the number of resources that are terminating.
 	terminating int
-	// exhausted is true when this pass may delete no more.
-	exhausted bool
+	// limitReached is true when this pass may delete no more.
+	limitReached bool
 	// left are the resources that existed when they were read.
-	left remains
+	left stageResult
 	// refused states why one resource of a kind is not deleted.
 	refused string
 }
@@ -185,16 +185,16 @@ type resourcePass struct {
 // requests that. It then waits for them: only their operator can remove their finalizers. If
 // another version takes over, resources of users stay. A kind that cannot be listed does not block
 // the others, nor does an object that cannot be deleted.
-func (r resourceCleaner) clean(ctx context.Context, c *cleanup) (remains, error) {
+func (r resourceCleaner) clean(ctx context.Context, c *cleanup) (stageResult, error) {
 	if !c.csv.Spec.Cleanup.Enabled || c.skips() || c.withdrawn() || c.replaced() {
-		return remains{}, nil
+		return stageResult{}, nil
 	}
 	p, err := r.newPass(ctx, c)
 	if err != nil {
-		return remains{}, err
+		return stageResult{}, err
 	}
 	if why := p.bounds.pending(); why != "" {
-		return remains{note: why + "; " + c.skipCommand()}, nil
+		return stageResult{note: why + "; " + c.skipCommand()}, nil
 	}
 	notes := p.cleanOwned(ctx)
 	if p.left.stuck != "" || len(notes) > 0 {
@@ -243,7 +243,7 @@ func (r resourceCleaner) newPass(ctx context.Context, c *cleanup) (*resourcePass
 func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	before := p.left
 	p.refused = ""
-	if t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others); t.leaves == "" && t.undecided == nil {
+	if t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others); t.keepReason == "" && t.undecided == nil {
 		// The cache may lack the recreation of the definition, or the removal of its record.
 		live := &apiextensionsv1.CustomResourceDefinition{}
 		if err := p.cleaner.live.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
@@ -257,8 +257,8 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 	}
 	t := p.bounds.scope(p.cleanup.csv, crd, p.cleanup.others)
 	switch {
-	case t.leaves != "":
-		p.left.kept = append(p.left.kept, crd.Name+" (as "+t.leaves+")")
+	case t.keepReason != "":
+		p.left.kept = append(p.left.kept, crd.Name+" (as "+t.keepReason+")")
 		return nil
 	case t.undecided != nil:
 		p.refused = fmt.Sprintf("csv %s/%s owns %s too, and it is not decided yet which namespaces it looks after",
@@ -266,7 +266,7 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 		return nil
 	}
 	err := p.cleaner.grants.With(ctx, crd, p.deleter.right(), func() error {
-		p.left, p.refused, p.barred = before, "", sets.New[string]() // nothing is counted twice
+		p.left, p.refused, p.forbiddenIn = before, "", sets.New[string]() // nothing is counted twice
 		return p.cleanKind(ctx, crd, gvk, t)
 	})
 	return err //nolint:wrapcheck // the caller names the definition
@@ -275,7 +275,7 @@ func (p *resourcePass) cleanDefinition(ctx context.Context, crd *apiextensionsv1
 func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, t scope) error {
 	for _, namespace := range t.lists(crd.Spec.Scope) {
 		next := ""
-		for more := !p.exhausted; more; more = next != "" {
+		for more := !p.limitReached; more; more = next != "" {
 			var (
 				items []metav1.PartialObjectMetadata
 				after int64
@@ -283,7 +283,7 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 			)
 			// Deletions may take long, so other lists do not wait for them.
 			next, err = pager.ReadPage(ctx, p.cleaner.live, metadataList(gvk), func(page *metav1.PartialObjectMetadataList) {
-				items, after = t.of(page, gvk), following(page)
+				items, after = t.of(page, gvk), remainingItems(page)
 			}, client.InNamespace(namespace), client.Continue(next))
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", crd.Name, err)
@@ -291,7 +291,7 @@ func (p *resourcePass) cleanKind(ctx context.Context, crd *apiextensionsv1.Custo
 			if err := p.cleanPage(ctx, crd, items); err != nil {
 				return err
 			}
-			if next != "" && p.exhausted {
+			if next != "" && p.limitReached {
 				p.left.count += after
 				next = ""
 			}
@@ -312,13 +312,13 @@ func (p *resourcePass) cleanPage(ctx context.Context, crd *apiextensionsv1.Custo
 		case !o.DeletionTimestamp.IsZero():
 			p.terminating++
 			continue
-		case p.barred.Has(o.Namespace):
+		case p.forbiddenIn.Has(o.Namespace):
 			continue
-		case p.exhausted || p.terminating >= maxTerminating:
-			p.exhausted = true
+		case p.limitReached || p.terminating >= maxTerminating:
+			p.limitReached = true
 			continue
 		case !p.cleaner.limit.Allow():
-			p.exhausted, p.left.moving = true, true
+			p.limitReached, p.left.progressed = true, true
 			continue
 		}
 		if err := p.deleteOne(ctx, crd, o); err != nil {
@@ -335,19 +335,19 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 	switch {
 	case err == nil:
 		p.terminating++
-		p.left.moving = true
+		p.left.progressed = true
 	case ctx.Err() != nil:
 		return err
-	case p.deleter.by != "" && apierrors.IsForbidden(err):
-		if p.deleter.lacks(ctx, crd, o.Namespace) {
-			p.barred.Insert(o.Namespace)
+	case p.deleter.actingAs != "" && apierrors.IsForbidden(err):
+		if p.deleter.isForbidden(ctx, crd, o.Namespace) {
+			p.forbiddenIn.Insert(o.Namespace)
 			err = fmt.Errorf("%w; grant it that right", err)
 		}
 		p.refused = cmp.Or(p.refused, err.Error())
 	case grant.Lacking(err):
 		return err
 	case apierrors.IsConflict(err): // another object has the name now
-		p.left.moving = true
+		p.left.progressed = true
 	default:
 		// For example, a webhook of the operator refuses it.
 		p.refused = cmp.Or(p.refused, err.Error())
@@ -359,15 +359,15 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 func (t scope) of(page *metav1.PartialObjectMetadataList, gvk schema.GroupVersionKind) []metav1.PartialObjectMetadata {
 	var out []metav1.PartialObjectMetadata
 	for i := range page.Items {
-		if t.holds(page.Items[i].Namespace) {
+		if t.contains(page.Items[i].Namespace) {
 			out = append(out, cleanupMetadata(&page.Items[i], gvk))
 		}
 	}
 	return out
 }
 
-// following returns the number of objects after a page, as far as the API server states it.
-func following(page *metav1.PartialObjectMetadataList) int64 {
+// remainingItems returns the number of objects after a page, as far as the API server states it.
+func remainingItems(page *metav1.PartialObjectMetadataList) int64 {
 	if n := page.RemainingItemCount; n != nil {
 		return *n
 	}

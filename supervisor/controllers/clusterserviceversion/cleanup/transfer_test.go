@@ -119,7 +119,7 @@ func TestNextOwnerIsReadAgain(t *testing.T) {
 			up := &cleanup{csv: csv, now: noon(), remaining: func() (remainingOwners, error) {
 				return remainingOwners{applied: map[sharedObject]versions.List{object: {cached}}}, nil
 			}}
-			left, err := r.sweepKind(t.Context(), up, labelledKind(roles, "clusterroles"))
+			left, err := r.deleteKind(t.Context(), up, labelledKind(roles, "clusterroles"))
 			if !errors.Is(err, tc.err) || left.count != tc.left {
 				t.Errorf("%s: %d objects left, error %v; want %d, %v", tc.reason, left.count, err, tc.left, tc.err)
 			}

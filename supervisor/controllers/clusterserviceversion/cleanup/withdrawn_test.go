@@ -31,7 +31,7 @@ func TestCleanUpLeavesResources(t *testing.T) {
 			csv.Spec.Cleanup.Enabled = true
 			tc.change(csv)
 			left, err := (resourceCleaner{}).clean(t.Context(), &cleanup{csv: csv})
-			if err != nil || !left.none() {
+			if err != nil || !left.isDone() {
 				t.Errorf("%s: left %+v, error %v", tc.reason, left, err)
 			}
 		})

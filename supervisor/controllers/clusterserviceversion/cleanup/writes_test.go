@@ -64,7 +64,7 @@ func TestDeletesTheCustomResourceThatWasListed(t *testing.T) {
 	cup := mug("a", 0)
 	cup.UID, cup.ResourceVersion = "listed", "7"
 	for _, by := range []string{"", "with the rights of ServiceAccount weak, which OperatorGroup own names"} {
-		if err := (resourceDeleter{client: c, by: by}).delete(t.Context(), cup); err != nil {
+		if err := (resourceDeleter{client: c, actingAs: by}).delete(t.Context(), cup); err != nil {
 			t.Fatal(err)
 		}
 	}

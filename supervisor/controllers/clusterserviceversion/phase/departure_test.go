@@ -12,9 +12,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/versions"
 )
 
-func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason) func(*Observation) {
-	return func(o *Observation) {
-		o.Replacement.Predecessor = &Neighbour{Name: "kettle.v0", Phase: phase, Reason: reason, Leaving: true}
+func leavingPredecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason) func(*Input) {
+	return func(o *Input) {
+		o.Replacement.Predecessor = &Neighbour{Name: "kettle.v0", Phase: phase, Reason: reason, Deleting: true}
 	}
 }
 
@@ -28,7 +28,7 @@ func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 	goesOn := Transition{Phase: ready, Reason: "AllRequirementsMet", Message: "all requirements found, attempting install"}
 	cases := map[string]struct {
 		reason string
-		change func(*Observation)
+		change func(*Input)
 		want   Transition
 	}{
 		"JustNow": {"nothing is known of its clean-up yet", leavingPredecessor(succeeded, "InstallSucceeded"), waiting(waits)},
@@ -48,13 +48,13 @@ func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
 		})
 	}
 	gone := going(version("kettle.v0", "", succeeded))
-	if got := ReplacementOf(version("kettle.v1", "kettle.v0", pending), versions.List{gone}); !got.Predecessor.Leaving {
+	if got := ReplacementOf(version("kettle.v1", "kettle.v0", pending), versions.List{gone}); !got.Predecessor.Deleting {
 		t.Errorf("the predecessor is on its way out, and %+v does not say so", got.Predecessor)
 	}
 }
 
 func TestKeptConversionsAreTold(t *testing.T) {
-	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Observation) { o.Webhooks.Converts = []string{"cups.example.com"} })
+	o := good(succeeded, "InstallSucceeded", claim(providedapis.Static), running, func(o *Input) { o.Webhooks.Converts = []string{"cups.example.com"} })
 	got := Next(o)
 	if want := "objects of cups.example.com can be used in the version in which they are stored alone"; !strings.Contains(got.Message, want) {
 		t.Errorf("Next(...) says %q, want that %s", got.Message, want)

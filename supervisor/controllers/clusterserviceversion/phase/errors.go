@@ -36,7 +36,7 @@ func (e *AccountError) Unwrap() error { return e.Err }
 
 // AfterError returns the transition after a lasting error. An installation fails; any other work
 // keeps the phase.
-func AfterError(o Observation, err error) Transition {
+func AfterError(o Input, err error) Transition {
 	switch o.CSV.Status.Phase {
 	case operatorsv1alpha1.CSVPhaseInstallReady, operatorsv1alpha1.CSVPhaseInstalling:
 		return AfterRefusal(o, err)
@@ -46,8 +46,8 @@ func AfterError(o Observation, err error) Transition {
 }
 
 // KeepAfterError returns a transition that keeps the phase and shows the error.
-func KeepAfterError(o Observation, err error) Transition {
-	t := stay(o)
+func KeepAfterError(o Input, err error) Transition {
+	t := keepPhase(o)
 	if t.Phase == operatorsv1alpha1.CSVPhaseNone {
 		t.Phase, t.Reason = operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown
 	}
@@ -59,7 +59,7 @@ func KeepAfterError(o Observation, err error) Transition {
 
 // AfterRefusal returns the transition after the API refused an object. A version that runs keeps its
 // phase, and its message states the refusal.
-func AfterRefusal(o Observation, err error) Transition {
+func AfterRefusal(o Input, err error) Transition {
 	t := Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonComponentFailed,

@@ -23,7 +23,7 @@ func TestAfterError(t *testing.T) {
 	again.CSV.Status.Message = "as before; going on fails and is tried again: something else"
 	cases := map[string]struct {
 		reason string
-		o      Observation
+		o      Input
 		want   Transition
 	}{
 		"Installing":   {"an installation fails by it", good(ready, "AllRequirementsMet"), failed},
@@ -45,7 +45,7 @@ func TestAfterError(t *testing.T) {
 	if diff := cmp.Diff(told(pending, "RequirementsUnknown", "requirements not yet checked"), KeepAfterError(fresh, down)); diff != "" {
 		t.Errorf("of what has no phase: -want, +got:\n%s", diff)
 	}
-	if got := stay(again); got.Message != "as before" || got.Cause != nil {
+	if got := keepPhase(again); got.Message != "as before" || got.Cause != nil {
 		t.Errorf("when the error is over the message is %q, and the cause %v", got.Message, got.Cause)
 	}
 	away := apierrors.NewInternalError(errors.New(`failed calling webhook "slow.example": timeout`))

@@ -42,12 +42,12 @@ func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
 // good returns the observation of an operator without problems, in a phase that it has been in for
 // a minute.
-func good(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, change ...func(*Observation)) Observation {
+func good(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, change ...func(*Input)) Input {
 	since := metav1.NewTime(noon().Add(-time.Minute))
 	updated := metav1.NewTime(noon().Add(-time.Hour))
 	csv := kettle()
 	csv.Status.Phase, csv.Status.Reason, csv.Status.Message, csv.Status.LastTransitionTime = phase, reason, "as before", &since
-	o := Observation{
+	o := Input{
 		CSV: csv,
 		Now: noon(),
 		Groups: []operatorsv1.OperatorGroup{{
@@ -63,44 +63,46 @@ func good(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1
 	return o
 }
 
-func lacking(o *Observation) { o.Requirements.Met = false }
+func lacking(o *Input) { o.Requirements.Met = false }
 
-func conflict(o *Observation) { o.Requirements.CRDConflict = "cups.example.com is owned by csv pot.v1" }
+func conflict(o *Input) { o.Requirements.CRDConflict = "cups.example.com is owned by csv pot.v1" }
 
-func foreign(o *Observation) { o.Components.Foreign = "deployment \"kettle\" exists" }
+func ownedByOther(o *Input) { o.Components.OwnerConflict = "deployment \"kettle\" exists" }
 
-func changed(o *Observation) { o.Components.Stale = "missing deployment with name=kettle" }
+func changed(o *Input) { o.Components.Stale = "missing deployment with name=kettle" }
 
-func gaveUp(o *Observation) { o.Components.Exhausted = "deployment kettle not ready before timeout: x" }
+func gaveUp(o *Input) {
+	o.Components.DeadlineExceeded = "deployment kettle not ready before timeout: x"
+}
 
-func waiting(o *Observation) {
+func waiting(o *Input) {
 	o.Components.Waiting = "waiting for deployment kettle to become ready: deployment \"kettle\" not available: none up"
 }
 
-func copyMissing(o *Observation) { o.ClusterRBAC.Stale = true }
+func copyMissing(o *Input) { o.ClusterRBAC.Stale = true }
 
-func copyTaken(o *Observation) { o.ClusterRBAC.Foreign = "ClusterRole \"x\" exists" }
+func copyTaken(o *Input) { o.ClusterRBAC.OwnerConflict = "ClusterRole \"x\" exists" }
 
-func noGroup(o *Observation) { o.Groups = nil }
+func noGroup(o *Input) { o.Groups = nil }
 
-func twoGroups(o *Observation) {
+func twoGroups(o *Input) {
 	o.Groups = append(slices.Clone(o.Groups), operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "kitchen", Name: "other"}})
 }
 
-func selecting(o *Observation) { o.Groups[0].Spec.Selector = &metav1.LabelSelector{} }
+func selecting(o *Input) { o.Groups[0].Spec.Selector = &metav1.LabelSelector{} }
 
-func noModes(o *Observation) { o.CSV.Spec.InstallModes[0].Supported = false }
+func noModes(o *Input) { o.CSV.Spec.InstallModes[0].Supported = false }
 
-func freshGroup(o *Observation) {
+func freshGroup(o *Input) {
 	for i := range o.Groups {
 		o.Groups[i].Status.LastUpdated = nil
 	}
 }
 
-func bareCSV(o *Observation) { o.CSV.Annotations = nil }
+func bareCSV(o *Input) { o.CSV.Annotations = nil }
 
-func targeting(namespaces ...string) func(*Observation) {
-	return func(o *Observation) {
+func targeting(namespaces ...string) func(*Input) {
+	return func(o *Input) {
 		for i := range o.Groups {
 			o.Groups[i].Status.Namespaces = namespaces
 			o.CSV.Annotations = GroupAnnotations(&o.Groups[i])
@@ -108,52 +110,52 @@ func targeting(namespaces ...string) func(*Observation) {
 	}
 }
 
-func doubleModes(o *Observation) {
+func doubleModes(o *Input) {
 	o.CSV.Spec.InstallModes = append(o.CSV.Spec.InstallModes, o.CSV.Spec.InstallModes...)
 }
 
-func unservable(o *Observation) { o.Webhooks.Unsupported = "this version does not support webhooks" }
+func unservable(o *Input) { o.Webhooks.Unsupported = "this version does not support webhooks" }
 
-func invalidWebhook(o *Observation) {
+func invalidWebhook(o *Input) {
 	o.Webhooks.Invalid = "spec.webhookdefinitions[1].generateName is used twice"
 }
 
-func serviceTaken(o *Observation) { o.Webhooks.Conflict = "v1.tea.example.com belongs to csv pot.v1" }
+func serviceTaken(o *Input) { o.Webhooks.Conflict = "v1.tea.example.com belongs to csv pot.v1" }
 
-func serviceBroken(o *Observation) { o.Webhooks.Broken = "secret kettle-service-cert is gone" }
+func serviceBroken(o *Input) { o.Webhooks.Broken = "secret kettle-service-cert is gone" }
 
-func webhookGone(o *Observation) { o.Webhooks.Missing = "webhooks not installed" }
+func webhookGone(o *Input) { o.Webhooks.Missing = "webhooks not installed" }
 
-func notServing(o *Observation) { o.Webhooks.Waiting = "apiServices not installed" }
+func notServing(o *Input) { o.Webhooks.Waiting = "apiServices not installed" }
 
-func probing(o *Observation) { o.Webhooks.Probing = true }
+func probing(o *Input) { o.Webhooks.Probing = true }
 
-func moving(o *Observation) { o.Webhooks.Disrupted = "pods of kettle are being replaced" }
+func moving(o *Input) { o.Webhooks.Disrupted = "pods of kettle are being replaced" }
 
-func toSwitch(o *Observation) { o.Webhooks.Switch.Due = true }
+func toSwitch(o *Input) { o.Webhooks.Switch.Due = true }
 
-func oldCerts(o *Observation) { o.Webhooks.Certificates.Due = true }
+func oldCerts(o *Input) { o.Webhooks.Certificates.Due = true }
 
-func certificates(o *Observation) {
+func certificates(o *Input) {
 	o.Webhooks.Certificates.IssuedAt, o.Webhooks.Certificates.RotateAt = noon().Add(-time.Hour), noon().Add(time.Hour)
 }
 
-func corrected(o *Observation) { o.Components.Corrected = true }
+func corrected(o *Input) { o.Components.Corrected = true }
 
-func regranted(o *Observation) { o.Access.Changed = true }
+func regranted(o *Input) { o.Access.Changed = true }
 
-func justGranted(o *Observation) { o.Access.Settling = true }
+func justGranted(o *Input) { o.Access.Settling = true }
 
-func badConfig(o *Observation) { o.Components.Invalid = "annotation chandlery.dev/config is no JSON" }
+func badConfig(o *Input) { o.Components.Invalid = "annotation chandlery.dev/config is no JSON" }
 
-func running(o *Observation) { o.Components.Present = true }
+func running(o *Input) { o.Components.Present = true }
 
-func declaresWebhook(o *Observation) {
+func declaresWebhook(o *Input) {
 	o.CSV.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{}}
 }
 
-func claim(result providedapis.Result) func(*Observation) {
-	return func(o *Observation) {
+func claim(result providedapis.Result) func(*Input) {
+	return func(o *Input) {
 		o.Claims = providedapis.Finding{Result: result, APIs: providedapis.Parse("Cup.v1.tea.example.com")}
 		if result != providedapis.Static {
 			o.Claims.Groups = []types.NamespacedName{{Namespace: "bar", Name: "all"}}
@@ -161,49 +163,49 @@ func claim(result providedapis.Result) func(*Observation) {
 	}
 }
 
-func mislabelled(o *Observation) {
+func mislabelled(o *Input) {
 	o.CSV.Labels = map[string]string{"olm.api.0": "provided", "other": "kept"}
 }
 
-func failingForward(o *Observation) {
+func failingForward(o *Input) {
 	for i := range o.Groups {
 		o.Groups[i].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 	}
 }
 
-func pinnedToSuccessor(o *Observation) { o.Replacement.Pinned = true }
+func pinnedToSuccessor(o *Input) { o.Replacement.Pinned = true }
 
-func refusing(o *Observation) { o.Replacement.Refused = "brewing" }
+func refusing(o *Input) { o.Replacement.PredecessorNotUpgradeable = "brewing" }
 
-func holding(o *Observation) { o.Replacement.Held = "brewing" }
+func holding(o *Input) { o.Replacement.NotUpgradeable = "brewing" }
 
-func circular(o *Observation) { o.Replacement.Cycle = []string{"kettle.v1", "kettle.v2"} }
+func circular(o *Input) { o.Replacement.Cycle = []string{"kettle.v1", "kettle.v2"} }
 
-func vanished(o *Observation) { o.Replacement.Vanished = "kettle.v0" }
+func vanished(o *Input) { o.Replacement.MissingPredecessor = "kettle.v0" }
 
-func readySuccessor(o *Observation) {
+func readySuccessor(o *Input) {
 	o.Replacement.Successor = &Neighbour{Name: "kettle.v2", Phase: pending, Reason: "AllRequirementsMet"}
 	o.Replacement.Last = o.Replacement.Successor
 }
 
-func helm(o *Observation) { o.CSV.Spec.InstallStrategy.StrategyName = "helm" }
+func helm(o *Input) { o.CSV.Spec.InstallStrategy.StrategyName = "helm" }
 
-func noDeployments(o *Observation) { o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil }
+func noDeployments(o *Input) { o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil }
 
-func causing(c api.Cause) func(*Observation) {
-	return func(o *Observation) { api.SetCause(o.CSV, &c) }
+func causing(c api.Cause) func(*Input) {
+	return func(o *Input) { api.SetCause(o.CSV, &c) }
 }
 
-func later(d time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Now = noon().Add(d) }
+func later(d time.Duration) func(*Input) {
+	return func(o *Input) { o.Now = noon().Add(d) }
 }
 
-func predecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*Observation) {
-	return func(o *Observation) { o.Replacement.Predecessor = &Neighbour{Name: "kettle.v0", Phase: phase} }
+func predecessor(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*Input) {
+	return func(o *Input) { o.Replacement.Predecessor = &Neighbour{Name: "kettle.v0", Phase: phase} }
 }
 
-func successor(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*Observation) {
-	return func(o *Observation) {
+func successor(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(*Input) {
+	return func(o *Input) {
 		o.Replacement.Successor = &Neighbour{Name: "kettle.v2", Phase: phase}
 		o.Replacement.Last = o.Replacement.Successor
 	}

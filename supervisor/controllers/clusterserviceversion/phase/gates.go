@@ -39,9 +39,9 @@ func gates() []rule {
 		},
 		groupCountRules(),
 		[]rule{
-			{"operator group not processed yet", groupUnprocessed, stay},
-			{"annotations differ", annotationsDiffer, func(o Observation) Transition {
-				return with(stay(o), o, do(Annotate))
+			{"operator group not processed yet", groupUnprocessed, keepPhase},
+			{"annotations differ", annotationsDiffer, func(o Input) Transition {
+				return with(keepPhase(o), o, do(Annotate))
 			}},
 		},
 		installModeRules(),
@@ -93,21 +93,21 @@ func claimRules() []rule {
 	}
 }
 
-func has(p func(Observation) string) func(Observation) bool {
-	return func(o Observation) bool { return p(o) != "" }
+func has(p func(Input) string) func(Input) bool {
+	return func(o Input) bool { return p(o) != "" }
 }
 
-func failed(reason operatorsv1alpha1.ConditionReason, message func(Observation) string) func(Observation) Transition {
+func failed(reason operatorsv1alpha1.ConditionReason, message func(Input) string) func(Input) Transition {
 	return then(operatorsv1alpha1.CSVPhaseFailed, reason, message)
 }
 
-func groupCount(p func(int) bool) func(Observation) bool {
-	return func(o Observation) bool { return p(len(o.Groups)) }
+func groupCount(p func(int) bool) func(Input) bool {
+	return func(o Input) bool { return p(len(o.Groups)) }
 }
 
-func groupUnprocessed(o Observation) bool { return o.Groups[0].Status.LastUpdated == nil }
+func groupUnprocessed(o Input) bool { return o.Groups[0].Status.LastUpdated == nil }
 
-func annotationsDiffer(o Observation) bool {
+func annotationsDiffer(o Input) bool {
 	if StaleRecord(o.CSV, &o.Groups[0]) {
 		return true
 	}
@@ -190,17 +190,17 @@ func StaleLabels(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	return stale
 }
 
-func claimsAre(results ...providedapis.Result) func(Observation) bool {
-	return func(o Observation) bool { return slices.Contains(results, o.Claims.Result) }
+func claimsAre(results ...providedapis.Result) func(Input) bool {
+	return func(o Input) bool { return slices.Contains(results, o.Claims.Result) }
 }
 
 // withdrawn returns a transition to Failed for a version that must not run. It removes the running
 // components of the version.
-func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Observation) Transition {
-	return func(o Observation) Transition {
+func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Input) Transition {
+	return func(o Input) Transition {
 		t := then(operatorsv1alpha1.CSVPhaseFailed, reason, claimsMessage(says))(o)
 		if o.Components.Present {
-			t.Actions = []Action{Withdraw}
+			t.Actions = []Action{RemoveDeployments}
 		}
 		return t
 	}
@@ -208,18 +208,18 @@ func withdrawn(reason operatorsv1alpha1.ConditionReason, says string) func(Obser
 
 // unsupported returns the declared features that this version of the supervisor cannot provide.
 // Installing the rest would leave an operator that reports success and does not work.
-func unsupported(o Observation) string {
+func unsupported(o Input) string {
 	if o.Webhooks.Unsupported == "" {
 		return ""
 	}
 	return "install strategy failed: " + o.Webhooks.Unsupported
 }
 
-func invalidWebhooks(o Observation) string { return o.Webhooks.Invalid }
+func invalidWebhooks(o Input) string { return o.Webhooks.Invalid }
 
 // refusedWebhooks returns which webhooks of a version the group does not allow; empty when it
 // allows all.
-func refusedWebhooks(o Observation) string {
+func refusedWebhooks(o Input) string {
 	if o.Webhooks.Refused == "" {
 		return ""
 	}
@@ -227,7 +227,7 @@ func refusedWebhooks(o Observation) string {
 }
 
 // invalidStrategy returns what is wrong with the install strategy; empty for a valid one.
-func invalidStrategy(o Observation) string {
+func invalidStrategy(o Input) string {
 	install := o.CSV.Spec.InstallStrategy
 	switch {
 	case install.StrategyName != operatorsv1alpha1.InstallStrategyNameDeployment:
@@ -255,14 +255,14 @@ func duplicateDeployment(specs []operatorsv1alpha1.StrategyDeploymentSpec) strin
 	return ""
 }
 
-func invalidModes(o Observation) string {
+func invalidModes(o Input) string {
 	if _, err := operatorsv1alpha1.NewInstallModeSet(o.CSV.Spec.InstallModes); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-func unsupportedGroup(o Observation) string {
+func unsupportedGroup(o Input) string {
 	modes, err := operatorsv1alpha1.NewInstallModeSet(o.CSV.Spec.InstallModes)
 	if err != nil {
 		return ""

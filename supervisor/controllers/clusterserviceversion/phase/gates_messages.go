@@ -10,13 +10,13 @@ import (
 )
 
 // noGroupMessage returns the message for a namespace without an OperatorGroup.
-func noGroupMessage(o Observation) string {
+func noGroupMessage(o Input) string {
 	return fmt.Sprintf("%s: create an OperatorGroup in namespace %s, which says which namespaces its operators serve",
 		messageNoGroup, o.CSV.Namespace)
 }
 
 // manyGroupsMessage returns the message for a namespace with several OperatorGroups.
-func manyGroupsMessage(o Observation) string {
+func manyGroupsMessage(o Input) string {
 	names := make([]string, 0, len(o.Groups))
 	for i := range o.Groups {
 		names = append(names, o.Groups[i].Name)

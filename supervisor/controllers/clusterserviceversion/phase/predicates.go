@@ -14,110 +14,110 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
-func always(Observation) bool { return true }
+func always(Input) bool { return true }
 
-func not(p func(Observation) bool) func(Observation) bool {
-	return func(o Observation) bool { return !p(o) }
+func not(p func(Input) bool) func(Input) bool {
+	return func(o Input) bool { return !p(o) }
 }
 
-func requirementsMissing(o Observation) bool { return !o.Requirements.Met }
+func requirementsMissing(o Input) bool { return !o.Requirements.Met }
 
-func crdTaken(o Observation) bool { return o.Requirements.CRDConflict != "" }
+func crdTaken(o Input) bool { return o.Requirements.CRDConflict != "" }
 
-func apiServiceTaken(o Observation) bool { return o.Webhooks.Conflict != "" }
+func apiServiceTaken(o Input) bool { return o.Webhooks.Conflict != "" }
 
-func badInstall(o Observation) bool { return o.Components.Invalid != "" }
+func badInstall(o Input) bool { return o.Components.Invalid != "" }
 
 // claimPending reports whether the OperatorGroup has still to claim the provided APIs. Otherwise two
 // operators that are installed at the same time would miss each other.
-func claimPending(o Observation) bool { return o.Claims.Result == providedapis.Add }
+func claimPending(o Input) bool { return o.Claims.Result == providedapis.Add }
 
-func healthy(o Observation) bool { return o.Components.Healthy() && o.Webhooks.Problem() == "" }
+func healthy(o Input) bool { return o.Components.Healthy() && o.Webhooks.Problem() == "" }
 
-func servingBroken(o Observation) bool { return o.Webhooks.Broken != "" }
+func servingBroken(o Input) bool { return o.Webhooks.Broken != "" }
 
-func webhookMissing(o Observation) bool { return o.Webhooks.Missing != "" }
+func webhookMissing(o Input) bool { return o.Webhooks.Missing != "" }
 
-func disrupted(o Observation) bool { return o.Webhooks.Disrupted != "" }
+func disrupted(o Input) bool { return o.Webhooks.Disrupted != "" }
 
-func certsDue(o Observation) bool { return o.Webhooks.Certificates.Due }
+func certsDue(o Input) bool { return o.Webhooks.Certificates.Due }
 
 // switchDue reports whether the API server has to be switched to what the Deployments serve. It
 // requires ready Deployments, so that calls always get an answer.
-func switchDue(o Observation) bool {
+func switchDue(o Input) bool {
 	return o.Webhooks.Switch.Due && o.Webhooks.Switch.Pause == 0 && o.Components.Healthy()
 }
 
-func exhausted(o Observation) bool { return o.Components.Exhausted != "" }
+func deadlineExceeded(o Input) bool { return o.Components.DeadlineExceeded != "" }
 
-func stale(o Observation) bool { return o.Components.Stale != "" }
+func stale(o Input) bool { return o.Components.Stale != "" }
 
-func copiesStale(o Observation) bool { return o.ClusterRBAC.Stale }
+func copiesStale(o Input) bool { return o.ClusterRBAC.Stale }
 
-func foreignObject(o Observation) bool {
-	return o.Components.Foreign != "" || o.ClusterRBAC.Foreign != ""
+func foreignObject(o Input) bool {
+	return o.Components.OwnerConflict != "" || o.ClusterRBAC.OwnerConflict != ""
 }
 
-func hasPredecessor(o Observation) bool { return o.Replacement.Predecessor != nil }
+func hasPredecessor(o Input) bool { return o.Replacement.Predecessor != nil }
 
-func hasSuccessor(o Observation) bool { return o.Replacement.Successor != nil }
+func hasSuccessor(o Input) bool { return o.Replacement.Successor != nil }
 
-// handsOver reports whether another version takes over and the operator allows it. Otherwise the
+// mayBeReplaced reports whether another version takes over and the operator allows it. Otherwise the
 // version stays reconciled.
-func handsOver(o Observation) bool { return hasSuccessor(o) && o.Replacement.Held == "" }
+func mayBeReplaced(o Input) bool { return hasSuccessor(o) && o.Replacement.NotUpgradeable == "" }
 
-// failForward reports whether failed versions may be replaced. A pin to the next version allows it
+// failForwardAllowed reports whether failed versions may be replaced. A pin to the next version allows it
 // too.
-func failForward(o Observation) bool {
+func failForwardAllowed(o Input) bool {
 	return o.Replacement.Pinned || len(o.Groups) == 1 && o.Groups[0].UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward
 }
 
-func failsForward(o Observation) bool { return failForward(o) && handsOver(o) }
+func failsForward(o Input) bool { return failForwardAllowed(o) && mayBeReplaced(o) }
 
-// outlived reports whether a version can no longer run while its replacement can and waits for it.
-// The two would wait for each other for ever. This happens when an upgrade removes an API version
+// deadlockedWithSuccessor reports whether a version can no longer run while its replacement can and waits
+// for it. The two would wait for each other for ever. This happens when an upgrade removes an API version
 // that the older one needs.
-func outlived(o Observation) bool {
-	return requirementsMissing(o) && handsOver(o) &&
+func deadlockedWithSuccessor(o Input) bool {
+	return requirementsMissing(o) && mayBeReplaced(o) &&
 		o.Replacement.Successor.Phase == operatorsv1alpha1.CSVPhasePending &&
 		o.Replacement.Successor.Reason == operatorsv1alpha1.CSVReasonRequirementsMet
 }
 
-func lastSucceeded(o Observation) bool {
+func lastSucceeded(o Input) bool {
 	return o.Replacement.Last.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 }
 
-func predecessorIs(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(Observation) bool {
-	return func(o Observation) bool { return hasPredecessor(o) && o.Replacement.Predecessor.Phase == phase }
+func predecessorIs(phase operatorsv1alpha1.ClusterServiceVersionPhase) func(Input) bool {
+	return func(o Input) bool { return hasPredecessor(o) && o.Replacement.Predecessor.Phase == phase }
 }
 
-func predecessorInTheWay(o Observation) bool {
+func predecessorNotReplaced(o Input) bool {
 	return hasPredecessor(o) &&
 		!predecessorIs(operatorsv1alpha1.CSVPhaseReplacing)(o) &&
 		!predecessorIs(operatorsv1alpha1.CSVPhaseDeleting)(o)
 }
 
-// predecessorLeaving reports whether the predecessor is being deleted without having handed over.
-func predecessorLeaving(o Observation) bool {
-	return predecessorInTheWay(o) && o.Replacement.Predecessor.Leaving
+// predecessorDeleting reports whether the predecessor is being deleted without having handed over.
+func predecessorDeleting(o Input) bool {
+	return predecessorNotReplaced(o) && o.Replacement.Predecessor.Deleting
 }
 
-func failedFor(reasons ...operatorsv1alpha1.ConditionReason) func(Observation) bool {
-	return func(o Observation) bool { return slices.Contains(reasons, o.CSV.Status.Reason) }
+func failedFor(reasons ...operatorsv1alpha1.ConditionReason) func(Input) bool {
+	return func(o Input) bool { return slices.Contains(reasons, o.CSV.Status.Reason) }
 }
 
-func inPhaseFor(d time.Duration) func(Observation) bool {
-	return func(o Observation) bool { return timeLeft(o, d) <= 0 }
+func inPhaseFor(d time.Duration) func(Input) bool {
+	return func(o Input) bool { return timeLeft(o, d) <= 0 }
 }
 
 // installedJustNow reports whether an installation has to be repeated that began only just now.
-func installedJustNow(o Observation) bool {
+func installedJustNow(o Input) bool {
 	return o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonWaiting && timeLeft(o, repeatDelay) > 0
 }
 
 // timeLeft returns the rest of d since the last change of phase. It returns zero for a status
 // without that time.
-func timeLeft(o Observation, d time.Duration) time.Duration {
+func timeLeft(o Input, d time.Duration) time.Duration {
 	since := o.CSV.Status.LastTransitionTime
 	if since == nil {
 		return 0
@@ -127,14 +127,14 @@ func timeLeft(o Observation, d time.Duration) time.Duration {
 
 // accessChanged reports whether a version that the API refused to install would now be installed
 // with other rights.
-func accessChanged(o Observation) bool { return RefusedToInstall(o.CSV) && o.Access.Changed }
+func accessChanged(o Input) bool { return RefusedToInstall(o.CSV) && o.Access.Changed }
 
-func reinstallDue(o Observation) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
+func reinstallDue(o Input) bool { return timeLeft(o, reinstallWait(o)) <= 0 }
 
 // repairDue reports whether p holds and a repair may begin. The repair waits if the API has just
 // refused it.
-func repairDue(p func(Observation) bool) func(Observation) bool {
-	return func(o Observation) bool {
+func repairDue(p func(Input) bool) func(Input) bool {
+	return func(o Input) bool {
 		refusedJustNow := o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && timeLeft(o, reinstallDelay) > 0
 		return p(o) && (!refusedJustNow || o.Components.Corrected)
 	}
@@ -142,7 +142,7 @@ func repairDue(p func(Observation) bool) func(Observation) bool {
 
 // reinstallWait returns the pause before a failed installation is repeated. There is no pause for
 // an installation that would change something, unless the API has just refused that change.
-func reinstallWait(o Observation) time.Duration {
+func reinstallWait(o Input) time.Duration {
 	switch {
 	case o.CSV.Status.Reason == operatorsv1alpha1.CSVReasonComponentFailed && o.Components.Corrected:
 		return 0
@@ -158,27 +158,27 @@ func reinstallWait(o Observation) time.Duration {
 }
 
 // option completes a transition.
-type option func(*Transition, Observation)
+type option func(*Transition, Input)
 
 func do(actions ...Action) option {
-	return func(t *Transition, _ Observation) { t.Actions = actions }
+	return func(t *Transition, _ Input) { t.Actions = actions }
 }
 
 // install sets the actions that apply everything. What Deployments need to serve comes first.
-func install(t *Transition, o Observation) {
+func install(t *Transition, o Input) {
 	t.Actions = []Action{Install}
 	if o.CSV.HasCAResources() {
-		t.Actions = []Action{Serve, Install}
+		t.Actions = []Action{PrepareWebhooks, Install}
 	}
 }
 
 func after(d time.Duration) option {
-	return func(t *Transition, _ Observation) { t.After = d }
+	return func(t *Transition, _ Input) { t.After = d }
 }
 
 // untilNextCheck sets the next reconcile to the replacement of a certificate. Where an API is
 // required that is not watched, it sets a regular one.
-func untilNextCheck(t *Transition, o Observation) {
+func untilNextCheck(t *Transition, o Input) {
 	if !o.Webhooks.Certificates.RotateAt.IsZero() {
 		t.After = max(o.Webhooks.Certificates.RotateAt.Sub(o.Now), time.Second)
 	}
@@ -189,10 +189,10 @@ func untilNextCheck(t *Transition, o Observation) {
 
 // remaining sets the next reconcile to d after the last change of phase.
 func remaining(d time.Duration) option {
-	return func(t *Transition, o Observation) { t.After = max(timeLeft(o, d), time.Second) }
+	return func(t *Transition, o Input) { t.After = max(timeLeft(o, d), time.Second) }
 }
 
-func with(t Transition, o Observation, opts ...option) Transition {
+func with(t Transition, o Input, opts ...option) Transition {
 	for _, opt := range opts {
 		opt(&t, o)
 	}
@@ -201,15 +201,15 @@ func with(t Transition, o Observation, opts ...option) Transition {
 
 // unavailable sets the cause of a version that fails because of a Deployment. A Deployment that is
 // missing or changed is applied again at once.
-func unavailable(t *Transition, o Observation) {
-	if o.Components.Exhausted != "" || o.Components.Waiting != "" {
+func unavailable(t *Transition, o Input) {
+	if o.Components.DeadlineExceeded != "" || o.Components.Waiting != "" {
 		t.Cause = &api.Cause{Reason: api.ReasonDeploymentNotAvailable}
 	}
 }
 
-// stay returns a transition that keeps the phase and its cause. It drops an appended error, since
+// keepPhase returns a transition that keeps the phase and its cause. It drops an appended error, since
 // the observation succeeded.
-func stay(o Observation) Transition {
+func keepPhase(o Input) Transition {
 	s := o.CSV.Status
 	t := Transition{Phase: s.Phase, Reason: s.Reason, Message: s.Message}
 	cause, found := api.CauseOf(o.CSV)
@@ -224,39 +224,39 @@ func stay(o Observation) Transition {
 
 func to(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,
 	message string,
-) func(Observation) Transition {
+) func(Input) Transition {
 	return then(phase, reason, fixed(message))
 }
 
 func then(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason,
-	message func(Observation) string, opts ...option,
-) func(Observation) Transition {
-	return func(o Observation) Transition {
+	message func(Input) string, opts ...option,
+) func(Input) Transition {
+	return func(o Input) Transition {
 		return with(Transition{Phase: phase, Reason: reason, Message: message(o)}, o, opts...)
 	}
 }
 
-func fixed(message string) func(Observation) string {
-	return func(Observation) string { return message }
+func fixed(message string) func(Input) string {
+	return func(Input) string { return message }
 }
 
-func problem(prefix string) func(Observation) string {
-	return func(o Observation) string {
+func problem(prefix string) func(Input) string {
+	return func(o Input) string {
 		return prefix + cmp.Or(o.Components.Problem(), o.Webhooks.Problem(), "webhooks not installed")
 	}
 }
 
-func brokenMessage(o Observation) string { return o.Webhooks.Broken }
+func brokenMessage(o Input) string { return o.Webhooks.Broken }
 
 // claimsMessage returns the message about APIs that the OperatorGroup cannot claim. It also names
 // conversions that stay although their version must not run.
-func claimsMessage(says string) func(Observation) string {
-	return func(o Observation) string { return says + ": " + o.Claims.Explain() + keptConversions(o) }
+func claimsMessage(says string) func(Input) string {
+	return func(o Input) string { return says + ": " + o.Claims.Explain() + remainingConversions(o) }
 }
 
-// keptConversions returns a message about conversion webhooks that stay configured without an
+// remainingConversions returns a message about conversion webhooks that stay configured without an
 // answer.
-func keptConversions(o Observation) string {
+func remainingConversions(o Input) string {
 	if len(o.Webhooks.Converts) == 0 {
 		return ""
 	}
@@ -264,21 +264,21 @@ func keptConversions(o Observation) string {
 		"without the conversion webhook that is gone with it they would be mixed up", strings.Join(o.Webhooks.Converts, ", "))
 }
 
-// lackingMessage returns a sentence that clients compare, with the cause.
-func lackingMessage(says string) func(Observation) string {
-	return func(o Observation) string {
-		if o.Requirements.Lacking == "" {
+// unmetMessage returns a sentence that clients compare, with the cause.
+func unmetMessage(says string) func(Input) string {
+	return func(o Input) string {
+		if o.Requirements.Unmet == "" {
 			return says
 		}
-		return says + ": " + o.Requirements.Lacking
+		return says + ": " + o.Requirements.Unmet
 	}
 }
 
-func foreignMessage(o Observation) string {
-	if o.Components.Foreign != "" {
-		return "install strategy failed: " + o.Components.Foreign
+func ownerConflictMessage(o Input) string {
+	if o.Components.OwnerConflict != "" {
+		return "install strategy failed: " + o.Components.OwnerConflict
 	}
-	return "install strategy failed: " + o.ClusterRBAC.Foreign
+	return "install strategy failed: " + o.ClusterRBAC.OwnerConflict
 }
 
 // namesAPIs reports whether csv requires APIs whose removal causes no event.

@@ -29,9 +29,9 @@ func allReasons() []operatorsv1alpha1.ConditionReason {
 }
 
 // troubles returns all ways in which an observation can differ from a good one.
-func troubles() []func(*Observation) {
-	return []func(*Observation){
-		lacking, conflict, foreign, changed, gaveUp, waiting, copyMissing, copyTaken, noGroup, twoGroups, freshGroup, bareCSV,
+func troubles() []func(*Input) {
+	return []func(*Input){
+		lacking, conflict, ownedByOther, changed, gaveUp, waiting, copyMissing, copyTaken, noGroup, twoGroups, freshGroup, bareCSV,
 		targeting(""), targeting(), doubleModes, unservable, invalidWebhook, helm, noDeployments, later(10 * time.Minute),
 		predecessor(pending), predecessor(succeeded), predecessor(replacing), predecessor(deleting), predecessor(broken),
 		successor(pending), successor(succeeded), successor(broken), successor(replacing), readySuccessor,
@@ -43,20 +43,20 @@ func troubles() []func(*Observation) {
 }
 
 // follow applies a transition as the reconciler does.
-func follow(o *Observation, t Transition) {
+func follow(o *Input, t Transition) {
 	o.CSV.Status = Status(o.CSV.Status, t, *o)
 	api.SetCause(o.CSV, t.Cause)
 	for _, a := range t.Actions {
 		switch a {
 		case Annotate:
 			o.CSV.Annotations, o.CSV.Labels = GroupAnnotations(&o.Groups[0]), APILabels(o.CSV)
-		case Serve:
+		case PrepareWebhooks:
 			o.Webhooks.Certificates.Due, o.Webhooks.Broken, o.Webhooks.Missing = false, "", ""
-		case Renew:
+		case RenewCertificates:
 			o.Webhooks.Certificates.RenewDue = false
 		case Switch:
 			o.Webhooks.Switch.Due = false
-		case Withdraw:
+		case RemoveDeployments:
 			o.Components.Present = false
 		case Install:
 			o.Components.Stale, o.ClusterRBAC.Stale = "", false
@@ -124,8 +124,8 @@ func TestReplacedGoes(t *testing.T) {
 // of that work, and is stable: an unchanged state is not written again.
 func TestTransitionsAreSound(t *testing.T) {
 	workplace := map[Action][]operatorsv1alpha1.ClusterServiceVersionPhase{
-		Serve: {ready}, Install: {ready}, Switch: {installs, succeeded}, CopyRBAC: {succeeded}, DeleteSelf: {deleting}, Renew: {pending, replacing},
-		Annotate: {pending, ready, installs, succeeded, broken}, Withdraw: {none, unknown, pending, ready, installs, succeeded, broken},
+		PrepareWebhooks: {ready}, Install: {ready}, Switch: {installs, succeeded}, CopyRBAC: {succeeded}, DeleteSelf: {deleting}, RenewCertificates: {pending, replacing},
+		Annotate: {pending, ready, installs, succeeded, broken}, RemoveDeployments: {none, unknown, pending, ready, installs, succeeded, broken},
 	}
 	for _, phase := range allPhases() {
 		for _, reason := range allReasons() {

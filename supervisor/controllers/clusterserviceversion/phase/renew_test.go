@@ -11,10 +11,10 @@ import (
 // TestNextKeepsCertificatesOfWhatWaits checks that certificates are renewed for versions that stay
 // in a phase for long, and for no others.
 func TestNextKeepsCertificatesOfWhatWaits(t *testing.T) {
-	due := func(o *Observation) { o.Webhooks.Certificates.Due, o.Webhooks.Certificates.RenewDue = true, true }
-	rotates := func(o *Observation) { o.CSV.Status.CertsRotateAt = new(metav1.NewTime(noon().Add(time.Hour))) }
+	due := func(o *Input) { o.Webhooks.Certificates.Due, o.Webhooks.Certificates.RenewDue = true, true }
+	rotates := func(o *Input) { o.CSV.Status.CertsRotateAt = new(metav1.NewTime(noon().Add(time.Hour))) }
 	for name, tc := range map[string]struct {
-		o     Observation
+		o     Input
 		renew bool
 		after time.Duration
 	}{
@@ -30,7 +30,7 @@ func TestNextKeepsCertificatesOfWhatWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := Next(tc.o)
-			if slices.Contains(next.Actions, Renew) != tc.renew || next.After != tc.after {
+			if slices.Contains(next.Actions, RenewCertificates) != tc.renew || next.After != tc.after {
 				t.Errorf("%s with %v after %s", next.Phase, next.Actions, next.After)
 			}
 		})
@@ -40,8 +40,8 @@ func TestNextKeepsCertificatesOfWhatWaits(t *testing.T) {
 // TestChecksCertificatesAgain checks that certificates are read again in every phase. They cause no
 // events, and a Secret may be deleted or replaced by one of another provider.
 func TestChecksCertificatesAgain(t *testing.T) {
-	present := func(o *Observation) { o.Webhooks.Certificates.Present = true }
-	for name, o := range map[string]Observation{
+	present := func(o *Input) { o.Webhooks.Certificates.Present = true }
+	for name, o := range map[string]Input{
 		"Succeeded":  good(succeeded, "InstallSucceeded", present),
 		"Renewal":    good(succeeded, "InstallSucceeded", present, certificates),
 		"Installing": good(installs, "InstallWaiting", present, waiting),

@@ -13,7 +13,7 @@ func ReplacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others versions
 		r.Predecessor = neighbour(p)
 	}
 	if replaces := csv.Spec.Replaces; replaces != "" && replaces != csv.Name && others.Named(replaces) == nil {
-		r.Vanished = replaces
+		r.MissingPredecessor = replaces
 	}
 	for _, other := range others.Cycle(csv) {
 		r.Cycle = append(r.Cycle, other.Name)
@@ -31,6 +31,6 @@ func ReplacementOf(csv *operatorsv1alpha1.ClusterServiceVersion, others versions
 
 func neighbour(csv *operatorsv1alpha1.ClusterServiceVersion) *Neighbour {
 	return &Neighbour{
-		Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason, Leaving: !csv.DeletionTimestamp.IsZero(),
+		Name: csv.Name, Phase: csv.Status.Phase, Reason: csv.Status.Reason, Deleting: !csv.DeletionTimestamp.IsZero(),
 	}
 }

@@ -46,7 +46,7 @@ func TestReplacementOf(t *testing.T) {
 		"Head":   {"nobody after", c, Replacement{Predecessor: at("b", replacing)}},
 		"Self":   {"replacing oneself is replacing nobody, and one that leaves replaces nobody", self, Replacement{}},
 		"Vanished": {"of two that replace it the one that works counts; and what it replaces is not there", orphan, Replacement{
-			Successor: at("good", pending), Last: at("good", pending), Vanished: "never",
+			Successor: at("good", pending), Last: at("good", pending), MissingPredecessor: "never",
 		}},
 		"OlderInCircle":   {"of a circle the older gives way", x, Replacement{Successor: at("tail", pending), Last: at("tail", pending), Cycle: circle("x", "y")}},
 		"YoungerInCircle": {"to the younger", y, Replacement{Predecessor: at("x", pending), Cycle: circle("y", "x")}},

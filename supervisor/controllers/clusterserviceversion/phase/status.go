@@ -10,7 +10,7 @@ import (
 
 // Status returns the status after a transition. The list of conditions grows only when the phase or
 // the reason changes, and keeps the newest twenty.
-func Status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, o Observation) operatorsv1alpha1.ClusterServiceVersionStatus {
+func Status(before operatorsv1alpha1.ClusterServiceVersionStatus, t Transition, o Input) operatorsv1alpha1.ClusterServiceVersionStatus {
 	scratch := operatorsv1alpha1.ClusterServiceVersion{Status: *before.DeepCopy()}
 	// The API stores whole seconds; finer times would differ from the stored ones in each
 	// comparison.

@@ -8,12 +8,12 @@ import (
 
 // TestNextWhileSwitchPauses checks that other transitions continue during the pause before a Switch.
 func TestNextWhileSwitchPauses(t *testing.T) {
-	rests := func(o *Observation) {
+	rests := func(o *Input) {
 		o.Webhooks.Switch.Due, o.Webhooks.Switch.Pause = true, 30*time.Second
 		o.Webhooks.Switch.Contested = "MutatingWebhookConfiguration cups-x"
 	}
 	for name, tc := range map[string]struct {
-		o    Observation
+		o    Input
 		want Transition
 	}{
 		"Works":        {o: good(installs, "InstallWaiting", rests), want: Transition{Phase: succeeded, Reason: "InstallSucceeded"}},

@@ -66,18 +66,18 @@ const (
 	// Annotate writes the OperatorGroup annotations, and the labels of the provided and required
 	// APIs.
 	Annotate Action = "Annotate"
-	// Serve applies certificates and Services. Deployments that serve the API server need them to
+	// PrepareWebhooks applies certificates and Services. Deployments that serve the API server need them to
 	// start.
-	Serve Action = "Serve"
+	PrepareWebhooks Action = "PrepareWebhooks"
 	// Install applies roles for all namespaces and Deployments, and removes
 	// Deployments no longer declared.
 	Install Action = "Install"
 	// Switch makes the API server use what the Deployments serve.
 	Switch Action = "Switch"
-	// Withdraw removes the Deployments of a version that must not run.
-	Withdraw Action = "Withdraw"
-	// Renew replaces the certificates of a waiting version, and its pods.
-	Renew Action = "Renew"
+	// RemoveDeployments removes the Deployments of a version that must not run.
+	RemoveDeployments Action = "RemoveDeployments"
+	// RenewCertificates replaces the certificates of a waiting version, and its pods.
+	RenewCertificates Action = "RenewCertificates"
 	// CopyRBAC updates the roles for all namespaces.
 	CopyRBAC Action = "CopyRBAC"
 	// DeleteSelf deletes the ClusterServiceVersion.
@@ -102,14 +102,14 @@ type Transition struct {
 // rule is one line of the table. In a phase, the first rule that applies determines the transition.
 type rule struct {
 	name string
-	when func(Observation) bool
-	then func(Observation) Transition
+	when func(Input) bool
+	then func(Input) Transition
 }
 
 // Next returns the transition for an observation. It is total: each phase ends with a rule that
 // always applies.
-func Next(o Observation) Transition {
-	t := stay(o)
+func Next(o Input) Transition {
+	t := keepPhase(o)
 	for _, r := range rules(o.CSV.Status.Phase) {
 		if r.when(o) {
 			t = r.then(o)
@@ -131,12 +131,12 @@ func Next(o Observation) Transition {
 
 // keepCertificates adds the renewal of certificates to the transition of a version that continues to
 // wait.
-func keepCertificates(t Transition, o Observation) Transition {
+func keepCertificates(t Transition, o Input) Transition {
 	if !IsWaiting(o.CSV) || t.Phase != o.CSV.Status.Phase || len(t.Actions) > 0 {
 		return t
 	}
 	if o.Webhooks.Certificates.RenewDue {
-		t.Actions = []Action{Renew}
+		t.Actions = []Action{RenewCertificates}
 		return noLater(t, time.Second)
 	}
 	if at := o.CSV.Status.CertsRotateAt; at != nil && at.After(o.Now) {
@@ -178,19 +178,19 @@ func rules(p operatorsv1alpha1.ClusterServiceVersionPhase) []rule {
 
 func pendingRules() []rule {
 	return []rule{
-		{"APIs not claimed by the group yet", claimPending, stay},
+		{"APIs not claimed by the group yet", claimPending, keepPhase},
 		{"predecessor not upgradeable", has(refusedUpgrade), then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, refusedUpgrade)},
-		{"cannot run, while the replacement can", outlived, then(operatorsv1alpha1.CSVPhaseReplacing,
-			operatorsv1alpha1.CSVReasonBeingReplaced, outlivedMessage)},
+		{"cannot run, while the replacement can", deadlockedWithSuccessor, then(operatorsv1alpha1.CSVPhaseReplacing,
+			operatorsv1alpha1.CSVReasonBeingReplaced, deadlockMessage)},
 		{"requirements not met", requirementsMissing, then(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonRequirementsNotMet, lackingMessage(messageNotMet), after(requirementsDelay))},
+			operatorsv1alpha1.CSVReasonRequirementsNotMet, unmetMessage(messageNotMet), after(requirementsDelay))},
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
 		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
-		{"predecessor being deleted", predecessorLeaving, waitForDeletion},
-		{"predecessor is about to be Replacing", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), stay},
-		{"predecessor not replaced yet", predecessorInTheWay, waitForPredecessor},
+		{"predecessor being deleted", predecessorDeleting, waitForDeletion},
+		{"predecessor is about to be Replacing", predecessorIs(operatorsv1alpha1.CSVPhaseSucceeded), keepPhase},
+		{"predecessor not replaced yet", predecessorNotReplaced, waitForPredecessor},
 		{"requirements met", always, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonRequirementsMet, attemptMessage)},
 	}
@@ -200,9 +200,9 @@ func installReadyRules() []rule {
 	return []rule{
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
-		{"pause before repeating", installedJustNow, func(o Observation) Transition {
-			return with(stay(o), o, remaining(repeatDelay))
+			operatorsv1alpha1.CSVReasonComponentFailed, ownerConflictMessage, after(reinstallDelay))},
+		{"pause before repeating", installedJustNow, func(o Input) Transition {
+			return with(keepPhase(o), o, remaining(repeatDelay))
 		}},
 		{"install", always, then(operatorsv1alpha1.CSVPhaseInstalling,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, fixed(messageInstalling), install)},
@@ -214,12 +214,12 @@ func installingRules() []rule {
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
 		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
+			operatorsv1alpha1.CSVReasonComponentFailed, ownerConflictMessage, after(reinstallDelay))},
 		{"ready to serve", switchDue, then(operatorsv1alpha1.CSVPhaseInstalling,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "), do(Switch), after(time.Second))},
 		{"healthy", healthy, to(operatorsv1alpha1.CSVPhaseSucceeded,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, messageSucceeded)},
-		{"deadline exceeded", exhausted, then(operatorsv1alpha1.CSVPhaseFailed,
+		{"deadline exceeded", deadlineExceeded, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonInstallCheckFailed, problem("install failed: "), unavailable)},
 		{"deployment missing or changed", stale, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonWaiting, problem("installing: "))},
@@ -234,27 +234,27 @@ func installingRules() []rule {
 
 func succeededRules() []rule {
 	return []rule{
-		{"replaced", handsOver, then(operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVReasonBeingReplaced, replacedMessage)},
+		{"replaced", mayBeReplaced, then(operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVReasonBeingReplaced, replacedMessage)},
 		{"API service resources not as applied", servingBroken, then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonAPIServiceResourceIssue, brokenMessage)},
 		{"certificates due", certsDue, to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsCertRotation, messageCertsDue)},
 		{"requirements lost", requirementsMissing, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonRequirementsNotMet, lackingMessage(messageNoLonger))},
+			operatorsv1alpha1.CSVReasonRequirementsNotMet, unmetMessage(messageNoLonger))},
 		{"object of another owner", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
+			operatorsv1alpha1.CSVReasonComponentFailed, ownerConflictMessage, after(reinstallDelay))},
 		{"webhook missing", webhookMissing, then(operatorsv1alpha1.CSVPhaseInstallReady,
 			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "))},
-		{"API server to be switched", switchDue, func(o Observation) Transition {
-			return with(stay(o), o, do(Switch), after(time.Second))
+		{"API server to be switched", switchDue, func(o Input) Transition {
+			return with(keepPhase(o), o, do(Switch), after(time.Second))
 		}},
 		{"component unhealthy", not(healthy), then(operatorsv1alpha1.CSVPhaseFailed,
 			operatorsv1alpha1.CSVReasonComponentUnhealthy, problem("installing: "), unavailable)},
-		{"roles for all namespaces out of date", copiesStale, func(o Observation) Transition {
-			return with(stay(o), o, do(CopyRBAC))
+		{"roles for all namespaces out of date", copiesStale, func(o Input) Transition {
+			return with(keepPhase(o), o, do(CopyRBAC))
 		}},
-		{"unavailable for a moment", disrupted, func(o Observation) Transition {
-			return with(stay(o), o, after(disruptionDelay))
+		{"unavailable for a moment", disrupted, func(o Input) Transition {
+			return with(keepPhase(o), o, after(disruptionDelay))
 		}},
 		{"nothing to do", always, then(operatorsv1alpha1.CSVPhaseSucceeded,
 			operatorsv1alpha1.CSVReasonInstallSuccessful, succeededMessage, untilNextCheck)},
@@ -278,12 +278,12 @@ func failedRules() []rule {
 		{"spec is right now", failedFor(specReasons...), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonRequirementsUnknown, messageUnknown)},
 		{"requirements missing", requirementsMissing, then(operatorsv1alpha1.CSVPhasePending,
-			operatorsv1alpha1.CSVReasonRequirementsNotMet, lackingMessage(messageStillNot))},
+			operatorsv1alpha1.CSVReasonRequirementsNotMet, unmetMessage(messageStillNot))},
 		{"Deployments cannot be derived", badInstall, toBadInstall},
 		{"CRD owned by another", crdTaken, toOwnerConflict},
 		{"API service owned by another", apiServiceTaken, toAPIServiceConflict},
 		{"object of another owner remains", foreignObject, then(operatorsv1alpha1.CSVPhaseFailed,
-			operatorsv1alpha1.CSVReasonComponentFailed, foreignMessage, after(reinstallDelay))},
+			operatorsv1alpha1.CSVReasonComponentFailed, ownerConflictMessage, after(reinstallDelay))},
 		{"API service resources to be repaired", repairDue(servingBroken), then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, brokenMessage)},
 		{"certificates due", repairDue(certsDue), to(operatorsv1alpha1.CSVPhasePending,
@@ -294,8 +294,8 @@ func failedRules() []rule {
 			operatorsv1alpha1.CSVReasonDetectedClusterChange, messageClusterChanged)},
 		{"another try due", reinstallDue, then(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, problem("installing: "))},
-		{"wait before another try", always, func(o Observation) Transition {
-			return with(stay(o), o, remaining(reinstallWait(o)))
+		{"wait before another try", always, func(o Input) Transition {
+			return with(keepPhase(o), o, remaining(reinstallWait(o)))
 		}},
 	}
 }
@@ -304,10 +304,10 @@ func replacingRules() []rule {
 	return []rule{
 		{"replacement vanished", not(hasSuccessor), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, messageReplacementOut)},
-		{"predecessor deleted first", hasPredecessor, stay},
+		{"predecessor deleted first", hasPredecessor, keepPhase},
 		{"replacement succeeded", lastSucceeded, to(operatorsv1alpha1.CSVPhaseDeleting,
 			operatorsv1alpha1.CSVReasonReplaced, messageReplaced)},
-		{"replacement not there yet", always, stay},
+		{"replacement not there yet", always, keepPhase},
 	}
 }
 
@@ -315,6 +315,6 @@ func deletingRules() []rule {
 	return []rule{
 		{"replacement vanished", not(hasSuccessor), to(operatorsv1alpha1.CSVPhasePending,
 			operatorsv1alpha1.CSVReasonNeedsReinstall, messageReplacementOut)},
-		{"replaced", always, func(o Observation) Transition { return with(stay(o), o, do(DeleteSelf)) }},
+		{"replaced", always, func(o Input) Transition { return with(keepPhase(o), o, do(DeleteSelf)) }},
 	}
 }

@@ -13,7 +13,7 @@ import (
 // transitionCase is a row of the table of phases.
 type transitionCase struct {
 	reason string
-	o      Observation
+	o      Input
 	want   Transition
 }
 
@@ -56,7 +56,7 @@ func TestNextForWhatServes(t *testing.T) {
 			"what serves comes before what runs", good(ready, "AllRequirementsMet", declaresWebhook, changed),
 			Transition{
 				Phase: installs, Reason: "InstallSucceeded", Message: "waiting for install components to report healthy",
-				Actions: []Action{Serve, Install},
+				Actions: []Action{PrepareWebhooks, Install},
 			},
 		},
 		"InstallingServiceTaken": {
@@ -161,7 +161,7 @@ func TestNextForClaims(t *testing.T) {
 		},
 		"TakenWhileRunning": {
 			"what must not run is taken away", good(succeeded, "InstallSucceeded", claim(providedapis.Remove), running),
-			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: taken, Actions: []Action{Withdraw}},
+			Transition{Phase: broken, Reason: "InterOperatorGroupOwnerConflict", Message: taken, Actions: []Action{RemoveDeployments}},
 		},
 		"TakenNoMore": {
 			"the other group is gone", good(broken, "InterOperatorGroupOwnerConflict"),
@@ -170,7 +170,7 @@ func TestNextForClaims(t *testing.T) {
 		"Fixed": {
 			"an administrator has fixed the APIs", good(installs, "InstallWaiting", claim(providedapis.Static), running),
 			Transition{
-				Phase: broken, Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Message: fixed, Actions: []Action{Withdraw},
+				Phase: broken, Reason: "CannotModifyStaticOperatorGroupProvidedAPIs", Message: fixed, Actions: []Action{RemoveDeployments},
 			},
 		},
 		"FixedFits": {

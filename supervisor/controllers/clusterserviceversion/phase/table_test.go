@@ -46,7 +46,7 @@ func TestNext(t *testing.T) {
 	unavailable := &api.Cause{Reason: "DeploymentNotAvailable"}
 	cases := map[string]struct {
 		reason string
-		o      Observation
+		o      Input
 		want   Transition
 	}{
 		"FirstSight": {
@@ -235,7 +235,7 @@ func TestNext(t *testing.T) {
 			},
 		},
 		"InstallReadyForeign": {
-			"nothing foreign is taken", good(ready, "AllRequirementsMet", foreign),
+			"nothing foreign is taken", good(ready, "AllRequirementsMet", ownedByOther),
 			Transition{
 				Phase: broken, Reason: "InstallComponentFailed", After: reinstallDelay,
 				Message: `install strategy failed: deployment "kettle" exists`,

@@ -10,7 +10,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func toOwnerConflict(o Observation) Transition {
+func toOwnerConflict(o Input) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
@@ -20,7 +20,7 @@ func toOwnerConflict(o Observation) Transition {
 
 // toAPIServiceConflict returns a transition for an API service of another owner. Such an API service
 // is not watched, so it is checked again after a pause.
-func toAPIServiceConflict(o Observation) Transition {
+func toAPIServiceConflict(o Input) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhaseFailed,
 		Reason:  operatorsv1alpha1.CSVReasonOwnerConflict,
@@ -30,7 +30,7 @@ func toAPIServiceConflict(o Observation) Transition {
 }
 
 // toBadInstall returns a transition that waits for a correction of the settings of the Deployments.
-func toBadInstall(o Observation) Transition {
+func toBadInstall(o Input) Transition {
 	return Transition{
 		Phase:   operatorsv1alpha1.CSVPhasePending,
 		Reason:  operatorsv1alpha1.CSVReasonNeedsReinstall,
@@ -40,7 +40,7 @@ func toBadInstall(o Observation) Transition {
 
 // waitForPredecessor returns a transition that states why an upgrade does not continue: a predecessor
 // that has not succeeded is not replaced.
-func waitForPredecessor(o Observation) Transition {
+func waitForPredecessor(o Input) Transition {
 	p := o.Replacement.Predecessor
 	phase := string(p.Phase)
 	if p.Phase == operatorsv1alpha1.CSVPhaseNone {
@@ -49,7 +49,7 @@ func waitForPredecessor(o Observation) Transition {
 	message := fmt.Sprintf("all requirements found, waiting for csv %s (%s), which this one replaces, "+
 		"to succeed or to be deleted", p.Name, phase)
 	cause := &api.Cause{Reason: api.ReasonWaitingForPredecessor}
-	if p.Phase == operatorsv1alpha1.CSVPhaseFailed && !failForward(o) {
+	if p.Phase == operatorsv1alpha1.CSVPhaseFailed && !failForwardAllowed(o) {
 		cause.Remedy = fmt.Sprintf("spec.upgradeStrategy: %s on OperatorGroup %s lets it be replaced as it is",
 			operatorsv1.UpgradeStrategyUnsafeFailForward, o.Groups[0].Name)
 		message += "; " + cause.Remedy
@@ -64,7 +64,7 @@ func waitForPredecessor(o Observation) Transition {
 
 // waitForDeletion returns a transition that waits for the clean-up after the predecessor. It refers to
 // the status of the predecessor, since what that waits for changes every few seconds.
-func waitForDeletion(o Observation) Transition {
+func waitForDeletion(o Input) Transition {
 	p := o.Replacement.Predecessor
 	message := fmt.Sprintf("all requirements found, waiting for csv %s, which this one replaces and which is being deleted, to go", p.Name)
 	if p.Reason == operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
@@ -80,44 +80,44 @@ func waitForDeletion(o Observation) Transition {
 
 // attemptMessage returns the message of an installation. It names an error in spec.replaces, which
 // does not prevent the installation.
-func attemptMessage(o Observation) string {
+func attemptMessage(o Input) string {
 	switch {
 	case len(o.Replacement.Cycle) > 0:
 		return fmt.Sprintf("%s; spec.replaces goes round in a circle (%s), where the youngest version takes over",
 			messageMet, strings.Join(o.Replacement.Cycle, ", "))
-	case o.Replacement.Vanished != "":
-		return fmt.Sprintf("%s; spec.replaces names csv %s, which is not in this namespace: nothing is replaced", messageMet, o.Replacement.Vanished)
+	case o.Replacement.MissingPredecessor != "":
+		return fmt.Sprintf("%s; spec.replaces names csv %s, which is not in this namespace: nothing is replaced", messageMet, o.Replacement.MissingPredecessor)
 	case o.CSV.Spec.Replaces == o.CSV.Name:
 		return fmt.Sprintf("%s; spec.replaces names this version itself: nothing is replaced", messageMet)
 	}
 	return messageMet
 }
 
-func replacedMessage(o Observation) string {
+func replacedMessage(o Input) string {
 	return "being replaced by csv: " + o.Replacement.Successor.Name
 }
 
-func failForwardMessage(o Observation) string {
+func failForwardMessage(o Input) string {
 	if o.Replacement.Pinned {
 		return "the Subscription is pinned to it, allowing Failed csv to be replaced by csv: " + o.Replacement.Successor.Name
 	}
 	return "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + o.Replacement.Successor.Name
 }
 
-func outlivedMessage(o Observation) string {
+func deadlockMessage(o Input) string {
 	return replacedMessage(o) + ", whose requirements are met while those of this version are not"
 }
 
-func refusedUpgrade(o Observation) string {
-	if o.Replacement.Refused == "" {
+func refusedUpgrade(o Input) string {
+	if o.Replacement.PredecessorNotUpgradeable == "" {
 		return ""
 	}
-	return "operator is not upgradeable: " + o.Replacement.Refused
+	return "operator is not upgradeable: " + o.Replacement.PredecessorNotUpgradeable
 }
 
 // succeededMessage returns the message of a version that runs. It states why its Deployments are not
 // updated, or which object another client changes back.
-func succeededMessage(o Observation) string {
+func succeededMessage(o Input) string {
 	if o.Webhooks.Switch.Contested != "" {
 		return fmt.Sprintf("%s; %s is changed by another client each time that it is set right, which is tried less and less often: "+
 			"see its managedFields for who, and make an exception there", messageSucceeded, o.Webhooks.Switch.Contested)

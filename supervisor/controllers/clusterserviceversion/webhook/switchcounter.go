@@ -18,7 +18,7 @@ const (
 
 // switchCounter counts the Switch actions of each version in a row. Another client, for example a
 // policy, may revert each of them, without an end.
-type switchCounter= apply.Retries[generation, struct{}]
+type switchCounter = apply.Retries[generation, struct{}]
 
 func newSwitchCounter() *switchCounter {
 	return &switchCounter{Backoff: apply.Backoff{First: time.Second, Max: longestPause}, Free: switchesWithoutPause - 1}

@@ -32,9 +32,9 @@ func TestWakesThoseThatWaitForRights(t *testing.T) {
 		o.SetNamespace("kitchen")
 		o.SetName("cook")
 		all := mapper{reader: memory(t, refused)}
-		got := all.granting(t.Context(), o)
+		got := all.forRBAC(t.Context(), o)
 		if name == "ServiceAccount" {
-			got = all.usingAccount(t.Context(), o)
+			got = all.forServiceAccount(t.Context(), o)
 		}
 		if len(got) != 1 {
 			t.Errorf("%s: reconciled again: %v, want the version that was refused", name, got)
@@ -64,7 +64,7 @@ func TestWakesThoseThatWaitForRights(t *testing.T) {
 		"OwnedBesideWaiting": {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: ownerLabelsOf("runs.v1")}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := m.granting(t.Context(), tc.obj); len(got) != tc.want {
+			if got := m.forRBAC(t.Context(), tc.obj); len(got) != tc.want {
 				t.Errorf("reconciled again: %v, want %d", got, tc.want)
 			}
 		})

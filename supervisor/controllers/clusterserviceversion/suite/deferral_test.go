@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestKeepsPromisesForOneVersionAlone checks that a definition stays without conversion until the
+// TestDefersForOneVersionOnly checks that a definition stays without conversion until the
 // webhook in its annotation answers. The deletion of a version that never runs removes its
 // annotation.
-func TestKeepsPromisesForOneVersionAlone(t *testing.T) {
+func TestDefersForOneVersionOnly(t *testing.T) {
 	w := newWorld(t)
 	w.supervise()
 	crd := w.tableware("promise.example.com")

@@ -20,9 +20,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
-// accessSettling is how long after a change of rights a refusal is retried soon. API servers
+// accessSettleTime is how long after a change of rights a refusal is retried soon. API servers
 // apply the change a moment later.
-const accessSettling = 10 * time.Second
+const accessSettleTime = 10 * time.Second
 
 // attempt identifies an installation: the applied objects, and the rights.
 type attempt struct {
@@ -43,15 +43,15 @@ type refusedAttempt struct {
 	changed time.Time
 }
 
-// refusals holds the last refused attempt to install each version. A different attempt need not
+// refusedAttempts holds the last refused attempt to install each version. A different attempt need not
 // wait. It is safe for concurrent use; the zero value is ready to use.
-type refusals struct {
+type refusedAttempts struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]refusedAttempt
 }
 
 // record records a refused attempt.
-func (r *refusals) record(key types.NamespacedName, refused attempt, now time.Time) {
+func (r *refusedAttempts) record(key types.NamespacedName, refused attempt, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known == nil {
@@ -67,7 +67,7 @@ func (r *refusals) record(key types.NamespacedName, refused attempt, now time.Ti
 
 // last returns the last refusal of a version. For an unknown one, after a restart of the process,
 // it records present as refused.
-func (r *refusals) last(key types.NamespacedName, present attempt) refusedAttempt {
+func (r *refusedAttempts) last(key types.NamespacedName, present attempt) refusedAttempt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found, known := r.known[key]; known {
@@ -81,7 +81,7 @@ func (r *refusals) last(key types.NamespacedName, present attempt) refusedAttemp
 }
 
 // forget drops the refusal of a version that is installed or deleted.
-func (r *refusals) forget(key types.NamespacedName) {
+func (r *refusedAttempts) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, key)
@@ -99,13 +99,13 @@ func (o *observer) compareRefusal(ctx context.Context, s *state) (corrected bool
 		return false, phase.Access{}, err
 	}
 	if s.Webhooks.Refused != "" {
-		o.refusals.record(client.ObjectKeyFromObject(s.CSV), present, s.Now)
+		o.refusedAttempts.record(client.ObjectKeyFromObject(s.CSV), present, s.Now)
 		return false, phase.Access{}, nil
 	}
-	last := o.refusals.last(client.ObjectKeyFromObject(s.CSV), present)
+	last := o.refusedAttempts.last(client.ObjectKeyFromObject(s.CSV), present)
 	return last.deployments != present.deployments || last.webhooks != present.webhooks, phase.Access{
 		Changed:  last.access != present.access,
-		Settling: !last.changed.IsZero() && s.Now.Sub(last.changed) < accessSettling,
+		Settling: !last.changed.IsZero() && s.Now.Sub(last.changed) < accessSettleTime,
 	}, nil
 }
 

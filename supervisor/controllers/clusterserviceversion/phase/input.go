@@ -1,5 +1,5 @@
 // Package phase decides the next step of a ClusterServiceVersion. It is a table without access to a
-// cluster: Next derives a Transition from an Observation. In each phase, the first rule that applies
+// cluster: Next derives a Transition from an Input. In each phase, the first rule that applies
 // determines the transition.
 package phase
 
@@ -13,9 +13,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/providedapis"
 )
 
-// Observation is everything that the next phase of a ClusterServiceVersion depends on, read at one
+// Input is everything that the next phase of a ClusterServiceVersion depends on, read at one
 // time. It is never modified.
-type Observation struct {
+type Input struct {
 	// CSV is the object itself.
 	CSV *operatorsv1alpha1.ClusterServiceVersion
 	// Now is the time of the observation.
@@ -45,8 +45,8 @@ type Requirements struct {
 	Met bool
 	// Statuses has one entry for each requirement, in a fixed order.
 	Statuses []operatorsv1alpha1.RequirementStatus
-	// Lacking names the first unmet requirement and the reason; empty when all are met.
-	Lacking string
+	// Unmet names the first unmet requirement and the reason; empty when all are met.
+	Unmet string
 	// CRDConflict names another ClusterServiceVersion of the namespace that owns one of the same
 	// CRDs, the CRD, and the remedy; empty when there is none.
 	CRDConflict string
@@ -60,17 +60,17 @@ type Components struct {
 	Invalid string
 	// Present is true when Deployments of the version exist.
 	Present bool
-	// Foreign names a Deployment of another owner that has the name of one of the version's; empty
+	// OwnerConflict names a Deployment of another owner that has the name of one of the version's; empty
 	// when there is none.
-	Foreign string
+	OwnerConflict string
 	// Stale names a Deployment that is missing or was applied from another spec, so that a new
 	// installation changes it. It is empty when all are up to date.
 	Stale string
 	// Waiting names a Deployment that is not ready, and the reason; empty when all are ready.
 	Waiting string
-	// Exhausted names a Deployment whose rollout has exceeded its deadline; empty when there is
+	// DeadlineExceeded names a Deployment whose rollout has exceeded its deadline; empty when there is
 	// none.
-	Exhausted string
+	DeadlineExceeded string
 	// Corrected is true when the desired Deployments differ from those that the API refused, or the
 	// OperatorGroup no longer refuses the webhooks.
 	Corrected bool
@@ -83,7 +83,7 @@ func (c Components) Healthy() bool {
 
 // Problem returns the first problem, the gravest first; empty when there is none.
 func (c Components) Problem() string {
-	return cmp.Or(c.Foreign, c.Exhausted, c.Stale, c.Waiting)
+	return cmp.Or(c.OwnerConflict, c.DeadlineExceeded, c.Stale, c.Waiting)
 }
 
 // Webhooks is the state of the certificates, Services, API services and webhook configurations of a
@@ -150,9 +150,9 @@ func (w Webhooks) Problem() string {
 type ClusterRBAC struct {
 	// Stale is true when a copy is missing, out of date, or no longer wanted.
 	Stale bool
-	// Foreign names an object of another owner that has the name of a copy; empty when there is
+	// OwnerConflict names an object of another owner that has the name of a copy; empty when there is
 	// none.
-	Foreign string
+	OwnerConflict string
 }
 
 // Access compares the account of the OperatorGroup, and its rights, with those with which the API
@@ -172,8 +172,8 @@ type Neighbour struct {
 	// Phase is its phase, and Reason the reason of the phase.
 	Phase  operatorsv1alpha1.ClusterServiceVersionPhase
 	Reason operatorsv1alpha1.ConditionReason
-	// Leaving is true when it is being deleted.
-	Leaving bool
+	// Deleting is true when it is being deleted.
+	Deleting bool
 }
 
 // Replacement is the place of a ClusterServiceVersion on its chain.
@@ -184,15 +184,15 @@ type Replacement struct {
 	Successor *Neighbour
 	// Last is the end of the chain of successors; nil when there is none.
 	Last *Neighbour
-	// Vanished is the name in spec.replaces when no version has that name; empty otherwise.
-	Vanished string
+	// MissingPredecessor is the name in spec.replaces when no version has that name; empty otherwise.
+	MissingPredecessor string
 	// Cycle names the versions that replace each other in a cycle, including itself; empty without
 	// a cycle.
 	Cycle []string
-	// Refused states why the predecessor must not be replaced; empty when it may be.
-	Refused string
-	// Held states why the version itself must not be replaced; empty when it may be.
-	Held string
+	// PredecessorNotUpgradeable states why the predecessor must not be replaced; empty when it may be.
+	PredecessorNotUpgradeable string
+	// NotUpgradeable states why the version itself must not be replaced; empty when it may be.
+	NotUpgradeable string
 	// Pinned reports that a Subscription is pinned to the successor.
 	Pinned bool
 }

@@ -48,8 +48,8 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 			t.Fatal(err)
 		}
-		o := phase.Observation{CSV: live, Now: clock.Now()}
-		result, err := r.handleError(t.Context(), &state{Observation: o}, phase.KeepAfterError(o, err), err)
+		o := phase.Input{CSV: live, Now: clock.Now()}
+		result, err := r.handleError(t.Context(), &state{Input: o}, phase.KeepAfterError(o, err), err)
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestErrorsThatLastAreTold(t *testing.T) {
 	if _, later, err := try(errors.New("failed calling webhook: port 2")); err != nil || !strings.HasSuffix(later.Message, "port 2") {
 		t.Errorf("other words later: error %v, message %q", err, later.Message)
 	}
-	r.failures.clear(client.ObjectKeyFromObject(csv))
+	r.errorTimes.clear(client.ObjectKeyFromObject(csv))
 	if _, _, err := try(down); err == nil {
 		t.Error("an error after a success is told at once")
 	}
@@ -99,17 +99,17 @@ func TestTroubleAtTheEndOfAPass(t *testing.T) {
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {
 		t.Fatal(err)
 	}
-	s := unobserved(live, noon())
+	s := stateAfterError(live, noon())
 	clock.SetTime(noon().Add(2 * time.Minute))
 	hangs := context.DeadlineExceeded
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.handleError(ended, s, phase.KeepAfterError(s.Observation, hangs), hangs); !errors.Is(err, hangs) {
+	if _, err := r.handleError(ended, s, phase.KeepAfterError(s.Input, hangs), hangs); !errors.Is(err, hangs) {
 		t.Errorf("at the end of the supervisor: %v", err)
 	}
 	out, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if _, err := r.handleError(out, s, phase.KeepAfterError(s.Observation, hangs), hangs); err != nil {
+	if _, err := r.handleError(out, s, phase.KeepAfterError(s.Input, hangs), hangs); err != nil {
 		t.Errorf("out of time: %v", err)
 	}
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(csv), live); err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/phase"
 )
 
-// TestRefusals compares the present attempt with the one that was refused.
-func TestRefusals(t *testing.T) {
+// TestRefusedAttempts compares the present attempt with the one that was refused.
+func TestRefusedAttempts(t *testing.T) {
 	derive := func(config operatorsv1alpha1.SubscriptionConfig) string {
 		all, err := desiredDeployments(kettle(), settings{config: config}, func(*appsv1.Deployment) {})
 		if err != nil {
@@ -38,7 +38,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal("another configuration makes the same Deployments")
 	}
 	key, other := types.NamespacedName{Name: "kettle.v1"}, types.NamespacedName{Name: "pot.v1"}
-	var r refusals
+	var r refusedAttempts
 	if got := r.last(other, plain); got.attempt != plain {
 		t.Errorf("a version that failed before the process began was refused %+v, want the present attempt", got)
 	}
@@ -65,9 +65,9 @@ func TestRefusals(t *testing.T) {
 // TestWebhooksAreAllowedNow tries again at once when an OperatorGroup no longer refuses the
 // webhooks of a version. The refusal is known although no pass observed the failed version before.
 func TestWebhooksAreAllowedNow(t *testing.T) {
-	s := &state{Observation: good(operatorsv1alpha1.CSVPhasePending, "")}
+	s := &state{Input: good(operatorsv1alpha1.CSVPhasePending, "")}
 	s.Webhooks.Refused = "not allowed"
-	obs := &observer{refusals: &refusals{}}
+	obs := &observer{refusedAttempts: &refusedAttempts{}}
 	if _, _, err := obs.compareRefusal(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestWebhooksAreAllowedNow(t *testing.T) {
 		refused   string
 		corrected bool
 	}{{"not allowed", false}, {"", true}} {
-		s = &state{Observation: good(operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)}
+		s = &state{Input: good(operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVReasonComponentFailed)}
 		s.Webhooks.Refused = tt.refused
 		corrected, _, err := obs.compareRefusal(t.Context(), s)
 		if err != nil {
@@ -173,7 +173,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &state{Observation: good(ready, "AllRequirementsMet"), settings: config}
+			s := &state{Input: good(ready, "AllRequirementsMet"), settings: config}
 			if s.deployments, err = desiredDeployments(s.CSV, config, func(*appsv1.Deployment) {}); err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +183,7 @@ func TestNamesTheSubscriptionBehindARefusal(t *testing.T) {
 				},
 			})
 			err = deploymentWriter{client: c, deployer: c, live: c}.put(t.Context(), s)
-			message := phase.AfterRefusal(s.Observation, err).Message
+			message := phase.AfterRefusal(s.Input, err).Message
 			if !errors.Is(err, tc.err) || !strings.HasPrefix(message, "install strategy failed: "+tc.want) || (tc.want == "" && strings.Contains(message, "my-kettle")) {
 				t.Errorf("message is %q, want %q in it", message, tc.want)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/clusterserviceversion/cleanup"
 )
 
-// TestAnnounceCleanup checks the Event of a new status, by the previous one.
-func TestAnnounceCleanup(t *testing.T) {
+// TestEmitCleanup checks the Event of a new status, by the previous one.
+func TestEmitCleanup(t *testing.T) {
 	const waits = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 	held := &api.Cause{Reason: api.ReasonFinalizersRemaining}
 	moving, stuck := &cleanup.Report{Message: "2 left"}, &cleanup.Report{Message: "Cup c is held", Cause: held}
@@ -32,7 +32,7 @@ func TestAnnounceCleanup(t *testing.T) {
 		csv.Status.Reason = tt.reason
 		api.SetCause(csv, tt.cause)
 		recorder := events.NewFakeRecorder(1)
-		announceCleanup(recorder, csv, tt.report)
+		emitCleanup(recorder, csv, tt.report)
 		got := ""
 		if len(recorder.Events) > 0 {
 			got = <-recorder.Events

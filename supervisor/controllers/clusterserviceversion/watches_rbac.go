@@ -14,11 +14,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
-// granting maps a role or binding to the ClusterServiceVersion that its labels name. It also maps
+// forRBAC maps a role or binding to the ClusterServiceVersion that its labels name. It also maps
 // to versions that wait for rights that it may grant, and to those that the API may have refused
 // without rights.
-func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Request {
-	out := m.owner(ctx, obj)
+func (m mapper) forRBAC(ctx context.Context, obj client.Object) []reconcile.Request {
+	out := m.forOwnedObject(ctx, obj)
 	if obj.GetLabels()[api.LabelGrant] != "" {
 		// The supervisor creates and deletes it for itself only.
 		return out
@@ -26,7 +26,7 @@ func (m mapper) granting(ctx context.Context, obj client.Object) []reconcile.Req
 	subjects, bound := impersonate.Subjects(obj)
 	waiting := m.selected(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 		return phase.RefusedToInstall(csv) || awaitsRights(csv, subjects, bound)
-	}, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexState: stateLacking})
+	}, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexState: stateUnmet})
 	return append(out, waiting...)
 }
 

@@ -22,15 +22,15 @@ import (
 // errorWriteTimeout bounds the write of the status with an error.
 const errorWriteTimeout = 10 * time.Second
 
-// failures holds since when each version has met only errors. It is not in the status, as most
+// errorTimes holds since when each version has met only errors. It is not in the status, as most
 // errors end before a user could read them.
-type failures struct {
+type errorTimes struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// lasting returns how long a version has met errors, and records the begin of the first.
-func (f *failures) lasting(key types.NamespacedName, began, now time.Time) time.Duration {
+// record returns how long a version has met errors, and records the begin of the first.
+func (f *errorTimes) record(key types.NamespacedName, began, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.since == nil {
@@ -43,15 +43,15 @@ func (f *failures) lasting(key types.NamespacedName, began, now time.Time) time.
 }
 
 // clear drops the errors of a version.
-func (f *failures) clear(key types.NamespacedName) {
+func (f *errorTimes) clear(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.since, key)
 }
 
-// unobserved returns the state of a version whose observation failed.
-func unobserved(csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) *state {
-	return &state{Observation: phase.Observation{
+// stateAfterError returns the state of a version whose observation failed.
+func stateAfterError(csv *operatorsv1alpha1.ClusterServiceVersion, now time.Time) *state {
+	return &state{Input: phase.Input{
 		CSV: csv, Now: now, Requirements: phase.Requirements{Statuses: csv.Status.RequirementStatus},
 	}}
 }
@@ -62,8 +62,8 @@ func (r *reconciler) handleError(ctx context.Context, s *state, t phase.Transiti
 	// Another client wrote first, or the supervisor stops.
 	passing := apierrors.IsConflict(err) || errors.Is(err, apply.ErrStale) || errors.Is(ctx.Err(), context.Canceled)
 	// Proxies that are unknown at the start of the supervisor seldom become known without a change.
-	unproxied := t.Cause.Reason == api.ReasonProxiesUnknown
-	if passing || !unproxied && r.failures.lasting(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < phase.ErrorDelay {
+	proxiesUnknown := t.Cause.Reason == api.ReasonProxiesUnknown
+	if passing || !proxiesUnknown && r.errorTimes.record(client.ObjectKeyFromObject(s.CSV), s.Now, r.clock.Now()) < phase.ErrorDelay {
 		return ctrl.Result{}, err
 	}
 	logf.FromContext(ctx).Error(err, "Cannot go on, tried again", "phase", s.CSV.Status.Phase, "after", t.After.String())
@@ -76,8 +76,8 @@ func (r *reconciler) handleError(ctx context.Context, s *state, t phase.Transiti
 	if err := r.record(ctx, s, t); err != nil {
 		return ctrl.Result{}, err
 	}
-	if unproxied {
-		announceUnproxied(r.events, s.CSV, err)
+	if proxiesUnknown {
+		emitProxiesUnknown(r.events, s.CSV, err)
 	}
 	return ctrl.Result{RequeueAfter: t.After}, nil
 }
