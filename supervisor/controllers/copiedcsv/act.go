@@ -19,9 +19,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// errForeign is returned if an object with another owner has the name of a copy. That object stays
+// errOtherOwner is returned if an object with another owner has the name of a copy. That object stays
 // unchanged.
-var errForeign = errors.New("it has another owner")
+var errOtherOwner = errors.New("it has another owner")
 
 // writer executes steps.
 type writer struct {
@@ -32,16 +32,16 @@ type writer struct {
 	counts *counts
 }
 
-// model is the wanted content of the copies of one version.
-type model struct {
+// copyTemplate is the wanted content of the copies of one version.
+type copyTemplate struct {
 	key         types.NamespacedName
-	image       *operatorsv1alpha1.ClusterServiceVersion
+	csv         *operatorsv1alpha1.ClusterServiceVersion
 	fingerprint fingerprint
 }
 
 // execute executes a step. All steps are idempotent. found describes the copy, or the role or binding that
 // was compared, afterwards; it is nil for other steps and if the copy is gone.
-func (w writer) execute(ctx context.Context, s step, m model) (found *record, err error) {
+func (w writer) execute(ctx context.Context, s step, m copyTemplate) (found *record, err error) {
 	switch s.action {
 	case createCopy:
 		return w.createCopy(ctx, s, m)
@@ -54,9 +54,9 @@ func (w writer) execute(ctx context.Context, s step, m model) (found *record, er
 	case deleteRole:
 		return nil, w.remove(ctx, s, &rbacv1.Role{})
 	case applyRole:
-		return w.give(ctx, s, m, s.role)
+		return w.applyRBAC(ctx, s, m, s.role)
 	case applyBinding:
-		return w.give(ctx, s, m, s.binding)
+		return w.applyRBAC(ctx, s, m, s.binding)
 	}
 	return nil, fmt.Errorf("unknown action %q", s.action)
 }
@@ -69,7 +69,7 @@ func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
 	obj.SetNamespace(s.namespace)
 	obj.SetName(s.name)
 	err := apply.DeleteIf(ctx, w.client, obj, client.Preconditions{UID: &s.uid})
-	w.counts.wrote(string(s.action), err)
+	w.counts.countWrite(string(s.action), err)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil
@@ -80,8 +80,8 @@ func (w writer) remove(ctx context.Context, s step, obj client.Object) error {
 }
 
 // createCopy creates a copy.
-func (w writer) createCopy(ctx context.Context, s step, m model) (*record, error) {
-	u, err := applied(m.image, s.namespace)
+func (w writer) createCopy(ctx context.Context, s step, m copyTemplate) (*record, error) {
+	u, err := manifestFor(m.csv, s.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (w writer) createCopy(ctx context.Context, s step, m model) (*record, error
 		return nil, err
 	}
 	made, absent, err := apply.CreateIfAbsent(ctx, w.client, u)
-	w.counts.wrote(string(s.action), err)
+	w.counts.countWrite(string(s.action), err)
 	if err != nil {
 		return nil, fmt.Errorf("copying ClusterServiceVersion %s to namespace %s: %w", m.key, s.namespace, err)
 	}
@@ -102,23 +102,23 @@ func (w writer) createCopy(ctx context.Context, s step, m model) (*record, error
 	return w.updateStatus(ctx, created, m)
 }
 
-// resolveExisting handles an existing object where createCopy expected none. Usually, it is a copy that the cache
-// lacks.
-func (w writer) resolveExisting(ctx context.Context, s step, m model) (*record, error) {
+// resolveExisting handles an existing object where createCopy expected none. Usually, it is a copy that the
+// cache lacks.
+func (w writer) resolveExisting(ctx context.Context, s step, m copyTemplate) (*record, error) {
 	live := copyMetadata()
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: m.key.Name}, live); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if live.Labels[api.LabelCopiedFrom] != m.key.Namespace {
 		return nil, fmt.Errorf("ClusterServiceVersion %s/%s: %w. Delete it, or remove namespace %s from the OperatorGroup's targets",
-			s.namespace, m.key.Name, errForeign, s.namespace)
+			s.namespace, m.key.Name, errOtherOwner, s.namespace)
 	}
 	s.uid = live.UID
 	return w.syncCopy(ctx, s, m)
 }
 
 // syncCopy reads a copy and corrects differences. It writes nothing to a copy that matches.
-func (w writer) syncCopy(ctx context.Context, s step, m model) (*record, error) {
+func (w writer) syncCopy(ctx context.Context, s step, m copyTemplate) (*record, error) {
 	if err := w.limits.read(ctx); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (w writer) syncCopy(ctx context.Context, s step, m model) (*record, error) 
 	if live.UID != s.uid || live.Labels[api.LabelCopiedFrom] != m.key.Namespace || isDeleting(live) {
 		return nil, nil //nolint:nilnil // It is another one now; that is on the way here too.
 	}
-	if !sameContent(live, m.image) {
+	if !sameContent(live, m.csv) {
 		if err := w.updateCopy(ctx, live, m); err != nil {
 			return nil, err
 		}
@@ -141,8 +141,8 @@ func (w writer) syncCopy(ctx context.Context, s step, m model) (*record, error) 
 }
 
 // updateCopy applies a version to one of its copies and updates the resource version of live.
-func (w writer) updateCopy(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) error {
-	u, err := applied(m.image, live.Namespace)
+func (w writer) updateCopy(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m copyTemplate) error {
+	u, err := manifestFor(m.csv, live.Namespace)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (w writer) updateCopy(ctx context.Context, live *operatorsv1alpha1.ClusterS
 		return err
 	}
 	after, _, err := apply.Update(ctx, w.client, u, before)
-	w.counts.wrote(string(syncCopy), err)
+	w.counts.countWrite(string(syncCopy), err)
 	if err != nil {
 		return fmt.Errorf("correcting the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)
 	}
@@ -166,18 +166,18 @@ func (w writer) updateCopy(ctx context.Context, live *operatorsv1alpha1.ClusterS
 
 // updateStatus writes the status of a copy if it differs. It uses an optimistic lock, because a merge
 // patch replaces lists as a whole.
-func (w writer) updateStatus(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m model) (*record, error) {
-	if !sameStatus(live, m.image) {
+func (w writer) updateStatus(ctx context.Context, live *operatorsv1alpha1.ClusterServiceVersion, m copyTemplate) (*record, error) {
+	if !sameStatus(live, m.csv) {
 		meta := metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name, ResourceVersion: live.ResourceVersion}
 		base := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: live.Status}
-		// The client decodes the response into changed, and the image shares its status with the
+		// The client decodes the response into changed, and the template shares its status with the
 		// cache.
-		changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: *m.image.Status.DeepCopy()}
+		changed := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta, Status: *m.csv.Status.DeepCopy()}
 		if err := w.limits.write(ctx); err != nil {
 			return nil, err
 		}
 		err := apply.PatchStatus(ctx, w.client, changed, apply.MergeFromLocked(base))
-		w.counts.wrote(actionStatus, err)
+		w.counts.countWrite(actionStatus, err)
 		if err != nil {
 			return nil, fmt.Errorf("writing the status of the copy of ClusterServiceVersion %s in namespace %s: %w", m.key, live.Namespace, err)
 		}
@@ -186,8 +186,8 @@ func (w writer) updateStatus(ctx context.Context, live *operatorsv1alpha1.Cluste
 	return &record{uid: live.UID, version: live.ResourceVersion, fingerprint: m.fingerprint, at: w.clock.Now()}, nil
 }
 
-// give creates or corrects a copied role or binding.
-func (w writer) give(ctx context.Context, s step, m model, want client.Object) (*record, error) {
+// applyRBAC creates or corrects a copied role or binding.
+func (w writer) applyRBAC(ctx context.Context, s step, m copyTemplate, want client.Object) (*record, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T %s: %w", want, s.name, err)
@@ -207,11 +207,11 @@ func (w writer) give(ctx context.Context, s step, m model, want client.Object) (
 }
 
 // write creates a role or binding. If it exists, write corrects it, unless it has another owner.
-func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unstructured) (err error) {
+func (w writer) write(ctx context.Context, s step, m copyTemplate, u *unstructured.Unstructured) (err error) {
 	if err := w.limits.write(ctx); err != nil {
 		return err
 	}
-	defer func() { w.counts.wrote(string(s.action), err) }()
+	defer func() { w.counts.countWrite(string(s.action), err) }()
 	if s.uid == "" {
 		if _, absent, err := apply.CreateIfAbsent(ctx, w.client, u); err != nil || absent {
 			return err
@@ -227,7 +227,7 @@ func (w writer) write(ctx context.Context, s step, m model, u *unstructured.Unst
 
 // syncRBAC reads a role or binding and corrects differences. It writes nothing if it matches. Memory
 // holds one object at a time, of any size that the API server stores.
-func (w writer) syncRBAC(ctx context.Context, s step, m model, u *unstructured.Unstructured) (*record, error) {
+func (w writer) syncRBAC(ctx context.Context, s step, m copyTemplate, u *unstructured.Unstructured) (*record, error) {
 	if err := w.limits.read(ctx); err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (w writer) syncRBAC(ctx context.Context, s step, m model, u *unstructured.U
 			return nil, err
 		}
 		live, _, err = apply.Update(ctx, w.client, u, live)
-		w.counts.wrote(string(s.action), err)
+		w.counts.countWrite(string(s.action), err)
 		if err != nil {
 			return nil, err
 		}
@@ -252,8 +252,8 @@ func (w writer) syncRBAC(ctx context.Context, s step, m model, u *unstructured.U
 	return &record{uid: live.GetUID(), version: live.GetResourceVersion(), at: w.clock.Now()}, nil
 }
 
-// readRBAC reads a role or binding from the API server. The error is errForeign if it has another owner.
-func (w writer) readRBAC(ctx context.Context, u *unstructured.Unstructured, m model) (*unstructured.Unstructured, error) {
+// readRBAC reads a role or binding from the API server. The error is errOtherOwner if it has another owner.
+func (w writer) readRBAC(ctx context.Context, u *unstructured.Unstructured, m copyTemplate) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(u), live); err != nil {
@@ -261,7 +261,7 @@ func (w writer) readRBAC(ctx context.Context, u *unstructured.Unstructured, m mo
 	}
 	if owner, ok := ownerOf(live); !ok || owner != m.key || !isCopied(live) {
 		return nil, fmt.Errorf("%s %s/%s: %w. Delete it, or remove namespace %s from the OperatorGroup's targets",
-			u.GetKind(), u.GetNamespace(), u.GetName(), errForeign, u.GetNamespace())
+			u.GetKind(), u.GetNamespace(), u.GetName(), errOtherOwner, u.GetNamespace())
 	}
 	return live, nil
 }

@@ -28,9 +28,9 @@ func writerOf(t *testing.T, c client.Client) writer {
 	return writer{client: c, live: c, clock: testclock.NewFakePassiveClock(noon()), limits: newLimits(1000, 1000), counts: counts}
 }
 
-// TestDeletesWhatWasSeen checks that a deletion names the UID of the observed object, so that a newer object of
-// that name stays.
-func TestDeletesWhatWasSeen(t *testing.T) {
+// TestDeletesObservedObjectsOnly checks that a deletion names the UID of the observed object, so that a
+// newer object of that name stays.
+func TestDeletesObservedObjectsOnly(t *testing.T) {
 	for _, action := range []action{deleteCopy, deleteBinding, deleteRole} {
 		var got []*metav1.Preconditions
 		c := interceptor.NewClient(nil, interceptor.Funcs{
@@ -42,7 +42,7 @@ func TestDeletesWhatWasSeen(t *testing.T) {
 			},
 		})
 		seen := step{action: action, namespace: "pantry", name: "kettle.v1", uid: "seen"}
-		if _, err := writerOf(t, c).execute(t.Context(), seen, model{}); err != nil {
+		if _, err := writerOf(t, c).execute(t.Context(), seen, copyTemplate{}); err != nil {
 			t.Errorf("%s: %v", action, err)
 		}
 		if diff := cmp.Diff([]*metav1.Preconditions{{UID: new(types.UID("seen"))}}, got); diff != "" {
@@ -51,9 +51,9 @@ func TestDeletesWhatWasSeen(t *testing.T) {
 	}
 }
 
-// TestReadsOnlyItsOwnRights has a role in a target namespace under the name of a copied role of kitchen/kettle.v1.
-// Users of the namespace can set its labels.
-func TestReadsOnlyItsOwnRights(t *testing.T) {
+// TestReadsOwnRBACOnly has a role in a target namespace under the name of a copied role of
+// kitchen/kettle.v1. Users of the namespace can set its labels.
+func TestReadsOwnRBACOnly(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := rbacv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -84,8 +84,8 @@ func TestReadsOnlyItsOwnRights(t *testing.T) {
 			u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
 			u.SetNamespace(role.Namespace)
 			u.SetName(role.Name)
-			_, err := w.readRBAC(t.Context(), u, model{key: types.NamespacedName{Namespace: home, Name: "kettle.v1"}})
-			if errors.Is(err, errForeign) != tc.foreign || err != nil && !tc.foreign {
+			_, err := w.readRBAC(t.Context(), u, copyTemplate{key: types.NamespacedName{Namespace: home, Name: "kettle.v1"}})
+			if errors.Is(err, errOtherOwner) != tc.foreign || err != nil && !tc.foreign {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
 		})

@@ -22,7 +22,7 @@ const (
 	// indexName finds ClusterServiceVersions and copies by name in all namespaces.
 	indexName = "copies/name"
 	// indexServesOthers finds the ClusterServiceVersions that are copied. Its only key is "true".
-	indexServesOthers = "copies/spreads"
+	indexServesOthers = "copies/servesOthers"
 	// indexOwner finds copied roles and bindings by the version that they were copied for.
 	indexOwner = "copies/owner"
 )

@@ -84,9 +84,9 @@ func servesAll(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 
 // complete reports whether a version that serves all namespaces has exactly the wanted copies. A
 // version with unknown target namespaces counts as complete.
-func complete(o *observation) bool {
+func complete(o *input) bool {
 	p := placementOf(o)
-	if p.mode != modeSync || !p.global {
+	if p.mode != modeSync || !p.allNamespaces {
 		return true
 	}
 	for namespace := range o.copies {

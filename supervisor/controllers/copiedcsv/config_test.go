@@ -10,25 +10,25 @@ import (
 )
 
 func TestComplete(t *testing.T) {
-	off := func(o *observation) { o.enabled = false }
-	protect := func(o *observation) { o.protected = []string{"pantry"} }
+	off := func(o *input) { o.enabled = false }
+	protect := func(o *input) { o.protected = []string{"pantry"} }
 	everywhere := []string{"cellar", "garden", "pantry"}
 	for name, tc := range map[string]struct {
 		reason  string
 		targets []string
 		copied  []string
-		change  []func(*observation)
+		change  []func(*input)
 		want    bool
 	}{
 		"All":          {"everywhere", []string{""}, everywhere, nil, true},
 		"Missing":      {"one is missing", []string{""}, []string{"cellar", "garden"}, nil, false},
-		"Off":          {"none, as asked", []string{""}, nil, []func(*observation){off}, true},
-		"OffNot":       {"one is left", []string{""}, []string{"cellar"}, []func(*observation){off}, false},
-		"Protected":    {"where it is protected", []string{""}, []string{"pantry"}, []func(*observation){off, protect}, true},
-		"NotProtected": {"missing where it is protected", []string{""}, nil, []func(*observation){off, protect}, false},
+		"Off":          {"none, as asked", []string{""}, nil, []func(*input){off}, true},
+		"OffNot":       {"one is left", []string{""}, []string{"cellar"}, []func(*input){off}, false},
+		"Protected":    {"where it is protected", []string{""}, []string{"pantry"}, []func(*input){off, protect}, true},
+		"NotProtected": {"missing where it is protected", []string{""}, nil, []func(*input){off, protect}, false},
 		"Listed":       {"a version of few namespaces is not counted", []string{"pantry"}, nil, nil, true},
-		"Unknown":      {"nor one with unknown targets", []string{""}, nil, []func(*observation){func(o *observation) { o.groups = nil }}, true},
-		"Leaving":      {"what goes with its namespace is not unexpected", []string{""}, []string{"attic"}, []func(*observation){off}, true},
+		"Unknown":      {"nor one with unknown targets", []string{""}, nil, []func(*input){func(o *input) { o.groups = nil }}, true},
+		"Leaving":      {"what goes with its namespace is not unexpected", []string{""}, []string{"attic"}, []func(*input){off}, true},
 	} {
 		if got := complete(seen(tc.targets, tc.copied, tc.change...)); got != tc.want {
 			t.Errorf("%s: complete = %t, want %t: %s", name, got, tc.want, tc.reason)

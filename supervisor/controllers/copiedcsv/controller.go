@@ -32,12 +32,12 @@ const (
 
 // reconciler reconciles the copies of ClusterServiceVersions.
 type reconciler struct {
-	reader reader
-	writer writer
-	memory *memory
-	clock  clock.PassiveClock
-	events events.EventRecorder
-	counts *counts
+	reader        reader
+	writer        writer
+	versionStates *versionStates
+	clock         clock.PassiveClock
+	events        events.EventRecorder
+	counts        *counts
 }
 
 // Reconcile executes some of the steps for the copies of a ClusterServiceVersion, which may be
@@ -48,12 +48,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{}, err
 	}
 	o.now = r.clock.Now()
-	h := r.memory.get(req.NamespacedName)
+	h := r.versionStates.get(req.NamespacedName)
 	h.prune(o)
-	m := model{key: o.key}
+	m := copyTemplate{key: o.key}
 	if o.origin != nil {
-		m.image = imageOf(o.origin)
-		if m.fingerprint, err = h.fingerprint(o.origin, m.image); err != nil {
+		m.csv = templateOf(o.origin)
+		if m.fingerprint, err = h.fingerprint(o.origin, m.csv); err != nil {
 			return ctrl.Result{}, reconcile.TerminalError(err)
 		}
 	} else if exists, err := r.existsUncached(ctx, o); exists || err != nil {
@@ -67,7 +67,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	r.emitEvents(o, h, w)
 	if o.origin == nil && len(o.copies) == 0 && len(w.steps) == 0 {
-		r.memory.forget(o.key)
+		r.versionStates.forget(o.key)
 		r.counts.forget(o.key)
 	}
 	return result, nil
@@ -75,7 +75,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // existsUncached reports whether the API server has a version that the cache lacks, although copies exist.
 // Without this check, the copies would be deleted as leftovers.
-func (r *reconciler) existsUncached(ctx context.Context, o *observation) (bool, error) {
+func (r *reconciler) existsUncached(ctx context.Context, o *input) (bool, error) {
 	if len(o.copies)+len(o.granted) == 0 {
 		return false, nil
 	}
@@ -91,7 +91,7 @@ func (r *reconciler) existsUncached(ctx context.Context, o *observation) (bool, 
 
 // executeSteps executes steps up to the limit of one pass. A failed step does not block others, except
 // bindings to a role that could not be created.
-func (r *reconciler) executeSteps(ctx context.Context, o *observation, h *versionState, m model, w work) reconcile.Result {
+func (r *reconciler) executeSteps(ctx context.Context, o *input, h *versionState, m copyTemplate, w decision) reconcile.Result {
 	wait, left, taken, in := w.wait, len(w.steps), 0, map[string]int{}
 	sooner := func(d time.Duration) {
 		if d > 0 && (wait == 0 || d < wait) {
@@ -151,7 +151,7 @@ func (r *reconciler) recordResult(ctx context.Context, h *versionState, s step, 
 }
 
 // countBlocked counts the namespaces with problems that waiting does not solve.
-func (h *versionState) countBlocked(w work) int {
+func (h *versionState) countBlocked(w decision) int {
 	namespaces := sets.KeySet(w.blocked)
 	for _, s := range h.failures {
 		namespaces.Insert(s.namespace)
@@ -169,7 +169,7 @@ func (h *versionState) roleFailed(s step) bool {
 // namespaceGone reports whether a write failed because its namespace is being deleted.
 func namespaceGone(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
-		(apierrors.IsNotFound(err) && !errors.Is(err, errForeign))
+		(apierrors.IsNotFound(err) && !errors.Is(err, errOtherOwner))
 }
 
 // setOutdated records since when copies with an outdated status exist.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestPassServesAllNamespaces has more roles to delete in one namespace than a pass has steps, and a copy to
-// delete in another.
+// TestPassServesAllNamespaces has more roles to delete in one namespace than a pass has steps, and a copy
+// to delete in another.
 func TestPassServesAllNamespaces(t *testing.T) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{rbacv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
@@ -43,7 +43,7 @@ func TestPassServesAllNamespaces(t *testing.T) {
 	r := &reconciler{writer: writer{client: c, live: c, clock: now, limits: newLimits(1000, 1000), counts: counts}, clock: now, counts: counts}
 	fp := fingerprint{content: digest{1}}
 	h := knowing(fp, "pantry", "cellar")
-	result := r.executeSteps(t.Context(), o, h, model{key: o.key}, decide(o, h, fp))
+	result := r.executeSteps(t.Context(), o, h, copyTemplate{key: o.key}, decide(o, h, fp))
 
 	var versions operatorsv1alpha1.ClusterServiceVersionList
 	var roles rbacv1.RoleList

@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecideSettles repeatedly executes the decided steps on an observation. The result must have
+// TestDecideConverges repeatedly executes the decided steps on an observation. The result must have
 // the wanted copies and no further steps.
-func TestDecideSettles(t *testing.T) {
+func TestDecideConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawn(t)
 		fp := fingerprint{content: digest{1}, status: digest{1}}
@@ -39,7 +39,7 @@ func TestDecideSettles(t *testing.T) {
 }
 
 // rested checks the final state.
-func rested(t *rapid.T, o *observation, w work) {
+func rested(t *rapid.T, o *input, w decision) {
 	if w.placement.mode == modeUpdate || w.placement.mode == modeNone {
 		return
 	}
@@ -49,19 +49,19 @@ func rested(t *rapid.T, o *observation, w work) {
 		}
 	}
 	for namespace := range w.placement.wanted {
-		if w.placement.mode == modeSync && o.copies[namespace] == nil && o.taken[namespace] == "" {
+		if w.placement.mode == modeSync && o.copies[namespace] == nil && o.conflicts[namespace] == "" {
 			t.Errorf("there is no copy in %s", namespace)
 		}
 	}
 	for namespace, granted := range o.granted {
-		if len(granted.bindings) > 0 && o.namespaces.Has(namespace) && (w.placement.global || !w.placement.wanted.Has(namespace)) {
+		if len(granted.bindings) > 0 && o.namespaces.Has(namespace) && (w.placement.allNamespaces || !w.placement.wanted.Has(namespace)) {
 			t.Errorf("there are rights in %s, which the version does not serve", namespace)
 		}
 	}
 }
 
 // drawn draws the state of a version and its copies.
-func drawn(t *rapid.T) *observation {
+func drawn(t *rapid.T) *input {
 	names := []string{"cellar", "garden", "pantry", "attic", home}
 	subset := func(label string) []string {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, len(names), rapid.ID[string]).Draw(t, label)
@@ -87,7 +87,7 @@ func drawn(t *rapid.T) *observation {
 	}
 	for _, namespace := range subset("taken") {
 		if o.copies[namespace] == nil {
-			o.taken[namespace] = "it is there"
+			o.conflicts[namespace] = "it is there"
 		}
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "origin") {
@@ -104,7 +104,7 @@ func drawn(t *rapid.T) *observation {
 }
 
 // takeInMemory applies a step to an observation.
-func takeInMemory(o *observation, h *versionState, s step, want fingerprint, id string) {
+func takeInMemory(o *input, h *versionState, s step, want fingerprint, id string) {
 	granted := o.granted[s.namespace]
 	switch s.action {
 	case createCopy:

@@ -65,8 +65,8 @@ const cacheLag = 5 * time.Second
 // benefit.
 const statusPause = 2 * time.Second
 
-// work is the result of decide.
-type work struct {
+// decision is the result of decide.
+type decision struct {
 	placement placement
 	steps     []step
 	// blocked maps namespaces without a copy to the reason.
@@ -79,8 +79,8 @@ type work struct {
 
 // decide returns the steps that bring the copies of a version to the wanted content. The result
 // does not depend on the order of the observed objects.
-func decide(o *observation, h *versionState, want fingerprint) work {
-	w := work{placement: placementOf(o), blocked: map[string]string{}}
+func decide(o *input, h *versionState, want fingerprint) decision {
+	w := decision{placement: placementOf(o), blocked: map[string]string{}}
 	if w.placement.mode == modeNone {
 		return w
 	}
@@ -102,7 +102,7 @@ func decide(o *observation, h *versionState, want fingerprint) work {
 }
 
 // addExisting adds the step for an existing copy.
-func (w *work) addExisting(o *observation, h *versionState, namespace string, want fingerprint) {
+func (w *decision) addExisting(o *input, h *versionState, namespace string, want fingerprint) {
 	copied := o.copies[namespace]
 	if !copied.DeletionTimestamp.IsZero() || !o.namespaces.Has(namespace) {
 		return
@@ -112,7 +112,7 @@ func (w *work) addExisting(o *observation, h *versionState, namespace string, wa
 		return
 	}
 	known, ok := h.records[namespace]
-	ok = ok && known.covers(copied)
+	ok = ok && known.describes(copied)
 	switch {
 	case ok && known.fingerprint == want:
 		return
@@ -123,7 +123,7 @@ func (w *work) addExisting(o *observation, h *versionState, namespace string, wa
 }
 
 // statusDue reports whether copies with an outdated status are written now.
-func (w *work) statusDue(o *observation, h *versionState) bool {
+func (w *decision) statusDue(o *input, h *versionState) bool {
 	w.outdated = true
 	since := h.outdated
 	if since.IsZero() {
@@ -137,11 +137,11 @@ func (w *work) statusDue(o *observation, h *versionState) bool {
 }
 
 // addMissing adds the step for a namespace without a wanted copy.
-func (w *work) addMissing(o *observation, h *versionState, namespace string) {
+func (w *decision) addMissing(o *input, h *versionState, namespace string) {
 	if o.copies[namespace] != nil {
 		return
 	}
-	if what := o.taken[namespace]; what != "" {
+	if what := o.conflicts[namespace]; what != "" {
 		w.blocked[namespace] = what
 		return
 	}
@@ -155,16 +155,16 @@ func (w *work) addMissing(o *observation, h *versionState, namespace string) {
 }
 
 // requeueAfter schedules another reconciliation.
-func (w *work) requeueAfter(d time.Duration) {
+func (w *decision) requeueAfter(d time.Duration) {
 	if w.wait == 0 || d < w.wait {
 		w.wait = d
 	}
 }
 
 // rbac adds the steps for the roles and bindings in the target namespaces.
-func (w *work) rbac(o *observation, h *versionState) {
+func (w *decision) rbac(o *input, h *versionState) {
 	named := w.placement.wanted
-	if w.placement.global {
+	if w.placement.allNamespaces {
 		// Cluster roles cover a version that serves all namespaces.
 		named = nil
 	}
@@ -184,13 +184,13 @@ func (w *work) rbac(o *observation, h *versionState) {
 		want := wantedRBAC(o, copied)
 		w.removeRBAC(o, namespace, want)
 		if w.placement.mode == modeSync {
-			w.give(o, h, namespace, want)
+			w.addRBACSteps(o, h, namespace, want)
 		}
 	}
 }
 
 // removeRBAC deletes unwanted roles and bindings in a namespace.
-func (w *work) removeRBAC(o *observation, namespace string, want rbac) {
+func (w *decision) removeRBAC(o *input, namespace string, want rbac) {
 	have := o.granted[namespace]
 	for i := range have.bindings {
 		b := &have.bindings[i]
@@ -211,16 +211,16 @@ func (w *work) removeRBAC(o *observation, namespace string, want rbac) {
 
 // differsFromDeclared reports whether an unwanted role or binding has a counterpart in the version's own
 // namespace that differs from the version's declaration. The copy then stays unchanged.
-func (w *work) differsFromDeclared(o *observation, obj metav1.Object) bool {
-	if w.placement.global || !w.placement.wanted.Has(obj.GetNamespace()) || o.origin == nil {
+func (w *decision) differsFromDeclared(o *input, obj metav1.Object) bool {
+	if w.placement.allNamespaces || !w.placement.wanted.Has(obj.GetNamespace()) || o.origin == nil {
 		return false
 	}
 	return roleNamed(o.rbac.roles, obj.GetName()) != nil || bindingNamed(o.rbac.bindings, obj.GetName()) != nil
 }
 
-// give creates or corrects the roles and bindings in a namespace. One that the cache lacks a part of is
-// compared at the API server, unless this process has found it as wanted.
-func (w *work) give(o *observation, h *versionState, namespace string, want rbac) {
+// addRBACSteps adds the steps that create or correct the roles and bindings in a namespace. One that the
+// cache lacks a part of is compared at the API server, unless this process has found it as wanted.
+func (w *decision) addRBACSteps(o *input, h *versionState, namespace string, want rbac) {
 	have := o.granted[namespace]
 	for i := range want.roles {
 		r := &want.roles[i]

@@ -25,7 +25,7 @@ const (
 )
 
 // emitEvents emits Events on a version about relevant changes.
-func (r *reconciler) emitEvents(o *observation, h *versionState, w work) {
+func (r *reconciler) emitEvents(o *input, h *versionState, w decision) {
 	if o.origin == nil {
 		return
 	}
@@ -42,7 +42,7 @@ func (r *reconciler) emitEvents(o *observation, h *versionState, w work) {
 }
 
 // shouldEmitDisabled reports whether to emit the Event that a version is not copied.
-func shouldEmitDisabled(o *observation, h *versionState, w work) bool {
+func shouldEmitDisabled(o *input, h *versionState, w decision) bool {
 	if h.disabledEvent == o.origin.UID {
 		return false
 	}
@@ -53,7 +53,7 @@ func shouldEmitDisabled(o *observation, h *versionState, w work) bool {
 // emitBlocked emits an Event for each of the first few namespaces that are newly blocked. Each
 // Event has its namespace as related object, because Events that differ only in their notes are
 // merged into a series.
-func (r *reconciler) emitBlocked(o *observation, h *versionState, why map[string]string) {
+func (r *reconciler) emitBlocked(o *input, h *versionState, why map[string]string) {
 	const most = 3
 	news := 0
 	for _, namespace := range slices.Sorted(maps.Keys(why)) {

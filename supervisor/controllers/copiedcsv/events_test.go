@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-func TestHindrances(t *testing.T) {
+func TestProblemsByNamespace(t *testing.T) {
 	got := problemsByNamespace(map[string]string{"b": "x is there"}, map[string]failure{
 		"publish a/x": {namespace: "a", times: 3, problem: "refused"}, "publish c/x": {namespace: "c", times: 2, problem: "refused"},
 	})
@@ -22,9 +22,9 @@ func TestHindrances(t *testing.T) {
 	}
 }
 
-// TestTellBlocked checks the Events for two blocked namespaces, for one more, and for more than the
+// TestEmitBlocked checks the Events for two blocked namespaces, for one more, and for more than the
 // limit.
-func TestTellBlocked(t *testing.T) {
+func TestEmitBlocked(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r, o, h := &reconciler{events: recorder}, seen([]string{""}, nil), knowing(fingerprint{})
 	const begin = "Warning CopyBlocked Not copied everywhere: "
@@ -53,7 +53,7 @@ func TestTellBlocked(t *testing.T) {
 	}
 }
 
-func TestTellOnlyNews(t *testing.T) {
+func TestEmitChangesOnly(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := &reconciler{events: recorder}
 	found := func() []string {
@@ -68,7 +68,7 @@ func TestTellOnlyNews(t *testing.T) {
 		}
 	}
 	h := knowing(fingerprint{})
-	off := seen([]string{""}, []string{"pantry"}, func(o *observation) { o.enabled, o.now = false, noon().Add(time.Hour) })
+	off := seen([]string{""}, []string{"pantry"}, func(o *input) { o.enabled, o.now = false, noon().Add(time.Hour) })
 	for i, want := range [][]string{{"Warning DisabledCopiedCSVs CSV copying disabled for kitchen/kettle.v1"}, nil} {
 		r.emitEvents(off, h, decide(off, h, fingerprint{}))
 		if diff := cmp.Diff(want, found()); diff != "" {

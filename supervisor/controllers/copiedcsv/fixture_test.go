@@ -84,15 +84,15 @@ func groupFor(targets ...string) operatorsv1.OperatorGroup {
 }
 
 // seen returns an observation of a version with the given targets and copies.
-func seen(targets, copied []string, change ...func(*observation)) *observation {
-	o := &observation{
+func seen(targets, copied []string, change ...func(*input)) *input {
+	o := &input{
 		now: noon(), key: types.NamespacedName{Namespace: home, Name: "kettle.v1"},
 		origin: kettle(targets...), groups: []operatorsv1.OperatorGroup{groupFor(targets...)},
 		namespaces: sets.New(home, "pantry", "cellar", "garden"),
 		enabled:    true,
 		allGroups:  []operatorsv1.OperatorGroup{groupFor(targets...)},
 		copies:     map[string]*metav1.PartialObjectMetadata{},
-		taken:      map[string]string{},
+		conflicts:  map[string]string{},
 		granted:    map[string]rbac{},
 	}
 	for _, namespace := range copied {

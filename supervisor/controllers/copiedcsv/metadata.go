@@ -44,15 +44,15 @@ func isCopied(obj metav1.Object) bool {
 	return ok
 }
 
-// shownLabel reports whether a copy keeps a label of its origin.
-func shownLabel(key string) bool {
+// isCopiedLabel reports whether a copy keeps a label of its origin.
+func isCopiedLabel(key string) bool {
 	return !strings.HasPrefix(key, api.PrefixComponent) && !strings.HasPrefix(key, api.Prefix)
 }
 
-// shownAnnotation reports whether a copy keeps an annotation of its origin. Users of one target
+// isCopiedAnnotation reports whether a copy keeps an annotation of its origin. Users of one target
 // namespace must not see the other targets. The last-applied annotation of kubectl is as large as
 // the object and belongs to the original.
-func shownAnnotation(key string) bool {
+func isCopiedAnnotation(key string) bool {
 	return key != operatorsv1.OperatorGroupTargetsAnnotationKey && key != corev1.LastAppliedConfigAnnotation &&
 		!strings.HasPrefix(key, api.Prefix)
 }

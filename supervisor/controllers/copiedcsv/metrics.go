@@ -64,7 +64,7 @@ func register[C prometheus.Collector](registry prometheus.Registerer, metric C) 
 	return metric, err
 }
 
-func (c *counts) wrote(what string, err error) {
+func (c *counts) countWrite(what string, err error) {
 	result := "success"
 	if err != nil {
 		result = "error"

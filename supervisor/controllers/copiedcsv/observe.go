@@ -40,8 +40,8 @@ type reader struct {
 }
 
 // observe reads the inputs of the decision about a version.
-func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observation, error) {
-	o := &observation{key: key, protected: r.protected}
+func (r reader) observe(ctx context.Context, key types.NamespacedName) (*input, error) {
+	o := &input{key: key, protected: r.protected}
 	var err error
 	if o.origin, err = r.origin(ctx, key); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (r reader) observe(ctx context.Context, key types.NamespacedName) (*observa
 	if o.enabled, err = r.enabled(ctx); err != nil {
 		return nil, err
 	}
-	if o.copies, o.taken, err = r.namesakes(ctx, key); err != nil {
+	if o.copies, o.conflicts, err = r.listCopies(ctx, key); err != nil {
 		return nil, err
 	}
 	if o.origin != nil {
@@ -117,9 +117,9 @@ func (r reader) enabled(ctx context.Context) (bool, error) {
 	return config.CopiedCSVsAreEnabled(), nil
 }
 
-// namesakes returns the copies of a version by namespace, and descriptions of other objects with its
+// listCopies returns the copies of a version by namespace, and descriptions of other objects with its
 // name.
-func (r reader) namesakes(ctx context.Context, key types.NamespacedName) (copies map[string]*metav1.PartialObjectMetadata, taken map[string]string, err error) {
+func (r reader) listCopies(ctx context.Context, key types.NamespacedName) (copies map[string]*metav1.PartialObjectMetadata, taken map[string]string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind + "List"))
 	if err := r.copies.List(ctx, list, client.MatchingFields{indexName: key.Name}, readOnly); err != nil {

@@ -51,7 +51,7 @@ func ownedBy(role *rbacv1.Role, uid types.UID) *rbacv1.Role {
 
 // observed returns what a reader observes of kettle.v1, and the names of the objects that it reads from
 // the API server. The version has a copy in the namespace pantry.
-func observed(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, roles ...*rbacv1.Role) (o *observation, reads []string) {
+func observed(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion, roles ...*rbacv1.Role) (o *input, reads []string) {
 	t.Helper()
 	s := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(s), rbacv1.AddToScheme(s), operatorsv1.AddToScheme(s), operatorsv1alpha1.AddToScheme(s)); err != nil {
@@ -95,8 +95,9 @@ func namesOf(roles []rbacv1.Role) (names []string) {
 	return names
 }
 
-// TestForeignRolesDoNotCount has large roles with the labels of copied roles, more than a reader reads whole.
-func TestForeignRolesDoNotCount(t *testing.T) {
+// TestRolesOfOthersDoNotCount has large roles with the labels of copied roles, more than a reader reads
+// whole.
+func TestRolesOfOthersDoNotCount(t *testing.T) {
 	roles := []*rbacv1.Role{ownedBy(labelled("pantry", "own", home, rules()), "uid-pantry")}
 	for i := range 40 {
 		name := fmt.Sprintf("foreign-%02d", i)

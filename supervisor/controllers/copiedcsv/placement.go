@@ -16,15 +16,15 @@ type mode string
 
 const (
 	// modeSync creates wanted copies and deletes all others.
-	modeSync mode = "Spread"
+	modeSync mode = "Sync"
 	// modePrune deletes unwanted copies and creates none. The version may not serve the targets of its
 	// OperatorGroup, or that is unknown yet.
-	modePrune mode = "Shrink"
+	modePrune mode = "Prune"
 	// modeUpdate updates the existing copies. It is unknown which copies are wanted.
-	modeUpdate mode = "Keep"
+	modeUpdate mode = "Update"
 	// modeNone changes nothing. The version is being deleted, and its operator may still need its
 	// roles. The cleanup of the version deletes the copies afterwards.
-	modeNone mode = "Leave"
+	modeNone mode = "None"
 )
 
 // placement describes the namespaces of a version's copies.
@@ -32,15 +32,15 @@ type placement struct {
 	mode mode
 	// wanted are the namespaces that get a copy, without the version's own.
 	wanted sets.Set[string]
-	// global is true if the version serves all namespaces. Cluster roles then cover its
+	// allNamespaces is true if the version serves all namespaces. Cluster roles then cover its
 	// permissions.
-	global bool
+	allNamespaces bool
 	// disabled is true if such versions are copied to a few namespaces only.
 	disabled bool
 }
 
 // placementOf determines the namespaces of a version's copies.
-func placementOf(o *observation) placement {
+func placementOf(o *input) placement {
 	switch {
 	case o.origin == nil:
 		return placement{mode: modeSync, wanted: sets.New[string]()}
@@ -51,11 +51,11 @@ func placementOf(o *observation) placement {
 	if group == nil {
 		return placement{mode: modeUpdate}
 	}
-	p := placement{mode: modeSync, global: slices.Contains(group.Status.Namespaces, corev1.NamespaceAll)}
+	p := placement{mode: modeSync, allNamespaces: slices.Contains(group.Status.Namespaces, corev1.NamespaceAll)}
 	switch {
-	case p.global && o.enabled:
+	case p.allNamespaces && o.enabled:
 		p.wanted = o.namespaces.Clone()
-	case p.global:
+	case p.allNamespaces:
 		p.wanted, p.disabled = o.namespaces.Intersection(sets.New(o.protected...)), true
 	default:
 		p.wanted = o.namespaces.Intersection(sets.New(group.Status.Namespaces...))

@@ -11,23 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestPlaceOf(t *testing.T) {
+func TestPlacementOf(t *testing.T) {
 	all, two := []string{""}, []string{"cellar", "pantry"}
-	disabled := func(o *observation) { o.enabled = false }
-	failed := func(reason operatorsv1alpha1.ConditionReason) func(*observation) {
-		return func(o *observation) {
+	disabled := func(o *input) { o.enabled = false }
+	failed := func(reason operatorsv1alpha1.ConditionReason) func(*input) {
+		return func(o *input) {
 			o.origin.Status.Phase, o.origin.Status.Reason = operatorsv1alpha1.CSVPhaseFailed, reason
 		}
 	}
-	provides := func(o *observation) {
+	provides := func(o *input) {
 		o.origin.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "cups.tea.example.com", Version: "v1", Kind: "Cup"}}
 	}
 	claims := func(group *operatorsv1.OperatorGroup) {
 		group.Annotations = map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: "Cup.v1.tea.example.com"}
 	}
-	claimed := func(o *observation) { claims(&o.groups[0]) }
-	static := func(o *observation) { o.groups[0].Spec.StaticProvidedAPIs = true }
-	rival := func(o *observation) {
+	claimed := func(o *input) { claims(&o.groups[0]) }
+	static := func(o *input) { o.groups[0].Spec.StaticProvidedAPIs = true }
+	rival := func(o *input) {
 		other := groupFor("pantry")
 		other.Namespace, other.CreationTimestamp = "bar", metav1.NewTime(noon().Add(-time.Hour))
 		claims(&other)
@@ -37,7 +37,7 @@ func TestPlaceOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		targets []string
-		change  []func(*observation)
+		change  []func(*input)
 		mode    mode
 		want    []string
 	}{
@@ -47,37 +47,37 @@ func TestPlaceOf(t *testing.T) {
 		"OwnAndOther": {"but the others do", []string{home, "pantry"}, nil, modeSync, []string{"pantry"}},
 		"NotThere":    {"a target that does not exist waits", []string{"attic", "pantry"}, nil, modeSync, []string{"pantry"}},
 		"None":        {"a selector may select none, which no version can serve", []string{}, nil, modePrune, nil},
-		"Disabled":    {"copies of global versions may be turned off", all, []func(*observation){disabled}, modeSync, nil},
-		"Protected": {"but in some namespaces", all, []func(*observation){disabled, func(o *observation) {
+		"Disabled":    {"copies of global versions may be turned off", all, []func(*input){disabled}, modeSync, nil},
+		"Protected": {"but in some namespaces", all, []func(*input){disabled, func(o *input) {
 			o.protected = []string{"pantry", home, "attic"}
 		}}, modeSync, []string{"pantry"}},
-		"DisabledListed": {"turning off is about global versions alone", two, []func(*observation){disabled}, modeSync, two},
-		"Gone":           {"nothing is wanted of what is gone", all, []func(*observation){func(o *observation) { o.origin = nil }}, modeSync, nil},
-		"Deleting": {"a version that is being deleted may need its copies", all, []func(*observation){func(o *observation) {
+		"DisabledListed": {"turning off is about global versions alone", two, []func(*input){disabled}, modeSync, two},
+		"Gone":           {"nothing is wanted of what is gone", all, []func(*input){func(o *input) { o.origin = nil }}, modeSync, nil},
+		"Deleting": {"a version that is being deleted may need its copies", all, []func(*input){func(o *input) {
 			o.origin.DeletionTimestamp = new(metav1.NewTime(noon()))
 		}}, modeNone, nil},
-		"NoGroup":     {"no OperatorGroup has targets", all, []func(*observation){func(o *observation) { o.groups = nil }}, modeUpdate, nil},
-		"TwoGroups":   {"two OperatorGroups have targets", all, []func(*observation){func(o *observation) { o.groups = append(o.groups, groupFor("pantry")) }}, modeUpdate, nil},
-		"NotWorked":   {"the group has no status", all, []func(*observation){func(o *observation) { o.groups[0].Status.LastUpdated = nil }}, modeUpdate, nil},
-		"Unannotated": {"the version lacks the annotation", two, []func(*observation){func(o *observation) { delete(o.origin.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey) }}, modeUpdate, nil},
-		"Outdated":    {"the group has changed since", two, []func(*observation){func(o *observation) { o.groups[0].Status.Namespaces = all }}, modeUpdate, nil},
-		"OtherGroup":  {"the annotations name another group", two, []func(*observation){func(o *observation) { o.groups[0].Name = "other" }}, modeUpdate, nil},
-		"Unseen":      {"the version has no status", two, []func(*observation){func(o *observation) { o.origin.Status = operatorsv1alpha1.ClusterServiceVersionStatus{} }}, modePrune, two},
-		"Unsupported": {"a version that may not serve them is not shown to more", two, []func(*observation){
+		"NoGroup":     {"no OperatorGroup has targets", all, []func(*input){func(o *input) { o.groups = nil }}, modeUpdate, nil},
+		"TwoGroups":   {"two OperatorGroups have targets", all, []func(*input){func(o *input) { o.groups = append(o.groups, groupFor("pantry")) }}, modeUpdate, nil},
+		"NotWorked":   {"the group has no status", all, []func(*input){func(o *input) { o.groups[0].Status.LastUpdated = nil }}, modeUpdate, nil},
+		"Unannotated": {"the version lacks the annotation", two, []func(*input){func(o *input) { delete(o.origin.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey) }}, modeUpdate, nil},
+		"Outdated":    {"the group has changed since", two, []func(*input){func(o *input) { o.groups[0].Status.Namespaces = all }}, modeUpdate, nil},
+		"OtherGroup":  {"the annotations name another group", two, []func(*input){func(o *input) { o.groups[0].Name = "other" }}, modeUpdate, nil},
+		"Unseen":      {"the version has no status", two, []func(*input){func(o *input) { o.origin.Status = operatorsv1alpha1.ClusterServiceVersionStatus{} }}, modePrune, two},
+		"Unsupported": {"a version that may not serve them is not shown to more", two, []func(*input){
 			failed(operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup),
 		}, modePrune, two},
-		"Claimed":   {"one whose group has claimed its APIs is", two, []func(*observation){provides, claimed}, modeSync, two},
-		"Unclaimed": {"one whose group has yet to claim them is not yet", two, []func(*observation){provides}, modePrune, two},
-		"Fixed":     {"one whose APIs are not in a fixed list is not", two, []func(*observation){provides, static}, modePrune, two},
-		"K1":        {"one whose APIs another group has claimed is not, while it is Pending", two, []func(*observation){provides, rival, pendingPhase}, modePrune, two},
-		"K3":        {"nor while its group has yet to give them back", two, []func(*observation){provides, claimed, rival}, modePrune, two},
-		"K3 Failed": {"one that has lost has no copies left", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict)}, modeSync, nil},
-		"K4 Failed": {"nor has one that lost to a fixed list", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)}, modeSync, nil},
-		"K8":        {"one that cannot watch the targets is not copied before it has failed for it", all, []func(*observation){ownOnly}, modePrune, []string{"cellar", "garden", "pantry"}},
-		"K11": {"nor in protected namespaces", all, []func(*observation){disabled, provides, rival, func(o *observation) {
+		"Claimed":   {"one whose group has claimed its APIs is", two, []func(*input){provides, claimed}, modeSync, two},
+		"Unclaimed": {"one whose group has yet to claim them is not yet", two, []func(*input){provides}, modePrune, two},
+		"Fixed":     {"one whose APIs are not in a fixed list is not", two, []func(*input){provides, static}, modePrune, two},
+		"K1":        {"one whose APIs another group has claimed is not, while it is Pending", two, []func(*input){provides, rival, pendingPhase}, modePrune, two},
+		"K3":        {"nor while its group has yet to give them back", two, []func(*input){provides, claimed, rival}, modePrune, two},
+		"K3 Failed": {"one that has lost has no copies left", two, []func(*input){failed(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict)}, modeSync, nil},
+		"K4 Failed": {"nor has one that lost to a fixed list", two, []func(*input){failed(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)}, modeSync, nil},
+		"K8":        {"one that cannot watch the targets is not copied before it has failed for it", all, []func(*input){ownOnly}, modePrune, []string{"cellar", "garden", "pantry"}},
+		"K11": {"nor in protected namespaces", all, []func(*input){disabled, provides, rival, func(o *input) {
 			o.protected = []string{"pantry"}
 		}}, modePrune, []string{"pantry"}},
-		"Failed": {"one that has failed otherwise is", two, []func(*observation){failed(operatorsv1alpha1.CSVReasonInstallCheckFailed)}, modeSync, two},
+		"Failed": {"one that has failed otherwise is", two, []func(*input){failed(operatorsv1alpha1.CSVReasonInstallCheckFailed)}, modeSync, two},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(tc.targets, nil, tc.change...)
@@ -95,9 +95,9 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-func pendingPhase(o *observation) { o.origin.Status.Phase = operatorsv1alpha1.CSVPhasePending }
+func pendingPhase(o *input) { o.origin.Status.Phase = operatorsv1alpha1.CSVPhasePending }
 
-func ownOnly(o *observation) { o.origin.Spec.InstallModes = o.origin.Spec.InstallModes[:1] }
+func ownOnly(o *input) { o.origin.Spec.InstallModes = o.origin.Spec.InstallModes[:1] }
 
 func TestExcludedByEveryReasonOfGroups(t *testing.T) {
 	for reason, want := range map[operatorsv1alpha1.ConditionReason]bool{

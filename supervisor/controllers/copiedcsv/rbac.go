@@ -17,7 +17,7 @@ import (
 // wantedRBAC returns the roles and bindings for the namespace of a copy. They match those of the
 // version's own namespace that the version declares. Without that restriction, a user who creates
 // roles in the version's namespace could label one and have it copied to other namespaces.
-func wantedRBAC(o *observation, copied *metav1.PartialObjectMetadata) rbac {
+func wantedRBAC(o *input, copied *metav1.PartialObjectMetadata) rbac {
 	var want rbac
 	if o.origin == nil {
 		return want
@@ -52,7 +52,7 @@ func wantedRBAC(o *observation, copied *metav1.PartialObjectMetadata) rbac {
 }
 
 // rbacMeta returns the metadata of a copied role or binding. The copy of the version owns it.
-func rbacMeta(o *observation, obj metav1.Object, copied *metav1.PartialObjectMetadata) metav1.ObjectMeta {
+func rbacMeta(o *input, obj metav1.Object, copied *metav1.PartialObjectMetadata) metav1.ObjectMeta {
 	labels := map[string]string{}
 	for key, value := range obj.GetLabels() {
 		if strings.HasPrefix(key, prefixPublic) {

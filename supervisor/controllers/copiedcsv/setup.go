@@ -99,21 +99,21 @@ func setupCopies(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	m := mapper{reader: mgr.GetClient(), copies: copied}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("copies").
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versions(), builder.WithPredicates(informer.ExceptCauses())).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.inGroup)).
-		Watches(&operatorsv1.OLMConfig{}, handler.EnqueueRequestsFromMapFunc(m.global)).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versionEvents(), builder.WithPredicates(informer.ExceptCauses())).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorGroup)).
+		Watches(&operatorsv1.OLMConfig{}, handler.EnqueueRequestsFromMapFunc(m.forOLMConfig)).
 		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
-		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.serving), builder.WithPredicates(existenceChanged())).
-		WatchesRawSource(source.Kind(copied, copyMetadata(), m.copied())).
+		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(m.forNamespace), builder.WithPredicates(existenceChanged())).
+		WatchesRawSource(source.Kind(copied, copyMetadata(), m.copyEvents())).
 		WithOptions(options(o.Workers)).
 		Complete(&reconciler{
-			reader: r,
-			writer: writer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: o.Clock, limits: newLimits(o.Rate, o.Burst), counts: counts},
-			memory: newMemory(),
-			clock:  o.Clock,
-			events: mgr.GetEventRecorder("chandlery-copies"),
-			counts: counts,
+			reader:        r,
+			writer:        writer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: o.Clock, limits: newLimits(o.Rate, o.Burst), counts: counts},
+			versionStates: newVersionStates(),
+			clock:         o.Clock,
+			events:        mgr.GetEventRecorder("chandlery-copies"),
+			counts:        counts,
 		})
 }
 

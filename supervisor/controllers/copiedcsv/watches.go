@@ -35,9 +35,9 @@ type mapper struct {
 // queue is the queue for requests.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// versions enqueues a version that is copied. On its creation and deletion, it also enqueues the
+// versionEvents enqueues a version that is copied. On its creation and deletion, it also enqueues the
 // versions of the same name that are copied to its namespace, because it blocks their copies.
-func (m mapper) versions() handler.EventHandler {
+func (m mapper) versionEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			m.add(ctx, q, e.Object)
@@ -54,9 +54,9 @@ func (m mapper) versions() handler.EventHandler {
 	}
 }
 
-// copied enqueues the version that a copy was made from. On the creation and deletion of the copy,
+// copyEvents enqueues the version that a copy was made from. On the creation and deletion of the copy,
 // it also enqueues the versions of the same name that are copied to its namespace.
-func (m mapper) copied() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+func (m mapper) copyEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
 	add := func(q queue, copied *metav1.PartialObjectMetadata) {
 		if origin, ok := originOf(copied); ok {
 			q.Add(reconcile.Request{NamespacedName: origin})
@@ -119,9 +119,9 @@ func targets(csv *operatorsv1alpha1.ClusterServiceVersion, namespace string) boo
 	return servesAll(csv) || slices.Contains(strings.Split(csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey], ","), namespace)
 }
 
-// inGroup maps an OperatorGroup to the copied versions of its namespace, and to those of other
+// forOperatorGroup maps an OperatorGroup to the copied versions of its namespace, and to those of other
 // namespaces that provide an API which it has claimed.
-func (m mapper) inGroup(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) forOperatorGroup(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
 	if !ok {
 		return nil
@@ -132,13 +132,13 @@ func (m mapper) inGroup(ctx context.Context, obj client.Object) []reconcile.Requ
 	})
 }
 
-// serving maps a namespace to the versions that serve it.
-func (m mapper) serving(ctx context.Context, namespace client.Object) []reconcile.Request {
+// forNamespace maps a namespace to the versions that serve it.
+func (m mapper) forNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return m.copiedVersions(ctx, func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return targets(csv, namespace.GetName()) })
 }
 
-// global maps the OLMConfig to the versions that serve all namespaces.
-func (m mapper) global(ctx context.Context, config client.Object) []reconcile.Request {
+// forOLMConfig maps the OLMConfig to the versions that serve all namespaces.
+func (m mapper) forOLMConfig(ctx context.Context, config client.Object) []reconcile.Request {
 	if config.GetName() != configName {
 		return nil
 	}

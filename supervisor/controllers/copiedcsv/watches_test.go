@@ -45,9 +45,9 @@ func watchedBy(t *testing.T, originals, copied []client.Object) mapper {
 	}
 }
 
-// TestVersionsThatAreCopiedAreWoken has the same operator in several namespaces. Only some versions
+// TestVersionEventsEnqueueCopiedVersions has the same operator in several namespaces. Only some versions
 // are copied.
-func TestVersionsThatAreCopiedAreWoken(t *testing.T) {
+func TestVersionEventsEnqueueCopiedVersions(t *testing.T) {
 	global, some := found("everywhere", ""), found("some", "some,b")
 	cases := map[string]struct {
 		reason string
@@ -57,33 +57,33 @@ func TestVersionsThatAreCopiedAreWoken(t *testing.T) {
 	}{
 		"OwnChanges": {
 			"one that serves its own namespace has no copies", nil, func(m mapper, q queue) {
-				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a"), ObjectNew: found("a", "a")}, q)
+				m.versionEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a"), ObjectNew: found("a", "a")}, q)
 			}, nil,
 		},
 		"OwnCreated": {
 			"it is in the way of a copy of that name", nil, func(m mapper, q queue) {
-				m.versions().Create(t.Context(), event.CreateEvent{Object: found("b", "b")}, q)
+				m.versionEvents().Create(t.Context(), event.CreateEvent{Object: found("b", "b")}, q)
 			}, []string{"everywhere", "some"},
 		},
 		"OwnElsewhereDeleted": {
 			"copies to that namespace may be created", nil, func(m mapper, q queue) {
-				m.versions().Delete(t.Context(), event.DeleteEvent{Object: found("c", "c")}, q)
+				m.versionEvents().Delete(t.Context(), event.DeleteEvent{Object: found("c", "c")}, q)
 			}, []string{"everywhere"},
 		},
 		"Narrowed": {
 			"it was copied before", nil, func(m mapper, q queue) {
-				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a,b"), ObjectNew: found("a", "a")}, q)
+				m.versionEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a,b"), ObjectNew: found("a", "a")}, q)
 			}, []string{"a"},
 		},
 		"LeftOvers": {
 			"copies from before are to be deleted", []client.Object{copyOf("a", "b")}, func(m mapper, q queue) {
-				m.versions().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a"), ObjectNew: found("a", "a")}, q)
+				m.versionEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: found("a", "a"), ObjectNew: found("a", "a")}, q)
 			}, []string{"a"},
 		},
 		"CopyChanges": {
 			"the copy is brought back to what it was made from", nil, func(m mapper, q queue) {
 				meta := &metav1.PartialObjectMetadata{ObjectMeta: copyOf("some", "b").ObjectMeta}
-				m.copied().Update(t.Context(), event.TypedUpdateEvent[*metav1.PartialObjectMetadata]{ObjectOld: meta, ObjectNew: meta}, q)
+				m.copyEvents().Update(t.Context(), event.TypedUpdateEvent[*metav1.PartialObjectMetadata]{ObjectOld: meta, ObjectNew: meta}, q)
 			}, []string{"some"},
 		},
 	}

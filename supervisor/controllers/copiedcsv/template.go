@@ -14,10 +14,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// imageOf returns the wanted content of a version's copies, which is independent of the namespace.
+// templateOf returns the wanted content of a version's copies, which is independent of the namespace.
 // It shares spec and status with the version and must not be modified.
-func imageOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
-	image := &operatorsv1alpha1.ClusterServiceVersion{
+func templateOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.ClusterServiceVersion {
+	template := &operatorsv1alpha1.ClusterServiceVersion{
 		TypeMeta: metav1.TypeMeta{
 			APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion,
 			Kind:       operatorsv1alpha1.ClusterServiceVersionKind,
@@ -31,18 +31,18 @@ func imageOf(csv *operatorsv1alpha1.ClusterServiceVersion) *operatorsv1alpha1.Cl
 		Status: csv.Status,
 	}
 	for key, value := range csv.Labels {
-		if shownLabel(key) {
-			image.Labels[key] = value
+		if isCopiedLabel(key) {
+			template.Labels[key] = value
 		}
 	}
 	for key, value := range csv.Annotations {
-		if shownAnnotation(key) {
-			image.Annotations[key] = value
+		if isCopiedAnnotation(key) {
+			template.Annotations[key] = value
 		}
 	}
-	image.Status.Reason = operatorsv1alpha1.CSVReasonCopied
-	image.Status.Message = fmt.Sprintf("The operator is running in %s but is managing this namespace", csv.Namespace)
-	return image
+	template.Status.Reason = operatorsv1alpha1.CSVReasonCopied
+	template.Status.Message = fmt.Sprintf("The operator is running in %s but is managing this namespace", csv.Namespace)
+	return template
 }
 
 // digest identifies content. It is half of a SHA-256, which suffices to distinguish the contents of
@@ -54,15 +54,15 @@ type fingerprint struct {
 	content, status digest
 }
 
-// fingerprintOf returns the fingerprint of an image.
-func fingerprintOf(image *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
-	content, err := digestOf([]any{image.Labels, image.Annotations, &image.Spec})
+// fingerprintOf returns the fingerprint of a template.
+func fingerprintOf(template *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
+	content, err := digestOf([]any{template.Labels, template.Annotations, &template.Spec})
 	if err != nil {
-		return fingerprint{}, fmt.Errorf("encoding ClusterServiceVersion %s: %w", image.Name, err)
+		return fingerprint{}, fmt.Errorf("encoding ClusterServiceVersion %s: %w", template.Name, err)
 	}
-	status, err := digestOf(&image.Status)
+	status, err := digestOf(&template.Status)
 	if err != nil {
-		return fingerprint{}, fmt.Errorf("encoding the status of ClusterServiceVersion %s: %w", image.Name, err)
+		return fingerprint{}, fmt.Errorf("encoding the status of ClusterServiceVersion %s: %w", template.Name, err)
 	}
 	return fingerprint{content: content, status: status}, nil
 }
@@ -76,7 +76,7 @@ func digestOf(value any) (digest, error) {
 	return digest(sum[:len(digest{})]), nil
 }
 
-// sameContent reports whether a copy equals its image, ignoring the status.
+// sameContent reports whether a copy equals its template, ignoring the status.
 func sameContent(have, want *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return equality.Semantic.DeepEqual(have.Labels, want.Labels) &&
 		equality.Semantic.DeepEqual(have.Annotations, want.Annotations) &&
@@ -87,12 +87,12 @@ func sameStatus(have, want *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return equality.Semantic.DeepEqual(have.Status, want.Status)
 }
 
-// applied returns an image as it is applied to a namespace. It has no status, because the API has a
+// manifestFor returns a template as it is applied to a namespace. It has no status, because the API has a
 // separate subresource for it.
-func applied(image *operatorsv1alpha1.ClusterServiceVersion, namespace string) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(image)
+func manifestFor(template *operatorsv1alpha1.ClusterServiceVersion, namespace string) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {
-		return nil, fmt.Errorf("encoding ClusterServiceVersion %s: %w", image.Name, err)
+		return nil, fmt.Errorf("encoding ClusterServiceVersion %s: %w", template.Name, err)
 	}
 	delete(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")

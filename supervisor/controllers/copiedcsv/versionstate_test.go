@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestRecordCovers(t *testing.T) {
+func TestRecordDescribes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason       string
 		uid, version string
@@ -26,13 +26,13 @@ func TestRecordCovers(t *testing.T) {
 	} {
 		r := record{uid: "u", version: "20"}
 		meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: types.UID(tc.uid), ResourceVersion: tc.version}}
-		if got := r.covers(meta); got != tc.want {
+		if got := r.describes(meta); got != tc.want {
 			t.Errorf("%s: covers(%s, %s) = %t, want %t: %s", name, tc.uid, tc.version, got, tc.want, tc.reason)
 		}
 	}
 }
 
-func TestSetbacksGrow(t *testing.T) {
+func TestFailurePausesGrow(t *testing.T) {
 	h := knowing(fingerprint{})
 	now, s := noon(), step{action: createCopy, namespace: "pantry"}
 	for i, want := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300} {
@@ -87,16 +87,16 @@ func TestPrune(t *testing.T) {
 func TestFingerprintIsMadeOnceForAVersion(t *testing.T) {
 	h := knowing(fingerprint{})
 	csv := kettle("")
-	first, err := h.fingerprint(csv, imageOf(csv))
+	first, err := h.fingerprint(csv, templateOf(csv))
 	if err != nil {
 		t.Fatal(err)
 	}
 	csv.Spec.Description = "changed"
-	if again, _ := h.fingerprint(csv, imageOf(csv)); again != first {
+	if again, _ := h.fingerprint(csv, templateOf(csv)); again != first {
 		t.Error("it was computed again for the same resource version")
 	}
 	csv.ResourceVersion = "11"
-	if again, _ := h.fingerprint(csv, imageOf(csv)); again == first {
+	if again, _ := h.fingerprint(csv, templateOf(csv)); again == first {
 		t.Error("it was not computed again for another")
 	}
 }

@@ -25,9 +25,9 @@ type record struct {
 	at time.Time
 }
 
-// covers reports whether the record describes a copy in the cache. The cache may briefly have an
+// describes reports whether the record describes a copy in the cache. The cache may briefly have an
 // older version than the record.
-func (r record) covers(copied metav1.Object) bool {
+func (r record) describes(copied metav1.Object) bool {
 	if r.uid != copied.GetUID() {
 		return false
 	}
@@ -75,17 +75,17 @@ func rbacKeyOf(s step) rbacKey {
 	return rbacKey{action: s.action, namespace: s.namespace, name: s.name}
 }
 
-// memory holds the histories of all versions.
-type memory struct {
+// versionStates holds the states of all versions.
+type versionStates struct {
 	mu     sync.Mutex
 	states map[types.NamespacedName]*versionState
 }
 
-func newMemory() *memory {
-	return &memory{states: map[types.NamespacedName]*versionState{}}
+func newVersionStates() *versionStates {
+	return &versionStates{states: map[types.NamespacedName]*versionState{}}
 }
 
-func (m *memory) get(key types.NamespacedName) *versionState {
+func (m *versionStates) get(key types.NamespacedName) *versionState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.states[key]
@@ -96,19 +96,19 @@ func (m *memory) get(key types.NamespacedName) *versionState {
 	return h
 }
 
-func (m *memory) forget(key types.NamespacedName) {
+func (m *versionStates) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.states, key)
 }
 
-// fingerprint returns the fingerprint of a version's image. It is computed once per content,
+// fingerprint returns the fingerprint of a version's template. It is computed once per content,
 // because that takes longer than the rest of a pass.
-func (h *versionState) fingerprint(csv, image *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
+func (h *versionState) fingerprint(csv, template *operatorsv1alpha1.ClusterServiceVersion) (fingerprint, error) {
 	if csv.UID == h.uid && csv.ResourceVersion == h.version && h.version != "" {
 		return h.lastFingerprint, nil
 	}
-	want, err := fingerprintOf(image)
+	want, err := fingerprintOf(template)
 	if err != nil {
 		return want, err
 	}
@@ -117,7 +117,7 @@ func (h *versionState) fingerprint(csv, image *operatorsv1alpha1.ClusterServiceV
 }
 
 // prune deletes the records of copies that are gone.
-func (h *versionState) prune(o *observation) {
+func (h *versionState) prune(o *input) {
 	for namespace, r := range h.records {
 		if o.copies[namespace] == nil && o.now.Sub(r.at) > cacheLag {
 			delete(h.records, namespace)
@@ -149,7 +149,7 @@ func (h *versionState) record(s step, found record) {
 // the step wants it.
 func (h *versionState) matches(s step, live metav1.Object) bool {
 	known, ok := h.rbac[rbacKeyOf(s)]
-	if !ok || !s.trimmed || !known.covers(live) {
+	if !ok || !s.trimmed || !known.describes(live) {
 		return false
 	}
 	wanted, err := digestOf(s.object())

@@ -11,42 +11,42 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func TestImageOf(t *testing.T) {
+func TestTemplateOf(t *testing.T) {
 	csv := kettle("")
 	before := csv.DeepCopy()
-	image := imageOf(csv)
+	template := templateOf(csv)
 	want := map[string]string{api.LabelCopiedFrom: home, "olm.api.abc": "provided"}
-	if diff := cmp.Diff(want, image.Labels); diff != "" {
+	if diff := cmp.Diff(want, template.Labels); diff != "" {
 		t.Errorf("labels: -want, +got:\n%s", diff)
 	}
 	want = map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": home, "alm-examples": "[]"}
-	if diff := cmp.Diff(want, image.Annotations); diff != "" {
+	if diff := cmp.Diff(want, template.Annotations); diff != "" {
 		t.Errorf("annotations: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(csv.Spec, image.Spec); diff != "" {
+	if diff := cmp.Diff(csv.Spec, template.Spec); diff != "" {
 		t.Errorf("spec: -want, +got:\n%s", diff)
 	}
 	status := csv.Status
 	status.Reason, status.Message = operatorsv1alpha1.CSVReasonCopied, "The operator is running in kitchen but is managing this namespace"
-	if diff := cmp.Diff(status, image.Status); diff != "" {
+	if diff := cmp.Diff(status, template.Status); diff != "" {
 		t.Errorf("status: -want, +got:\n%s", diff)
 	}
-	if image.UID != "" || image.ResourceVersion != "" || image.Namespace != "" {
-		t.Errorf("the image has metadata of its origin: %+v", image.ObjectMeta)
+	if template.UID != "" || template.ResourceVersion != "" || template.Namespace != "" {
+		t.Errorf("the image has metadata of its origin: %+v", template.ObjectMeta)
 	}
 	if diff := cmp.Diff(before, csv); diff != "" {
 		t.Errorf("the version was changed:\n%s", diff)
 	}
-	if !operatorsv1alpha1.IsCopied(image) {
+	if !operatorsv1alpha1.IsCopied(template) {
 		t.Error("clients do not take the image for a copy")
 	}
 }
 
-func TestFingerprintTellsContentFromStatus(t *testing.T) {
+func TestFingerprintSeparatesStatus(t *testing.T) {
 	of := func(change func(*operatorsv1alpha1.ClusterServiceVersion)) fingerprint {
 		csv := kettle("")
 		change(csv)
-		want, err := fingerprintOf(imageOf(csv))
+		want, err := fingerprintOf(templateOf(csv))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,10 +76,10 @@ func TestFingerprintTellsContentFromStatus(t *testing.T) {
 	}
 }
 
-// TestAppliedIsWhatIsReadBack encodes and decodes a copy.
-func TestAppliedIsWhatIsReadBack(t *testing.T) {
-	image := imageOf(kettle(""))
-	u, err := applied(image, "pantry")
+// TestManifestMatchesStoredCopy encodes and decodes a copy.
+func TestManifestMatchesStoredCopy(t *testing.T) {
+	template := templateOf(kettle(""))
+	u, err := manifestFor(template, "pantry")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +93,14 @@ func TestAppliedIsWhatIsReadBack(t *testing.T) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &live); err != nil {
 		t.Fatal(err)
 	}
-	if !sameContent(&live, image) {
-		t.Errorf("what is read back differs:\n%s", cmp.Diff(image.Spec, live.Spec))
+	if !sameContent(&live, template) {
+		t.Errorf("what is read back differs:\n%s", cmp.Diff(template.Spec, live.Spec))
 	}
-	if sameStatus(&live, image) {
+	if sameStatus(&live, template) {
 		t.Error("a copy without a status is taken for one that has it")
 	}
 	live.Labels["x"] = "y"
-	if sameContent(&live, image) {
+	if sameContent(&live, template) {
 		t.Error("a label that was added goes unnoticed")
 	}
 }
@@ -125,7 +125,7 @@ func firstNull(value any, path string) string {
 	return ""
 }
 
-func TestBareKeepsWhatNamesACopy(t *testing.T) {
+func TestStripMetadataKeepsIdentity(t *testing.T) {
 	meta := copyIn("pantry")
 	want := meta.DeepCopy()
 	meta.Labels["olm.api.abc"], meta.Annotations = "provided", map[string]string{"alm-examples": "[…]"}

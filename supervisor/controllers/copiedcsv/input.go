@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// observation is the observed state of a version and its copies.
-type observation struct {
+// input is the observed state of a version and its copies.
+type input struct {
 	now time.Time
 	// key identifies the version, which may be gone.
 	key types.NamespacedName
@@ -32,8 +32,8 @@ type observation struct {
 
 	// copies are the copies of the version, by namespace.
 	copies map[string]*metav1.PartialObjectMetadata
-	// taken maps namespaces to a description of another object with the version's name.
-	taken map[string]string
+	// conflicts maps namespaces to a description of another object with the version's name.
+	conflicts map[string]string
 
 	// rbac are the version's roles and bindings in its own namespace; none if the version is gone.
 	rbac rbac
