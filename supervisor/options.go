@@ -80,8 +80,8 @@ type Options struct {
 	// TakeOver makes the process take over from a running lifecycle manager before it leads. Without it, the process
 	// refuses to work beside one.
 	TakeOver bool
-	// Hosting configures how catalogs are run.
-	Hosting catalogsource.Hosting
+	// Catalogs configures how catalogs are run.
+	Catalogs catalogsource.Config
 	// OpenShift is the setting of the API config.openshift.io. If it is zero, the API is used if it is installed.
 	OpenShift discovery.Setting
 	// Version is the version of the program. It determines the default of some flags.
@@ -114,7 +114,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Concurrency, "concurrency", 4, "number of objects that each controller reconciles at once")
 	fs.BoolVar(&o.TakeOver, "takeover", false, "if OLM runs, take over from it before leading, instead of exiting")
 	fs.Var(&o.OpenShift, optional.OpenShift, "whether OpenShift's Proxy cluster (config.openshift.io) sets the proxies of operator containers; auto: yes, if the cluster has this API; required: yes, and do not start without this API; disabled: no")
-	o.Hosting.AddFlags(fs, o.Version)
+	o.Catalogs.AddFlags(fs, o.Version)
 }
 
 // Validate returns an error for every invalid option, with a remedy.
@@ -162,7 +162,7 @@ func (o *Options) Validate() error {
 	require(o.FailoverRate > 0, "--failover-rate is %g; it has to be above 0", o.FailoverRate)
 	require(o.FailoverBurst > 0, "--failover-burst is %d; it has to be at least 1", o.FailoverBurst)
 	require(o.Concurrency > 0, "--concurrency is %d; it has to be at least 1", o.Concurrency)
-	return errors.Join(append(problems, o.Hosting.Validate())...)
+	return errors.Join(append(problems, o.Catalogs.Validate())...)
 }
 
 // usable reports whether an address can be listened on.

@@ -47,7 +47,7 @@ func TestFlagsSetTheOptions(t *testing.T) {
 		MetricsAddress: "0", HealthAddress: "127.0.0.1:1", GlobalCatalogNamespace: "shops", ProtectedCopiedCSVNamespaces: []string{"a", "b"}, ManagerNamespaces: []string{"c", "d"},
 		CatalogRefreshInterval: 5 * time.Second, FailoverRate: 2.5, FailoverBurst: 7, Concurrency: 9,
 		BundleCacheDir: "there", BundleCacheSize: 2 << 30, BundleUnpackTimeout: 3 * time.Minute,
-		Hosting: catalogsource.Hosting{
+		Catalogs: catalogsource.Config{
 			Settings: deployment.Settings{
 				RegistryImage: "r:1", Server: deployment.ServerRegistry, Replicas: 3, Content: deployment.ContentCopy, MemoryLimit: "2Gi",
 			},
@@ -83,7 +83,7 @@ func TestValidate(t *testing.T) {
 		{
 			reason: "hosting",
 			change: func(o *Options) {
-				o.Hosting = catalogsource.Hosting{Settings: deployment.Settings{RegistryImage: "A B", Server: "odd", Replicas: 33, Content: "none"}}
+				o.Catalogs = catalogsource.Config{Settings: deployment.Settings{RegistryImage: "A B", Server: "odd", Replicas: 33, Content: "none"}}
 			},
 			want: []string{
 				`--registry-image is "A B", which names no image`, `--catalog-server is "odd"; it has to be one of image, registry`,

@@ -87,7 +87,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	store.Proxies = s.proxies
 	unpacker, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
-		PlainHTTP: o.Hosting.PlainHTTP, SkipTLSVerify: o.Hosting.SkipTLSVerify,
+		PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
 	})
 	if err != nil {
 		return fmt.Errorf("preparing to unpack bundles: %w", err)
@@ -110,7 +110,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	return errors.Join(
 		catalogs.Setup(mgr, store),
 		unpacker.Setup(mgr),
-		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: o.Hosting}),
+		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: o.Catalogs}),
 		failover.Setup(mgr, failover.Options{
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Role: role,
 		}),

@@ -28,8 +28,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-// children reads and writes the objects of catalogs.
-type children struct {
+// catalogObjects reads and writes the objects of catalogs.
+type catalogObjects struct {
 	// cached reads the labelled objects and all Deployments.
 	cached map[schema.GroupVersionKind]client.Reader
 	// live reads all objects.
@@ -37,8 +37,8 @@ type children struct {
 	client client.Client
 }
 
-// prototype returns an empty object of a kind.
-func prototype(kind schema.GroupVersionKind) client.Object {
+// newObject returns an empty object of a kind.
+func newObject(kind schema.GroupVersionKind) client.Object {
 	switch kind {
 	case deployment.KindDeployment:
 		return &appsv1.Deployment{}
@@ -55,8 +55,8 @@ func prototype(kind schema.GroupVersionKind) client.Object {
 
 // get reads an object from the cache, or from the API server if the cache lacks a part of it. It
 // returns nil if the object does not exist.
-func (c *children) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
-	object := prototype(kind)
+func (c *catalogObjects) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+	object := newObject(kind)
 	err := informer.Reader{Cached: c.cached[kind], Live: c.live}.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // a missing object is not an error
@@ -68,12 +68,12 @@ func (c *children) get(ctx context.Context, kind schema.GroupVersionKind, key cl
 }
 
 // find reads an object regardless of its labels. It returns nil if the object does not exist.
-func (c *children) find(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+func (c *catalogObjects) find(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	object, err := c.get(ctx, kind, key)
 	if object != nil || err != nil {
 		return object, err
 	}
-	object = prototype(kind)
+	object = newObject(kind)
 	if err := c.live.Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil //nolint:nilnil // a missing object is not an error
@@ -83,14 +83,14 @@ func (c *children) find(ctx context.Context, kind schema.GroupVersionKind, key c
 	return object, nil
 }
 
-// owned reports whether a CatalogSource owns an object. OLM creates its Services, NetworkPolicies and
+// isOwnedBy reports whether a CatalogSource owns an object. OLM creates its Services, NetworkPolicies and
 // older pods without a controller.
-func owned(object metav1.Object, source *operatorsv1alpha1.CatalogSource) bool {
-	return slices.ContainsFunc(owners(object), func(ref metav1.OwnerReference) bool { return ref.UID == source.UID })
+func isOwnedBy(object metav1.Object, source *operatorsv1alpha1.CatalogSource) bool {
+	return slices.ContainsFunc(ownerRefs(object), func(ref metav1.OwnerReference) bool { return ref.UID == source.UID })
 }
 
-// owners returns the CatalogSources that own an object; none if another object controls it.
-func owners(object metav1.Object) []metav1.OwnerReference {
+// ownerRefs returns the CatalogSources that own an object; none if another object controls it.
+func ownerRefs(object metav1.Object) []metav1.OwnerReference {
 	refs := object.GetOwnerReferences()
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
 		refs = []metav1.OwnerReference{*controller}
@@ -111,7 +111,7 @@ type applied struct {
 }
 
 // ensure creates and updates all objects of a catalog. It continues after an error.
-func (c *children) ensure(ctx context.Context, in *deployment.Input, all []*unstructured.Unstructured) (applied, error) {
+func (c *catalogObjects) ensure(ctx context.Context, in *deployment.Input, all []*unstructured.Unstructured) (applied, error) {
 	var (
 		made     applied
 		problems []error
@@ -136,7 +136,7 @@ func (c *children) ensure(ctx context.Context, in *deployment.Input, all []*unst
 	return made, errors.Join(problems...)
 }
 
-func (c *children) ensureOne(ctx context.Context, in *deployment.Input, wanted *unstructured.Unstructured) (client.Object, error) {
+func (c *catalogObjects) ensureOne(ctx context.Context, in *deployment.Input, wanted *unstructured.Unstructured) (client.Object, error) {
 	kind, key := wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted)
 	live, err := c.find(ctx, kind, key)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *children) ensureOne(ctx context.Context, in *deployment.Input, wanted *
 		return c.apply(ctx, wanted, nil)
 	}
 	switch {
-	case !owned(live, in.Source):
+	case !isOwnedBy(live, in.Source):
 		return nil, fmt.Errorf("%s %s is there and has another owner; delete it or give the CatalogSource another name", kind.Kind, key)
 	case live.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%s %s is being deleted; it is made again when it is gone", kind.Kind, key)
@@ -160,7 +160,7 @@ func (c *children) ensureOne(ctx context.Context, in *deployment.Input, wanted *
 		return live, nil
 	}
 	if d, is := live.(*appsv1.Deployment); is && !maps.Equal(d.Spec.Selector.MatchLabels, deployment.ReplicaLabels(in.Source.Name)) {
-		return nil, c.release(ctx, d)
+		return nil, c.orphanReplicas(ctx, d)
 	}
 	if err := isCurrent(in.Deployment, live); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (c *children) ensureOne(ctx context.Context, in *deployment.Input, wanted *
 }
 
 // change updates an existing object.
-func (c *children) change(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
+func (c *catalogObjects) change(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
 	kind, key := wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted)
 	log.FromContext(ctx).Info("Changing object", "kind", kind.Kind, "object", key.String())
 	object, err := c.apply(ctx, wanted, live)
@@ -194,7 +194,7 @@ func isCurrent(observed *appsv1.Deployment, live client.Object) error {
 
 // apply writes an object. If live is set, the write fails unless the object is still the same one. A
 // Deployment must also be unchanged, so that no other write to it is undone.
-func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
+func (c *catalogObjects) apply(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) (client.Object, error) {
 	u := wanted.DeepCopy()
 	if live != nil {
 		u.SetUID(live.GetUID())
@@ -209,7 +209,7 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 		}
 		return nil, fmt.Errorf("applying %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
 	}
-	object := prototype(u.GroupVersionKind())
+	object := newObject(u.GroupVersionKind())
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
 		return nil, fmt.Errorf("decoding %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(u), err)
 	}
@@ -218,10 +218,10 @@ func (c *children) apply(ctx context.Context, wanted *unstructured.Unstructured,
 
 // overwrite replaces lists as a whole. Applying keeps elements that others added, which may conflict
 // with the wanted ones, such as a second port of the same name.
-func (c *children) overwrite(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID) (client.Object, error) {
+func (c *catalogObjects) overwrite(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID) (client.Object, error) {
 	u := wanted.DeepCopy()
 	u.SetUID(uid)
-	object := prototype(u.GroupVersionKind())
+	object := newObject(u.GroupVersionKind())
 	object.SetNamespace(u.GetNamespace())
 	object.SetName(u.GetName())
 	if err := apply.Patch(ctx, c.client, object, apply.MergePatch(u.Object)); err != nil {
@@ -233,7 +233,7 @@ func (c *children) overwrite(ctx context.Context, wanted *unstructured.Unstructu
 // replace deletes and recreates an object with an immutable field that has another value. It first
 // checks with a dry run that the creation is allowed. It is not used for Deployments, which have
 // replicas.
-func (c *children) replace(ctx context.Context, live client.Object, wanted *unstructured.Unstructured, cause error) (client.Object, error) {
+func (c *catalogObjects) replace(ctx context.Context, live client.Object, wanted *unstructured.Unstructured, cause error) (client.Object, error) {
 	trial := wanted.DeepCopy()
 	trial.SetName("")
 	trial.SetGenerateName("trial-")
@@ -249,20 +249,20 @@ func (c *children) replace(ctx context.Context, live client.Object, wanted *unst
 	return c.apply(ctx, wanted, nil)
 }
 
-// errReleased reports that a Deployment is to be recreated.
-var errReleased = errors.New("another controller created it; its replicas keep serving")
+// errRecreating reports that a Deployment is to be recreated.
+var errRecreating = errors.New("another controller created it; its replicas keep serving")
 
-// release deletes a Deployment with another selector, which is immutable. Its replicas stay.
-func (c *children) release(ctx context.Context, d *appsv1.Deployment) error {
+// orphanReplicas deletes a Deployment with another selector, which is immutable. Its replicas stay.
+func (c *catalogObjects) orphanReplicas(ctx context.Context, d *appsv1.Deployment) error {
 	err := apply.DeleteIf(ctx, c.client, d, apply.SameUID(d), client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Deployment %s of another make: %w", client.ObjectKeyFromObject(d), err)
 	}
-	return fmt.Errorf("making Deployment %s again: %w", client.ObjectKeyFromObject(d), errReleased)
+	return fmt.Errorf("making Deployment %s again: %w", client.ObjectKeyFromObject(d), errRecreating)
 }
 
 // prune deletes the objects of a CatalogSource that are not wanted.
-func (c *children) prune(ctx context.Context, source *operatorsv1alpha1.CatalogSource, all []*unstructured.Unstructured) error {
+func (c *catalogObjects) prune(ctx context.Context, source *operatorsv1alpha1.CatalogSource, all []*unstructured.Unstructured) error {
 	wanted := map[deployment.Part]bool{}
 	for _, u := range all {
 		wanted[deployment.Part{Kind: u.GroupVersionKind(), Name: u.GetName()}] = true
@@ -275,7 +275,7 @@ func (c *children) prune(ctx context.Context, source *operatorsv1alpha1.CatalogS
 		if err != nil {
 			return err
 		}
-		if object == nil || !owned(object, source) || object.GetDeletionTimestamp() != nil {
+		if object == nil || !isOwnedBy(object, source) || object.GetDeletionTimestamp() != nil {
 			continue
 		}
 		if err := c.remove(ctx, p.Kind.Kind, object); err != nil {
@@ -285,7 +285,7 @@ func (c *children) prune(ctx context.Context, source *operatorsv1alpha1.CatalogS
 	return nil
 }
 
-func (c *children) remove(ctx context.Context, kind string, object client.Object) error {
+func (c *catalogObjects) remove(ctx context.Context, kind string, object client.Object) error {
 	log.FromContext(ctx).Info("Deleting object", "kind", kind, "object", client.ObjectKeyFromObject(object).String())
 	err := apply.DeleteIf(ctx, c.client, object, apply.SameUID(object), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
@@ -317,7 +317,7 @@ func cleanupOf(pod *corev1.Pod, source *operatorsv1alpha1.CatalogSource, replace
 			return deletePod
 		}
 		return keepPod
-	case owned(pod, source):
+	case isOwnedBy(pod, source):
 		if ended || replaced || pod.Labels[api.LabelUpdate] != "" {
 			return deletePod
 		}
@@ -330,7 +330,7 @@ func cleanupOf(pod *corev1.Pod, source *operatorsv1alpha1.CatalogSource, replace
 }
 
 // deleteObsolete deletes ended and replaced pods.
-func (c *children) deleteObsolete(ctx context.Context, source *operatorsv1alpha1.CatalogSource, pods []*corev1.Pod, replaced bool) error {
+func (c *catalogObjects) deleteObsolete(ctx context.Context, source *operatorsv1alpha1.CatalogSource, pods []*corev1.Pod, replaced bool) error {
 	for _, pod := range pods {
 		switch cleanupOf(pod, source, replaced) {
 		case deletePod:
@@ -348,7 +348,7 @@ func (c *children) deleteObsolete(ctx context.Context, source *operatorsv1alpha1
 }
 
 // removeSet deletes the ReplicaSet of a pod if no Deployment controls it any more.
-func (c *children) removeSet(ctx context.Context, pod *corev1.Pod) error {
+func (c *catalogObjects) removeSet(ctx context.Context, pod *corev1.Pod) error {
 	set := &appsv1.ReplicaSet{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: metav1.GetControllerOf(pod).Name}
 	if err := c.live.Get(ctx, key, set); err != nil {

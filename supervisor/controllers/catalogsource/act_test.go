@@ -29,7 +29,7 @@ func TestOwned(t *testing.T) {
 		"another object":     {[]metav1.OwnerReference{change(ours, func(r *metav1.OwnerReference) { r.UID = "theirs" })}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := owned(&corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tt.refs}}, source); got != tt.want {
+			if got := isOwnedBy(&corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tt.refs}}, source); got != tt.want {
 				t.Errorf("owned: %t, want %t", got, tt.want)
 			}
 		})

@@ -34,7 +34,7 @@ func autoscalerOf(all []autoscalingv2.HorizontalPodAutoscaler, name string) stri
 
 // withAutoscaler returns h with the autoscaler of the catalog in Available, and with the time of the
 // next check for it.
-func (h hosted) withAutoscaler(in *deployment.Input) hosted {
+func (h runResult) withAutoscaler(in *deployment.Input) runResult {
 	if in.Scaled() == 0 {
 		return h
 	}
@@ -48,5 +48,5 @@ func (h hosted) withAutoscaler(in *deployment.Input) hosted {
 			h.conditions[i].Message += text
 		}
 	}
-	return h.within(autoscalerInterval)
+	return h.requeueWithin(autoscalerInterval)
 }

@@ -24,9 +24,9 @@ const (
 	maxStay = 4 * time.Hour
 )
 
-// crowded returns a replica that shares its node while another suitable node has none; nil if there
+// replicaToMove returns a replica that shares its node while another suitable node has none; nil if there
 // is none. The scheduler does not move running pods, so replicas do not return to a recovered node.
-func crowded(view *replicasOf) *corev1.Pod {
+func replicaToMove(view *catalogReplicas) *corev1.Pod {
 	if !isComplete(view.deployment) || *view.deployment.Spec.Replicas < 2 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func crowded(view *replicasOf) *corev1.Pod {
 }
 
 // byNode returns the supervisor's serving replicas by node name.
-func (r *replicasOf) byNode() map[string][]*corev1.Pod {
+func (r *catalogReplicas) byNode() map[string][]*corev1.Pod {
 	on := map[string][]*corev1.Pod{}
 	for _, pod := range r.pods {
 		if deployment.IsReplica(pod) && serves(pod) {
@@ -53,7 +53,7 @@ func (r *replicasOf) byNode() map[string][]*corev1.Pod {
 
 // isSpread reports whether all replicas serve on different nodes. Until then, earlier moves count as
 // unsuccessful, even if no node is free.
-func (r *replicasOf) isSpread() bool {
+func (r *catalogReplicas) isSpread() bool {
 	return isComplete(r.deployment) && youngestOf(r.byNode()) == nil
 }
 
@@ -79,10 +79,10 @@ func byAge(a, b *corev1.Pod) int {
 // balancer deletes replicas that share a node, and records the deletions of each catalog. The
 // scheduler may place the new replica on the same node again. Each further deletion then waits longer.
 type balancer struct {
-	children *children
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	moves    memo[move]
+	catalogObjects *catalogObjects
+	recorder       events.EventRecorder
+	clock          clock.PassiveClock
+	moves          perCatalog[move]
 }
 
 // move is the last deletion, and the number of deletions so far.
@@ -93,9 +93,9 @@ type move struct {
 
 // balance deletes a replica that shares its node, so that the scheduler places a new one. next is when
 // to check again.
-func (b *balancer) balance(ctx context.Context, view *replicasOf) (next time.Duration, err error) {
+func (b *balancer) balance(ctx context.Context, view *catalogReplicas) (next time.Duration, err error) {
 	key, now := client.ObjectKeyFromObject(view.source), b.clock.Now()
-	pod := crowded(view)
+	pod := replicaToMove(view)
 	if pod == nil {
 		if view.isSpread() {
 			b.moves.forget(key)
@@ -109,7 +109,7 @@ func (b *balancer) balance(ctx context.Context, view *replicasOf) (next time.Dur
 	b.moves.set(key, move{count: last.count + 1, at: now})
 	b.recorder.Eventf(reference(view.source), nil, corev1.EventTypeNormal, "Rebalancing", "Host", "%s",
 		api.EventNote("replica "+pod.Name+" shares node "+pod.Spec.NodeName+" while another node is free; it is made again"))
-	return 0, b.children.remove(ctx, "Pod", pod)
+	return 0, b.catalogObjects.remove(ctx, "Pod", pod)
 }
 
 // stay returns how long a replica must stay; 0 if it may move now.

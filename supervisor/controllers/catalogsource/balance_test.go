@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestCrowded(t *testing.T) {
+func TestReplicaToMove(t *testing.T) {
 	on := func(node string, minute int) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Spec.NodeName = node
@@ -35,7 +35,7 @@ func TestCrowded(t *testing.T) {
 		{reason: "the other is for others", deployment: rolling(complete), pods: together, nodes: []*corev1.Node{node("a"), node("b", reserved)}},
 	} {
 		got := ""
-		if pod := crowded(&replicasOf{deployment: tt.deployment, pods: tt.pods, nodes: tt.nodes}); pod != nil {
+		if pod := replicaToMove(&catalogReplicas{deployment: tt.deployment, pods: tt.pods, nodes: tt.nodes}); pod != nil {
 			got = pod.Name
 		}
 		if got != tt.want {
@@ -49,12 +49,12 @@ func TestIsSpread(t *testing.T) {
 	together := []*corev1.Pod{replica("x", serving, on("a")), replica("y", serving, on("a"))}
 	spread := []*corev1.Pod{replica("x", serving, on("a")), replica("y", serving, on("b"))}
 	for reason, tt := range map[string]struct {
-		view replicasOf
+		view catalogReplicas
 		want bool
 	}{
-		"spread":        {replicasOf{deployment: rolling(complete), pods: spread}, true},
-		"together":      {replicasOf{deployment: rolling(complete), pods: together}, false},
-		"in a roll-out": {replicasOf{deployment: rolling(), pods: spread}, false},
+		"spread":        {catalogReplicas{deployment: rolling(complete), pods: spread}, true},
+		"together":      {catalogReplicas{deployment: rolling(complete), pods: together}, false},
+		"in a roll-out": {catalogReplicas{deployment: rolling(), pods: spread}, false},
 	} {
 		if got := tt.view.isSpread(); got != tt.want {
 			t.Errorf("%s: %t, want %t", reason, got, tt.want)
@@ -62,7 +62,7 @@ func TestIsSpread(t *testing.T) {
 	}
 }
 
-func TestMovesBecomeRarer(t *testing.T) {
+func TestMovesAreDelayed(t *testing.T) {
 	var last move
 	pod := replica("x", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon) })
 	want := minStay

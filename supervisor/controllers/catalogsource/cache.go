@@ -46,8 +46,8 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 		NewInformer:      informer.New,
 		DefaultTransform: informer.Transform,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ofCatalogs), Transform: informer.After(leanPod)},
-			&corev1.Node{}:                  {Transform: informer.After(leanNode)},
+			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ofCatalogs), Transform: informer.After(stripPod)},
+			&corev1.Node{}:                  {Transform: informer.After(stripNode)},
 			&corev1.Service{}:               byManaged,
 			&corev1.ServiceAccount{}:        byManaged,
 			&networkingv1.NetworkPolicy{}:   byManaged,
@@ -71,8 +71,8 @@ func catalogOfPod(pod client.Object) string {
 	return cmp.Or(given[api.LabelCatalogSource], given[api.LabelUpdate])
 }
 
-// leanPod drops all fields of a pod except its node and its state.
-func leanPod(object any) (any, error) {
+// stripPod drops all fields of a pod except its node and its state.
+func stripPod(object any) (any, error) {
 	pod, is := object.(*corev1.Pod)
 	if !is {
 		return object, nil
@@ -86,8 +86,8 @@ func leanPod(object any) (any, error) {
 	return pod, nil
 }
 
-// leanNode drops all fields of a node that do not affect the placement of replicas.
-func leanNode(object any) (any, error) {
+// stripNode drops all fields of a node that do not affect the placement of replicas.
+func stripNode(object any) (any, error) {
 	node, is := object.(*corev1.Node)
 	if !is {
 		return object, nil

@@ -23,14 +23,14 @@ import (
 // metadata of labelled ConfigMaps. Each version is read once and validated before a rollout.
 // Replicas mount a copy, so that a later replica serves the validated content too.
 type configMaps struct {
-	cached    client.Reader
-	live      client.Reader
-	client    client.Client
-	children  *children
-	clock     clock.PassiveClock
-	validated memo[validatedConfigMap]
+	cached         client.Reader
+	live           client.Reader
+	client         client.Client
+	catalogObjects *catalogObjects
+	clock          clock.PassiveClock
+	validated      perCatalog[validatedConfigMap]
 	// selections holds the selections that annotations refer to.
-	selections memo[parsedSelection]
+	selections perCatalog[parsedSelection]
 }
 
 // validatedConfigMap is the result of validating one version of a ConfigMap.

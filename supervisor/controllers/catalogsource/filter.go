@@ -45,9 +45,9 @@ func (e *filterError) Error() string {
 
 // filter returns the part of the catalog to serve. With a problem, it is unknown. Running replicas then
 // stay, and no replica starts with more content.
-func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (text string, problem hosted) {
+func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (text string, problem runResult) {
 	if _, given := source.Annotations[api.AnnotationCatalogFilter]; !given {
-		return "", hosted{}
+		return "", runResult{}
 	}
 	err := error(&filterError{"cannot be followed, since the replicas run the image as it is; set spec.grpcPodConfig.extractContent, or remove the annotation"})
 	if deployment.RunsRegistry(source, &r.hosting.Settings) {
@@ -55,11 +55,11 @@ func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSo
 	}
 	switch {
 	case err == nil:
-		return text, hosted{}
+		return text, runResult{}
 	case isFilterError(err):
-		return "", hosted{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: err.Error(), blocked: true}
+		return "", runResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: err.Error(), blocked: true}
 	default:
-		return "", hosted{reason: operatorsv1alpha1.CatalogSourceConfigMapError, problem: err.Error(), blocked: true, failed: true}
+		return "", runResult{reason: operatorsv1alpha1.CatalogSourceConfigMapError, problem: err.Error(), blocked: true, failed: true}
 	}
 }
 
@@ -143,9 +143,9 @@ func readSelection(text, image string) (string, error) {
 	return out, nil
 }
 
-// filterMistake returns a message if the annotation has no effect because the catalog is not
+// ineffectiveFilter returns a message if the annotation has no effect because the catalog is not
 // hosted.
-func filterMistake(source *operatorsv1alpha1.CatalogSource) string {
+func ineffectiveFilter(source *operatorsv1alpha1.CatalogSource) string {
 	value, given := source.Annotations[api.AnnotationCatalogFilter]
 	if !given {
 		return ""

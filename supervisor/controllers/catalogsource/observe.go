@@ -22,12 +22,12 @@ import (
 type observer struct {
 	// reader reads Namespaces. objects reads Nodes and Pods. live reads autoscalers.
 	reader, objects, live client.Reader
-	children              *children
+	catalogObjects        *catalogObjects
 	version               *serverVersion
 }
 
-// observation holds the inputs of a catalog's objects, without its content.
-type observation struct {
+// observedCatalog holds the inputs of a catalog's objects, without its content.
+type observedCatalog struct {
 	deployment.Input
 
 	// autoscalersHidden is true if the supervisor may not list autoscalers.
@@ -37,13 +37,13 @@ type observation struct {
 }
 
 // observe reads the inputs of a catalog's objects, and its pods.
-func (o *observer) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*observation, error) {
-	found := &observation{Input: deployment.Input{Source: source}}
-	object, err := o.children.get(ctx, deployment.KindDeployment, client.ObjectKeyFromObject(source))
+func (o *observer) observe(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (*observedCatalog, error) {
+	found := &observedCatalog{Input: deployment.Input{Source: source}}
+	object, err := o.catalogObjects.get(ctx, deployment.KindDeployment, client.ObjectKeyFromObject(source))
 	if err != nil {
 		return nil, err
 	}
-	if running, is := object.(*appsv1.Deployment); is && owned(running, source) {
+	if running, is := object.(*appsv1.Deployment); is && isOwnedBy(running, source) {
 		found.Deployment = running
 	}
 	ns := namespaceMetadata()
@@ -111,8 +111,8 @@ func (o *observer) podsOf(ctx context.Context, source *operatorsv1alpha1.Catalog
 // serviceTime returns the creation time of a catalog's Service; zero if there is none.
 func (o *observer) serviceTime(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (metav1.Time, error) {
 	key := client.ObjectKey{Namespace: source.Namespace, Name: catalogs.ServiceName(source)}
-	service, err := o.children.get(ctx, deployment.KindService, key)
-	if err != nil || service == nil || !owned(service, source) {
+	service, err := o.catalogObjects.get(ctx, deployment.KindService, key)
+	if err != nil || service == nil || !isOwnedBy(service, source) {
 		return metav1.Time{}, err
 	}
 	return service.GetCreationTimestamp(), nil

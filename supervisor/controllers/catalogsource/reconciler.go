@@ -85,10 +85,10 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 }
 
 // next returns when to reconcile again. After failures, the pause grows.
-func (r *Reconciler) next(key types.NamespacedName, h hosted) time.Duration {
+func (r *Reconciler) next(key types.NamespacedName, h runResult) time.Duration {
 	if h.failed {
 		pause := r.failures.When(key)
-		h = h.within(pause + rand.N(pause/10+1)) //nolint:gosec // nothing depends on it being hard to guess
+		h = h.requeueWithin(pause + rand.N(pause/10+1)) //nolint:gosec // nothing depends on it being hard to guess
 	} else {
 		r.failures.Forget(key)
 	}
@@ -100,9 +100,9 @@ func (r *Reconciler) next(key types.NamespacedName, h hosted) time.Duration {
 
 // serve runs a hosted catalog, or deletes the objects of one that was hosted before. With an
 // invalid spec, it changes nothing.
-func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (hosted, error) {
+func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (runResult, error) {
 	if _, problem := catalogs.SpecProblem(source); problem != "" {
-		return hosted{}, nil
+		return runResult{}, nil
 	}
 	if catalogs.Hosted(source) {
 		return r.runner.run(ctx, source)
@@ -110,7 +110,7 @@ func (r *Reconciler) serve(ctx context.Context, source *operatorsv1alpha1.Catalo
 	if err := r.runner.end(ctx, source); err != nil {
 		return serverFailure(fmt.Errorf("ending what ran before: %w", err)), nil
 	}
-	return hosted{}, nil
+	return runResult{}, nil
 }
 
 // resolveTemplate writes the image that the template of a CatalogSource resolves to. again is true
@@ -148,12 +148,12 @@ type statusWriter struct {
 }
 
 // update writes the status if it has changed.
-func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *hosted) error {
+func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured, source *operatorsv1alpha1.CatalogSource, h *runResult) error {
 	key := client.ObjectKeyFromObject(source)
 	state, followed := w.store.State(key)
 	recordReady(key, state.Ready() && state.Address == catalogs.Address(source))
 	now := metav1.NewTime(w.clock.Now()).Rfc3339Copy()
-	status := derive(source, state, followed, h, now)
+	status := deriveStatus(source, state, followed, h, now)
 	status.Message = bundles.Clip(status.Message, maxMessage)
 	if version, err := w.version.get(); err == nil {
 		setTemplateConditions(&status.Conditions, source, version, now)
@@ -164,7 +164,7 @@ func (w *statusWriter) update(ctx context.Context, u *unstructured.Unstructured,
 	if err := w.write(ctx, u, status); err != nil {
 		return err
 	}
-	w.announce(u, source.Status, status, h.stated)
+	w.emitEvents(u, source.Status, status, h.shownInProgressing)
 	return nil
 }
 
@@ -188,13 +188,13 @@ func (w *statusWriter) write(ctx context.Context, u *unstructured.Unstructured, 
 	return nil
 }
 
-// announce emits Events for relevant changes of the status. stated is that of hosted.
-func (w *statusWriter) announce(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) {
+// emitEvents emits Events for relevant changes of the status. shownInProgressing is that of the result.
+func (w *statusWriter) emitEvents(u *unstructured.Unstructured, before, after operatorsv1alpha1.CatalogSourceStatus, shownInProgressing bool) {
 	if after.Message != "" && after.Message != before.Message {
 		w.recorder.Eventf(u, nil, corev1.EventTypeWarning, string(after.Reason), "Connect", "%s", api.EventNote(after.Message))
 	}
-	for _, c := range newsOf(before, after, stated) {
-		w.recorder.Eventf(u, nil, levelOf(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
+	for _, c := range changedConditions(before, after, shownInProgressing) {
+		w.recorder.Eventf(u, nil, eventType(c), c.Reason, "Host", "%s", api.EventNote(c.Message))
 	}
 	was, is := before.GRPCConnectionState, after.GRPCConnectionState
 	if after.Message != "" || is == nil || (was != nil && was.LastObservedState == is.LastObservedState) {
@@ -208,9 +208,9 @@ func (w *statusWriter) announce(u *unstructured.Unstructured, before, after oper
 		api.EventNote("connection to "+is.Address+" is "+is.LastObservedState))
 }
 
-// newsOf returns the changed conditions that deserve an Event. It omits the condition Progressing if
-// the status message states the same.
-func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) []*metav1.Condition {
+// changedConditions returns the changed conditions that deserve an Event. It omits the condition
+// Progressing if the status message states the same.
+func changedConditions(before, after operatorsv1alpha1.CatalogSourceStatus, shownInProgressing bool) []*metav1.Condition {
 	var news []*metav1.Condition
 	for _, kind := range []string{api.ConditionAvailable, api.ConditionProgressing} {
 		was, is := apimeta.FindStatusCondition(before.Conditions, kind), apimeta.FindStatusCondition(after.Conditions, kind)
@@ -218,7 +218,7 @@ func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) []
 		case is == nil, was != nil && was.Reason == is.Reason:
 		case is.Reason == api.ReasonAskingRegistry, is.Reason == api.ReasonSpecInvalid:
 		case is.Reason == api.ReasonNoReplicaServes && was == nil:
-		case kind == api.ConditionProgressing && stated:
+		case kind == api.ConditionProgressing && shownInProgressing:
 		default:
 			news = append(news, is)
 		}
@@ -226,8 +226,8 @@ func newsOf(before, after operatorsv1alpha1.CatalogSourceStatus, stated bool) []
 	return news
 }
 
-// levelOf returns Warning for a condition that reports a problem, and Normal otherwise.
-func levelOf(c *metav1.Condition) string {
+// eventType returns Warning for a condition that reports a problem, and Normal otherwise.
+func eventType(c *metav1.Condition) string {
 	if c.Status == metav1.ConditionFalse && c.Reason != api.ReasonRolledOut || c.Reason == api.ReasonReplicaLost {
 		return corev1.EventTypeWarning
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func TestNews(t *testing.T) {
+func TestChangedConditions(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	one := func(kind string, status metav1.ConditionStatus, reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: kind, Status: status, Reason: reason, Message: "the cause"}}
@@ -37,8 +37,8 @@ func TestNews(t *testing.T) {
 		{name: "the message states another condition", after: one(api.ConditionAvailable, yes, api.ReasonReplicasServe), stated: true, want: "Normal ReplicasServe"},
 	} {
 		var got []string
-		for _, c := range newsOf(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after}, tt.stated) {
-			got = append(got, levelOf(c)+" "+c.Reason)
+		for _, c := range changedConditions(operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.before}, operatorsv1alpha1.CatalogSourceStatus{Conditions: tt.after}, tt.stated) {
+			got = append(got, eventType(c)+" "+c.Reason)
 		}
 		if diff := cmp.Diff(tt.want, strings.Join(got, ", ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

@@ -24,11 +24,11 @@ const servingTimeout = time.Minute
 // maxListed limits the number of replicas in a message.
 const maxListed = 8
 
-// trouble is the reason why replicas do not serve.
-type trouble struct{ reason, message string }
+// rolloutProblem is the reason why replicas do not serve.
+type rolloutProblem struct{ reason, message string }
 
-// replicasOf holds the Deployment and the pods of a catalog.
-type replicasOf struct {
+// catalogReplicas holds the Deployment and the pods of a catalog.
+type catalogReplicas struct {
 	source     *operatorsv1alpha1.CatalogSource
 	deployment *appsv1.Deployment
 	pods       []*corev1.Pod
@@ -69,7 +69,7 @@ func findPodCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.Pod
 }
 
 // available returns the condition with the ready replicas and their nodes.
-func (r *replicasOf) available() metav1.Condition {
+func (r *catalogReplicas) available() metav1.Condition {
 	c := metav1.Condition{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, Reason: api.ReasonReplicasServe}
 	serving := r.serving()
 	count := len(serving)
@@ -80,14 +80,14 @@ func (r *replicasOf) available() metav1.Condition {
 		c.Message = "no replica has been made"
 		return c
 	}
-	c.Message = r.tally(count)
+	c.Message = r.readyCount(count)
 	if count > maxListed {
 		serving = append(serving[:maxListed], "…")
 	}
 	if count > 0 {
 		c.Message += ": " + strings.Join(serving, ", ")
 	}
-	for _, l := range r.lost() {
+	for _, l := range r.unreachable() {
 		c.Message += "; " + l.describe()
 	}
 	if deployment.HasSelection(r.deployment) {
@@ -104,7 +104,7 @@ func (r *replicasOf) available() metav1.Condition {
 
 // serving returns the ready pods that the Service selects, sorted. Pods that another controller
 // starts to resolve a tag are not selected.
-func (r *replicasOf) serving() []string {
+func (r *catalogReplicas) serving() []string {
 	var serving []string
 	for _, pod := range r.pods {
 		selected := pod.Labels[api.LabelCatalogSource] != "" && pod.Labels[api.LabelManaged] == catalogs.LabelManagedValue
@@ -116,8 +116,8 @@ func (r *replicasOf) serving() []string {
 	return serving
 }
 
-// tally describes how many of the wanted replicas are ready.
-func (r *replicasOf) tally(ready int) string {
+// readyCount describes how many of the wanted replicas are ready.
+func (r *catalogReplicas) readyCount(ready int) string {
 	want := 0
 	if r.deployment != nil && r.deployment.Spec.Replicas != nil {
 		want = int(*r.deployment.Spec.Replicas)
@@ -130,7 +130,7 @@ func (r *replicasOf) tally(ready int) string {
 
 // progressing returns the condition of the rollout, and the trouble that blocks it, if any. next is
 // when to check again.
-func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble, next time.Duration) {
+func (r *catalogReplicas) progressing(now time.Time) (c metav1.Condition, t *rolloutProblem, next time.Duration) {
 	c = metav1.Condition{Type: api.ConditionProgressing, Status: metav1.ConditionTrue, Reason: api.ReasonRollingOut}
 	d := r.deployment
 	switch {
@@ -141,33 +141,33 @@ func (r *replicasOf) progressing(now time.Time) (c metav1.Condition, t *trouble,
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, api.ReasonRolledOut, "all replicas are as they should be"
 		return c, nil, 0
 	}
-	t, next = r.trouble(now)
+	t, next = r.rolloutProblem(now)
 	if t != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, t.reason, t.message
 		return c, t, next
 	}
-	lost := r.lost()
+	unreachable := r.unreachable()
 	switch want := *d.Spec.Replicas; {
 	case d.Status.ObservedGeneration < d.Generation:
 		c.Message = "new replicas are being made"
 	case d.Status.UpdatedReplicas == want && d.Status.Replicas == want:
 		c.Reason, c.Message = api.ReasonStartingReplicas, fmt.Sprintf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
-		if len(lost) > 0 {
+		if len(unreachable) > 0 {
 			c.Reason = api.ReasonReplicaLost
 		}
 	default:
 		c.Message = fmt.Sprintf("%d of %d replicas are of the newest make, %d of all are available",
 			d.Status.UpdatedReplicas, want, d.Status.AvailableReplicas)
 	}
-	for _, l := range lost {
+	for _, l := range unreachable {
 		c.Message += "; " + l.nextStep()
 	}
 	return c, nil, next
 }
 
-// trouble returns the reason why the newest replicas do not serve; nil if there is none. next is when
-// to check again.
-func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration) {
+// rolloutProblem returns the reason why the newest replicas do not serve; nil if there is none. next is
+// when to check again.
+func (r *catalogReplicas) rolloutProblem(now time.Time) (found *rolloutProblem, next time.Duration) {
 	for i := range r.deployment.Status.Conditions {
 		c := &r.deployment.Status.Conditions[i]
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -175,14 +175,14 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 			if refusal.Of(c.Message) == refusal.PodSecurityViolated {
 				remedy = "; set spec.grpcPodConfig.securityContextConfig: restricted, or let the namespace allow more"
 			}
-			return &trouble{c.Reason, c.Message + remedy}, 0
+			return &rolloutProblem{c.Reason, c.Message + remedy}, 0
 		}
 	}
 	for _, pod := range r.starting() {
-		if r.isLost(pod) {
+		if r.isUnreachable(pod) {
 			continue // The content is not the cause.
 		}
-		t, wait := podTrouble(pod, r.content(), now)
+		t, wait := podProblem(pod, r.content(), now)
 		if t != nil {
 			return t, 0
 		}
@@ -194,7 +194,7 @@ func (r *replicasOf) trouble(now time.Time) (found *trouble, next time.Duration)
 }
 
 // content describes the content to serve.
-func (r *replicasOf) content() string {
+func (r *catalogReplicas) content() string {
 	var content string
 	if image := deployment.ImageOf(r.deployment); image != nil {
 		content = "image " + image.Spec
@@ -208,7 +208,7 @@ func (r *replicasOf) content() string {
 }
 
 // starting returns the replicas of the newest revision that do not serve, sorted.
-func (r *replicasOf) starting() []*corev1.Pod {
+func (r *catalogReplicas) starting() []*corev1.Pod {
 	newest := r.deployment.Spec.Template.Labels[api.LabelPodSpecHash]
 	pods := slices.DeleteFunc(slices.Clone(r.pods), func(pod *corev1.Pod) bool {
 		return pod.Labels[api.LabelPodSpecHash] != newest || !deployment.IsReplica(pod) || pod.DeletionTimestamp != nil || serves(pod)
@@ -217,16 +217,16 @@ func (r *replicasOf) starting() []*corev1.Pod {
 	return pods
 }
 
-// podTrouble returns the reason why a pod does not serve its content; nil if there is none.
-func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, next time.Duration) {
+// podProblem returns the reason why a pod does not serve its content; nil if there is none.
+func podProblem(pod *corev1.Pod, content string, now time.Time) (t *rolloutProblem, next time.Duration) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &trouble{c.Reason, fmt.Sprintf("pod %s: %s; make room for it or change spec.grpcPodConfig", pod.Name, c.Message)}, 0
+			return &rolloutProblem{c.Reason, fmt.Sprintf("pod %s: %s; make room for it or change spec.grpcPodConfig", pod.Name, c.Message)}, 0
 		}
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
-			if t := containerTrouble(pod.Name, content, &statuses[i]); t != nil {
+			if t := containerProblem(pod.Name, content, &statuses[i]); t != nil {
 				return t, 0
 			}
 		}
@@ -236,18 +236,18 @@ func podTrouble(pod *corev1.Pod, content string, now time.Time) (t *trouble, nex
 		if running == nil {
 			continue
 		}
-		if left := servingTimeout - now.Sub(silentSince(pod, running)); left > 0 {
+		if left := servingTimeout - now.Sub(notReadySince(pod, running)); left > 0 {
 			return nil, left
 		}
-		return &trouble{api.ReasonNotServing, fmt.Sprintf(
+		return &rolloutProblem{api.ReasonNotServing, fmt.Sprintf(
 			"pod %s runs but does not answer health checks at port %d; check that %s serves a catalog there, and the pod's log", pod.Name, catalogs.Port, content)}, 0
 	}
 	return nil, 0
 }
 
-// silentSince returns since when a pod has not been ready: the start of its container, or the end of
+// notReadySince returns since when a pod has not been ready: the start of its container, or the end of
 // its readiness.
-func silentSince(pod *corev1.Pod, running *corev1.ContainerStateRunning) time.Time {
+func notReadySince(pod *corev1.Pod, running *corev1.ContainerStateRunning) time.Time {
 	if ready := findPodCondition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.After(running.StartedAt.Time) {
 		return ready.LastTransitionTime.Time
 	}
@@ -258,16 +258,16 @@ func silentSince(pod *corev1.Pod, running *corev1.ContainerStateRunning) time.Ti
 // its exit code.
 const signalled = 128
 
-// containerTrouble finds what keeps a container from running. Kubernetes goes back
+// containerProblem finds what keeps a container from running. Kubernetes goes back
 // and forth between trying and waiting; what is told here stays the same.
-func containerTrouble(pod, content string, s *corev1.ContainerStatus) *trouble {
+func containerProblem(pod, content string, s *corev1.ContainerStatus) *rolloutProblem {
 	const errPull, backOff, crash = "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"
 	ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
 	if ended != nil && ended.ExitCode > signalled && s.RestartCount <= 1 {
 		return nil // somebody ended it, once: that says nothing of what it serves
 	}
 	if ended != nil && !s.Ready && (s.RestartCount > 0 || ended.ExitCode != 0) {
-		return &trouble{crash, fmt.Sprintf("pod %s: container %s ended with exit code %d: %s; check that %s holds a catalog that can be served",
+		return &rolloutProblem{crash, fmt.Sprintf("pod %s: container %s ended with exit code %d: %s; check that %s holds a catalog that can be served",
 			pod, s.Name, ended.ExitCode, cmp.Or(strings.TrimSpace(ended.Message), ended.Reason), content)}
 	}
 	waiting := s.State.Waiting
@@ -281,10 +281,10 @@ func containerTrouble(pod, content string, s *corev1.ContainerStatus) *trouble {
 		if _, last, waits := strings.Cut(message, errPull+": "); waits {
 			message = last
 		}
-		return &trouble{errPull, fmt.Sprintf("pod %s: image of container %s cannot be pulled: %s; check spec.image and spec.secrets", pod, s.Name, message)}
+		return &rolloutProblem{errPull, fmt.Sprintf("pod %s: image of container %s cannot be pulled: %s; check spec.image and spec.secrets", pod, s.Name, message)}
 	case "", "PodInitializing", "ContainerCreating":
 		return nil
 	default:
-		return &trouble{waiting.Reason, fmt.Sprintf("pod %s: container %s: %s; check that %s can be run", pod, s.Name, waiting.Message, content)}
+		return &rolloutProblem{waiting.Reason, fmt.Sprintf("pod %s: container %s: %s; check that %s can be run", pod, s.Name, waiting.Message, content)}
 	}
 }

@@ -131,7 +131,7 @@ func TestAvailable(t *testing.T) {
 			"False NoReplicaServes 0 of 2 replicas are ready; image shops/shop:1 by its tag, since its digest is not known",
 		},
 	} {
-		c := (&replicasOf{deployment: tt.deployment, pods: tt.pods}).available()
+		c := (&catalogReplicas{deployment: tt.deployment, pods: tt.pods}).available()
 		if diff := cmp.Diff(tt.want, string(c.Status)+" "+c.Reason+" "+c.Message); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
@@ -140,7 +140,7 @@ func TestAvailable(t *testing.T) {
 
 func TestProgressing(t *testing.T) {
 	const pull = `failed to pull and unpack image "shops/shop:9": not found`
-	pullTrouble := "False ErrImagePull pod a: image of container registry-server cannot be pulled: " + pull + "; check spec.image and spec.secrets"
+	pullProblem := "False ErrImagePull pod a: image of container registry-server cannot be pulled: " + pull + "; check spec.image and spec.secrets"
 	crash := "False CrashLoopBackOff pod a: container registry-server ended with exit code 1: no such catalog; check that image shops/shop:1 holds a catalog that can be served"
 	for _, tt := range []struct {
 		reason     string
@@ -158,9 +158,9 @@ func TestProgressing(t *testing.T) {
 			want: "True StartingReplicas 1 of 2 replicas are available",
 		},
 		{reason: "under way", deployment: rolling(), want: "True RollingOut 1 of 2 replicas are of the newest make, 2 of all are available"},
-		{reason: "pull", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ErrImagePull", pull))}, want: pullTrouble},
+		{reason: "pull", deployment: rolling(), pods: []*corev1.Pod{replica("a", waits("ErrImagePull", pull))}, want: pullProblem},
 		{
-			reason: "pull again says the same", deployment: rolling(), want: pullTrouble,
+			reason: "pull again says the same", deployment: rolling(), want: pullProblem,
 			pods: []*corev1.Pod{replica("a", waits("ImagePullBackOff", `Back-off pulling image "shops/shop:9": ErrImagePull: `+pull))},
 		},
 		{
@@ -241,7 +241,7 @@ func TestProgressing(t *testing.T) {
 			})},
 		},
 	} {
-		c, found, next := (&replicasOf{deployment: tt.deployment, pods: tt.pods, nodes: tt.nodes, waiting: "asking"}).progressing(noon)
+		c, found, next := (&catalogReplicas{deployment: tt.deployment, pods: tt.pods, nodes: tt.nodes, waiting: "asking"}).progressing(noon)
 		if diff := cmp.Diff(tt.want, string(c.Status)+" "+c.Reason+" "+c.Message); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
@@ -249,7 +249,7 @@ func TestProgressing(t *testing.T) {
 			t.Errorf("%s: next look in %s, want %s", tt.reason, next, tt.next)
 		}
 		if stuck := c.Status == metav1.ConditionFalse && c.Reason != api.ReasonRolledOut; stuck != (found != nil) {
-			t.Errorf("%s: trouble %v", tt.reason, found)
+			t.Errorf("%s: problem %v", tt.reason, found)
 		}
 	}
 }

@@ -21,25 +21,25 @@ import (
 
 // runner runs hosted catalogs.
 type runner struct {
-	observer   *observer
-	children   *children
-	images     *digest.Resolver
-	configMaps *configMaps
-	balancer   *balancer
-	secrets    *secretChecker
-	recorder   events.EventRecorder
-	clock      clock.PassiveClock
-	hosting    *Hosting
+	observer       *observer
+	catalogObjects *catalogObjects
+	images         *digest.Resolver
+	configMaps     *configMaps
+	balancer       *balancer
+	secrets        *secretChecker
+	recorder       events.EventRecorder
+	clock          clock.PassiveClock
+	config         *Config
 }
 
 // run observes a catalog, decides on its content, creates and updates its objects, and returns the
 // result.
-func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (hosted, error) {
+func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSource) (runResult, error) {
 	o, err := r.observer.observe(ctx, source)
 	if err != nil {
-		return hosted{}, err
+		return runResult{}, err
 	}
-	view := &replicasOf{source: source, deployment: o.Deployment, pods: o.pods, nodes: o.Nodes}
+	view := &catalogReplicas{source: source, deployment: o.Deployment, pods: o.pods, nodes: o.Nodes}
 	if !deployment.IsConfigMap(source) {
 		view.waiting = "asking the registry what image " + source.Spec.Image + " is"
 	}
@@ -52,12 +52,12 @@ func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSourc
 		if made.deployment != nil {
 			view.deployment = made.deployment
 		}
-		reachable, h = made.service != nil, h.and(result)
+		reachable, h = made.service != nil, h.merge(result)
 	}
 	if view.pods, err = r.observer.podsOf(ctx, source); err != nil {
 		return h, err
 	}
-	h = h.and(r.maintain(ctx, view, content.ConfigMapSnapshot, reachable))
+	h = h.merge(r.maintain(ctx, view, content.ConfigMapSnapshot, reachable))
 	h = r.describe(h, view).withAutoscaler(&o.Input)
 	h.created, err = r.observer.serviceTime(ctx, source)
 	return h, err
@@ -66,14 +66,14 @@ func (r *runner) run(ctx context.Context, source *operatorsv1alpha1.CatalogSourc
 // end deletes the objects of a catalog that is not hosted any more.
 func (r *runner) end(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
 	r.images.Forget(client.ObjectKeyFromObject(source))
-	if err := r.children.prune(ctx, source, nil); err != nil {
+	if err := r.catalogObjects.prune(ctx, source, nil); err != nil {
 		return err
 	}
 	pods, err := r.observer.podsOf(ctx, source)
 	if err != nil {
 		return err
 	}
-	if err := r.children.deleteObsolete(ctx, source, pods, true); err != nil {
+	if err := r.catalogObjects.deleteObsolete(ctx, source, pods, true); err != nil {
 		return err
 	}
 	return r.configMaps.prune(ctx, source)
@@ -90,7 +90,7 @@ func (r *runner) forget(key types.NamespacedName) {
 
 // content returns the content to serve. ready is false if there is none at the moment. Running
 // replicas then stay unchanged.
-func (r *runner) content(ctx context.Context, view *replicasOf) (content deployment.Content, ready bool, h hosted) {
+func (r *runner) content(ctx context.Context, view *catalogReplicas) (content deployment.Content, ready bool, h runResult) {
 	content.Selection, h = r.filter(ctx, view.source)
 	if h.problem != "" {
 		return content, false, h
@@ -105,13 +105,13 @@ func (r *runner) content(ctx context.Context, view *replicasOf) (content deploym
 		return content, found.version != "", h
 	}
 	decision := r.images.Decide(ctx, &digest.Request{
-		Source: view.source, Account: deployment.AccountName(view.source), ReadLabel: deployment.ReadsLabel(view.source, &r.hosting.Settings),
-		Running: deployment.ImageOf(view.deployment), Unpulled: view.unpulled(),
+		Source: view.source, Account: deployment.AccountName(view.source), ReadLabel: deployment.ReadsLabel(view.source, &r.config.Settings),
+		Running: deployment.ImageOf(view.deployment), Unpulled: view.pullFailingSince(),
 	})
 	content.Image = decision.Image
 	switch {
 	case decision.Invalid:
-		h = hosted{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: true}
+		h = runResult{reason: operatorsv1alpha1.CatalogSourceSpecInvalidError, problem: decision.Err.Error(), blocked: true}
 	case decision.Err != nil:
 		h = serverProblem(decision.Err)
 	}
@@ -120,17 +120,17 @@ func (r *runner) content(ctx context.Context, view *replicasOf) (content deploym
 }
 
 // apply creates and updates the objects of a catalog, and deletes the other ones.
-func (r *runner) apply(ctx context.Context, in *deployment.Input, autoscalersHidden bool) (applied, hosted) {
-	all, err := deployment.Desired(in, &r.hosting.Settings)
+func (r *runner) apply(ctx context.Context, in *deployment.Input, autoscalersHidden bool) (applied, runResult) {
+	all, err := deployment.Desired(in, &r.config.Settings)
 	if err != nil {
 		return applied{}, serverFailure(err)
 	}
-	made, err := r.children.ensure(ctx, in, all)
+	made, err := r.catalogObjects.ensure(ctx, in, all)
 	if made.deployment != nil && autoscalersHidden {
 		r.reportScaling(in, all)
 	}
 	if err == nil {
-		err = r.children.prune(ctx, in.Source, all)
+		err = r.catalogObjects.prune(ctx, in.Source, all)
 	}
 	h := serverFailure(err)
 	if made.outdated {
@@ -156,9 +156,9 @@ func (r *runner) reportScaling(in *deployment.Input, all []*unstructured.Unstruc
 
 // maintain deletes obsolete objects, rebalances replicas and checks the pull secrets. reachable is
 // true if the Service selects the replicas.
-func (r *runner) maintain(ctx context.Context, view *replicasOf, configMap string, reachable bool) hosted {
+func (r *runner) maintain(ctx context.Context, view *catalogReplicas, configMap string, reachable bool) runResult {
 	complete := isComplete(view.deployment)
-	if err := r.children.deleteObsolete(ctx, view.source, view.pods, reachable && complete); err != nil {
+	if err := r.catalogObjects.deleteObsolete(ctx, view.source, view.pods, reachable && complete); err != nil {
 		return serverFailure(err)
 	}
 	if complete {
@@ -171,30 +171,30 @@ func (r *runner) maintain(ctx context.Context, view *replicasOf, configMap strin
 		return serverFailure(err)
 	}
 	problem, again, err := r.secrets.check(ctx, view.source)
-	h := serverFailure(err).within(next).within(again)
-	h.mistake = problem
+	h := serverFailure(err).requeueWithin(next).requeueWithin(again)
+	h.ineffectiveSetting = problem
 	return h
 }
 
 // describe returns a result with the conditions for the running replicas and the rollout.
-func (r *runner) describe(h hosted, view *replicasOf) hosted {
+func (r *runner) describe(h runResult, view *catalogReplicas) runResult {
 	available := view.available()
 	progressing, t, next := view.progressing(r.clock.Now())
-	h = h.within(next)
+	h = h.requeueWithin(next)
 	if t != nil {
 		message := t.message
 		if available.Status == metav1.ConditionTrue {
 			message += "; what served before serves on"
 		}
 		problem := serverProblem(errors.New(message))
-		problem.stated = true
-		h = h.and(problem)
+		problem.shownInProgressing = true
+		h = h.merge(problem)
 	}
 	if h.blocked || (view.deployment == nil && h.problem != "") {
 		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, api.ReasonBlocked, h.problem
-		h.stated = true
+		h.shownInProgressing = true
 	}
-	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.lost()) == 0
+	h.starting = available.Status == metav1.ConditionFalse && progressing.Status == metav1.ConditionTrue && len(view.unreachable()) == 0
 	h.conditions = []metav1.Condition{available, progressing}
 	return h
 }

@@ -23,7 +23,7 @@ const (
 type secretChecker struct {
 	reader  client.Reader
 	clock   clock.PassiveClock
-	results memo[secretResult]
+	results perCatalog[secretResult]
 }
 
 type secretResult struct {

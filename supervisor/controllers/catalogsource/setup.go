@@ -50,8 +50,8 @@ type Options struct {
 	Store *catalogs.Store
 	// Clock provides the current time; the real clock if nil.
 	Clock clock.PassiveClock
-	// Hosting configures how catalogs run.
-	Hosting Hosting
+	// Config configures how catalogs run.
+	Config Config
 }
 
 // reconcileTimeout limits one reconciliation, so that a hanging call cannot block a worker. Other
@@ -63,13 +63,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.Hosting.Settings = o.Hosting.WithDefaults()
+	o.Config.Settings = o.Config.WithDefaults()
 	objects, err := newObjectCache(mgr)
 	if err != nil {
 		return err
 	}
 	images := digest.NewResolver(digest.Options{
-		Reader: mgr.GetAPIReader(), Clock: o.Clock, PlainHTTP: o.Hosting.PlainHTTP, SkipTLSVerify: o.Hosting.SkipTLSVerify,
+		Reader: mgr.GetAPIReader(), Clock: o.Clock, PlainHTTP: o.Config.PlainHTTP, SkipTLSVerify: o.Config.SkipTLSVerify,
 	})
 	r, err := newReconciler(mgr, o, objects, images)
 	if err != nil {
@@ -112,7 +112,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 	cached, live, writer := mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient()
 	recorder := mgr.GetEventRecorder("chandlery-catalogsource")
 	version := &serverVersion{discover: discover, clock: o.Clock}
-	children := &children{
+	catalogObjects := &catalogObjects{
 		cached: map[schema.GroupVersionKind]client.Reader{
 			deployment.KindDeployment: cached, deployment.KindService: objects, deployment.KindServiceAccount: objects,
 			deployment.KindNetworkPolicy: objects, deployment.KindBudget: objects,
@@ -122,10 +122,10 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 	return &Reconciler{
 		reader: cached, client: writer, version: version,
 		runner: &runner{
-			observer: &observer{reader: cached, objects: objects, live: live, children: children, version: version},
-			children: children, images: images, recorder: recorder, clock: o.Clock, hosting: &o.Hosting,
-			configMaps: &configMaps{cached: objects, live: live, client: writer, children: children, clock: o.Clock},
-			balancer:   &balancer{children: children, recorder: recorder, clock: o.Clock},
+			observer:       &observer{reader: cached, objects: objects, live: live, catalogObjects: catalogObjects, version: version},
+			catalogObjects: catalogObjects, images: images, recorder: recorder, clock: o.Clock, config: &o.Config,
+			configMaps: &configMaps{cached: objects, live: live, client: writer, catalogObjects: catalogObjects, clock: o.Clock},
+			balancer:   &balancer{catalogObjects: catalogObjects, recorder: recorder, clock: o.Clock},
 			secrets:    &secretChecker{reader: live, clock: o.Clock},
 		},
 		status:   &statusWriter{client: writer, store: o.Store, version: version, recorder: recorder, clock: o.Clock},
@@ -136,7 +136,7 @@ func newReconciler(mgr ctrl.Manager, o Options, objects cache.Cache, images *dig
 // owner returns requests for the CatalogSources that own an object.
 func owner(_ context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, ref := range owners(object) {
+	for _, ref := range ownerRefs(object) {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}})
 	}
 	return requests

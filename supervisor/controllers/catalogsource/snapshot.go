@@ -52,7 +52,7 @@ func (c *configMaps) ensureCopy(ctx context.Context, source *operatorsv1alpha1.C
 	if err := c.live.Get(ctx, key, there); err != nil {
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	if !owned(there, source) || there.DeletionTimestamp != nil {
+	if !isOwnedBy(there, source) || there.DeletionTimestamp != nil {
 		return "", fmt.Errorf("ConfigMap %s, a copy of %s, is there and has another owner, or is being deleted; delete it", key, client.ObjectKeyFromObject(content))
 	}
 	return key.Name, nil
@@ -67,7 +67,7 @@ func (c *configMaps) hasCopy(ctx context.Context, source *operatorsv1alpha1.Cata
 		}
 		return false, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	return owned(there, source) && there.DeletionTimestamp == nil, nil
+	return isOwnedBy(there, source) && there.DeletionTimestamp == nil, nil
 }
 
 // prune deletes the copies of a CatalogSource that are not in used.
@@ -83,7 +83,7 @@ func (c *configMaps) prune(ctx context.Context, source *operatorsv1alpha1.Catalo
 		if slices.Contains(used, one.Name) || !metav1.IsControlledBy(one, source) || one.DeletionTimestamp != nil {
 			continue
 		}
-		if err := c.children.remove(ctx, "ConfigMap", &corev1.ConfigMap{ObjectMeta: one.ObjectMeta}); err != nil {
+		if err := c.catalogObjects.remove(ctx, "ConfigMap", &corev1.ConfigMap{ObjectMeta: one.ObjectMeta}); err != nil {
 			return err
 		}
 	}

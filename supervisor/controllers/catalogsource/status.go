@@ -23,10 +23,10 @@ import (
 // protocol is the only protocol of catalogs.
 const protocol = "grpc"
 
-// derive returns the status of a CatalogSource. It combines the validity of the spec, the result of
+// deriveStatus returns the status of a CatalogSource. It combines the validity of the spec, the result of
 // running the catalog, and the state of the connection. followed is false if there is no connection
 // yet. Fields that derive does not set keep their values.
-func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *hosted, now metav1.Time) operatorsv1alpha1.CatalogSourceStatus {
+func deriveStatus(source *operatorsv1alpha1.CatalogSource, state catalogs.State, followed bool, h *runResult, now metav1.Time) operatorsv1alpha1.CatalogSourceStatus {
 	status := *source.Status.DeepCopy()
 	status.Reason, status.Message = catalogs.SpecProblem(source)
 	if status.Message != "" {
@@ -56,13 +56,13 @@ func derive(source *operatorsv1alpha1.CatalogSource, state catalogs.State, follo
 		}
 	}
 	if status.Message == "" {
-		status.Reason, status.Message = mistake(source, h)
+		status.Reason, status.Message = ineffectiveSetting(source, h)
 	}
 	return status
 }
 
 // hadNoService reports whether a hosted catalog has never had a Service to connect to.
-func hadNoService(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted, shown *operatorsv1alpha1.GRPCConnectionState) bool {
+func hadNoService(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *runResult, shown *operatorsv1alpha1.GRPCConnectionState) bool {
 	return catalogs.Hosted(source) && h.created.IsZero() && state.LastConnect.IsZero() && shown == nil
 }
 
@@ -82,7 +82,7 @@ func suspended(source *operatorsv1alpha1.CatalogSource) []metav1.Condition {
 
 // lastPoll returns when the registry was last queried; nil without polling. A shown time in the future
 // comes from another clock.
-func lastPoll(source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) *metav1.Time {
+func lastPoll(source *operatorsv1alpha1.CatalogSource, h *runResult, now metav1.Time) *metav1.Time {
 	shown := source.Status.LatestImageRegistryPoll
 	interval, _ := digest.PollInterval(source)
 	switch {
@@ -97,7 +97,7 @@ func lastPoll(source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Tim
 
 // registryService returns where the catalog is served. For a catalog at an address, it only has the
 // protocol and a creation time, which clients check.
-func registryService(source *operatorsv1alpha1.CatalogSource, h *hosted, now metav1.Time) *operatorsv1alpha1.RegistryServiceStatus {
+func registryService(source *operatorsv1alpha1.CatalogSource, h *runResult, now metav1.Time) *operatorsv1alpha1.RegistryServiceStatus {
 	before := source.Status.RegistryServiceStatus
 	if !catalogs.Hosted(source) {
 		if before != nil && before.ServiceName == "" {
@@ -116,7 +116,7 @@ func registryService(source *operatorsv1alpha1.CatalogSource, h *hosted, now met
 
 // readProblem returns the reason and message for content that could not be read; empty if it could. While
 // replicas start, a missing answer is expected.
-func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) (operatorsv1alpha1.ConditionReason, string) {
+func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *runResult) (operatorsv1alpha1.ConditionReason, string) {
 	if state.Err == nil || (h.starting && state.Snapshot == nil) {
 		return "", ""
 	}
@@ -128,7 +128,7 @@ func readProblem(source *operatorsv1alpha1.CatalogSource, state catalogs.State, 
 }
 
 // remedyOf returns the remedy for an unreachable catalog, unless the conditions contain it.
-func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *hosted) string {
+func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *runResult) string {
 	switch {
 	case state.Connectivity != connectivity.TransientFailure.String():
 		return ""
@@ -141,13 +141,14 @@ func remedyOf(source *operatorsv1alpha1.CatalogSource, state catalogs.State, h *
 	}
 }
 
-// mistake returns the reason and message for a setting without effect, while the catalog works.
-func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alpha1.ConditionReason, string) {
+// ineffectiveSetting returns the reason and message for a setting without effect, while the catalog
+// works.
+func ineffectiveSetting(source *operatorsv1alpha1.CatalogSource, h *runResult) (operatorsv1alpha1.ConditionReason, string) {
 	if _, problem := digest.PollInterval(source); problem != "" {
 		return operatorsv1alpha1.CatalogSourceIntervalInvalidError, problem
 	}
 	if !catalogs.Hosted(source) {
-		if problem := filterMistake(source); problem != "" {
+		if problem := ineffectiveFilter(source); problem != "" {
 			return operatorsv1alpha1.CatalogSourceSpecInvalidError, problem
 		}
 		return "", ""
@@ -163,18 +164,18 @@ func mistake(source *operatorsv1alpha1.CatalogSource, h *hosted) (operatorsv1alp
 	if _, err := deployment.RequestedReplicas(source); err != nil {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError, err.Error()
 	}
-	if extract := deployment.ExtractContent(source); extract != nil && oddDir(extract.CatalogDir) {
+	if extract := deployment.ExtractContent(source); extract != nil && isUnusualDir(extract.CatalogDir) {
 		return operatorsv1alpha1.CatalogSourceSpecInvalidError, fmt.Sprintf(
 			"spec.grpcPodConfig.extractContent.catalogDir is %q, and %s is used instead; write an absolute path without ..", extract.CatalogDir, path.Join("/", extract.CatalogDir))
 	}
-	if h.mistake != "" {
-		return operatorsv1alpha1.CatalogSourceSpecInvalidError, h.mistake
+	if h.ineffectiveSetting != "" {
+		return operatorsv1alpha1.CatalogSourceSpecInvalidError, h.ineffectiveSetting
 	}
 	return "", ""
 }
 
-// oddDir reports whether a directory in an image may differ from the one that is read.
-func oddDir(dir string) bool {
+// isUnusualDir reports whether a directory in an image may differ from the one that is read.
+func isUnusualDir(dir string) bool {
 	return dir != "" && (!path.IsAbs(dir) || slices.Contains(strings.Split(dir, "/"), ".."))
 }
 

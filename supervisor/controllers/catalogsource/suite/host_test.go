@@ -607,7 +607,7 @@ func TestRegistryOnContent(t *testing.T) {
 	w, registry := newWorld(t), newImages(t, "", "")
 	_, digest := registry.push("shop:1", map[string]string{"operators.operatorframework.io.index.configs.v1": "/catalog"})
 	w.create(catalog("shop", registry.host+"/shop:1"))
-	w.supervise(func(h *catalogsource.Hosting) { h.Server = deployment.ServerRegistry })
+	w.supervise(func(h *catalogsource.Config) { h.Server = deployment.ServerRegistry })
 	d := w.rolledOut("shop", 2, runs("chandlery/registry:latest"))
 	init := d.Spec.Template.Spec.InitContainers
 	if len(init) != 2 || init[1].Image != registry.host+"/shop@"+digest || !slices.Contains(init[1].Args, "--catalog.from=/catalog") {

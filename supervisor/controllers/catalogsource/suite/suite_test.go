@@ -148,7 +148,7 @@ func inNamespace(all []string, namespace string) []string {
 }
 
 // supervise runs the controller until the end of the test.
-func (w *world) supervise(change ...func(*catalogsource.Hosting)) {
+func (w *world) supervise(change ...func(*catalogsource.Config)) {
 	w.t.Helper()
 	cfg := controlplane.Get(w.t).Config()
 	cfg.QPS, cfg.Burst = 1000, 1000
@@ -168,14 +168,14 @@ func (w *world) supervise(change ...func(*catalogsource.Hosting)) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	hosting := catalogsource.Hosting{Settings: deployment.Settings{SetWorkloadUserID: true}, PlainHTTP: true}
+	settings := catalogsource.Config{Settings: deployment.Settings{SetWorkloadUserID: true}, PlainHTTP: true}
 	for _, c := range change {
-		c(&hosting)
+		c(&settings)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	store := catalogs.NewStore(ctx, time.Second, clock.RealClock{})
 	// The store follows nothing, because kwok's replicas do not answer.
-	if err := catalogsource.Setup(mgr, catalogsource.Options{Store: store, Hosting: hosting}); err != nil {
+	if err := catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: settings}); err != nil {
 		w.t.Fatal(err)
 	}
 	done := make(chan error, 1)

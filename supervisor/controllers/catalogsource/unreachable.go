@@ -11,48 +11,48 @@ import (
 	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
 )
 
-// lostReplica is an unreachable replica. The problem is not caused by its content.
-type lostReplica struct {
+// unreachableReplica is an unreachable replica. The problem is not caused by its content.
+type unreachableReplica struct {
 	pod *corev1.Pod
 	// notReady is true if its node is not ready.
 	notReady bool
 }
 
-// lost returns the unreachable replicas of all revisions, sorted by name and limited to maxListed.
-func (r *replicasOf) lost() []lostReplica {
-	var lost []lostReplica
+// unreachable returns the unreachable replicas of all revisions, sorted by name and limited to maxListed.
+func (r *catalogReplicas) unreachable() []unreachableReplica {
+	var unreachable []unreachableReplica
 	for _, pod := range r.pods {
-		if pod.DeletionTimestamp == nil && deployment.IsReplica(pod) && r.isLost(pod) {
-			lost = append(lost, lostReplica{pod: pod, notReady: r.onLostNode(pod)})
+		if pod.DeletionTimestamp == nil && deployment.IsReplica(pod) && r.isUnreachable(pod) {
+			unreachable = append(unreachable, unreachableReplica{pod: pod, notReady: r.onNotReadyNode(pod)})
 		}
 	}
-	slices.SortFunc(lost, func(a, b lostReplica) int { return cmp.Compare(a.pod.Name, b.pod.Name) })
-	return lost[:min(len(lost), maxListed)]
+	slices.SortFunc(unreachable, func(a, b unreachableReplica) int { return cmp.Compare(a.pod.Name, b.pod.Name) })
+	return unreachable[:min(len(unreachable), maxListed)]
 }
 
-// isLost reports whether a pod does not answer and was therefore removed from the Service, or does
+// isUnreachable reports whether a pod does not answer and was therefore removed from the Service, or does
 // not serve on a node that is not ready.
-func (r *replicasOf) isLost(pod *corev1.Pod) bool {
+func (r *catalogReplicas) isUnreachable(pod *corev1.Pod) bool {
 	c := findPodCondition(pod, corev1.PodReady)
 	if c == nil || c.Status == corev1.ConditionTrue {
 		return false
 	}
-	return c.Reason == api.ReasonReplicaUnreachable || r.onLostNode(pod)
+	return c.Reason == api.ReasonReplicaUnreachable || r.onNotReadyNode(pod)
 }
 
-func (r *replicasOf) onLostNode(pod *corev1.Pod) bool {
+func (r *catalogReplicas) onNotReadyNode(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(r.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName && !deployment.IsReady(node) })
 }
 
 // describe describes the state of the replica. It uses the time of the pod's condition, so that the
 // text stays constant.
-func (l lostReplica) describe() string {
+func (l unreachableReplica) describe() string {
 	since := findPodCondition(l.pod, corev1.PodReady).LastTransitionTime.UTC().Format(time.RFC3339)
 	return l.pod.Name + " on " + l.pod.Spec.NodeName + " does not answer since " + since + " and was taken out of the Service"
 }
 
 // nextStep describes what happens next.
-func (l lostReplica) nextStep() string {
+func (l unreachableReplica) nextStep() string {
 	if l.notReady {
 		return "node " + l.pod.Spec.NodeName + " is NotReady: replica " + l.pod.Name + " is being replaced"
 	}
@@ -65,9 +65,9 @@ const (
 	waitingBackOff = "ImagePullBackOff"
 )
 
-// unpulled returns since when a replica of the newest revision has been unable to pull its images;
-// zero if none is.
-func (r *replicasOf) unpulled() time.Time {
+// pullFailingSince returns since when a replica of the newest revision has been unable to pull its
+// images; zero if none is.
+func (r *catalogReplicas) pullFailingSince() time.Time {
 	var since time.Time
 	if r.deployment == nil {
 		return since

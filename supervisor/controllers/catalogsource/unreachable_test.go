@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-func TestUnpulled(t *testing.T) {
+func TestPullFailingSince(t *testing.T) {
 	waits := func(reason string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.CreationTimestamp = metav1.NewTime(noon)
@@ -27,12 +27,12 @@ func TestUnpulled(t *testing.T) {
 		"of older make":  {replica("x", waits("ErrImagePull"), older), false},
 		"serves already": {replica("x", waits("ErrImagePull"), serving), false},
 	} {
-		view := replicasOf{deployment: rolling(), pods: []*corev1.Pod{tt.pod}}
-		if got := view.unpulled(); got.IsZero() == tt.want {
+		view := catalogReplicas{deployment: rolling(), pods: []*corev1.Pod{tt.pod}}
+		if got := view.pullFailingSince(); got.IsZero() == tt.want {
 			t.Errorf("%s: since %s", reason, got)
 		}
 	}
-	if got := (&replicasOf{}).unpulled(); !got.IsZero() {
+	if got := (&catalogReplicas{}).pullFailingSince(); !got.IsZero() {
 		t.Errorf("without a Deployment: since %s", got)
 	}
 }

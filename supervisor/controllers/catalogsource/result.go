@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hosted is the result of running a catalog, or of one step of that.
-type hosted struct {
+// runResult is the result of running a catalog, or of one step of that.
+type runResult struct {
 	// problem describes the error, and reason is its reason for the status.
 	reason  operatorsv1alpha1.ConditionReason
 	problem string
-	// stated is true if problem states what the condition Progressing states.
-	stated bool
-	// mistake describes a setting without effect. It does not affect anything else.
-	mistake string
+	// shownInProgressing is true if problem states what the condition Progressing states.
+	shownInProgressing bool
+	// ineffectiveSetting describes a setting without effect. It does not affect anything else.
+	ineffectiveSetting string
 	// conditions describe the running replicas and the rollout.
 	conditions []metav1.Condition
 	// created is the creation time of the Service; zero if there is none.
@@ -36,26 +36,26 @@ type hosted struct {
 }
 
 // serverProblem returns a result with a problem of the replicas or of the registry.
-func serverProblem(err error) hosted {
-	return hosted{reason: operatorsv1alpha1.CatalogSourceRegistryServerError, problem: "couldn't ensure registry server - " + err.Error()}
+func serverProblem(err error) runResult {
+	return runResult{reason: operatorsv1alpha1.CatalogSourceRegistryServerError, problem: "couldn't ensure registry server - " + err.Error()}
 }
 
 // serverFailure returns a result with a problem that a retry may solve; an empty result without error.
-func serverFailure(err error) hosted {
+func serverFailure(err error) runResult {
 	if err == nil {
-		return hosted{}
+		return runResult{}
 	}
 	h := serverProblem(err)
 	h.failed = true
 	return h
 }
 
-// and returns the combined result of h and of a later step. The first problem counts.
-func (h hosted) and(later hosted) hosted {
+// merge returns the combined result of h and of a later step. The first problem counts.
+func (h runResult) merge(later runResult) runResult {
 	if h.problem == "" {
-		h.reason, h.problem, h.stated = later.reason, later.problem, later.stated
+		h.reason, h.problem, h.shownInProgressing = later.reason, later.problem, later.shownInProgressing
 	}
-	h.mistake = cmp.Or(h.mistake, later.mistake)
+	h.ineffectiveSetting = cmp.Or(h.ineffectiveSetting, later.ineffectiveSetting)
 	h.conditions = append(h.conditions, later.conditions...)
 	if h.created.IsZero() {
 		h.created = later.created
@@ -65,11 +65,11 @@ func (h hosted) and(later hosted) hosted {
 	}
 	h.configMap = cmp.Or(h.configMap, later.configMap)
 	h.starting, h.blocked, h.failed = h.starting || later.starting, h.blocked || later.blocked, h.failed || later.failed
-	return h.within(later.next)
+	return h.requeueWithin(later.next)
 }
 
-// within returns h with next limited to a time; 0 for no limit.
-func (h hosted) within(limit time.Duration) hosted {
+// requeueWithin returns h with next limited to a time; 0 for no limit.
+func (h runResult) requeueWithin(limit time.Duration) runResult {
 	if limit > 0 && (h.next == 0 || limit < h.next) {
 		h.next = limit
 	}

@@ -1,0 +1,58 @@
+package catalogsource
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/chandlery/chandlery/bundles/image"
+	"github.com/chandlery/chandlery/supervisor/api"
+	"github.com/chandlery/chandlery/supervisor/controllers/catalogsource/deployment"
+)
+
+// Config configures how the supervisor runs catalogs.
+type Config struct {
+	deployment.Settings
+
+	// PlainHTTP and SkipTLSVerify relax the transport security of digest requests to registries.
+	PlainHTTP, SkipTLSVerify bool
+}
+
+// AddFlags adds a flag with a default for each setting.
+func (c *Config) AddFlags(fs *pflag.FlagSet, version string) {
+	fs.StringVar(&c.RegistryImage, "registry-image", deployment.DefaultRegistryImage(version), "image of Chandlery's registry, which serves catalogs from ConfigMaps and from the content of images")
+	fs.StringVar(&c.Server, "catalog-server", deployment.ServerImage, "what serves the catalog of an image without extractContent; image: the image itself; registry: --registry-image")
+	fs.IntVar(&c.Replicas, "catalog-replicas", 0,
+		"replicas of a catalog without the annotation "+api.AnnotationReplicas+"; 0: two if two nodes can run them, else one")
+	fs.StringVar(&c.Content, "catalog-content", deployment.ContentAuto, "how --registry-image gets the content of a catalog image: image-volume, init-container or auto (image-volume if every node can mount it, else init-container)")
+	fs.BoolVar(&c.SetWorkloadUserID, "set-workload-user-id", true, "run restricted catalog pods as user 1001; set it to false if the platform assigns a user")
+	fs.StringVar(&c.MemoryLimit, "registry-memory-limit", deployment.DefaultMemoryLimit, "memory limit of containers that run --registry-image, as a quantity of bytes; 0: none; never lower than the request of the CatalogSource")
+	fs.BoolVar(&c.PlainHTTP, "image-plain-http", false, "allow plain HTTP to image registries without TLS, to resolve digests and pull bundle images")
+	fs.BoolVar(&c.SkipTLSVerify, "image-skip-tls-verify", false, "accept any certificate of image registries, to resolve digests and pull bundle images")
+}
+
+// Validate returns an error that names every invalid setting and its remedy.
+func (c *Config) Validate() error {
+	var problems []error
+	oneOf := func(flag, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			problems = append(problems, fmt.Errorf("--%s is %q; it has to be one of %s", flag, value, strings.Join(allowed, ", ")))
+		}
+	}
+	oneOf("catalog-server", c.Server, deployment.ServerImage, deployment.ServerRegistry)
+	oneOf("catalog-content", c.Content, deployment.ContentAuto, deployment.ContentVolume, deployment.ContentCopy)
+	if c.Replicas < 0 || c.Replicas > deployment.MaxReplicas {
+		problems = append(problems, fmt.Errorf("--catalog-replicas is %d; it has to be from 0 to %d", c.Replicas, deployment.MaxReplicas))
+	}
+	if limit, err := resource.ParseQuantity(c.MemoryLimit); err != nil || limit.Sign() < 0 {
+		problems = append(problems, fmt.Errorf("--registry-memory-limit is %q, which is no quantity of bytes; write it as 1Gi, or 0 for none", c.MemoryLimit))
+	}
+	if !image.IsReference(c.RegistryImage) {
+		problems = append(problems, fmt.Errorf("--registry-image is %q, which names no image; write it as repository:tag or repository@digest", c.RegistryImage))
+	}
+	return errors.Join(problems...)
+}
