@@ -17,7 +17,7 @@ func Claimed(group *operatorsv1.OperatorGroup) Set {
 // Intersect reports whether operators of both groups reach a common namespace. An operator reaches the targets
 // of its group and, unless the group has none, its own namespace.
 func Intersect(a, b *operatorsv1.OperatorGroup) bool {
-	left, right := Reach(a), Reach(b)
+	left, right := OperatorNamespaces(a), OperatorNamespaces(b)
 	if len(left) == 0 || len(right) == 0 {
 		return false
 	}
@@ -27,8 +27,8 @@ func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	return slices.ContainsFunc(left, func(namespace string) bool { return slices.Contains(right, namespace) })
 }
 
-// Reach returns the namespaces that the operators of a group reach; the empty name stands for all.
-func Reach(group *operatorsv1.OperatorGroup) []string {
+// OperatorNamespaces returns the namespaces that the operators of a group reach; the empty name stands for all.
+func OperatorNamespaces(group *operatorsv1.OperatorGroup) []string {
 	targets := group.Status.Namespaces
 	if len(targets) == 0 || slices.Contains(targets, corev1.NamespaceAll) {
 		return targets

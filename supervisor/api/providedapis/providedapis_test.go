@@ -131,7 +131,7 @@ func TestIntersect(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	type want struct {
 		Result providedapis.Result
 		APIs   string
@@ -144,8 +144,8 @@ func TestVerdict(t *testing.T) {
 		csv    *operatorsv1alpha1.ClusterServiceVersion
 		want   want
 	}{
-		"Nothing":   {"what provides nothing disturbs nobody", group("a", 0, "", ""), nil, operator("a"), want{Result: providedapis.Settled}},
-		"Settled":   {"all is claimed", group("a", 0, lamp+","+tray, "a"), nil, operator("a", lamp), want{Result: providedapis.Settled}},
+		"Nothing":   {"what provides nothing disturbs nobody", group("a", 0, "", ""), nil, operator("a"), want{Result: providedapis.UpToDate}},
+		"Settled":   {"all is claimed", group("a", 0, lamp+","+tray, "a"), nil, operator("a", lamp), want{Result: providedapis.UpToDate}},
 		"Add":       {"the group has yet to claim", group("a", 0, lamp, "a"), nil, operator("a", lamp, tray), want{Result: providedapis.Add, APIs: tray}},
 		"Elsewhere": {"who claims it reaches other namespaces", group("a", 0, "", "a"), groups(group("b", 0, lamp, "b")), operator("a", lamp), want{Result: providedapis.Add, APIs: lamp}},
 		"OtherAPI": {
@@ -166,7 +166,7 @@ func TestVerdict(t *testing.T) {
 		"Keeps": {
 			"of two that claimed, the older keeps", group("a", 0, lamp, "x"), groups(group("b", 9, lamp, "x")),
 			operator("a", lamp),
-			want{Result: providedapis.Settled},
+			want{Result: providedapis.UpToDate},
 		},
 		"Remove": {
 			"and the younger gives back", group("a", 9, lamp, "x"), groups(group("b", 0, lamp, "x")),
@@ -184,7 +184,7 @@ func TestVerdict(t *testing.T) {
 			want{providedapis.Remove, lamp, []string{"b/group"}},
 		},
 		"StaticMissing": {"a fixed list is not added to", static(group("a", 0, lamp, "x")), nil, operator("a", lamp, tray), want{Result: providedapis.Static, APIs: tray}},
-		"StaticSettled": {"what it names may run", static(group("a", 0, lamp, "x")), groups(group("b", 0, lamp, "x")), operator("a", lamp), want{Result: providedapis.Settled}},
+		"StaticSettled": {"what it names may run", static(group("a", 0, lamp, "x")), groups(group("b", 0, lamp, "x")), operator("a", lamp), want{Result: providedapis.UpToDate}},
 		"TwoStatic": {
 			"of two fixed lists the older keeps", static(group("a", 9, lamp, "x")), groups(static(group("b", 0, lamp, "x"))),
 			operator("a", lamp),
@@ -193,12 +193,12 @@ func TestVerdict(t *testing.T) {
 		"SameNamespace": {
 			"groups of one namespace do not compete", group("a", 9, lamp, "x"), groups(group("a", 0, lamp, "x")),
 			operator("a", lamp),
-			want{Result: providedapis.Settled},
+			want{Result: providedapis.UpToDate},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			found := providedapis.Verdict(tc.group, tc.others, tc.csv)
+			found := providedapis.Evaluate(tc.group, tc.others, tc.csv)
 			got := want{Result: found.Result, APIs: found.APIs.String()}
 			for _, key := range found.Groups {
 				got.Groups = append(got.Groups, key.String())
@@ -206,8 +206,8 @@ func TestVerdict(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nVerdict(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if explained := found.Explain() != ""; explained != found.Stops() {
-				t.Errorf("%s\nStops() = %t, Explain() = %q", tc.reason, found.Stops(), found.Explain())
+			if explained := found.Explain() != ""; explained != found.Blocks() {
+				t.Errorf("%s\nBlocks() = %t, Explain() = %q", tc.reason, found.Blocks(), found.Explain())
 			}
 		})
 	}

@@ -18,9 +18,9 @@ const (
 	// for.
 	indexState = "clusterserviceversion/state"
 
-	// stateContending is the state of a version that may not run because of the claims of another
+	// stateCompeting is the state of a version that may not run because of the claims of another
 	// OperatorGroup.
-	stateContending = "contending"
+	stateCompeting = "contending"
 	// stateUnmet is the state of a version that waits for rights of an account, or was refused
 	// without them.
 	stateUnmet = "lacking"
@@ -66,7 +66,7 @@ func stateKeys(o client.Object) []string {
 	}
 	var states []string
 	if csv.Status.Reason == operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict {
-		states = append(states, stateContending)
+		states = append(states, stateCompeting)
 	}
 	if phase.RefusedToInstall(csv) || awaitsRights(csv, []rbacv1.Subject(nil), false) {
 		states = append(states, stateUnmet)

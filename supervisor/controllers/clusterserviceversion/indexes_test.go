@@ -21,7 +21,7 @@ func TestStateKeys(t *testing.T) {
 		"Contending": {
 			"the claims of another group decide", operatorsv1alpha1.ClusterServiceVersionStatus{
 				Phase: operatorsv1alpha1.CSVPhaseFailed, Reason: operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict,
-			}, []string{stateContending},
+			}, []string{stateCompeting},
 		},
 		"Lacking": {
 			"a binding may bring the rights", operatorsv1alpha1.ClusterServiceVersionStatus{

@@ -134,11 +134,11 @@ func (o *observer) groups(ctx context.Context, csv *operatorsv1alpha1.ClusterSer
 	if len(own.Items) != 1 {
 		return own.Items, providedapis.Finding{}, nil
 	}
-	contenders, err := groupindex.Contenders(ctx, o.client, &own.Items[0])
+	competing, err := groupindex.Competing(ctx, o.client, &own.Items[0])
 	if err != nil {
 		return nil, providedapis.Finding{}, err //nolint:wrapcheck // says what was listed
 	}
-	return own.Items, claims(csv, own.Items, contenders), nil
+	return own.Items, claims(csv, own.Items, competing), nil
 }
 
 // claims reports whether the OperatorGroup may claim the APIs that csv provides, against the claims
@@ -147,7 +147,7 @@ func claims(csv *operatorsv1alpha1.ClusterServiceVersion, groups, everywhere []o
 	if len(groups) != 1 || groups[0].Status.LastUpdated == nil {
 		return providedapis.Finding{}
 	}
-	return providedapis.Verdict(&groups[0], everywhere, csv)
+	return providedapis.Evaluate(&groups[0], everywhere, csv)
 }
 
 // pinned reports whether a Subscription is pinned to the successor of a version; false without a

@@ -68,7 +68,7 @@ func (m mapper) forOperatorGroup(ctx context.Context, obj client.Object) []recon
 	all := func(*operatorsv1alpha1.ClusterServiceVersion) bool { return true }
 	elsewhere := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool { return csv.Namespace != obj.GetNamespace() }
 	return append(m.selected(ctx, all, client.InNamespace(obj.GetNamespace())),
-		m.selected(ctx, elsewhere, client.MatchingFields{indexState: stateContending})...)
+		m.selected(ctx, elsewhere, client.MatchingFields{indexState: stateCompeting})...)
 }
 
 // forSubscription maps a Subscription to the ClusterServiceVersions that it may

@@ -52,7 +52,7 @@ func (r reader) observe(ctx context.Context, key types.NamespacedName) (*input, 
 	}
 	o.groups = groups.Items
 	if len(o.groups) == 1 {
-		if o.allGroups, err = groupindex.Contenders(ctx, r.client, &o.groups[0]); err != nil {
+		if o.allGroups, err = groupindex.Competing(ctx, r.client, &o.groups[0]); err != nil {
 			return nil, err //nolint:wrapcheck // says what was listed
 		}
 	}

@@ -83,7 +83,7 @@ func apisRefused(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 // them, and the group must have claimed its APIs. The check includes the claims, because the
 // version's phase may predate their last change.
 func serves(csv *operatorsv1alpha1.ClusterServiceVersion, group *operatorsv1.OperatorGroup, all []operatorsv1.OperatorGroup) bool {
-	return providedapis.Supported(group, csv) && providedapis.Verdict(group, all, csv).Result == providedapis.Settled
+	return providedapis.Supported(group, csv) && providedapis.Evaluate(group, all, csv).Result == providedapis.UpToDate
 }
 
 // groupOf returns the OperatorGroup whose targets a version serves: the only one of its namespace.

@@ -33,7 +33,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return ctrl.Result{}, err
 	}
 	d := decide(o)
-	r.reportForeign(ctx, req, o, d.foreign)
+	r.reportOtherOwners(ctx, req, o, d.otherOwners)
 	err = r.act(ctx, o, d)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The version is deleted with its namespace and needs no other objects.
@@ -42,7 +42,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return apply.RequeueConflict(err)
 }
 
-func (r *reconciler) act(ctx context.Context, o observation, d decision) error {
+func (r *reconciler) act(ctx context.Context, o input, d decision) error {
 	log := logf.FromContext(ctx)
 	for _, obj := range d.apply {
 		if err := write(ctx, r.client, obj); err != nil {
@@ -66,15 +66,15 @@ func (r *reconciler) act(ctx context.Context, o observation, d decision) error {
 	return nil
 }
 
-// reportForeign reports objects of other owners once, in the log and as an Event.
-func (r *reconciler) reportForeign(ctx context.Context, req reconcile.Request, o observation, foreign string) {
-	if foreign == "" {
+// reportOtherOwners reports objects of other owners once, in the log and as an Event.
+func (r *reconciler) reportOtherOwners(ctx context.Context, req reconcile.Request, o input, otherOwners string) {
+	if otherOwners == "" {
 		r.reported.Delete(req.NamespacedName)
 		return
 	}
-	if before, _ := r.reported.Swap(req.NamespacedName, foreign); before == foreign {
+	if before, _ := r.reported.Swap(req.NamespacedName, otherOwners); before == otherOwners {
 		return
 	}
-	logf.FromContext(ctx).Info("Left a foreign object as it is", "problem", foreign)
-	r.events.Eventf(o.csv, nil, corev1.EventTypeWarning, "OperatorConditionRoleTaken", "GrantConditions", "%s", api.EventNote(foreign))
+	logf.FromContext(ctx).Info("Left a foreign object as it is", "problem", otherOwners)
+	r.events.Eventf(o.csv, nil, corev1.EventTypeWarning, "OperatorConditionRoleTaken", "GrantConditions", "%s", api.EventNote(otherOwners))
 }

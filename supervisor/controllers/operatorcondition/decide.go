@@ -18,8 +18,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api/opcondition"
 )
 
-// observation is a version with its objects; nil for a missing object.
-type observation struct {
+// input is a version with its objects; nil for a missing object.
+type input struct {
 	csv       *operatorsv1alpha1.ClusterServiceVersion
 	condition *operatorsv2.OperatorCondition
 	role      *rbacv1.Role
@@ -39,13 +39,13 @@ type decision struct {
 	// conditions are the wanted conditions in the status. updateStatus is true if they must be written now.
 	conditions   []metav1.Condition
 	updateStatus bool
-	// foreign describes objects of other owners with the needed names; empty if there are none.
-	foreign string
+	// otherOwners describes objects of other owners with the needed names; empty if there are none.
+	otherOwners string
 }
 
 // decide compares the objects of a version with the wanted ones. The role and its binding follow
 // after their owner exists.
-func decide(o observation) decision {
+func decide(o input) decision {
 	if !wanted(o.csv) || (o.condition != nil && !o.condition.DeletionTimestamp.IsZero()) {
 		return decision{}
 	}
@@ -88,24 +88,24 @@ func replaces(csv *operatorsv1alpha1.ClusterServiceVersion, name string) bool {
 	return csv.Name != name && csv.Spec.Replaces == name && wanted(csv)
 }
 
-func (d *decision) decideRole(o observation) {
+func (d *decision) decideRole(o input) {
 	want := desiredRole(o.condition)
 	switch {
 	case o.role == nil:
 		d.apply = append(d.apply, want)
 	case !owns(o.role, o.condition):
-		d.addForeign("Role", o.role)
+		d.addOtherOwner("Role", o.role)
 	case !sameMeta(o.role, want) || !equality.Semantic.DeepEqual(o.role.Rules, want.Rules):
 		d.apply = append(d.apply, want)
 	}
 }
 
-func (d *decision) decideBinding(o observation, want *rbacv1.RoleBinding) {
+func (d *decision) decideBinding(o input, want *rbacv1.RoleBinding) {
 	switch {
 	case o.binding == nil:
 		d.apply = append(d.apply, want)
 	case !owns(o.binding, o.condition):
-		d.addForeign("RoleBinding", o.binding)
+		d.addOtherOwner("RoleBinding", o.binding)
 	case o.binding.RoleRef != want.RoleRef:
 		d.recreate = o.binding
 	case !sameMeta(o.binding, want) || !sameSubjects(o.binding.Subjects, want.Subjects):
@@ -113,12 +113,12 @@ func (d *decision) decideBinding(o observation, want *rbacv1.RoleBinding) {
 	}
 }
 
-// addForeign records an object of another owner that has a needed name.
-func (d *decision) addForeign(kind string, o client.Object) {
-	if d.foreign != "" {
-		d.foreign += "; "
+// addOtherOwner records an object of another owner that has a needed name.
+func (d *decision) addOtherOwner(kind string, o client.Object) {
+	if d.otherOwners != "" {
+		d.otherOwners += "; "
 	}
-	d.foreign += fmt.Sprintf("%s %s/%s was not made for this OperatorCondition and is left as it is; "+
+	d.otherOwners += fmt.Sprintf("%s %s/%s was not made for this OperatorCondition and is left as it is; "+
 		"until it is deleted or renamed the operator may not be able to report conditions", kind, o.GetNamespace(), o.GetName())
 }
 

@@ -27,11 +27,11 @@ func version() *operatorsv1alpha1.ClusterServiceVersion {
 }
 
 // upToDate returns a version with all wanted objects.
-func upToDate() observation {
+func upToDate() input {
 	csv := version()
 	c := desiredCondition(csv, nil)
 	c.UID, c.Generation = "condition", 2
-	return observation{csv: csv, condition: c, role: desiredRole(c), binding: desiredBinding(c, []string{"default", "kettle"})}
+	return input{csv: csv, condition: c, role: desiredRole(c), binding: desiredBinding(c, []string{"default", "kettle"})}
 }
 
 func TestDesired(t *testing.T) {
@@ -58,83 +58,83 @@ func TestDecide(t *testing.T) {
 	no := metav1.Condition{Type: "Upgradeable", Status: metav1.ConditionFalse, LastTransitionTime: metav1.Now()}
 	shown := no
 	shown.ObservedGeneration = 2
-	foreign := func(meta *metav1.ObjectMeta) { meta.OwnerReferences = nil }
+	otherOwners := func(meta *metav1.ObjectMeta) { meta.OwnerReferences = nil }
 	for name, tt := range map[string]struct {
-		change       func(*observation)
+		change       func(*input)
 		apply        string // kinds
 		recreate     bool
 		updateStatus []metav1.Condition
-		foreign      string
+		otherOwners  string
 	}{
-		"up to date": {change: func(*observation) {}},
-		"no version": {change: func(o *observation) { o.csv, o.role = nil, nil }},
-		"a copy":     {change: func(o *observation) { o.csv.Labels, o.condition = map[string]string{"olm.copiedFrom": "x"}, nil }},
-		"a version that goes": {change: func(o *observation) {
+		"up to date": {change: func(*input) {}},
+		"no version": {change: func(o *input) { o.csv, o.role = nil, nil }},
+		"a copy":     {change: func(o *input) { o.csv.Labels, o.condition = map[string]string{"olm.copiedFrom": "x"}, nil }},
+		"a version that goes": {change: func(o *input) {
 			o.csv.DeletionTimestamp, o.condition = &metav1.Time{}, nil
 			*o.csv.DeletionTimestamp = metav1.Now()
 		}},
-		"a condition that goes": {change: func(o *observation) {
+		"a condition that goes": {change: func(o *input) {
 			o.condition.DeletionTimestamp, o.role = new(metav1.Now()), nil
 		}},
-		"nothing yet":       {change: func(o *observation) { *o = observation{csv: o.csv} }, apply: "OperatorCondition"},
-		"no role":           {change: func(o *observation) { o.role = nil }, apply: "Role"},
-		"no binding":        {change: func(o *observation) { o.binding = nil }, apply: "RoleBinding"},
-		"other accounts":    {change: func(o *observation) { o.condition.Spec.ServiceAccounts = nil }, apply: "OperatorCondition"},
-		"other deployments": {change: func(o *observation) { o.condition.Spec.Deployments = []string{"kettle"} }, apply: "OperatorCondition"},
-		"other accounts of one that is replaced": {change: func(o *observation) {
+		"nothing yet":       {change: func(o *input) { *o = input{csv: o.csv} }, apply: "OperatorCondition"},
+		"no role":           {change: func(o *input) { o.role = nil }, apply: "Role"},
+		"no binding":        {change: func(o *input) { o.binding = nil }, apply: "RoleBinding"},
+		"other accounts":    {change: func(o *input) { o.condition.Spec.ServiceAccounts = nil }, apply: "OperatorCondition"},
+		"other deployments": {change: func(o *input) { o.condition.Spec.Deployments = []string{"kettle"} }, apply: "OperatorCondition"},
+		"other accounts of one that is replaced": {change: func(o *input) {
 			o.condition.Spec.ServiceAccounts, o.replaced = []string{"other"}, true
 		}},
-		"other deployments of one that is replaced": {change: func(o *observation) {
+		"other deployments of one that is replaced": {change: func(o *input) {
 			o.condition.Spec.Deployments, o.replaced = []string{"kettle"}, true
 		}},
-		"other subjects of one that is replaced": {change: func(o *observation) {
+		"other subjects of one that is replaced": {change: func(o *input) {
 			o.binding.Subjects[0].Name, o.replaced = "thief", true
 		}, apply: "RoleBinding"},
-		"made for an earlier one": {change: func(o *observation) { o.condition.OwnerReferences[0].UID = "gone" }, apply: "OperatorCondition"},
-		"without its label":       {change: func(o *observation) { o.condition.Labels = nil }, apply: "OperatorCondition"},
-		"other rules":             {change: func(o *observation) { o.role.Rules = nil }, apply: "Role"},
+		"made for an earlier one": {change: func(o *input) { o.condition.OwnerReferences[0].UID = "gone" }, apply: "OperatorCondition"},
+		"without its label":       {change: func(o *input) { o.condition.Labels = nil }, apply: "OperatorCondition"},
+		"other rules":             {change: func(o *input) { o.role.Rules = nil }, apply: "Role"},
 		"a role made for an earlier condition": {
-			change: func(o *observation) { o.role.OwnerReferences[0].UID, o.binding.OwnerReferences[0].UID = "gone", "gone" }, apply: "Role RoleBinding",
+			change: func(o *input) { o.role.OwnerReferences[0].UID, o.binding.OwnerReferences[0].UID = "gone", "gone" }, apply: "Role RoleBinding",
 		},
-		"other subjects": {change: func(o *observation) { o.binding.Subjects[0].Name = "thief" }, apply: "RoleBinding"},
+		"other subjects": {change: func(o *input) { o.binding.Subjects[0].Name = "thief" }, apply: "RoleBinding"},
 		"a subject with its group written out": {
-			change: func(o *observation) { o.binding.Subjects[0].APIGroup = "" },
+			change: func(o *input) { o.binding.Subjects[0].APIGroup = "" },
 		},
-		"another role":      {change: func(o *observation) { o.binding.RoleRef.Name = "admin" }, recreate: true},
-		"a foreign role":    {change: func(o *observation) { foreign(&o.role.ObjectMeta) }, foreign: "Role kitchen/kettle.v1"},
-		"a foreign binding": {change: func(o *observation) { foreign(&o.binding.ObjectMeta); o.binding.RoleRef.Name = "x" }, foreign: "RoleBinding kitchen/kettle.v1"},
+		"another role":      {change: func(o *input) { o.binding.RoleRef.Name = "admin" }, recreate: true},
+		"a foreign role":    {change: func(o *input) { otherOwners(&o.role.ObjectMeta) }, otherOwners: "Role kitchen/kettle.v1"},
+		"a foreign binding": {change: func(o *input) { otherOwners(&o.binding.ObjectMeta); o.binding.RoleRef.Name = "x" }, otherOwners: "RoleBinding kitchen/kettle.v1"},
 		"both foreign": {
-			change:  func(o *observation) { foreign(&o.role.ObjectMeta); foreign(&o.binding.ObjectMeta) },
-			foreign: "report conditions; RoleBinding",
+			change:      func(o *input) { otherOwners(&o.role.ObjectMeta); otherOwners(&o.binding.ObjectMeta) },
+			otherOwners: "report conditions; RoleBinding",
 		},
 		"a report": {
-			change: func(o *observation) {
+			change: func(o *input) {
 				o.condition.Spec.Conditions = []metav1.Condition{no}
 				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
 			updateStatus: []metav1.Condition{shown},
 		},
 		"a report that is not marked yet is marked before it is shown": {
-			change: func(o *observation) { o.condition.Spec.Conditions = []metav1.Condition{no} }, apply: "OperatorCondition",
+			change: func(o *input) { o.condition.Spec.Conditions = []metav1.Condition{no} }, apply: "OperatorCondition",
 		},
 		"a copy whose original was removed": {
-			change: func(o *observation) {
+			change: func(o *input) {
 				o.condition.Generation, o.condition.Status.Conditions = 3, []metav1.Condition{shown}
 				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
 			updateStatus: []metav1.Condition{},
 		},
 		"the mark of a copy that is removed": {
-			change: func(o *observation) {
+			change: func(o *input) {
 				o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 			},
 			apply: "OperatorCondition",
 		},
-		"a report that is shown": {change: func(o *observation) {
+		"a report that is shown": {change: func(o *input) {
 			o.condition.Spec.Conditions, o.condition.Status.Conditions = []metav1.Condition{no}, []metav1.Condition{shown}
 			o.condition.Annotations = map[string]string{api.AnnotationShownConditions: "Upgradeable"}
 		}},
-		"the accounts in another order": {change: func(o *observation) { slices.Reverse(o.condition.Spec.ServiceAccounts) }},
+		"the accounts in another order": {change: func(o *input) { slices.Reverse(o.condition.Spec.ServiceAccounts) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := upToDate()
@@ -153,8 +153,8 @@ func TestDecide(t *testing.T) {
 			if d.updateStatus != (tt.updateStatus != nil) || d.updateStatus && !cmp.Equal(tt.updateStatus, d.conditions, cmpopts.EquateEmpty()) {
 				t.Errorf("shows %v: %v; want %v", d.updateStatus, d.conditions, tt.updateStatus)
 			}
-			if !strings.Contains(d.foreign, tt.foreign) || (d.foreign == "") != (tt.foreign == "") {
-				t.Errorf("in the way is %q, want %q", d.foreign, tt.foreign)
+			if !strings.Contains(d.otherOwners, tt.otherOwners) || (d.otherOwners == "") != (tt.otherOwners == "") {
+				t.Errorf("in the way is %q, want %q", d.otherOwners, tt.otherOwners)
 			}
 		})
 	}

@@ -17,20 +17,20 @@ const readOnly = client.UnsafeDisableDeepCopy
 
 // observe reads a version and its objects. It returns an empty observation for a version that needs
 // no objects.
-func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (observation, error) {
-	o := observation{now: r.clock.Now()}
+func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (input, error) {
+	o := input{now: r.clock.Now()}
 	var err error
 	if o.csv, err = getOrNil(ctx, r.client, key, &operatorsv1alpha1.ClusterServiceVersion{}); err != nil || !wanted(o.csv) {
-		return observation{}, err
+		return input{}, err
 	}
 	if o.condition, err = getOrNil(ctx, r.client, key, &operatorsv2.OperatorCondition{}); err != nil {
-		return observation{}, err
+		return input{}, err
 	}
 	if o.role, err = getOrNil(ctx, r.client, key, &rbacv1.Role{}); err != nil {
-		return observation{}, err
+		return input{}, err
 	}
 	if o.binding, err = getOrNil(ctx, r.client, key, &rbacv1.RoleBinding{}); err != nil {
-		return observation{}, err
+		return input{}, err
 	}
 	o.replaced, err = r.replaced(ctx, key)
 	return o, err

@@ -14,7 +14,7 @@ import (
 // a reference only while the account exists. If spec has a name and status has no reference,
 // installations must wait. A reference of another lifecycle manager stays if it identifies the same
 // object.
-func setAccount(want *operatorsv1.OperatorGroupStatus, o observation, now time.Time) {
+func setAccount(want *operatorsv1.OperatorGroupStatus, o statusInput, now time.Time) {
 	name := o.Group.Spec.ServiceAccountName
 	if name == "" || o.Account != nil {
 		apimeta.RemoveStatusCondition(&want.Conditions, operatorsv1.OperatorGroupServiceAccountCondition)

@@ -40,7 +40,7 @@ func TestAccount(t *testing.T) {
 			g := group("1")
 			g.Spec = operatorsv1.OperatorGroupSpec{ServiceAccountName: tc.name, TargetNamespaces: []string{"kitchen"}}
 			g.Status.ServiceAccountRef = tc.before
-			got := status(observation{Group: &g, Account: tc.account}, noon())
+			got := status(statusInput{Group: &g, Account: tc.account}, noon())
 			if diff := cmp.Diff(tc.want, got.ServiceAccountRef); diff != "" {
 				t.Errorf("%s\nserviceAccountRef: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -52,7 +52,7 @@ func TestAccount(t *testing.T) {
 				t.Errorf("%s\ncondition = %+v", tc.reason, condition)
 			}
 			g.Status = got
-			if diff := cmp.Diff(got, status(observation{Group: &g, Account: tc.account}, noon().Add(time.Hour))); diff != "" {
+			if diff := cmp.Diff(got, status(statusInput{Group: &g, Account: tc.account}, noon().Add(time.Hour))); diff != "" {
 				t.Errorf("%s\nan unchanged status was changed:\n%s", tc.reason, diff)
 			}
 		})

@@ -109,11 +109,11 @@ func (s providedAPI) sameAPIRole(want, have *rbacv1.ClusterRole) bool {
 		})
 }
 
-// foreign reports whether a live role with a needed name does not belong to this API. A role
+// isOwnedByOther reports whether a live role with a needed name does not belong to this API. A role
 // belongs to it if the object that serves the API owns it. A role without such an owner belongs to
 // it if it has an aggregation label. Some versions of OLM wrote the owner's kind in lower case,
 // which the garbage collector does not resolve.
-func (s providedAPI) foreign(have *rbacv1.ClusterRole) bool {
+func (s providedAPI) isOwnedByOther(have *rbacv1.ClusterRole) bool {
 	another := false
 	for _, ref := range have.OwnerReferences {
 		if strings.EqualFold(ref.Kind, s.ServerKind) && ref.Name == s.Server {

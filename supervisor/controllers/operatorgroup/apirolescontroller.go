@@ -74,8 +74,8 @@ func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.
 		case have == nil:
 		case r.roles.isStale(have), s.sameAPIRole(want, have):
 			continue
-		case s.foreign(have):
-			r.reportForeign(ctx, csv, s, want.Name)
+		case s.isOwnedByOther(have):
+			r.reportOtherOwner(ctx, csv, s, want.Name)
 			continue
 		}
 		if owner == nil {
@@ -96,7 +96,7 @@ func (r *apiRolesReconciler) ensure(ctx context.Context, csv *operatorsv1alpha1.
 	return nil
 }
 
-func (r *apiRolesReconciler) reportForeign(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s providedAPI, name string) {
+func (r *apiRolesReconciler) reportOtherOwner(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion, s providedAPI, name string) {
 	message := fmt.Sprintf("ClusterRole %s is needed for users of API %s and has another owner; it is left as it is: "+
 		"rename or delete it, or grant access to the API in another way", name, s.API)
 	logf.FromContext(ctx).Info("Kept a ClusterRole of another owner", "clusterRole", name, "api", s.API.String())

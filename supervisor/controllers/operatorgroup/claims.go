@@ -42,7 +42,7 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if !group.DeletionTimestamp.IsZero() || group.Spec.StaticProvidedAPIs {
 		return ctrl.Result{}, nil
 	}
-	groups, err := r.contendingGroups(ctx, &group)
+	groups, err := r.competingGroups(ctx, &group)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -61,18 +61,18 @@ func (r *claimReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	}
 }
 
-// contendingGroups returns the groups of a group's namespace and its contenders in other namespaces, from the
+// competingGroups returns the groups of a group's namespace and its contenders in other namespaces, from the
 // cache.
-func (r *claimReconciler) contendingGroups(ctx context.Context, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
+func (r *claimReconciler) competingGroups(ctx context.Context, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
 	var own operatorsv1.OperatorGroupList
 	if err := r.client.List(ctx, &own, client.InNamespace(group.Namespace), readOnly); err != nil {
 		return nil, fmt.Errorf("listing OperatorGroups in namespace %s: %w", group.Namespace, err)
 	}
-	contenders, err := groupindex.Contenders(ctx, r.client, group)
+	competing, err := groupindex.Competing(ctx, r.client, group)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what was listed
 	}
-	return append(own.Items, contenders...), nil
+	return append(own.Items, competing...), nil
 }
 
 // claimAvailable claims the available APIs. It holds mu. The cache may lack claims of this process; written
@@ -80,7 +80,7 @@ func (r *claimReconciler) contendingGroups(ctx context.Context, group *operators
 func (r *claimReconciler) claimAvailable(ctx context.Context, group *operatorsv1.OperatorGroup, members []operatorsv1alpha1.ClusterServiceVersion) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	groups, err := r.contendingGroups(ctx, group)
+	groups, err := r.competingGroups(ctx, group)
 	if err != nil {
 		return err
 	}

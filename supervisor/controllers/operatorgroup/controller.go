@@ -60,7 +60,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	if err := r.client.Get(ctx, req.NamespacedName, ns); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	groups, err := groupindex.Reaching(ctx, r.client, ns.Name)
+	groups, err := groupindex.ForNamespace(ctx, r.client, ns.Name)
 	if err != nil {
 		return ctrl.Result{}, err //nolint:wrapcheck // says what was listed
 	}

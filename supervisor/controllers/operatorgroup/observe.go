@@ -12,8 +12,8 @@ import (
 )
 
 // observe reads the inputs of the group's status.
-func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.OperatorGroup) (observation, error) {
-	o := observation{Group: group}
+func (r *groupReconciler) observe(ctx context.Context, group *operatorsv1.OperatorGroup) (statusInput, error) {
+	o := statusInput{Group: group}
 	var siblings operatorsv1.OperatorGroupList
 	if err := r.client.List(ctx, &siblings, client.InNamespace(group.Namespace)); err != nil {
 		return o, fmt.Errorf("listing OperatorGroups in namespace %s: %w", group.Namespace, err)

@@ -87,32 +87,32 @@ func TestLabelChanges(t *testing.T) {
 func TestStatus(t *testing.T) {
 	g := group("1")
 	g.Spec.TargetNamespaces = []string{"kitchen"}
-	first := status(observation{Group: &g}, noon())
+	first := status(statusInput{Group: &g}, noon())
 	want := operatorsv1.OperatorGroupStatus{Namespaces: []string{"kitchen"}, LastUpdated: &metav1.Time{Time: noon()}}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Fatalf("first status: -want, +got:\n%s", diff)
 	}
 
 	g.Status = first
-	if diff := cmp.Diff(first, status(observation{Group: &g}, noon().Add(time.Hour))); diff != "" {
+	if diff := cmp.Diff(first, status(statusInput{Group: &g}, noon().Add(time.Hour))); diff != "" {
 		t.Errorf("an unchanged status was changed:\n%s", diff)
 	}
 
-	crowded := status(observation{Group: &g, Siblings: []string{"b", "a"}}, noon().Add(time.Hour))
+	crowded := status(statusInput{Group: &g, Siblings: []string{"b", "a"}}, noon().Add(time.Hour))
 	if len(crowded.Conditions) != 1 || crowded.Conditions[0].Reason != "MultipleOperatorGroupsFound" ||
 		!crowded.LastUpdated.Time.Equal(noon().Add(time.Hour)) {
 		t.Errorf("status with siblings = %+v, want the condition and a new time", crowded)
 	}
 	g.Status = crowded
-	if diff := cmp.Diff(crowded, status(observation{Group: &g, Siblings: []string{"a", "b"}}, noon().Add(2*time.Hour))); diff != "" {
+	if diff := cmp.Diff(crowded, status(statusInput{Group: &g, Siblings: []string{"a", "b"}}, noon().Add(2*time.Hour))); diff != "" {
 		t.Errorf("the order of siblings changed the status:\n%s", diff)
 	}
-	if alone := status(observation{Group: &g}, noon().Add(3*time.Hour)); len(alone.Conditions) != 0 {
+	if alone := status(statusInput{Group: &g}, noon().Add(3*time.Hour)); len(alone.Conditions) != 0 {
 		t.Errorf("status after the siblings went = %+v, want no condition", alone)
 	}
 
 	g.Spec.TargetNamespaces = []string{""}
-	bad := status(observation{Group: &g}, noon())
+	bad := status(statusInput{Group: &g}, noon())
 	if len(bad.Namespaces) != 1 || bad.Conditions[len(bad.Conditions)-1].Reason != TargetsInvalidReason {
 		t.Errorf("status of an impossible spec = %+v, want the last good targets and a condition", bad)
 	}

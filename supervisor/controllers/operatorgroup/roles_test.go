@@ -228,9 +228,9 @@ func TestWhoseAPIRole(t *testing.T) {
 	bare := ours(small)
 	bare.Labels = nil
 	cases := map[string]struct {
-		reason        string
-		have          *rbacv1.ClusterRole
-		same, foreign bool
+		reason               string
+		have                 *rbacv1.ClusterRole
+		same, isOwnedByOther bool
 	}{
 		"Ours":      {"as wanted", ours(owner), true, false},
 		"Ownerless": {"the garbage collector would not delete it", ours(), false, false},
@@ -252,8 +252,8 @@ func TestWhoseAPIRole(t *testing.T) {
 			if got := s.sameAPIRole(s.roles()[0], tc.have); got != tc.same {
 				t.Errorf("%s\nsameAPIRole(...) = %t, want %t", tc.reason, got, tc.same)
 			}
-			if got := s.foreign(tc.have); got != tc.foreign {
-				t.Errorf("%s\nforeign(...) = %t, want %t", tc.reason, got, tc.foreign)
+			if got := s.isOwnedByOther(tc.have); got != tc.isOwnedByOther {
+				t.Errorf("%s\nforeign(...) = %t, want %t", tc.reason, got, tc.isOwnedByOther)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func setupClaims(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("operatorgroup-claims").
 		For(&operatorsv1.OperatorGroup{}).
-		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.contenders)).
+		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.competing)).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, handler.EnqueueRequestsFromMapFunc(m.inSameNamespace),
 			builder.WithPredicates(originals(), predicate.GenerationChangedPredicate{})).
 		WithOptions(options(o)).

@@ -18,8 +18,8 @@ import (
 // targets.
 const TargetsInvalidReason = "InvalidTargets"
 
-// observation holds the inputs of a group's status.
-type observation struct {
+// statusInput holds the inputs of a group's status.
+type statusInput struct {
 	Group      *operatorsv1.OperatorGroup
 	Siblings   []string    // names of the other groups in the namespace
 	Namespaces []namespace // all namespaces; filled for groups with a selector
@@ -31,7 +31,7 @@ type observation struct {
 // status returns the wanted status of a group. LastUpdated changes only together with another
 // field, so an unchanged group is never written. Invalid targets leave the last valid ones in the
 // status and set a condition.
-func status(o observation, now time.Time) operatorsv1.OperatorGroupStatus {
+func status(o statusInput, now time.Time) operatorsv1.OperatorGroupStatus {
 	want := o.Group.Status.DeepCopy()
 	namespaces, err := targets(o.Group.Spec, o.Namespaces)
 	setTargets(want, namespaces, err, o.Group.Generation, now)
@@ -57,7 +57,7 @@ func setTargets(want *operatorsv1.OperatorGroupStatus, namespaces []string, err 
 	}
 }
 
-func setMultiple(want *operatorsv1.OperatorGroupStatus, o observation, now time.Time) {
+func setMultiple(want *operatorsv1.OperatorGroupStatus, o statusInput, now time.Time) {
 	if len(o.Siblings) == 0 {
 		apimeta.RemoveStatusCondition(&want.Conditions, operatorsv1.MutlipleOperatorGroupCondition)
 		return

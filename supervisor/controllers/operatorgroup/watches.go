@@ -83,10 +83,10 @@ func (m mapper) withAccount(ctx context.Context, obj client.Object) []reconcile.
 		client.InNamespace(obj.GetNamespace()))
 }
 
-// contenders maps a group to the groups of its namespace. If it has claims, it also maps to the
+// competing maps a group to the groups of its namespace. If it has claims, it also maps to the
 // groups that reach a common namespace, because they may lose or gain an API. The caller passes the
 // old and the new state of the group.
-func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.Request {
+func (m mapper) competing(ctx context.Context, obj client.Object) []reconcile.Request {
 	group, ok := obj.(*operatorsv1.OperatorGroup)
 	if !ok {
 		return nil
@@ -95,7 +95,7 @@ func (m mapper) contenders(ctx context.Context, obj client.Object) []reconcile.R
 	if len(providedapis.Claimed(group)) == 0 {
 		return requests
 	}
-	others, err := groupindex.Contenders(ctx, m.reader, group)
+	others, err := groupindex.Competing(ctx, m.reader, group)
 	if err != nil {
 		return requests
 	}

@@ -34,21 +34,21 @@ func Keys(o client.Object) []string {
 	if !is {
 		return nil
 	}
-	reach := providedapis.Reach(group)
+	reach := providedapis.OperatorNamespaces(group)
 	if slices.Contains(reach, corev1.NamespaceAll) {
 		return []string{everywhere}
 	}
 	return reach
 }
 
-// Reaching returns the groups that reach a namespace, except those for all namespaces.
-func Reaching(ctx context.Context, reader client.Reader, namespace string) ([]operatorsv1.OperatorGroup, error) {
+// ForNamespace returns the groups that reach a namespace, except those for all namespaces.
+func ForNamespace(ctx context.Context, reader client.Reader, namespace string) ([]operatorsv1.OperatorGroup, error) {
 	return list(ctx, reader, namespace)
 }
 
-// Contenders returns the groups of other namespaces that share a reached namespace with a group, and could
+// Competing returns the groups of other namespaces that share a reached namespace with a group, and could
 // compete with it for an API. The objects are those of the cache and must not be changed.
-func Contenders(ctx context.Context, reader client.Reader, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
+func Competing(ctx context.Context, reader client.Reader, group *operatorsv1.OperatorGroup) ([]operatorsv1.OperatorGroup, error) {
 	keys := Keys(group)
 	switch {
 	case len(keys) == 0:
@@ -58,7 +58,7 @@ func Contenders(ctx context.Context, reader client.Reader, group *operatorsv1.Op
 		if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing OperatorGroups: %w", err)
 		}
-		return contenders(group, all.Items, nil), nil
+		return competing(group, all.Items, nil), nil
 	}
 	var found []operatorsv1.OperatorGroup
 	seen := map[types.UID]bool{}
@@ -67,13 +67,13 @@ func Contenders(ctx context.Context, reader client.Reader, group *operatorsv1.Op
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, contenders(group, groups, seen)...)
+		found = append(found, competing(group, groups, seen)...)
 	}
 	return found, nil
 }
 
-// contenders returns the groups of other namespaces that were not seen before.
-func contenders(group *operatorsv1.OperatorGroup, groups []operatorsv1.OperatorGroup, seen map[types.UID]bool) []operatorsv1.OperatorGroup {
+// competing returns the groups of other namespaces that were not seen before.
+func competing(group *operatorsv1.OperatorGroup, groups []operatorsv1.OperatorGroup, seen map[types.UID]bool) []operatorsv1.OperatorGroup {
 	var out []operatorsv1.OperatorGroup
 	for i := range groups {
 		other := &groups[i]

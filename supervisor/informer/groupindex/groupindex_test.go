@@ -22,7 +22,7 @@ func group(namespace string, targets ...string) *operatorsv1.OperatorGroup {
 	}
 }
 
-func TestContenders(t *testing.T) {
+func TestCompeting(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestContenders(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			found, err := groupindex.Contenders(t.Context(), reader, tc.group)
+			found, err := groupindex.Competing(t.Context(), reader, tc.group)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,14 +60,14 @@ func TestContenders(t *testing.T) {
 	}
 }
 
-func TestReaching(t *testing.T) {
+func TestForNamespace(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := operatorsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&operatorsv1.OperatorGroup{}, groupindex.Field, groupindex.Keys).
 		WithObjects(group("a", "a"), group("ab", "a", "b"), group("all", "")).Build()
-	found, err := groupindex.Reaching(t.Context(), reader, "b")
+	found, err := groupindex.ForNamespace(t.Context(), reader, "b")
 	if err != nil || len(found) != 1 || found[0].Namespace != "ab" {
 		t.Errorf("the groups that reach b are %d, error %v; want the one of namespace ab", len(found), err)
 	}

@@ -37,7 +37,7 @@ func troubles() []func(*Input) {
 		successor(pending), successor(succeeded), successor(broken), successor(replacing), readySuccessor,
 		serviceTaken, serviceBroken, webhookGone, notServing, moving, toSwitch, oldCerts, certificates, badConfig, running, regranted, justGranted,
 		declaresWebhook, claim(providedapis.Add), claim(providedapis.Remove), claim(providedapis.Conflict), claim(providedapis.Static),
-		claim(providedapis.Settled), mislabelled, failingForward, refusing, holding, circular, vanished,
+		claim(providedapis.UpToDate), mislabelled, failingForward, refusing, holding, circular, vanished,
 		leavingPredecessor(succeeded, "WaitingOnCleanup"), leavingPredecessor(broken, ""),
 	}
 }

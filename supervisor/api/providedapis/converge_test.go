@@ -55,11 +55,11 @@ func (c cluster) copied() []operatorsv1.OperatorGroup {
 	return append([]operatorsv1.OperatorGroup(nil), c.groups...)
 }
 
-// TestSettles makes groups claim in any order, some of them based on outdated state, and then each on the
+// TestClaimsConverge makes groups claim in any order, some of them based on outdated state, and then each on the
 // current state. It checks that soon nothing changes any more. No two groups of a common namespace then have
 // the same derived API. Every verdict on a member is then final: the member may run, or the verdict names the
 // group in conflict.
-func TestSettles(t *testing.T) {
+func TestClaimsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCluster(t)
 		for range rapid.IntRange(0, 3).Draw(t, "rounds at once") {
@@ -96,7 +96,7 @@ func (c cluster) check(t *rapid.T) {
 			}
 		}
 		for _, csv := range c.members[g.Namespace] {
-			found := providedapis.Verdict(g, c.groups, &csv)
+			found := providedapis.Evaluate(g, c.groups, &csv)
 			modes, err := operatorsv1alpha1.NewInstallModeSet(csv.Spec.InstallModes)
 			if err != nil {
 				t.Fatal(err)

@@ -12,10 +12,10 @@ import (
 // Result is the effect of the claims of groups on a ClusterServiceVersion.
 type Result string
 
-// The results of a verdict.
+// The results of Evaluate.
 const (
-	// Settled: the group has claimed the APIs of the ClusterServiceVersion, and keeps them.
-	Settled Result = "Settled"
+	// UpToDate: the group has claimed the APIs of the ClusterServiceVersion, and keeps them.
+	UpToDate Result = "UpToDate"
 	// Add: the group has yet to claim them, and no other group is in conflict.
 	Add Result = "Add"
 	// Remove: the group has claimed them, and must give them up to a group that outranks it. Conflict follows.
@@ -35,9 +35,9 @@ type Finding struct {
 	Groups []types.NamespacedName
 }
 
-// Verdict returns the effect of the claims of a group and of all others on a ClusterServiceVersion of the
+// Evaluate returns the effect of the claims of a group and of all others on a ClusterServiceVersion of the
 // group.
-func Verdict(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) Finding {
+func Evaluate(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGroup, csv *operatorsv1alpha1.ClusterServiceVersion) Finding {
 	provided, claimed := Of(csv), Claimed(group)
 	kept, by := contested(competitorsOf(group, others), claimed, provided)
 	missing := provided.Without(claimed)
@@ -57,12 +57,12 @@ func Verdict(group *operatorsv1.OperatorGroup, others []operatorsv1.OperatorGrou
 	case len(missing) > 0:
 		return Finding{Result: Add, APIs: missing}
 	default:
-		return Finding{Result: Settled}
+		return Finding{Result: UpToDate}
 	}
 }
 
-// Stops reports whether a ClusterServiceVersion must not run.
-func (f Finding) Stops() bool {
+// Blocks reports whether a ClusterServiceVersion must not run.
+func (f Finding) Blocks() bool {
 	return f.Result == Remove || f.Result == Conflict || f.Result == Static
 }
 
@@ -71,7 +71,7 @@ func (f Finding) Stops() bool {
 func (f Finding) Explain() string {
 	apis := strings.Join(f.APIs.names(), ", ")
 	switch {
-	case !f.Stops():
+	case !f.Blocks():
 		return ""
 	case len(f.Groups) > 0:
 		groups := make([]string, len(f.Groups))
