@@ -58,7 +58,7 @@ func newManagerChecker(cfg *rest.Config, o Options, log logr.Logger) (*managerCh
 	m := &managerChecker{
 		detector: competing.NewDetector(competing.Config{
 			Client: c, Deployments: deployments, Namespace: o.LeaderElectionNamespace, ManagerNamespaces: o.ManagerNamespaces, Clock: clock.RealClock{},
-			Waiting: func(w competing.Waiting) {
+			OnWait: func(w competing.WaitState) {
 				log.Info("Waiting to see whether another lifecycle manager works here before starting",
 					"leases", w.Leases, "unreviewedServiceAccounts", w.Reviews, "atMost", w.AtMost.Round(time.Second).String())
 			},

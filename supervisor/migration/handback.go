@@ -67,22 +67,22 @@ func (h *Handback) Plan(ctx context.Context) (Plan, error) {
 
 // Run hands back a cluster. It may be interrupted at any moment and repeated.
 func (h *Handback) Run(ctx context.Context) error {
-	return h.run(ctx, "handing back", h.Plan, h.do)
+	return h.run(ctx, "handing back", h.Plan, h.runStep)
 }
 
-func (h *Handback) do(ctx context.Context, step Step) error {
+func (h *Handback) runStep(ctx context.Context, step Step) error {
 	switch step.Action {
-	case Mark:
+	case MarkHandback:
 		return h.mark(ctx)
-	case Dismiss:
+	case ScaleDownSupervisors:
 		return h.scaleTo(ctx, step, 0, nil)
-	case Release:
+	case AwaitRelease:
 		return h.awaitRelease(ctx)
-	case Restore:
+	case RestoreObjects:
 		return h.restore(ctx)
-	case Start:
+	case ScaleUp:
 		return client.IgnoreNotFound(h.scaleTo(ctx, step, step.Replicas, map[string]any{api.LabelTakenOver: nil}))
-	case Forget:
+	case DeleteRecord:
 		return h.records().delete(ctx)
 	default:
 		return fmt.Errorf("unknown action %q", step.Action)
@@ -141,12 +141,12 @@ func (h *Handback) mark(ctx context.Context) error {
 }
 
 // operations compares the live objects with the recorded ones.
-func (h *Handback) operations(ctx context.Context, record *Record) ([]Operation, inventory, error) {
+func (h *Handback) operations(ctx context.Context, record *Record) ([]Operation, objectsByKey, error) {
 	recorded, err := h.records().loadObjects(ctx, record.Chunks)
 	if err != nil {
 		return nil, nil, err
 	}
-	live := inventory{}
+	live := objectsByKey{}
 	var missing missingPermissions
 	for _, gvk := range slices.Concat(recordedKinds(), addedKinds()) {
 		list, err := listAll(ctx, h.Client, gvk)
@@ -239,7 +239,7 @@ func (h *Handback) restore(ctx context.Context) error {
 	}
 	waited := false
 	for _, op := range operations {
-		if op.Verb == Remove && !waited {
+		if op.Verb == Delete && !waited {
 			waited = true
 			if err := h.awaitReady(ctx, operations); err != nil {
 				return err
@@ -256,7 +256,7 @@ func (h *Handback) restore(ctx context.Context) error {
 func (h *Handback) awaitReady(ctx context.Context, operations []Operation) error {
 	begun := h.Clock.Now()
 	for _, op := range operations {
-		if op.Verb != Make || op.Kind != "Pod" {
+		if op.Verb != Create || op.Kind != "Pod" {
 			continue
 		}
 		for {

@@ -10,18 +10,18 @@ import (
 
 // The actions of a handback, in their order.
 const (
-	// Mark sets the phase HandingBack in the record, so that supervisors end.
-	Mark Action = "Mark"
-	// Dismiss scales the Deployment of the supervisors to 0.
-	Dismiss Action = "Dismiss"
-	// Release waits until no supervisor leads.
-	Release Action = "Release"
-	// Restore restores objects.
-	Restore Action = "Restore"
-	// Start scales a Deployment of OLM up again.
-	Start Action = "Start"
-	// Forget deletes the record.
-	Forget Action = "Forget"
+	// MarkHandback sets the phase HandingBack in the record, so that supervisors end.
+	MarkHandback Action = "Mark"
+	// ScaleDownSupervisors scales the Deployment of the supervisors to 0.
+	ScaleDownSupervisors Action = "Dismiss"
+	// AwaitRelease waits until no supervisor leads.
+	AwaitRelease Action = "Release"
+	// RestoreObjects restores objects.
+	RestoreObjects Action = "Restore"
+	// ScaleUp scales a Deployment of OLM up again.
+	ScaleUp Action = "Start"
+	// DeleteRecord deletes the record.
+	DeleteRecord Action = "Forget"
 )
 
 // NewHandbackPlan returns the plan to hand back a cluster. supervisors are the Deployments of supervisors that
@@ -39,25 +39,25 @@ func NewHandbackPlan(record *Record, supervisors []string, operations []Operatio
 		p.Steps = append(p.Steps, Step{Action: action, Text: fmt.Sprintf(format, args...)})
 	}
 	if record.Phase != HandingBack {
-		add(Mark, "tell supervisors to end, and not to begin again, in ConfigMap %s", RecordName)
+		add(MarkHandback, "tell supervisors to end, and not to begin again, in ConfigMap %s", RecordName)
 	}
 	for _, name := range supervisors {
 		namespace, name, _ := strings.Cut(name, "/")
-		p.Steps = append(p.Steps, Step{Action: Dismiss, Namespace: namespace, Name: name, Text: fmt.Sprintf("scale Deployment %s/%s, the supervisors, to 0 replicas", namespace, name)})
+		p.Steps = append(p.Steps, Step{Action: ScaleDownSupervisors, Namespace: namespace, Name: name, Text: fmt.Sprintf("scale Deployment %s/%s, the supervisors, to 0 replicas", namespace, name)})
 	}
-	add(Release, "wait until no supervisor leads")
-	add(Restore, "%s", describeOperations(operations))
+	add(AwaitRelease, "wait until no supervisor leads")
+	add(RestoreObjects, "%s", describeOperations(operations))
 	for i := range record.Deployments {
 		d := &record.Deployments[i]
-		p.Steps = append(p.Steps, Step{Action: Start, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
+		p.Steps = append(p.Steps, Step{Action: ScaleUp, Namespace: d.Namespace, Name: d.Name, Replicas: d.Replicas, Text: describeStart(d)})
 	}
-	add(Forget, "delete ConfigMap %s, and those with what was written down", RecordName)
+	add(DeleteRecord, "delete ConfigMap %s, and those with what was written down", RecordName)
 	return p
 }
 
 // replacedPlans describes the recorded InstallPlans that no longer exist. They are not restored. Their
 // replacements have the same content, and OLM would have two plans.
-func replacedPlans(recorded []string, live inventory) []string {
+func replacedPlans(recorded []string, live objectsByKey) []string {
 	gone := slices.DeleteFunc(slices.Clone(recorded), func(name string) bool { return live["InstallPlan "+name] != nil })
 	if len(gone) == 0 {
 		return nil
@@ -80,5 +80,5 @@ func describeOperations(operations []Operation) string {
 		count[op.Verb]++
 	}
 	return fmt.Sprintf("make %d objects again, put %d back as they were, delete %d that OLM does not make, and take our marks off %d",
-		count[Make], count[Replace], count[Remove], count[Strip])
+		count[Create], count[ReplaceContent], count[Delete], count[RemoveMetadata])
 }

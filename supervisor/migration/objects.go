@@ -74,8 +74,8 @@ func markedKinds() []schema.GroupVersionKind {
 	}
 }
 
-// ofOLM reports whether OLM created an object and the controllers may replace it.
-func ofOLM(o *unstructured.Unstructured) bool {
+// isOfOLM reports whether OLM created an object and the controllers may replace it.
+func isOfOLM(o *unstructured.Unstructured) bool {
 	labels := o.GetLabels()
 	if o.GetKind() == "Pod" {
 		return ownerOf(o, "CatalogSource") != nil
@@ -117,7 +117,7 @@ func readObjects(ctx context.Context, c client.Reader) ([]*unstructured.Unstruct
 			return nil, err
 		}
 		for i := range list {
-			if ofOLM(list[i]) {
+			if isOfOLM(list[i]) {
 				all = append(all, recordedForm(list[i]))
 			}
 		}
@@ -292,7 +292,7 @@ func (r *Records) loadObjects(ctx context.Context, chunks int) ([]*unstructured.
 		} else if err != nil {
 			return nil, fmt.Errorf("reading what OLM had made: %w", err)
 		}
-		objects, err := unpack(cm.BinaryData[objectsKey])
+		objects, err := decompress(cm.BinaryData[objectsKey])
 		if err != nil {
 			return nil, fmt.Errorf("reading what OLM had made, ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 		}
@@ -338,7 +338,7 @@ func compress(batch []*unstructured.Unstructured) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func unpack(chunk []byte) ([]*unstructured.Unstructured, error) {
+func decompress(chunk []byte) ([]*unstructured.Unstructured, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(chunk))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing: %w", err)

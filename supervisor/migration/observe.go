@@ -21,8 +21,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-// Observation is the input of a plan.
-type Observation struct {
+// ClusterState is the input of a plan.
+type ClusterState struct {
 	// Managers are the competing lifecycle managers.
 	Managers competing.Finding
 	// Pods are the remaining pods of their Deployments.
@@ -58,12 +58,12 @@ type Count struct {
 }
 
 // observe reads the input of a plan.
-func observe(ctx context.Context, cfg competing.Config) (*Observation, error) {
+func observe(ctx context.Context, cfg competing.Config) (*ClusterState, error) {
 	found, err := competing.NewDetector(cfg).CheckAll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o, c := &Observation{Managers: found}, cfg.Client
+	o, c := &ClusterState{Managers: found}, cfg.Client
 	var missing missingPermissions
 	o.Record, o.Missing, err = readRecord(ctx, NewRecords(c, cfg.Namespace))
 	if missing.collect(err) != nil {

@@ -28,16 +28,16 @@ type Action string
 
 // The actions of a takeover, in their order.
 const (
-	// Begin records the number of replicas of OLM.
-	Begin Action = "Begin"
-	// Stop scales a Deployment of OLM to 0.
-	Stop Action = "Stop"
-	// Await waits until its pods are gone.
-	Await Action = "Await"
-	// Keep records the objects that the controllers may replace.
-	Keep Action = "Keep"
-	// Finish permits the supervisors to work.
-	Finish Action = "Finish"
+	// RecordReplicas records the number of replicas of OLM.
+	RecordReplicas Action = "Begin"
+	// ScaleDown scales a Deployment of OLM to 0.
+	ScaleDown Action = "Stop"
+	// AwaitPods waits until its pods are gone.
+	AwaitPods Action = "Await"
+	// RecordObjects records the objects that the controllers may replace.
+	RecordObjects Action = "Keep"
+	// CompleteTakeover permits the supervisors to work.
+	CompleteTakeover Action = "Finish"
 )
 
 // Step is one step of a plan.
@@ -75,7 +75,7 @@ type Plan struct {
 
 // NewPlan returns the plan to take over an observed cluster. again permits stopping an OLM that was started
 // again after a takeover.
-func NewPlan(o *Observation, again bool) Plan {
+func NewPlan(o *ClusterState, again bool) Plan {
 	p := Plan{Blockers: blockers(o, again)}
 	if len(o.Managers.Workloads) == 0 && o.Record == nil && len(p.Blockers) == 0 {
 		p.Verdict = Nothing
@@ -98,7 +98,7 @@ func NewPlan(o *Observation, again bool) Plan {
 }
 
 // blockers returns the reasons that prevent a takeover.
-func blockers(o *Observation, again bool) []string {
+func blockers(o *ClusterState, again bool) []string {
 	var all []string
 	if o.OpenShift && len(o.Managers.Workloads) > 0 {
 		all = append(all, "OpenShift's cluster version operator keeps OLM as it is and would start it again; on OpenShift OLM is a part of the platform. "+
@@ -125,34 +125,34 @@ func blockers(o *Observation, again bool) []string {
 }
 
 // steps returns the remaining steps.
-func steps(o *Observation) []Step {
+func steps(o *ClusterState) []Step {
 	running, unrecorded := pending(o)
 	taken, half := o.Record.is(TakenOver), o.Record.is(TakingOver)
 	var all []Step
 	if unrecorded || taken && len(running) > 0 {
-		all = append(all, Step{Action: Begin, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
+		all = append(all, Step{Action: RecordReplicas, Text: "write down how many replicas OLM's Deployments have, in ConfigMap " + RecordName})
 	}
 	for i := range running {
 		w := &running[i]
 		all = append(all, Step{
-			Action: Stop, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas,
-			Text: stopping(w),
+			Action: ScaleDown, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas,
+			Text: describeScaleDown(w),
 		})
 	}
 	if len(running) > 0 || len(o.Pods) > 0 {
-		all = append(all, Step{Action: Await, Text: "wait until the pods of these Deployments are gone"})
+		all = append(all, Step{Action: AwaitPods, Text: "wait until the pods of these Deployments are gone"})
 	}
 	if len(all) > 0 || half && o.Record.Chunks == 0 {
-		all = append(all, Step{Action: Keep, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Objects, RecordName)})
+		all = append(all, Step{Action: RecordObjects, Text: fmt.Sprintf("write down %d objects that OLM made and that supervisors may replace, in ConfigMaps %s-0 and following", o.Objects, RecordName)})
 	}
 	if len(all) > 0 || half {
-		all = append(all, Step{Action: Finish, Text: "let supervisors work"})
+		all = append(all, Step{Action: CompleteTakeover, Text: "let supervisors work"})
 	}
 	return all
 }
 
-// stopping returns the text about the stop of a Deployment of OLM.
-func stopping(w *competing.Workload) string {
+// describeScaleDown returns the text about the stop of a Deployment of OLM.
+func describeScaleDown(w *competing.Workload) string {
 	if w.Replicas == 0 {
 		return fmt.Sprintf("mark Deployment %s/%s, which is at 0 replicas already, as taken over from", w.Namespace, w.Name)
 	}
@@ -161,7 +161,7 @@ func stopping(w *competing.Workload) string {
 
 // pending returns the Deployments that have yet to be stopped, or marked as stopped. unrecorded reports whether
 // the record lacks some of them, or has other replicas.
-func pending(o *Observation) (running []competing.Workload, unrecorded bool) {
+func pending(o *ClusterState) (running []competing.Workload, unrecorded bool) {
 	for i := range o.Managers.Workloads {
 		w := o.Managers.Workloads[i]
 		if w.Replicas > 0 || !w.TakenOver {
@@ -174,7 +174,7 @@ func pending(o *Observation) (running []competing.Workload, unrecorded bool) {
 }
 
 // describe adds the effects on existing objects.
-func (p *Plan) describe(o *Observation) {
+func (p *Plan) describe(o *ClusterState) {
 	for i := range o.Counts.Kinds {
 		c := &o.Counts.Kinds[i]
 		text := fmt.Sprintf("%d %s", c.Total, c.Kind+plural(c.Total))

@@ -28,73 +28,73 @@ func TestNewPlan(t *testing.T) {
 	for _, tt := range []struct {
 		reason    string
 		workloads []competing.Workload
-		with      func(*Observation)
+		with      func(*ClusterState)
 		again     bool
 		want      Verdict
 		steps     []Action
 		blocked   string
 	}{
 		{reason: "a cluster without OLM", want: Nothing},
-		{reason: "OLM as it runs", workloads: []competing.Workload{workload(c, 1, false), workload(o, 1, false)}, want: Possible, steps: []Action{Begin, Stop, Stop, Await, Keep, Finish}},
-		{reason: "OLM that somebody has stopped is marked, and what it left written down", workloads: []competing.Workload{workload(o, 0, false)}, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish}},
+		{reason: "OLM as it runs", workloads: []competing.Workload{workload(c, 1, false), workload(o, 1, false)}, want: Possible, steps: []Action{RecordReplicas, ScaleDown, ScaleDown, AwaitPods, RecordObjects, CompleteTakeover}},
+		{reason: "OLM that somebody has stopped is marked, and what it left written down", workloads: []competing.Workload{workload(o, 0, false)}, want: Possible, steps: []Action{RecordReplicas, ScaleDown, AwaitPods, RecordObjects, CompleteTakeover}},
 		{
 			reason: "interrupted before the first was stopped", workloads: []competing.Workload{workload(c, 1, false), workload(o, 1, false)},
-			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Stop, Stop, Await, Keep, Finish},
+			with: func(ob *ClusterState) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{ScaleDown, ScaleDown, AwaitPods, RecordObjects, CompleteTakeover},
 		},
 		{
 			reason: "interrupted between the two", workloads: []competing.Workload{workload(c, 0, true), workload(o, 1, false)},
-			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Stop, Await, Keep, Finish},
+			with: func(ob *ClusterState) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{ScaleDown, AwaitPods, RecordObjects, CompleteTakeover},
 		},
 		{
 			reason: "interrupted while pods were waited for", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
-			with: func(ob *Observation) {
+			with: func(ob *ClusterState) {
 				ob.Record, ob.Pods = recorded(TakingOver, 0, o, c), []string{"olm/olm-operator-x"}
-			}, want: Possible, steps: []Action{Await, Keep, Finish},
+			}, want: Possible, steps: []Action{AwaitPods, RecordObjects, CompleteTakeover},
 		},
 		{
 			reason: "interrupted while objects were written down", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
-			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{Keep, Finish},
+			with: func(ob *ClusterState) { ob.Record = recorded(TakingOver, 0, o, c) }, want: Possible, steps: []Action{RecordObjects, CompleteTakeover},
 		},
 		{
 			reason: "interrupted before the end: what was written down is not written again", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
-			with: func(ob *Observation) { ob.Record = recorded(TakingOver, 1, o, c) }, want: Possible, steps: []Action{Finish},
+			with: func(ob *ClusterState) { ob.Record = recorded(TakingOver, 1, o, c) }, want: Possible, steps: []Action{CompleteTakeover},
 		},
 		{
 			reason: "done", workloads: []competing.Workload{workload(c, 0, true), workload(o, 0, true)},
-			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
+			with: func(ob *ClusterState) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
 		},
 		{
 			reason: "done, and OLM uninstalled since",
-			with:   func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
+			with:   func(ob *ClusterState) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Done,
 		},
 		{
 			reason: "started again by somebody: a supervisor leaves that", workloads: []competing.Workload{workload(c, 0, true), workload(o, 1, true)},
-			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Blocked, blocked: "scaled up again",
+			with: func(ob *ClusterState) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Blocked, blocked: "scaled up again",
 		},
 		{
 			reason: "started again by somebody, and the command is given", workloads: []competing.Workload{workload(c, 0, true), workload(o, 1, true)}, again: true,
-			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish},
+			with: func(ob *ClusterState) { ob.Record = recorded(TakenOver, 1, o, c) }, want: Possible, steps: []Action{RecordReplicas, ScaleDown, AwaitPods, RecordObjects, CompleteTakeover},
 		},
 		{
 			reason: "another part of OLM appears", workloads: []competing.Workload{workload(c, 1, false), workload(o, 0, true)},
-			with: func(ob *Observation) { ob.Record = recorded(TakenOver, 1, o) }, want: Possible, steps: []Action{Begin, Stop, Await, Keep, Finish},
+			with: func(ob *ClusterState) { ob.Record = recorded(TakenOver, 1, o) }, want: Possible, steps: []Action{RecordReplicas, ScaleDown, AwaitPods, RecordObjects, CompleteTakeover},
 		},
-		{reason: "OpenShift would start it again", workloads: []competing.Workload{kept}, with: func(ob *Observation) { ob.OpenShift = true }, want: Blocked, blocked: "cluster version operator"},
-		{reason: "OpenShift without OLM", with: func(ob *Observation) { ob.OpenShift = true }, want: Nothing},
+		{reason: "OpenShift would start it again", workloads: []competing.Workload{kept}, with: func(ob *ClusterState) { ob.OpenShift = true }, want: Blocked, blocked: "cluster version operator"},
+		{reason: "OpenShift without OLM", with: func(ob *ClusterState) { ob.OpenShift = true }, want: Nothing},
 		{
-			reason: "another supervisor", with: func(ob *Observation) {
+			reason: "another supervisor", with: func(ob *ClusterState) {
 				ob.Managers.Supervisors = []competing.Supervisor{{Namespace: "elsewhere", Holder: "a"}}
 			},
 			want: Blocked, blocked: "another supervisor works here (a, Lease elsewhere/chandlery-supervisor)",
 		},
-		{reason: "one that may not look", with: func(ob *Observation) { ob.Managers.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "may not see Deployments"},
+		{reason: "one that may not look", with: func(ob *ClusterState) { ob.Managers.Hidden = []string{"Deployments"} }, want: Blocked, blocked: "may not see Deployments"},
 		{
 			reason: "half handed back", workloads: []competing.Workload{workload(o, 0, true)},
-			with: func(ob *Observation) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",
+			with: func(ob *ClusterState) { ob.Record = recorded(HandingBack, 1, o) }, want: Blocked, blocked: "supervisor handback",
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			ob := &Observation{Managers: competing.Finding{Workloads: tt.workloads}}
+			ob := &ClusterState{Managers: competing.Finding{Workloads: tt.workloads}}
 			if tt.with != nil {
 				tt.with(ob)
 			}
@@ -115,7 +115,7 @@ func TestNewPlan(t *testing.T) {
 
 // TestWaitingPlans checks that recreated plans are not described as unchanged, before and after.
 func TestWaitingPlans(t *testing.T) {
-	o := &Observation{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}}
+	o := &ClusterState{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 1, false)}}}
 	by := map[string]int{}
 	for name, phase := range map[string]string{"done": "Complete", "waits": "RequiresApproval", "runs": "Installing"} {
 		if how := o.Counts.addPlan(object("InstallPlan", "shop/"+name, map[string]any{"status|phase": phase})); how != "" {
@@ -132,7 +132,7 @@ func TestWaitingPlans(t *testing.T) {
 	if text := strings.Join(p.Risks, "\n"); !strings.Contains(text, "shop/runs") || !strings.Contains(text, "does not make InstallPlans again") {
 		t.Errorf("risks:\n%s", text)
 	}
-	left := replacedPlans([]string{"shop/waits", "shop/runs"}, inventory{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
+	left := replacedPlans([]string{"shop/waits", "shop/runs"}, objectsByKey{"InstallPlan shop/runs": object("InstallPlan", "shop/runs", nil)})
 	if text := strings.Join(left, "\n"); !strings.Contains(text, "shop/waits") || strings.Contains(text, "shop/runs") {
 		t.Errorf("left:\n%s", text)
 	}
@@ -166,8 +166,8 @@ func TestRecordAdd(t *testing.T) {
 			if tt.recorded >= 0 {
 				r.Deployments = []ScaledDeployment{{Namespace: "olm", Name: name, Replicas: tt.recorded}}
 			}
-			p := NewPlan(&Observation{Record: r, Managers: competing.Finding{Workloads: []competing.Workload{tt.w}}}, true)
-			if begins := len(p.Steps) > 0 && p.Steps[0].Action == Begin; begins != tt.begins {
+			p := NewPlan(&ClusterState{Record: r, Managers: competing.Finding{Workloads: []competing.Workload{tt.w}}}, true)
+			if begins := len(p.Steps) > 0 && p.Steps[0].Action == RecordReplicas; begins != tt.begins {
 				t.Errorf("steps %v", p.Steps)
 			}
 			r.add(&tt.w)
@@ -180,7 +180,7 @@ func TestRecordAdd(t *testing.T) {
 
 // TestStoppedAlready checks that no scaling is reported for a Deployment that remains at 0 replicas.
 func TestStoppedAlready(t *testing.T) {
-	there := NewPlan(&Observation{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 0, false)}}}, false)
+	there := NewPlan(&ClusterState{Managers: competing.Finding{Workloads: []competing.Workload{workload("olm-operator", 0, false)}}}, false)
 	r := recorded(TakenOver, 1, "olm-operator")
 	r.Deployments[0].Replicas = 0
 	for _, step := range append(there.Steps, NewHandbackPlan(r, nil, nil).Steps...) {

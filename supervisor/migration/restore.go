@@ -31,14 +31,14 @@ type Verb string
 
 // The verbs.
 const (
-	// Make creates a deleted object again.
-	Make Verb = "Make"
-	// Replace restores the recorded content of an object.
-	Replace Verb = "Replace"
-	// Remove deletes an object that OLM does not create.
-	Remove Verb = "Remove"
-	// Strip removes labels and annotations that OLM does not know.
-	Strip Verb = "Strip"
+	// Create creates a deleted object again.
+	Create Verb = "Make"
+	// ReplaceContent restores the recorded content of an object.
+	ReplaceContent Verb = "Replace"
+	// Delete deletes an object that OLM does not create.
+	Delete Verb = "Remove"
+	// RemoveMetadata removes labels and annotations that OLM does not know.
+	RemoveMetadata Verb = "Strip"
 )
 
 // Operation is the change of a handback to one object.
@@ -54,33 +54,33 @@ type Operation struct {
 
 func (op Operation) write(ctx context.Context, c client.Client) error {
 	switch op.Verb {
-	case Make:
+	case Create:
 		err := apply.Create(ctx, c, op.want, fieldOwner)
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
 		return err
-	case Replace:
+	case ReplaceContent:
 		return apply.Replace(ctx, c, op.want, fieldOwner)
-	case Strip:
+	case RemoveMetadata:
 		return client.IgnoreNotFound(apply.Patch(ctx, c, op.want, apply.MergeFromLocked(op.live), fieldOwner))
-	case Remove:
+	case Delete:
 		return client.IgnoreNotFound(apply.DeleteIf(ctx, c, op.live, apply.SameUID(op.live), client.PropagationPolicy("Foreground")))
 	default:
 		return fmt.Errorf("unknown verb %q", op.Verb)
 	}
 }
 
-// inventory holds the live objects, by kind, namespace and name.
-type inventory map[string]*unstructured.Unstructured
+// objectsByKey holds the live objects, by kind, namespace and name.
+type objectsByKey map[string]*unstructured.Unstructured
 
-func (i inventory) add(objects []*unstructured.Unstructured) {
+func (i objectsByKey) add(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
-		i[keyOf(o)] = o
+		i[objectKey(o)] = o
 	}
 }
 
-func keyOf(o *unstructured.Unstructured) string {
+func objectKey(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
@@ -96,18 +96,18 @@ func newOperation(verb Verb, live, want *unstructured.Unstructured) Operation {
 // objects that this project has changed or deleted are restored. Objects that it created in their place are
 // deleted, and its marks on all other objects are removed. An object whose version or catalog no longer exists
 // remains as it is.
-func restoration(recorded []*unstructured.Unstructured, live inventory) []Operation {
+func restoration(recorded []*unstructured.Unstructured, live objectsByKey) []Operation {
 	created, replaced, restored := restoreRecorded(recorded, live)
 	var removed, stripped []Operation
 	for _, key := range slices.Sorted(maps.Keys(live)) {
 		o := live[key]
 		switch {
 		case o.GetDeletionTimestamp() != nil, restored[key]:
-		case forCatalog(o), replacesBinding(o, recorded, live):
-			removed = append(removed, newOperation(Remove, o, nil))
+		case isForCatalog(o), replacesBinding(o, recorded, live):
+			removed = append(removed, newOperation(Delete, o, nil))
 		default:
-			if keys := marks(o); len(keys) > 0 {
-				stripped = append(stripped, newOperation(Strip, o, without(o, keys)))
+			if keys := addedKeys(o); len(keys) > 0 {
+				stripped = append(stripped, newOperation(RemoveMetadata, o, without(o, keys)))
 			}
 		}
 	}
@@ -119,19 +119,19 @@ func restoration(recorded []*unstructured.Unstructured, live inventory) []Operat
 
 // restoreRecorded returns the operations for recorded objects. restored are the keys of those whose owner still
 // exists.
-func restoreRecorded(recorded []*unstructured.Unstructured, live inventory) (created, replaced []Operation, restored map[string]bool) {
+func restoreRecorded(recorded []*unstructured.Unstructured, live objectsByKey) (created, replaced []Operation, restored map[string]bool) {
 	restored = map[string]bool{}
 	for _, before := range recorded {
 		if !isOwned(before, live) {
 			continue
 		}
-		restored[keyOf(before)] = true
-		now := live[keyOf(before)]
+		restored[objectKey(before)] = true
+		now := live[objectKey(before)]
 		switch {
 		case now == nil:
-			created = append(created, newOperation(Make, nil, recreated(before)))
+			created = append(created, newOperation(Create, nil, recreated(before)))
 		case before.GetKind() != "Pod" && isWrittenByUs(now) && !isEqual(before, now):
-			replaced = append(replaced, newOperation(Replace, now, replacement(before, now)))
+			replaced = append(replaced, newOperation(ReplaceContent, now, replacement(before, now)))
 		}
 	}
 	return created, replaced, restored
@@ -139,7 +139,7 @@ func restoreRecorded(recorded []*unstructured.Unstructured, live inventory) (cre
 
 // isOwned reports whether an owner of a recorded object still exists. An owner reference is compared by its UID, and a
 // version in labels by its name.
-func isOwned(recorded *unstructured.Unstructured, live inventory) bool {
+func isOwned(recorded *unstructured.Unstructured, live objectsByKey) bool {
 	uids := map[string]bool{}
 	for _, ref := range recorded.GetOwnerReferences() {
 		key := ref.Kind + " " + recorded.GetNamespace() + "/" + ref.Name
@@ -217,8 +217,8 @@ func replacement(recorded, now *unstructured.Unstructured) *unstructured.Unstruc
 	return o
 }
 
-// forCatalog reports whether this project creates an object for a catalog and OLM does not.
-func forCatalog(o *unstructured.Unstructured) bool {
+// isForCatalog reports whether this project creates an object for a catalog and OLM does not.
+func isForCatalog(o *unstructured.Unstructured) bool {
 	if ownerOf(o, "CatalogSource") == nil {
 		return false
 	}
@@ -233,7 +233,7 @@ func forCatalog(o *unstructured.Unstructured) bool {
 }
 
 // replacesBinding reports whether an object is a binding that this project created in place of one that is restored.
-func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unstructured, live inventory) bool {
+func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unstructured, live objectsByKey) bool {
 	if o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "RoleBinding" || !isWrittenByUs(o) {
 		return false
 	}
@@ -248,9 +248,9 @@ func replacesBinding(o *unstructured.Unstructured, recorded []*unstructured.Unst
 	})
 }
 
-// marks returns the labels and annotations that this project set on an object. Those of users remain. The
+// addedKeys returns the labels and annotations that this project set on an object. Those of users remain. The
 // number of OLM's replicas is removed when OLM is scaled up again.
-func marks(o *unstructured.Unstructured) [][]string {
+func addedKeys(o *unstructured.Unstructured) [][]string {
 	var found [][]string
 	for field, values := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
 		for key := range values {

@@ -116,9 +116,9 @@ func TestRestoration(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			live := inventory{}
+			live := objectsByKey{}
 			for _, o := range tt.live {
-				live[keyOf(o)] = o
+				live[objectKey(o)] = o
 			}
 			var got []string
 			for _, o := range restoration(tt.recorded, live) {
@@ -144,7 +144,7 @@ func TestPack(t *testing.T) {
 		}
 		var got []*unstructured.Unstructured
 		for _, chunk := range chunks {
-			objects, err := unpack(chunk)
+			objects, err := decompress(chunk)
 			if err != nil {
 				t.Fatal(err)
 			}

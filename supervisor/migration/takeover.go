@@ -36,20 +36,20 @@ func (t *Takeover) Plan(ctx context.Context) (Plan, error) {
 // Run takes over. It may be interrupted at any moment and repeated, also by several processes at once. If there
 // is nothing to take over, it does nothing.
 func (t *Takeover) Run(ctx context.Context) error {
-	return t.run(ctx, "taking over", t.Plan, t.do)
+	return t.run(ctx, "taking over", t.Plan, t.runStep)
 }
 
-func (t *Takeover) do(ctx context.Context, step Step) error {
+func (t *Takeover) runStep(ctx context.Context, step Step) error {
 	switch step.Action {
-	case Begin:
+	case RecordReplicas:
 		return t.recordReplicas(ctx)
-	case Stop:
+	case ScaleDown:
 		return t.stop(ctx, step)
-	case Await:
+	case AwaitPods:
 		return t.awaitPods(ctx)
-	case Keep:
+	case RecordObjects:
 		return t.recordObjects(ctx)
-	case Finish:
+	case CompleteTakeover:
 		return t.records().change(ctx, func(r *Record) { r.Phase = TakenOver })
 	default:
 		return fmt.Errorf("unknown action %q", step.Action)

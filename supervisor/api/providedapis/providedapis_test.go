@@ -131,7 +131,7 @@ func TestIntersect(t *testing.T) {
 	}
 }
 
-func TestEvaluate(t *testing.T) {
+func TestEvaluateClaims(t *testing.T) {
 	type want struct {
 		Result providedapis.Result
 		APIs   string

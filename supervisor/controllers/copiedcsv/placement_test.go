@@ -27,7 +27,7 @@ func TestPlacementOf(t *testing.T) {
 	}
 	claimed := func(o *input) { claims(&o.groups[0]) }
 	static := func(o *input) { o.groups[0].Spec.StaticProvidedAPIs = true }
-	rival := func(o *input) {
+	competing := func(o *input) {
 		other := groupFor("pantry")
 		other.Namespace, other.CreationTimestamp = "bar", metav1.NewTime(noon().Add(-time.Hour))
 		claims(&other)
@@ -69,12 +69,12 @@ func TestPlacementOf(t *testing.T) {
 		"Claimed":   {"one whose group has claimed its APIs is", two, []func(*input){provides, claimed}, modeSync, two},
 		"Unclaimed": {"one whose group has yet to claim them is not yet", two, []func(*input){provides}, modePrune, two},
 		"Fixed":     {"one whose APIs are not in a fixed list is not", two, []func(*input){provides, static}, modePrune, two},
-		"K1":        {"one whose APIs another group has claimed is not, while it is Pending", two, []func(*input){provides, rival, pendingPhase}, modePrune, two},
-		"K3":        {"nor while its group has yet to give them back", two, []func(*input){provides, claimed, rival}, modePrune, two},
+		"K1":        {"one whose APIs another group has claimed is not, while it is Pending", two, []func(*input){provides, competing, pendingPhase}, modePrune, two},
+		"K3":        {"nor while its group has yet to give them back", two, []func(*input){provides, claimed, competing}, modePrune, two},
 		"K3 Failed": {"one that has lost has no copies left", two, []func(*input){failed(operatorsv1alpha1.CSVReasonInterOperatorGroupOwnerConflict)}, modeSync, nil},
 		"K4 Failed": {"nor has one that lost to a fixed list", two, []func(*input){failed(operatorsv1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)}, modeSync, nil},
 		"K8":        {"one that cannot watch the targets is not copied before it has failed for it", all, []func(*input){ownOnly}, modePrune, []string{"cellar", "garden", "pantry"}},
-		"K11": {"nor in protected namespaces", all, []func(*input){disabled, provides, rival, func(o *input) {
+		"K11": {"nor in protected namespaces", all, []func(*input){disabled, provides, competing, func(o *input) {
 			o.protected = []string{"pantry"}
 		}}, modePrune, []string{"pantry"}},
 		"Failed": {"one that has failed otherwise is", two, []func(*input){failed(operatorsv1alpha1.CSVReasonInstallCheckFailed)}, modeSync, two},

@@ -38,12 +38,12 @@ type Config struct {
 	ManagerNamespaces []string
 	// Clock returns the time.
 	Clock clock.Clock
-	// Waiting is called when Wait starts to wait for something else; nil for no call.
-	Waiting func(Waiting)
+	// OnWait is called when Wait starts to wait for something else; nil for no call.
+	OnWait func(WaitState)
 }
 
-// Waiting is what Wait waits for.
-type Waiting struct {
+// WaitState is what Wait waits for.
+type WaitState struct {
 	// Leases are those that must be seen to be renewed, or to expire, as NAMESPACE/NAME.
 	Leases []string
 	// Reviews is the number of service accounts that have not been reviewed.
@@ -59,7 +59,7 @@ type Detector struct {
 	page    int64
 	clock   clock.Clock
 	trusted []string
-	waiting func(Waiting)
+	onWait  func(WaitState)
 	access  *AccessReviewer
 	leases  *leaseObserver
 	// pending is the number of service accounts of Deployments that have not been reviewed.
@@ -73,7 +73,7 @@ func NewDetector(c Config) *Detector {
 		deployments = c.Client
 	}
 	return &Detector{
-		deployments: deployments, page: pageSize, clock: c.Clock, trusted: c.ManagerNamespaces, waiting: c.Waiting,
+		deployments: deployments, page: pageSize, clock: c.Clock, trusted: c.ManagerNamespaces, onWait: c.OnWait,
 		access: NewAccessReviewer(c.Client, VerbOLM, c.Clock),
 		leases: &leaseObserver{
 			client: c.Client, clock: c.Clock, trusted: c.ManagerNamespaces,
@@ -89,7 +89,7 @@ func (d *Detector) Read(deployments client.Reader) { d.deployments, d.page = dep
 // Check checks once. A supervisor whose Lease is seen for the first time does not count yet, nor does a
 // Deployment whose service account has not been reviewed.
 func (d *Detector) Check(ctx context.Context) (Finding, error) {
-	var o Observation
+	var o Input
 	if err := d.observeDeployments(ctx, &o); err != nil {
 		return Finding{}, err
 	}
@@ -120,9 +120,9 @@ func (d *Detector) checkUntil(ctx context.Context, sure func() bool) (Finding, e
 		if err != nil || f.State == Running || sure() || left <= 0 {
 			return f, err
 		}
-		w := Waiting{Leases: d.leases.unconfirmed(), Reviews: d.pending + d.leases.pending, AtMost: left}
-		if d.waiting != nil && (first || !slices.Equal(reported, w.Leases)) {
-			d.waiting(w)
+		w := WaitState{Leases: d.leases.unconfirmed(), Reviews: d.pending + d.leases.pending, AtMost: left}
+		if d.onWait != nil && (first || !slices.Equal(reported, w.Leases)) {
+			d.onWait(w)
 			reported = w.Leases
 		}
 		select {
@@ -133,7 +133,7 @@ func (d *Detector) checkUntil(ctx context.Context, sure func() bool) (Finding, e
 	}
 }
 
-func (d *Detector) observeDeployments(ctx context.Context, o *Observation) error {
+func (d *Detector) observeDeployments(ctx context.Context, o *Input) error {
 	found, hidden, err := d.candidates(ctx)
 	if err != nil {
 		return err

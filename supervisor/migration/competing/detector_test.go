@@ -513,10 +513,10 @@ func TestManyLeases(t *testing.T) {
 func TestWait(t *testing.T) {
 	c := newCluster(t)
 	c.create(t, lease("other", "them_1", sixtyEightYears))
-	var reports []Waiting
+	var reports []WaitState
 	s := NewDetector(Config{
 		Client: c.Client, Namespace: "home", ManagerNamespaces: []string{"other"}, Clock: c.clock,
-		Waiting: func(w Waiting) { reports = append(reports, w) },
+		OnWait: func(w WaitState) { reports = append(reports, w) },
 	})
 	begun := c.clock.Now()
 	done := make(chan error, 1)
@@ -543,7 +543,7 @@ func TestWait(t *testing.T) {
 	if took := c.clock.Since(begun); took < MaxLeaseDuration || took > MaxWait {
 		t.Errorf("it took %s", took)
 	}
-	want := []Waiting{{Leases: []string{"other/" + api.LeaseName}, AtMost: MaxWait}}
+	want := []WaitState{{Leases: []string{"other/" + api.LeaseName}, AtMost: MaxWait}}
 	if diff := cmp.Diff(want, reports); diff != "" {
 		t.Error(diff)
 	}

@@ -50,8 +50,8 @@ func WorkloadsAmong(deployments []appsv1.Deployment) []Workload {
 	return all
 }
 
-// Observation is what was read from the cluster.
-type Observation struct {
+// Input is what was read from the cluster.
+type Input struct {
 	// Workloads are the Deployments that look like a lifecycle manager.
 	Workloads []Workload
 	// Classify classifies one of them; nil if all are what they look like.
@@ -67,7 +67,7 @@ type Observation struct {
 }
 
 // Evaluate returns the finding for an observation.
-func Evaluate(o Observation) Finding {
+func Evaluate(o Input) Finding {
 	f := Finding{State: None, Supervisors: slices.Clone(o.Supervisors), Hidden: slices.Clone(o.Hidden), SuspectCount: o.Omitted}
 	workloads := slices.SortedFunc(slices.Values(o.Workloads), func(a, b Workload) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

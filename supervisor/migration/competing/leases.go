@@ -74,7 +74,7 @@ func Identity(holder string) string {
 }
 
 // observe reads the Leases and adds those that are renewed to an observation.
-func (l *leaseObserver) observe(ctx context.Context, o *Observation) error {
+func (l *leaseObserver) observe(ctx context.Context, o *Input) error {
 	var list coordinationv1.LeaseList
 	err := l.client.List(ctx, &list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", api.LeaseName)})
 	switch {
@@ -102,7 +102,7 @@ func (l *leaseObserver) observe(ctx context.Context, o *Observation) error {
 }
 
 // report adds the Leases that are renewed to an observation.
-func (l *leaseObserver) report(o *Observation) {
+func (l *leaseObserver) report(o *Input) {
 	for key, held := range l.seen {
 		if held.changed.IsZero() || l.clock.Since(held.changed) >= held.duration+leaseSlack {
 			continue

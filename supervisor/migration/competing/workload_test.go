@@ -97,7 +97,7 @@ func TestEvaluate(t *testing.T) {
 		})), None, ""},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			f := Evaluate(Observation{Workloads: WorkloadsAmong([]appsv1.Deployment{tt.in})})
+			f := Evaluate(Input{Workloads: WorkloadsAmong([]appsv1.Deployment{tt.in})})
 			if f.State != tt.want {
 				t.Errorf("state %s, want %s", f.State, tt.want)
 			}
@@ -120,34 +120,34 @@ func TestEvaluateTogether(t *testing.T) {
 	stopped := deployment("olm-operator", scaled(0, 0))
 	for _, tt := range []struct {
 		reason string
-		in     Observation
+		in     Input
 		want   State
 		says   []string
 	}{
-		{"nothing is none", Observation{}, None, nil},
-		{"one that may not be seen is not none", Observation{Hidden: []string{"Deployments"}}, Unknown, nil},
-		{"what runs counts, whatever may not be seen", Observation{Hidden: []string{"Leases"}, Workloads: []Workload{workload(deployment("olm-operator", nil))}}, Running, nil},
+		{"nothing is none", Input{}, None, nil},
+		{"one that may not be seen is not none", Input{Hidden: []string{"Deployments"}}, Unknown, nil},
+		{"what runs counts, whatever may not be seen", Input{Hidden: []string{"Leases"}, Workloads: []Workload{workload(deployment("olm-operator", nil))}}, Running, nil},
 		{
 			"one of two runs",
-			Observation{Workloads: []Workload{workload(stopped), workload(deployment("catalog-operator", nil))}},
+			Input{Workloads: []Workload{workload(stopped), workload(deployment("catalog-operator", nil))}},
 			Running,
 			[]string{"supervisor takeover --dry-run", "--takeover", "kubectl -n olm scale deployment catalog-operator --replicas=0 (nothing is written down then"},
 		},
 		{
 			"both run",
-			Observation{Workloads: []Workload{workload(deployment("olm-operator", nil)), workload(deployment("catalog-operator", nil))}},
+			Input{Workloads: []Workload{workload(deployment("olm-operator", nil)), workload(deployment("catalog-operator", nil))}},
 			Running,
 			[]string{"kubectl -n olm scale deployment catalog-operator olm-operator --replicas=0"},
 		},
 		{
 			"another supervisor",
-			Observation{Supervisors: []Supervisor{{Namespace: "elsewhere", Holder: "a_1"}}},
+			Input{Supervisors: []Supervisor{{Namespace: "elsewhere", Holder: "a_1"}}},
 			Running,
 			[]string{"another supervisor (a_1, Lease elsewhere/chandlery-supervisor)", "--leader-election-namespace"},
 		},
 		{
 			"scaling what OpenShift keeps would not help",
-			Observation{Workloads: []Workload{workload(deployment("olm-operator", func(d *appsv1.Deployment) {
+			Input{Workloads: []Workload{workload(deployment("olm-operator", func(d *appsv1.Deployment) {
 				d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "config.openshift.io/v1", Kind: "ClusterVersion", Name: "version"}}
 			}))}},
 			Running,

@@ -55,7 +55,7 @@ func workingOLM(ctx context.Context, c client.Client) (types.NamespacedName, err
 	if err != nil {
 		return types.NamespacedName{}, err //nolint:wrapcheck // names the service account
 	}
-	found := competing.Evaluate(competing.Observation{Workloads: candidates, Classify: access.ClassifyByAppearance})
+	found := competing.Evaluate(competing.Input{Workloads: candidates, Classify: access.ClassifyByAppearance})
 	if active := found.Active(); len(active) > 0 {
 		return types.NamespacedName{Namespace: active[0].Namespace, Name: active[0].Name}, nil
 	}

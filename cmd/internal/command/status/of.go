@@ -92,7 +92,7 @@ func Of(o *explain.Observation) Status {
 		Taken: o.Taken, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
 		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []explain.Finding{}, Unseen: []Unseen{},
 	}
-	others := competing.Evaluate(competing.Observation{Workloads: competing.WorkloadsAmong(o.Deployments), Classify: o.ManagerAccess.ClassifyByAppearance})
+	others := competing.Evaluate(competing.Input{Workloads: competing.WorkloadsAmong(o.Deployments), Classify: o.ManagerAccess.ClassifyByAppearance})
 	s.Others = others.Workloads
 	s.Findings = append(s.Findings, s.competingManagers(others.Active())...)
 	s.Findings = append(s.Findings, suspects(&others)...)
