@@ -41,9 +41,9 @@ func TestFence(t *testing.T) {
 	errBoom := errors.New("boom")
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, api.LeaseName)
 	for name, tt := range map[string]struct {
-		reason  string
-		history func(context.Context, *fencedLock, *fakeLock, *testingclock.FakePassiveClock)
-		open    bool
+		reason    string
+		history   func(context.Context, *fencedLock, *fakeLock, *testingclock.FakePassiveClock)
+		open      bool
 		leaseLost bool
 	}{
 		"Standby": {

@@ -194,7 +194,7 @@ func cacheOptions() (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&discoveryv1.EndpointSlice{}:               {Label: ofCatalogs},
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: labels.NewSelector().Add(*original)},
-			&corev1.Pod{}: {Label: ofCatalogs, Transform: informer.After(func(o any) (any, error) {
+			&corev1.Pod{}: {Label: ofCatalogs, Transform: informer.TransformAfter(func(o any) (any, error) {
 				if pod, ok := o.(*corev1.Pod); ok {
 					pod.Annotations = nil
 					pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
@@ -202,7 +202,7 @@ func cacheOptions() (cache.Options, error) {
 				}
 				return o, nil
 			})},
-			&corev1.Node{}: {Transform: informer.After(func(o any) (any, error) {
+			&corev1.Node{}: {Transform: informer.TransformAfter(func(o any) (any, error) {
 				if node, ok := o.(*corev1.Node); ok {
 					node.Annotations = nil
 					node.Spec = corev1.NodeSpec{}

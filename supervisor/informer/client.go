@@ -24,18 +24,18 @@ func NewClient(cfg *rest.Config, options client.Options) (client.Client, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making a client that reads past the cache: %w", err)
 	}
-	return &completing{Client: cached, live: live}, nil
+	return &completingClient{Client: cached, live: live}, nil
 }
 
-// completing is a client whose Get returns whole objects.
-type completing struct {
+// completingClient is a client whose Get returns whole objects.
+type completingClient struct {
 	client.Client
 
 	live client.Reader
 }
 
 // Get reads an object.
-func (c *completing) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+func (c *completingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	return Reader{Cached: c.Client, Live: c.live}.Get(ctx, key, into, opts...)
 }
 

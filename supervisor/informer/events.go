@@ -10,9 +10,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/api"
 )
 
-// ExceptCauses returns a predicate for ClusterServiceVersions that rejects updates of AnnotationCause alone. Only
+// IgnoreCauses returns a predicate for ClusterServiceVersions that rejects updates of AnnotationCause alone. Only
 // the controller that writes the annotation reads it.
-func ExceptCauses() predicate.Predicate {
+func IgnoreCauses() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isVersion := e.ObjectOld.(*operatorsv1alpha1.ClusterServiceVersion)
 		after, isAlso := e.ObjectNew.(*operatorsv1alpha1.ClusterServiceVersion)

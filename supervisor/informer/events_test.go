@@ -13,7 +13,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/informer"
 )
 
-func TestExceptCauses(t *testing.T) {
+func TestIgnoreCauses(t *testing.T) {
 	t.Parallel()
 	version := func(change func(*operatorsv1alpha1.ClusterServiceVersion)) client.Object {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
@@ -53,7 +53,7 @@ func TestExceptCauses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := informer.ExceptCauses().Update(event.UpdateEvent{ObjectOld: tt.before, ObjectNew: tt.after}); got != tt.want {
+			if got := informer.IgnoreCauses().Update(event.UpdateEvent{ObjectOld: tt.before, ObjectNew: tt.after}); got != tt.want {
 				t.Errorf("accepted: %t, want %t", got, tt.want)
 			}
 		})

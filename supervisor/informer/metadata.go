@@ -48,7 +48,7 @@ func boundMetadata(o metav1.Object, most bounds) (cut bool) {
 		func(ref metav1.OwnerReference) bool {
 			return strings.HasPrefix(ref.APIVersion, "operators.coreos.com/")
 		})
-	finalizers, cutFinalizers := boundList(o.GetFinalizers(), most.finalizers, ours)
+	finalizers, cutFinalizers := boundList(o.GetFinalizers(), most.finalizers, isManagerKey)
 	if cutLabels {
 		o.SetLabels(labels)
 	}
@@ -64,8 +64,8 @@ func boundMetadata(o metav1.Object, most bounds) (cut bool) {
 	return cutLabels || cutAnnotations || cutOwners || cutFinalizers
 }
 
-// ours reports whether lifecycle managers write and read a label, an annotation or a finalizer.
-func ours(key string) bool {
+// isManagerKey reports whether lifecycle managers write and read a label, an annotation or a finalizer.
+func isManagerKey(key string) bool {
 	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, api.Prefix) ||
 		strings.HasPrefix(key, "kubernetes.io/") || key == "app"
 }
@@ -99,7 +99,7 @@ func byImportance(a, b string) int {
 
 func rankOf(key string) int {
 	switch {
-	case ours(key):
+	case isManagerKey(key):
 		return 0
 	case strings.HasPrefix(key, api.PrefixComponent):
 		return 1

@@ -34,8 +34,8 @@ const (
 	// maxPart is the maximum size of the other kinds. A real object of these has less than 2 KiB.
 	maxPart   = 6 << 10
 	maxConfig = 8 << 10
-	// maxLedger is the maximum size of the annotations of a Subscription, which hold its transitions.
-	maxLedger = 24 << 10
+	// maxTransitions is the maximum size of the annotations of a Subscription, which hold its transitions.
+	maxTransitions = 24 << 10
 	// maxConditions is the maximum number of conditions of a Deployment. Real ones have three.
 	maxConditions = 4
 	// maxName and maxMessage are the maximum lengths of single texts.
@@ -48,10 +48,12 @@ const (
 // Transform changes the object in place.
 //
 // A second call changes nothing: client-go transforms the objects of a streamed list twice.
-func Transform(o any) (any, error) { return After(func(o any) (any, error) { return o, nil })(o) }
+func Transform(o any) (any, error) {
+	return TransformAfter(func(o any) (any, error) { return o, nil })(o)
+}
 
-// After returns a transform that bounds the result of another one.
-func After(first toolscache.TransformFunc) toolscache.TransformFunc {
+// TransformAfter returns a transform that bounds the result of another one.
+func TransformAfter(first toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(o any) (any, error) {
 		object, is := o.(metav1.Object)
 		trimmed := is && Trimmed(object)
@@ -77,7 +79,7 @@ func bound(o any, trimmed bool) {
 	sized, measured := o.(interface{ Size() int })
 	most := boundsOf(measured && sized.Size() > maxObject)
 	if _, is := o.(*operatorsv1alpha1.Subscription); is {
-		most.annotations = maxLedger
+		most.annotations = maxTransitions
 	}
 	cutContent := boundContent(o)
 	if boundMetadata(object, most) || cutContent || trimmed {
@@ -109,9 +111,9 @@ func boundContent(o any) (cut bool) {
 	case *operatorsv1alpha1.Subscription:
 		return boundSubscription(o)
 	case *rbacv1.Role:
-		return empty(&o.Rules, maxRules)
+		return clearIfLarge(&o.Rules, maxRules)
 	case *rbacv1.RoleBinding:
-		return empty(&o.Subjects, maxRules)
+		return clearIfLarge(&o.Subjects, maxRules)
 	case *discoveryv1.EndpointSlice:
 		boundEndpoints(o)
 	case *metav1.PartialObjectMetadata:
@@ -130,21 +132,21 @@ func boundCatalogObject(o any) (cut bool) {
 	case *corev1.Pod:
 		boundPod(o)
 	case *corev1.Service:
-		return empty(&o.Spec, maxPart)
+		return clearIfLarge(&o.Spec, maxPart)
 	case *corev1.ServiceAccount:
-		cutSecrets, cutPulls := empty(&o.Secrets, maxPart/2), empty(&o.ImagePullSecrets, maxPart/2)
+		cutSecrets, cutPulls := clearIfLarge(&o.Secrets, maxPart/2), clearIfLarge(&o.ImagePullSecrets, maxPart/2)
 		return cutSecrets || cutPulls
 	case *networkingv1.NetworkPolicy:
-		return empty(&o.Spec, maxPart)
+		return clearIfLarge(&o.Spec, maxPart)
 	case *policyv1.PodDisruptionBudget:
-		cutSpec, cutStatus := empty(&o.Spec, maxPart/2), empty(&o.Status, maxPart/2)
+		cutSpec, cutStatus := clearIfLarge(&o.Spec, maxPart/2), clearIfLarge(&o.Status, maxPart/2)
 		return cutSpec || cutStatus
 	}
 	return false
 }
 
-// empty clears a part of an object that takes more memory than its maximum, and reports whether it did.
-func empty[T any](part *T, most int) (cut bool) {
+// clearIfLarge clears a part of an object that takes more memory than its maximum, and reports whether it did.
+func clearIfLarge[T any](part *T, most int) (cut bool) {
 	if heapSize(part, most) <= most {
 		return false
 	}
@@ -155,7 +157,7 @@ func empty[T any](part *T, most int) (cut bool) {
 // boundDeployment leaves the Deployments of versions and catalogs unchanged, unless they are too large. Of
 // others it keeps the fields by which another lifecycle manager is recognized.
 func boundDeployment(d *appsv1.Deployment) (cut bool) {
-	if belongs(d) && heapSize(&d.Spec, maxDeployment)+heapSize(&d.Status, maxDeployment) <= maxDeployment {
+	if namesOwner(d) && heapSize(&d.Spec, maxDeployment)+heapSize(&d.Status, maxDeployment) <= maxDeployment {
 		return false
 	}
 	competing.Reduce(d)
@@ -224,9 +226,9 @@ func clipTexts(text *string, shorter ...*string) {
 	}
 }
 
-// belongs reports whether labels or owners of an object name a version or a catalog. The creator of the object
+// namesOwner reports whether labels or owners of an object name a version or a catalog. The creator of the object
 // sets them, so they are no proof.
-func belongs(o metav1.Object) bool {
+func namesOwner(o metav1.Object) bool {
 	for key := range o.GetLabels() {
 		if key == api.LabelManaged || key == api.LabelOwner || strings.HasPrefix(key, api.PrefixComponent) {
 			return true

@@ -44,9 +44,9 @@ var ErrManifest = errors.New("the step does not hold the object that it names")
 // ErrContentChanged means that a catalog no longer serves the content that a plan refers to.
 var ErrContentChanged = errors.New("the catalog no longer serves the content that the plan was made from")
 
-// Externalize replaces manifests by references, the largest first, until the remaining ones fit into limit
+// ReferenceManifests replaces manifests by references, the largest first, until the remaining ones fit into limit
 // bytes. Bundles are the sources of the steps. A step that comes from none of them is not changed.
-func Externalize(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) error {
+func ReferenceManifests(steps []*operatorsv1alpha1.Step, bundles []Bundle, limit int) error {
 	total := 0
 	bySize := slices.Clone(steps)
 	for _, s := range steps {
@@ -116,10 +116,10 @@ func Resolve(ref Reference, step *operatorsv1alpha1.Step, namespace string, b Bu
 	return u, err
 }
 
-// Place checks that an object is the one that a step names. If its kind is namespaced, Place sets the plan's
-// namespace. The fields of a step decide whether it may be in a plan and with whose permissions it is applied.
+// CheckObject checks that an object is the one that a step names. If its kind is namespaced, CheckObject sets the
+// plan's namespace. The fields of a step decide whether it may be in a plan and with whose permissions it is applied.
 // A different object must thus never be applied: the error is ErrManifest.
-func Place(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
+func CheckObject(u *unstructured.Unstructured, step *operatorsv1alpha1.Step, namespace string) error {
 	kind := objectKind(schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind})
 	named, holds := kind.WithVersion(step.Resource.Version), u.GroupVersionKind()
 	differs := func(field, names, holds string) error {

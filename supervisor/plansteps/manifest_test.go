@@ -9,7 +9,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-func TestExternalizeAndResolve(t *testing.T) {
+func TestReferenceAndResolve(t *testing.T) {
 	large := strings.Replace(configMapManifest, `"b"`, `"`+strings.Repeat("x", 4000)+`"`, 1)
 	b := lamp(csvManifest, crdManifest, large)
 	steps, whole := mustSteps(t, b), mustSteps(t, b)
@@ -17,13 +17,13 @@ func TestExternalizeAndResolve(t *testing.T) {
 	for _, s := range steps {
 		total += len(s.Resource.Manifest)
 	}
-	if err := Externalize(steps, []Bundle{b}, total); err != nil {
+	if err := ReferenceManifests(steps, []Bundle{b}, total); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(whole, steps); diff != "" {
 		t.Fatalf("steps that fit were changed:\n%s", diff)
 	}
-	if err := Externalize(steps, []Bundle{b}, total-1); err != nil {
+	if err := ReferenceManifests(steps, []Bundle{b}, total-1); err != nil {
 		t.Fatal(err)
 	}
 	replaced := 0
@@ -65,7 +65,7 @@ func TestExternalizeAndResolve(t *testing.T) {
 func TestResolveRefusesChangedContent(t *testing.T) {
 	b := lamp(csvManifest, configMapManifest)
 	steps := mustSteps(t, b)
-	if err := Externalize(steps, []Bundle{b}, 0); err != nil {
+	if err := ReferenceManifests(steps, []Bundle{b}, 0); err != nil {
 		t.Fatal(err)
 	}
 	step := steps[len(steps)-1]

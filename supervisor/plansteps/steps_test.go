@@ -350,7 +350,7 @@ func FuzzSteps(f *testing.F) {
 				t.Errorf("step %s %s holds no JSON: %s", s.Resource.Kind, s.Resource.Name, s.Resource.Manifest)
 			}
 		}
-		if err := Externalize(steps, []Bundle{b}, 0); err != nil {
+		if err := ReferenceManifests(steps, []Bundle{b}, 0); err != nil {
 			t.Error(err)
 		}
 		for _, s := range steps {

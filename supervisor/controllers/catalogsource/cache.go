@@ -46,8 +46,8 @@ func newObjectCache(mgr ctrl.Manager) (cache.Cache, error) {
 		NewInformer:      informer.New,
 		DefaultTransform: informer.Transform,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ofCatalogs), Transform: informer.After(stripPod)},
-			&corev1.Node{}:                  {Transform: informer.After(stripNode)},
+			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ofCatalogs), Transform: informer.TransformAfter(stripPod)},
+			&corev1.Node{}:                  {Transform: informer.TransformAfter(stripNode)},
 			&corev1.Service{}:               byManaged,
 			&corev1.ServiceAccount{}:        byManaged,
 			&networkingv1.NetworkPolicy{}:   byManaged,

@@ -29,14 +29,14 @@ type rbac struct {
 func (r rbac) granted(namespace, account string) (local, global []rbacv1.PolicyRule) {
 	for i := range r.ClusterRoleBindings {
 		b := &r.ClusterRoleBindings[i]
-		if impersonate.Bound(b.Subjects, namespace, account) {
+		if impersonate.IsBound(b.Subjects, namespace, account) {
 			global = append(global, r.rules(b.RoleRef)...)
 		}
 	}
 	local = slices.Clone(global)
 	for i := range r.RoleBindings {
 		b := &r.RoleBindings[i]
-		if impersonate.Bound(b.Subjects, namespace, account) {
+		if impersonate.IsBound(b.Subjects, namespace, account) {
 			local = append(local, r.rules(b.RoleRef)...)
 		}
 	}

@@ -39,6 +39,6 @@ func awaitsRights(csv *operatorsv1alpha1.ClusterServiceVersion, subjects []rbacv
 	}
 	return slices.ContainsFunc(csv.Status.RequirementStatus, func(s operatorsv1alpha1.RequirementStatus) bool {
 		lacks := s.Kind == rbacv1.ServiceAccountKind && s.Status == operatorsv1alpha1.RequirementStatusReasonPresentNotSatisfied
-		return lacks && (!known || impersonate.Bound(subjects, csv.Namespace, s.Name))
+		return lacks && (!known || impersonate.IsBound(subjects, csv.Namespace, s.Name))
 	})
 }

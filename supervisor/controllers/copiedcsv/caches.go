@@ -49,7 +49,7 @@ func newCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.NewSelector().Add(*copied),
 		NewInformer:          informer.New,
-		DefaultTransform:     informer.After(stripMetadata),
+		DefaultTransform:     informer.TransformAfter(stripMetadata),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of copied ClusterServiceVersions: %w", err)

@@ -99,7 +99,7 @@ func setupCopies(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	m := mapper{reader: mgr.GetClient(), copies: copied}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("copies").
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versionEvents(), builder.WithPredicates(informer.ExceptCauses())).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, m.versionEvents(), builder.WithPredicates(informer.IgnoreCauses())).
 		Watches(&operatorsv1.OperatorGroup{}, handler.EnqueueRequestsFromMapFunc(m.forOperatorGroup)).
 		Watches(&operatorsv1.OLMConfig{}, handler.EnqueueRequestsFromMapFunc(m.forOLMConfig)).
 		Watches(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(m.owner)).
@@ -121,7 +121,7 @@ func setupConfig(mgr ctrl.Manager, o Options, r reader, copied cache.Cache) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("olmconfig").
 		For(&operatorsv1.OLMConfig{}).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, enqueueConfig[client.Object](), builder.WithPredicates(informer.ExceptCauses())).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, enqueueConfig[client.Object](), builder.WithPredicates(informer.IgnoreCauses())).
 		Watches(&operatorsv1.OperatorGroup{}, enqueueConfig[client.Object]()).
 		WatchesMetadata(namespaceMetadata(), enqueueConfig[client.Object](), builder.WithPredicates(existenceChanged())).
 		WatchesRawSource(source.Kind(copied, copyMetadata(), enqueueConfig[*metav1.PartialObjectMetadata]())).

@@ -50,7 +50,7 @@ func (c *content) manifest(ctx context.Context, s *operatorsv1alpha1.Step) (*uns
 	if err != nil {
 		return nil, err
 	}
-	return u, plansteps.Place(u, s, c.namespace)
+	return u, plansteps.CheckObject(u, s, c.namespace)
 }
 
 // resolve reads the object that a step refers to.

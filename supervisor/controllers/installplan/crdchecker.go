@@ -137,7 +137,7 @@ func (c *crdChecker) checkRevert(ctx context.Context, s *crdState) error {
 	obstacles := older.Obstacles(before, after)
 	if established(s.live) {
 		objects := rollback.Objects{Reader: c.client, Grants: c.grants}
-		used, err := objects.Using(ctx, before, older.Lost(before, after), s.version.Name)
+		used, err := objects.UsedFields(ctx, before, older.LostFields(before, after), s.version.Name)
 		if err != nil {
 			return err //nolint:wrapcheck // it says which kind
 		}

@@ -106,7 +106,7 @@ func (e *execution) checkKind(s *operatorsv1alpha1.Step) error {
 	_, allowed := plansteps.ScopeOf(schema.GroupKind{Group: s.Resource.Group, Kind: s.Resource.Kind})
 	u, ref, err := plansteps.Manifest(s)
 	if err == nil && ref == nil {
-		err = plansteps.Place(u, s, e.namespace)
+		err = plansteps.CheckObject(u, s, e.namespace)
 	}
 	// A Subscription that the plan generates does not come from a bundle.
 	generated := u != nil && plansteps.IsGenerated(u, e.plan) && s.Status != operatorsv1alpha1.StepStatusUnsupportedResource

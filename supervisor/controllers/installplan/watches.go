@@ -103,7 +103,7 @@ func (m *planMapper) withRights(ctx context.Context, o client.Object) []reconcil
 	subjects, bound := impersonate.Subjects(o)
 	return m.requests(ctx, o.GetNamespace(), indexedAccount, func(p *operatorsv1alpha1.InstallPlan) bool {
 		ref := p.Status.AttenuatedServiceAccountRef
-		return ref != nil && (!bound || impersonate.Bound(subjects, ref.Namespace, ref.Name))
+		return ref != nil && (!bound || impersonate.IsBound(subjects, ref.Namespace, ref.Name))
 	})
 }
 

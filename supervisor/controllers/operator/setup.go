@@ -189,7 +189,7 @@ func newManagedCache(mgr ctrl.Manager) (cache.Cache, error) {
 		Mapper:               mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{api.LabelManaged: "true"}),
 		NewInformer:          informer.New,
-		DefaultTransform:     informer.After(stripMetadata),
+		DefaultTransform:     informer.TransformAfter(stripMetadata),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of components: %w", err)

@@ -112,7 +112,7 @@ func (c *obstacleChecker) obstaclesTo(ctx context.Context, d *decision, older ro
 		if err != nil {
 			return nil, err
 		}
-		used, err := rollback.Objects{Reader: c.live, Grants: c.grants}.Using(ctx, live, older.Lost(live, crd), name)
+		used, err := rollback.Objects{Reader: c.live, Grants: c.grants}.UsedFields(ctx, live, older.LostFields(live, crd), name)
 		if err != nil {
 			return nil, err
 		}

@@ -63,7 +63,7 @@ func stepsOf(namespace, name string, a *assignment, bundles []plansteps.Bundle) 
 	if warnings, err = plansteps.ManifestWarnings(steps, bundles); err != nil {
 		return nil, "", err
 	}
-	if err := plansteps.Externalize(steps, bundles, plansteps.MaxInline); err != nil {
+	if err := plansteps.ReferenceManifests(steps, bundles, plansteps.MaxInline); err != nil {
 		return nil, "", err
 	}
 	for i, bundle := range bundles {

@@ -64,7 +64,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Named("subscription").
 		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
 		WatchesRawSource(source.Channel(o.Unpacker.Listen(), byNamespace)).
-		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace, builder.WithPredicates(informer.ExceptCauses())).
+		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace, builder.WithPredicates(informer.IgnoreCauses())).
 		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(tracking(r.backfill.tracker, o.Clock))).
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
 		Watches(catalogs.NewObject(), byCatalog).

@@ -26,10 +26,10 @@ type Field struct {
 // String returns the version and the path of the field.
 func (f Field) String() string { return f.Version + " " + describe(f.path) }
 
-// Lost returns the fields that the schemas of an older definition of the bundle lack, sorted by served version
+// LostFields returns the fields that the schemas of an older definition of the bundle lack, sorted by served version
 // and by path. It compares schemas of the same version. If objects will be stored in another version without a
 // conversion webhook, it also compares the schema of that version. New writes then have to fit both.
-func (b Bundle) Lost(live, older *apiextensionsv1.CustomResourceDefinition) []Field {
+func (b Bundle) LostFields(live, older *apiextensionsv1.CustomResourceDefinition) []Field {
 	if older.Spec.PreserveUnknownFields {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (c comparison) compare(newer, older *apiextensionsv1.JSONSchemaProps, path 
 	if newer.AdditionalProperties != nil && newer.AdditionalProperties.Schema != nil {
 		lost = append(lost, c.compareUnnamed(newer.AdditionalProperties.Schema, older, append(slices.Clone(path), values))...)
 	}
-	if open(newer) && !open(older) && older.AdditionalProperties == nil {
+	if preservesUnknownFields(newer) && !preservesUnknownFields(older) && older.AdditionalProperties == nil {
 		lost = append(lost, c.field(append(slices.Clone(path), values), older.Properties))
 	}
 	return lost
@@ -133,15 +133,15 @@ func (c comparison) compareUnnamed(newer, older *apiextensionsv1.JSONSchemaProps
 	switch {
 	case older.AdditionalProperties != nil && older.AdditionalProperties.Schema != nil:
 		return c.compare(newer, older.AdditionalProperties.Schema, path)
-	case older.AdditionalProperties != nil && older.AdditionalProperties.Allows, open(older):
+	case older.AdditionalProperties != nil && older.AdditionalProperties.Allows, preservesUnknownFields(older):
 		return nil
 	default:
 		return []Field{c.field(path, older.Properties)}
 	}
 }
 
-// open reports whether a schema preserves unnamed fields.
-func open(s *apiextensionsv1.JSONSchemaProps) bool {
+// preservesUnknownFields reports whether a schema preserves unnamed fields.
+func preservesUnknownFields(s *apiextensionsv1.JSONSchemaProps) bool {
 	return (s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields) ||
 		(s.AdditionalProperties != nil && s.AdditionalProperties.Allows && s.AdditionalProperties.Schema == nil)
 }

@@ -22,9 +22,9 @@ type Objects struct {
 	Grants *grant.Granter
 }
 
-// Using returns which of the fields that the definition of an older version lacks are used, with one object for
+// UsedFields returns which of the fields that the definition of an older version lacks are used, with one object for
 // each.
-func (o Objects) Using(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, lost []Field, version string) ([]string, error) {
+func (o Objects) UsedFields(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, lost []Field, version string) ([]string, error) {
 	if len(lost) == 0 {
 		return nil, nil
 	}

@@ -82,7 +82,7 @@ func TestUsing(t *testing.T) {
 			reader := &shelf{objects: tt.objects, answers: tt.answers}
 			objects := rollback.Objects{Reader: reader}
 			using := func(ctx context.Context) ([]string, error) {
-				return objects.Using(ctx, live, lampV1().Lost(live, older), "lamp.v1")
+				return objects.UsedFields(ctx, live, lampV1().LostFields(live, older), "lamp.v1")
 			}
 			reader.pages.Again = func(ctx context.Context) error {
 				_, err := using(ctx)

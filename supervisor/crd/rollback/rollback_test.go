@@ -204,7 +204,7 @@ func TestLost(t *testing.T) {
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			lost := lampV1().Lost(schemaOf(t, tt.newer), schemaOf(t, tt.older))
+			lost := lampV1().LostFields(schemaOf(t, tt.newer), schemaOf(t, tt.older))
 			var got []string
 			for _, f := range lost {
 				got = append(got, f.String())
@@ -263,7 +263,7 @@ func TestLostInStorage(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			var got []string
-			for _, f := range tt.bundle.Lost(tt.live, tt.older) {
+			for _, f := range tt.bundle.LostFields(tt.live, tt.older) {
 				got = append(got, f.String())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

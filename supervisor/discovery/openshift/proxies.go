@@ -59,18 +59,18 @@ func (p *Proxies) Changes() <-chan event.GenericEvent { return p.changes }
 func (p *Proxies) Found(ctx context.Context, result discovery.Result) {
 	switch result.Outcome {
 	case discovery.Skipped, discovery.NotInstalled:
-		p.learn(nil)
+		p.set(nil)
 	case discovery.Installed:
 		proxy := &unstructured.Unstructured{}
 		proxy.SetGroupVersionKind(result.Target.GroupVersionKind)
 		err := p.reader.Get(ctx, client.ObjectKey{Name: proxyName}, proxy)
 		if err != nil && !apierrors.IsNotFound(err) {
-			p.fail(ctx, fmt.Errorf("%w: reading it: %w; %s", ErrUnknown, err, remedyFor(apierrors.IsForbidden(err))))
+			p.setError(ctx, fmt.Errorf("%w: reading it: %w; %s", ErrUnknown, err, remedyFor(apierrors.IsForbidden(err))))
 			return
 		}
-		p.learn(Env(proxy))
+		p.set(Env(proxy))
 	default:
-		p.fail(ctx, fmt.Errorf("%w: %w; %s", ErrUnknown, result.Err(), remedyFor(result.Outcome == discovery.Forbidden)))
+		p.setError(ctx, fmt.Errorf("%w: %w; %s", ErrUnknown, result.Err(), remedyFor(result.Outcome == discovery.Forbidden)))
 	}
 }
 
@@ -83,7 +83,7 @@ func remedyFor(rights bool) string {
 	return "or " + disable
 }
 
-func (p *Proxies) learn(env []corev1.EnvVar) {
+func (p *Proxies) set(env []corev1.EnvVar) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known && slices.Equal(p.env, env) {
@@ -96,7 +96,7 @@ func (p *Proxies) learn(env []corev1.EnvVar) {
 	}
 }
 
-func (p *Proxies) fail(ctx context.Context, err error) {
+func (p *Proxies) setError(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.known && p.why.Error() != err.Error() {

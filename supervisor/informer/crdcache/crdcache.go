@@ -24,7 +24,7 @@ func Add(mgr ctrl.Manager) (cache.Cache, error) {
 		Scheme:           mgr.GetScheme(),
 		Mapper:           mgr.GetRESTMapper(),
 		NewInformer:      informer.New,
-		DefaultTransform: informer.After(withoutSchemas),
+		DefaultTransform: informer.TransformAfter(withoutSchemas),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of CustomResourceDefinitions: %w", err)

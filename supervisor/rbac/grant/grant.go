@@ -98,7 +98,7 @@ func Setup(mgr ctrl.Manager) (*Granter, error) {
 // With repeats it until the API server applies the grant.
 func (g *Granter) With(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, right Right, do func() error) error {
 	err := do()
-	if g == nil || !Lacking(err) {
+	if g == nil || !IsForbidden(err) {
 		return err
 	}
 	revoke, err := g.grant(ctx, crd, right)
@@ -109,9 +109,9 @@ func (g *Granter) With(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	return awaitRight(ctx, do)
 }
 
-// Lacking reports whether the API server refused a request because the account lacks a right. An admission
+// IsForbidden reports whether the API server refused a request because the account lacks a right. An admission
 // webhook refuses requests with the same status, whatever the account.
-func Lacking(err error) bool {
+func IsForbidden(err error) bool {
 	return apierrors.IsForbidden(err) && refusal.OfError(err) == refusal.PermissionDenied
 }
 
@@ -302,7 +302,7 @@ func awaitRight(ctx context.Context, do func() error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, propagationPoll, propagationTimeout, true, func(context.Context) (bool, error) {
 		last = do()
-		return !Lacking(last), nil
+		return !IsForbidden(last), nil
 	})
 	if err != nil && last == nil {
 		return err

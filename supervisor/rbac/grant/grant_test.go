@@ -129,9 +129,9 @@ func leftovers(definition string) []client.Object {
 	return []client.Object{role, binding}
 }
 
-// TestLacking distinguishes a missing permission, for which one is granted, from a refusal by admission, which
+// TestIsForbidden distinguishes a missing permission, for which one is granted, from a refusal by admission, which
 // more permissions do not change.
-func TestLacking(t *testing.T) {
+func TestIsForbidden(t *testing.T) {
 	cups := schema.GroupResource{Group: "tea.example", Resource: "cups"}
 	for name, tt := range map[string]struct {
 		err  error
@@ -144,7 +144,7 @@ func TestLacking(t *testing.T) {
 		"an admission plugin": {err: apierrors.NewForbidden(cups, "a", errors.New("namespace n is being terminated"))},
 		"another error":       {err: apierrors.NewInternalError(errors.New("it cannot be"))},
 	} {
-		if got := Lacking(tt.err); got != tt.want {
+		if got := IsForbidden(tt.err); got != tt.want {
 			t.Errorf("%s: Lacking(%v) = %t", name, tt.err, got)
 		}
 	}

@@ -28,9 +28,9 @@ func Subjects(o client.Object) (subjects []rbacv1.Subject, bound bool) {
 	}
 }
 
-// Bound reports whether one of the subjects is a ServiceAccount: directly, as a user, or through a group of all
+// IsBound reports whether one of the subjects is a ServiceAccount: directly, as a user, or through a group of all
 // ServiceAccounts of its namespace.
-func Bound(subjects []rbacv1.Subject, namespace, account string) bool {
+func IsBound(subjects []rbacv1.Subject, namespace, account string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
 		case rbacv1.ServiceAccountKind:

@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/rbac/impersonate"
 )
 
-func TestBound(t *testing.T) {
+func TestIsBound(t *testing.T) {
 	for name, tt := range map[string]struct {
 		subject rbacv1.Subject
 		want    bool
@@ -30,7 +30,7 @@ func TestBound(t *testing.T) {
 		if !bound {
 			t.Fatal("a binding has no subjects")
 		}
-		if got := impersonate.Bound(subjects, "ops", "installer"); got != tt.want {
+		if got := impersonate.IsBound(subjects, "ops", "installer"); got != tt.want {
 			t.Errorf("%s: bound is %t, want %t", name, got, tt.want)
 		}
 		// An index by namespace finds each subject that binds an account.

@@ -44,7 +44,7 @@ func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.Install
 			continue
 		}
 		if err == nil {
-			err = plansteps.Place(u, step, p.Namespace)
+			err = plansteps.CheckObject(u, step, p.Namespace)
 		}
 		if err != nil {
 			found.Unchecked++

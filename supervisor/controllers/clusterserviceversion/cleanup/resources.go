@@ -344,7 +344,7 @@ func (p *resourcePass) deleteOne(ctx context.Context, crd *apiextensionsv1.Custo
 			err = fmt.Errorf("%w; grant it that right", err)
 		}
 		p.refused = cmp.Or(p.refused, err.Error())
-	case grant.Lacking(err):
+	case grant.IsForbidden(err):
 		return err
 	case apierrors.IsConflict(err): // another object has the name now
 		p.left.progressed = true

@@ -251,7 +251,7 @@ func (w *world) plan(b plansteps.Bundle, approved bool, inline int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := plansteps.Externalize(steps, []plansteps.Bundle{b}, inline); err != nil {
+	if err := plansteps.ReferenceManifests(steps, []plansteps.Bundle{b}, inline); err != nil {
 		w.t.Fatal(err)
 	}
 	warnings, err := plansteps.ManifestWarnings(steps, []plansteps.Bundle{b})

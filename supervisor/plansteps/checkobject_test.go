@@ -8,7 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-func TestPlace(t *testing.T) {
+func TestCheckObject(t *testing.T) {
 	const (
 		settings   = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`
 		binding    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"a"}}`
@@ -59,7 +59,7 @@ func TestPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = Place(u, step, "home")
+		err = CheckObject(u, step, "home")
 		switch {
 		case tt.err == "" && (err != nil || u.GetNamespace() != tt.namespace):
 			t.Errorf("%s: namespace %q, error %v", tt.reason, u.GetNamespace(), err)
@@ -69,9 +69,9 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestPlaceNeedsAName has a step of another system without a name. The API server would generate a name, so that
+// TestCheckObjectNeedsAName has a step of another system without a name. The API server would generate a name, so that
 // each attempt would create another object.
-func TestPlaceNeedsAName(t *testing.T) {
+func TestCheckObjectNeedsAName(t *testing.T) {
 	step := &operatorsv1alpha1.Step{Resource: operatorsv1alpha1.StepResource{
 		Version: "v1", Kind: "ConfigMap", Manifest: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`,
 	}}
@@ -79,7 +79,7 @@ func TestPlaceNeedsAName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Place(u, step, "home"); !errors.Is(err, ErrManifest) {
+	if err := CheckObject(u, step, "home"); !errors.Is(err, ErrManifest) {
 		t.Errorf("error %v, want %v", err, ErrManifest)
 	}
 }
@@ -93,7 +93,7 @@ func TestStepsCanBePlaced(t *testing.T) {
 	for _, step := range mustSteps(t, lamp(csvManifest, definition, configMapManifest, role, secret)) {
 		u, _, err := Manifest(step)
 		if err == nil {
-			err = Place(u, step, "home")
+			err = CheckObject(u, step, "home")
 		}
 		if err != nil {
 			t.Error(err)

@@ -110,8 +110,8 @@ func checkOwner(r Request) *RefusalError {
 		return r.refusal(OtherPackage, "it belongs to another package, installed with ClusterServiceVersion "+strings.Join(names, ", "),
 			fmt.Sprintf(remedy, r.Version, "uninstall the other package"))
 	}
-	makers := Makers(r.Live)
-	if r.Own || slices.ContainsFunc(makers, installer) {
+	makers := DefinitionManagers(r.Live)
+	if r.Own || slices.ContainsFunc(makers, isInstaller) {
 		return nil
 	}
 	by := "an unknown field manager"
@@ -122,14 +122,15 @@ func checkOwner(r Request) *RefusalError {
 		fmt.Sprintf(remedy, r.Version, "have an administrator apply the CustomResourceDefinition that the bundle needs"))
 }
 
-// installer reports whether a field manager installs operators.
-func installer(manager string) bool {
+// isInstaller reports whether a field manager installs operators.
+func isInstaller(manager string) bool {
 	return apply.IsOurs(manager) || apply.IsOLM(manager)
 }
 
-// Makers returns the field managers that own spec.group of a definition: its creator, and those that applied
-// the whole definition since. Managers that changed a part, such as an injected certificate, are not included.
-func Makers(crd metav1.Object) []string {
+// DefinitionManagers returns the field managers that own spec.group of a definition: its creator, and those that
+// applied the whole definition since. Managers that changed a part, such as an injected certificate, are not
+// included.
+func DefinitionManagers(crd metav1.Object) []string {
 	var makers []string
 	for _, entry := range crd.GetManagedFields() {
 		if entry.Subresource != "" || entry.FieldsV1 == nil || slices.Contains(makers, entry.Manager) {
@@ -147,15 +148,15 @@ func Makers(crd metav1.Object) []string {
 // sameDefinition reports whether a definition in the cluster equals the one in a bundle. The conversion of the
 // cluster must be the same too, unless the bundle has none.
 func sameDefinition(wanted, live *apiextensionsv1.CustomResourceDefinition) bool {
-	a, b := defaulted(wanted), defaulted(live)
+	a, b := withDefaults(wanted), withDefaults(live)
 	if a.Conversion.Strategy == apiextensionsv1.NoneConverter {
 		a.Conversion = b.Conversion
 	}
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// defaulted returns the spec of a definition as the API server stores it.
-func defaulted(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.CustomResourceDefinitionSpec {
+// withDefaults returns the spec of a definition as the API server stores it.
+func withDefaults(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.CustomResourceDefinitionSpec {
 	filled := crd.DeepCopy()
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(filled)
 	return filled.Spec
