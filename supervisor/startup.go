@@ -176,7 +176,7 @@ func (s *startup) preflight(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// Patience for kinds that are applied together with the supervisor, which the API server may serve after the
+// Time limit for kinds that are applied together with the supervisor, which the API server may serve after the
 // supervisor starts.
 const (
 	kindsTimeout      = 10 * time.Second

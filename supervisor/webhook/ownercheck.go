@@ -27,16 +27,16 @@ func (c OwnerCheck) OtherOwner(obj metav1.Object) string {
 		return r.Kind != operatorsv1alpha1.ClusterServiceVersionKind
 	})
 	// In a namespace, an object may have several owners. It may be taken over if one of them is related.
-	var foreign string
+	var other string
 	for _, r := range owners {
 		name := types.NamespacedName{Namespace: obj.GetNamespace(), Name: r.Name}
 		if r.UID == c.CSV.UID || c.mayAdopt(name) {
 			return ""
 		}
-		foreign = "csv " + name.String()
+		other = "csv " + name.String()
 	}
-	if foreign != "" {
-		return foreign
+	if other != "" {
+		return other
 	}
 	return c.otherOwnerByLabels(obj.GetLabels())
 }

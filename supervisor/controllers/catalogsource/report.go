@@ -264,7 +264,7 @@ func containerProblem(pod, content string, s *corev1.ContainerStatus) *rolloutPr
 	const errPull, backOff, crash = "ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"
 	ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
 	if ended != nil && ended.ExitCode > signalled && s.RestartCount <= 1 {
-		return nil // somebody ended it, once: that says nothing of what it serves
+		return nil // One kill does not show a problem of the content.
 	}
 	if ended != nil && !s.Ready && (s.RestartCount > 0 || ended.ExitCode != 0) {
 		return &rolloutProblem{crash, fmt.Sprintf("pod %s: container %s ended with exit code %d: %s; check that %s holds a catalog that can be served",

@@ -164,8 +164,8 @@ func (e *phaseEntries) shown(sub *operatorsv1alpha1.Subscription, p *operatorsv1
 	since := e.since(p)
 	if since == 0 {
 		// An unreadable log counts as empty.
-		ledger, _ := transitionlog.Read(sub)
-		return !ledger.Ahead(&sub.Status), false
+		recorded, _ := transitionlog.Read(sub)
+		return !recorded.Ahead(&sub.Status), false
 	}
 	return transitionlog.Version(sub.Status.InstallPlanRef.ResourceVersion) >= since, true
 }

@@ -120,14 +120,14 @@ func orphanedRoles(groups []operatorsv1.OperatorGroup, labelled []rbacv1.Cluster
 	for i := range groups {
 		alive[ownerLabel(groups[i].Name)] = true
 	}
-	var gone []*rbacv1.ClusterRole
+	var orphaned []*rbacv1.ClusterRole
 	for i := range labelled {
 		role := &labelled[i]
 		if owner := role.Labels[api.LabelOwner]; owner != "" && !alive[owner] && isNamedAfter(role.Name, owner) {
-			gone = append(gone, role)
+			orphaned = append(orphaned, role)
 		}
 	}
-	return gone
+	return orphaned
 }
 
 func isNamedAfter(role, owner string) bool {

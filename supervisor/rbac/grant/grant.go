@@ -141,8 +141,8 @@ func (g *Granter) grant(ctx context.Context, crd *apiextensionsv1.CustomResource
 	}, nil
 }
 
-// errForeign means that a role or binding of that name belongs to another owner.
-var errForeign = errors.New("there is one of that name which is not marked " + api.LabelGrant + ", and is left as it is: rename it")
+// errOtherOwner means that a role or binding of that name belongs to another owner.
+var errOtherOwner = errors.New("there is one of that name which is not marked " + api.LabelGrant + ", and is left as it is: rename it")
 
 // ensure creates a role or binding. An existing one with the label of grants gets the content of o.
 func (g *Granter) ensure(ctx context.Context, o client.Object) error {
@@ -155,7 +155,7 @@ func (g *Granter) ensure(ctx context.Context, o client.Object) error {
 		return err
 	}
 	if live.GetLabels()[api.LabelGrant] == "" {
-		return errForeign
+		return errOtherOwner
 	}
 	return g.setContent(ctx, live, o)
 }

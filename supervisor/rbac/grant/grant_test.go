@@ -114,8 +114,8 @@ func TestForeignRoleIsLeft(t *testing.T) {
 			if err := g.client.Create(t.Context(), foreign); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := g.grant(t.Context(), crd, Check); !errors.Is(err, errForeign) {
-				t.Errorf("granting over %T with labels %v: %v, want %v", foreign, labels, err, errForeign)
+			if _, err := g.grant(t.Context(), crd, Check); !errors.Is(err, errOtherOwner) {
+				t.Errorf("granting over %T with labels %v: %v, want %v", foreign, labels, err, errOtherOwner)
 			}
 			if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
 				t.Errorf("%T with labels %v of another owner: %v", foreign, labels, err)
