@@ -50,7 +50,7 @@ func (r *runner) filter(ctx context.Context, source *operatorsv1alpha1.CatalogSo
 		return "", runResult{}
 	}
 	err := error(&filterError{"cannot be followed, since the replicas run the image as it is; set spec.grpcPodConfig.extractContent, or remove the annotation"})
-	if deployment.RunsRegistry(source, &r.hosting.Settings) {
+	if deployment.RunsRegistry(source, &r.config.Settings) {
 		text, err = r.configMaps.selection(ctx, source)
 	}
 	switch {

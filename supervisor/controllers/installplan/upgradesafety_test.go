@@ -105,7 +105,7 @@ func TestInstalledWith(t *testing.T) {
 			setInstalledAlongside(live, []types.NamespacedName{recorded})
 			versions, err := o.recorded(t.Context(), live)
 			s := &crdState{version: types.NamespacedName{Namespace: "ops", Name: "lamp.v2"}, csv: lamp, recorded: versions}
-			own, others := s.installedWith()
+			own, others := s.installedBy()
 			if err != nil || own != tc.own {
 				t.Errorf("%s: own %t, error %v", tc.reason, own, err)
 			}
