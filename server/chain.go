@@ -48,8 +48,9 @@ func newCalls(logger *slog.Logger, m *metrics, log *accessLog, files *fileWatch)
 	}
 }
 
-// know records the methods of a server. Call it after all services are registered and before the server runs.
-func (c *calls) know(services map[string]grpc.ServiceInfo) {
+// registerMethods records the methods of a server. Call it after all services are registered and before the server
+// runs.
+func (c *calls) registerMethods(services map[string]grpc.ServiceInfo) {
 	for service, info := range services {
 		for _, m := range info.Methods {
 			c.methods["/"+service+"/"+m.Name] = c.metrics.requests.method(service, m.Name)

@@ -24,7 +24,7 @@ func around(tb testing.TB, limits Limits, logger *slog.Logger) (*calls, context.
 	tb.Helper()
 	m := newMetrics("", "")
 	c := newCalls(logger, m, newAccessLog(logger, 1000), &fileWatch{})
-	c.know(map[string]grpc.ServiceInfo{"api.Registry": {Methods: []grpc.MethodInfo{{Name: "GetPackage"}, {Name: "ListPackages"}}}})
+	c.registerMethods(map[string]grpc.ServiceInfo{"api.Registry": {Methods: []grpc.MethodInfo{{Name: "GetPackage"}, {Name: "ListPackages"}}}})
 	end, other := net.Pipe()
 	tb.Cleanup(func() { end.Close(); other.Close() })
 	from := &fakeListener{conns: make(chan net.Conn, 1)}

@@ -111,8 +111,8 @@ func (c *content) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// warmer is a source that may have the index of its content in a cache.
-type warmer interface {
+// cacheWarmer is a source that may have the index of its content in a cache.
+type cacheWarmer interface {
 	// Warm returns the index of the current content and the content's fingerprint; nil if the
 	// content must be read.
 	Warm(ctx context.Context) (x *index.Index, fingerprint string)
@@ -126,8 +126,8 @@ type verifier interface {
 	LoadFresh(ctx context.Context) (*index.Index, error)
 }
 
-// readyMade is a source whose index was built elsewhere and cannot be rebuilt here.
-type readyMade interface {
+// prebuilt is a source whose index was built elsewhere and cannot be rebuilt here.
+type prebuilt interface {
 	// Damaged returns an error that names the damaged index and the remedy.
 	Damaged(err error) error
 }
@@ -174,7 +174,7 @@ var errOtherContent = errors.New("the index is not what was made of the content"
 
 // first loads the first content and returns its fingerprint. It tries again while the source changes.
 func (c *content) first(ctx context.Context) (string, error) {
-	source, isWarmer := c.source.(warmer)
+	source, isWarmer := c.source.(cacheWarmer)
 	if isWarmer {
 		start := time.Now()
 		if x, seen := source.Warm(ctx); x != nil {
@@ -206,7 +206,7 @@ func (c *content) first(ctx context.Context) (string, error) {
 func (c *content) follow(ctx context.Context, loaded string) {
 	ticks := time.NewTicker(cmp.Or(c.interval, c.renewAfter, defaultRenewPause))
 	defer ticks.Stop()
-	f := &following{content: c, loaded: loaded, last: loaded}
+	f := &followState{content: c, loaded: loaded, last: loaded}
 	for {
 		select {
 		case <-ctx.Done():
@@ -219,8 +219,8 @@ func (c *content) follow(ctx context.Context, loaded string) {
 	}
 }
 
-// following is the state of [content.follow].
-type following struct {
+// followState is the state of [content.follow].
+type followState struct {
 	*content
 
 	// loaded is the fingerprint of the last loaded content. last is the fingerprint at the previous check.
@@ -239,12 +239,12 @@ type following struct {
 
 // rebuild rebuilds an index that cannot be trusted, at once or after the current pause. If the
 // source cannot rebuild the index, it reports the damage.
-func (f *following) rebuild(ctx context.Context) {
+func (f *followState) rebuild(ctx context.Context) {
 	err := f.damage()
 	if err == nil {
 		return // the index is no longer served
 	}
-	if source, ok := f.source.(readyMade); ok {
+	if source, ok := f.source.(prebuilt); ok {
 		f.reportDamage(ctx, source.Damaged(err))
 		return
 	}
@@ -257,7 +257,7 @@ func (f *following) rebuild(ctx context.Context) {
 
 // check loads the content if there is a reason to. Without an interval it checks the source only
 // while the served index cannot be trusted.
-func (f *following) check(ctx context.Context) {
+func (f *followState) check(ctx context.Context) {
 	over := f.pause.over()
 	if f.interval == 0 && !f.distrusted {
 		return
@@ -271,7 +271,7 @@ func (f *following) check(ctx context.Context) {
 }
 
 // attempt loads the content with the fingerprint now and records the result.
-func (f *following) attempt(ctx context.Context, now string) {
+func (f *followState) attempt(ctx context.Context, now string) {
 	if now != f.loaded {
 		f.pause, f.reported = backoff{}, ""
 	}
@@ -371,7 +371,7 @@ func (c *content) serve(ctx context.Context, loaded *index.Index, start time.Tim
 }
 
 // reportDamage reports an index that stays damaged. The server still serves its intact parts.
-func (f *following) reportDamage(ctx context.Context, err error) {
+func (f *followState) reportDamage(ctx context.Context, err error) {
 	f.metrics.problems.Set(float64(len(bundles.AsProblems(err))))
 	f.announcer.Failed(err, time.Now())
 	f.logProblems(ctx, err)
@@ -379,7 +379,7 @@ func (f *following) reportDamage(ctx context.Context, err error) {
 
 // report logs one line for each problem of content that is not served. It does not repeat the last
 // logged failure.
-func (f *following) report(ctx context.Context, err error, again bool) {
+func (f *followState) report(ctx context.Context, err error, again bool) {
 	if err == nil {
 		f.reported = ""
 		return

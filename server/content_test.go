@@ -222,10 +222,10 @@ func next(errs *[]error) error {
 
 // Sources implement these interfaces, which the content looks for at run time.
 var (
-	_ warmer    = source.Dir{}
-	_ verifier  = source.Dir{}
-	_ verifier  = (*source.Image)(nil)
-	_ readyMade = source.File{}
+	_ cacheWarmer = source.Dir{}
+	_ verifier    = source.Dir{}
+	_ verifier    = (*source.Image)(nil)
+	_ prebuilt    = source.File{}
 )
 
 // serving runs the content of a source until the test ends or stop is called. It returns the

@@ -40,8 +40,8 @@ func newFileWatch(current func() *index.Index, report func(*index.Index, error),
 	return &fileWatch{current: current, report: report, logger: logger, changed: make(chan struct{}, 1)}
 }
 
-// look requests a check of the file of the served index.
-func (w *fileWatch) look() {
+// requestCheck requests a check of the file of the served index.
+func (w *fileWatch) requestCheck() {
 	select {
 	case w.changed <- struct{}{}:
 	default: // a check is pending
@@ -51,7 +51,7 @@ func (w *fileWatch) look() {
 // damaged handles damage to an index that a call has found.
 func (w *fileWatch) damaged(x *index.Index, err error) {
 	if errors.Is(err, index.ErrTruncated) {
-		w.look()
+		w.requestCheck()
 		return
 	}
 	w.report(x, err)
@@ -61,14 +61,14 @@ func (w *fileWatch) damaged(x *index.Index, err error) {
 // are copied first need no check because the copy fails.
 func (w *fileWatch) check(message any) error {
 	m, ok := message.(*index.Message)
-	if !ok || !registry.Borrows(m) {
+	if !ok || !registry.IsBorrowed(m) {
 		return nil
 	}
 	err := m.CheckFile()
 	if err == nil {
 		return nil
 	}
-	w.look()
+	w.requestCheck()
 	return unreadableStatus(err)
 }
 

@@ -242,7 +242,7 @@ func (c *connection) answerHTTP1(first []byte) bool {
 // stalled reports whether the client does not read: for the timeout a write has blocked, or nothing
 // was written although messages wait, or a message is overdue.
 func (c *connection) stalled(now, timeout time.Duration) bool {
-	waiting, overdue := c.unread.look(now)
+	waiting, overdue := c.unread.state(now)
 	if written := c.written.Load(); !waiting || written != c.seen {
 		c.seen, c.since = written, now
 	}

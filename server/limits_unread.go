@@ -77,8 +77,8 @@ func (a *delivery) Gone() {
 	}
 }
 
-// look reports whether messages wait for the client, and whether one of them is overdue.
-func (u *unread) look(now time.Duration) (waiting, overdue bool) {
+// state reports whether messages wait for the client, and whether one of them is overdue.
+func (u *unread) state(now time.Duration) (waiting, overdue bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for a := u.oldest; a != nil; a = a.later {
@@ -98,16 +98,16 @@ func outgoing(message any, size int, conn *connection) any {
 	return &delivery{message: message, conn: conn, size: int64(size)}
 }
 
-// dropped is a [stats.Handler] for answers whose client has cancelled the call. gRPC may drop these
+// cancelledCalls is a [stats.Handler] for answers whose client has cancelled the call. gRPC may drop these
 // without releasing them.
-type dropped struct{}
+type cancelledCalls struct{}
 
 // TagRPC implements [stats.Handler].
-func (dropped) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (cancelledCalls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // HandleRPC implements [stats.Handler]. A message that is queued before its call
 // is cancelled is released; one that is queued afterwards may not be.
-func (dropped) HandleRPC(ctx context.Context, event stats.RPCStats) {
+func (cancelledCalls) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	sent, ok := event.(*stats.OutPayload)
 	if !ok || ctx.Err() == nil {
 		return
@@ -118,17 +118,17 @@ func (dropped) HandleRPC(ctx context.Context, event stats.RPCStats) {
 }
 
 // TagConn implements [stats.Handler].
-func (dropped) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (cancelledCalls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn implements [stats.Handler].
-func (dropped) HandleConn(context.Context, stats.ConnStats) {}
+func (cancelledCalls) HandleConn(context.Context, stats.ConnStats) {}
 
 // closeUnread closes the connections of clients that have not taken all messages, and returns how many it closed.
 func (s *connections) closeUnread() int {
 	s.mu.Lock()
 	var found []*connection
 	for c := range s.open {
-		if waiting, _ := c.unread.look(s.now()); waiting {
+		if waiting, _ := c.unread.state(s.now()); waiting {
 			found = append(found, c)
 		}
 	}

@@ -376,13 +376,13 @@ func TestDropped(t *testing.T) {
 				t.Fatal("the answer is not followed")
 			}
 			answer.Queued()
-			dropped{}.HandleRPC(tc.ctx, &stats.OutPayload{Payload: answer})
-			if waiting, _ := c.unread.look(0); waiting != tc.waiting {
+			cancelledCalls{}.HandleRPC(tc.ctx, &stats.OutPayload{Payload: answer})
+			if waiting, _ := c.unread.state(0); waiting != tc.waiting {
 				t.Errorf("%s: waiting is %v", tc.reason, waiting)
 			}
 			answer.Gone()
 			answer.Gone()
-			if waiting, _ := c.unread.look(0); waiting {
+			if waiting, _ := c.unread.state(0); waiting {
 				t.Errorf("%s: it waits although it is gone", tc.reason)
 			}
 		})

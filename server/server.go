@@ -53,7 +53,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	}
 	s.files = newFileWatch(s.content.current.Load, s.content.damaged, config.Logger)
 	s.content.afterLoad = func() {
-		s.files.look()
+		s.files.requestCheck()
 		if config.OnLoaded != nil {
 			config.OnLoaded()
 		}
@@ -79,7 +79,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	around := newCalls(s.config.Logger, s.metrics, newAccessLog(s.config.Logger, s.config.AccessLogSample), s.files)
 	options := append(s.config.Limits.options(),
 		grpc.UnaryInterceptor(around.unary), grpc.StreamInterceptor(around.stream),
-		grpc.ForceServerCodecV2(registry.Codec()), grpc.StatsHandler(dropped{}),
+		grpc.ForceServerCodecV2(registry.Codec()), grpc.StatsHandler(cancelledCalls{}),
 	)
 	if s.certificates != nil {
 		options = append(options, grpc.Creds(s.certificates.credentials()))
@@ -92,7 +92,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	extension.Register(server, s.extension)
 	healthpb.RegisterHealthServer(server, s.health)
 	reflection.Register(server)
-	around.know(server.GetServiceInfo())
+	around.registerMethods(server.GetServiceInfo())
 	return server
 }
 

@@ -365,7 +365,7 @@ func TestRecovery(t *testing.T) {
 	}}})
 	f.waitServing(t)
 	around := newCalls(slog.New(slog.DiscardHandler), f.metrics, newAccessLog(f.config.Logger, 0), f.files)
-	around.know(f.grpc.GetServiceInfo())
+	around.registerMethods(f.grpc.GetServiceInfo())
 	_, err := around.unary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: api.Registry_GetPackage_FullMethodName},
 		func(context.Context, any) (any, error) {
 			var nothing *index.Index

@@ -133,13 +133,13 @@ func (c *certificates) load() (changed bool, err error) {
 	return true, nil
 }
 
-// restlessReads is how often files that change are read again.
-const restlessReads = 5
+// unstableReads is how often files that change are read again.
+const unstableReads = 5
 
 // read returns the contents of the files after two equal reads. The files are read one after the
 // other and may be replaced in between.
 func (t TLS) read() (read [numTLSFiles][]byte, err error) {
-	for range restlessReads {
+	for range unstableReads {
 		before := read
 		for i, name := range [...]string{t.Certificate, t.Key, t.ClientCA} {
 			if read[i], err = readPEM(name); err != nil {

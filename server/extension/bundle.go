@@ -53,15 +53,15 @@ func readBundle(message index.Message) (listedBundle, error) {
 		if kind == protowire.BytesType {
 			_, _, skip := protowire.ConsumeTag(field)
 			value, _ := protowire.ConsumeBytes(field[skip:])
-			out.note(number, value)
+			out.storeField(number, value)
 		}
 		out.encoded = append(out.encoded, field...)
 	}
 	return out, nil
 }
 
-// note stores a field that filters use.
-func (b *listedBundle) note(number protowire.Number, value []byte) {
+// storeField stores a field that filters use.
+func (b *listedBundle) storeField(number protowire.Number, value []byte) {
 	switch number {
 	case fieldName:
 		b.name = string(value)
@@ -97,13 +97,13 @@ func gvkOf(api *registryv1.GroupVersionKind) bundles.GVK {
 	return bundles.GVK{Group: api.GetGroup(), Version: api.GetVersion(), Kind: api.GetKind()}
 }
 
-// place is the position of a bundle in its package.
-type place struct {
+// position is the position of a bundle in its package.
+type position struct {
 	head, inDefault, deprecated bool
 }
 
 // appendTo adds the bundle to an encoded page.
-func (b *listedBundle) appendTo(page []byte, at place) []byte {
+func (b *listedBundle) appendTo(page []byte, at position) []byte {
 	encoded := b.encoded
 	if at.head {
 		encoded = protowire.AppendVarint(protowire.AppendTag(encoded, fieldIsHead, protowire.VarintType), 1)

@@ -19,11 +19,11 @@ func (s *Service) ListBundles(
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.turnTo(r, bundlePages())
+	p, err := s.openPage(r, bundlePages())
 	if err != nil {
 		return nil, err
 	}
-	if err := p.knows(packages); err != nil {
+	if err := p.checkPackages(packages); err != nil {
 		return nil, s.statusError(p.index, err)
 	}
 	// Damage would end the listing early without an error.
@@ -61,7 +61,7 @@ func (l *bundleListing) read(ctx context.Context, packages []string) (last strin
 		if err != nil {
 			return "", err
 		}
-		at, err := l.placeOf(&b)
+		at, err := l.positionOf(&b)
 		if err != nil {
 			return "", err
 		}
@@ -72,7 +72,7 @@ func (l *bundleListing) read(ctx context.Context, packages []string) (last strin
 		if !matches {
 			continue
 		}
-		if !l.room.take(len(b.encoded)) {
+		if !l.remainingSpace.take(len(b.encoded)) {
 			return last, nil
 		}
 		l.encoded, last = b.appendTo(l.encoded, at), key
@@ -80,15 +80,15 @@ func (l *bundleListing) read(ctx context.Context, packages []string) (last strin
 	return "", nil
 }
 
-func (l *bundleListing) placeOf(b *listedBundle) (place, error) {
+func (l *bundleListing) positionOf(b *listedBundle) (position, error) {
 	if l.outline == nil || l.outline.name != b.pkg {
 		message, err := l.index.Package(b.pkg)
 		if err != nil {
-			return place{}, err
+			return position{}, err
 		}
 		if l.outline, err = readOutline(message.Bytes()); err != nil {
-			return place{}, err
+			return position{}, err
 		}
 	}
-	return l.outline.placeOf(b), nil
+	return l.outline.positionOf(b), nil
 }

@@ -21,11 +21,11 @@ func (s *Service) ListDeprecations(
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.turnTo(r, deprecationPages())
+	p, err := s.openPage(r, deprecationPages())
 	if err != nil {
 		return nil, err
 	}
-	if err := p.knows(packages); err != nil {
+	if err := p.checkPackages(packages); err != nil {
 		return nil, s.statusError(p.index, err)
 	}
 	out := &registryv1.ListDeprecationsResponse{ContentDigest: p.digest}
@@ -69,7 +69,7 @@ func (l *deprecationListing) read(ctx context.Context, packages []string) (last 
 			if name == first && i < done {
 				continue
 			}
-			if !l.room.take(proto.Size(object)) {
+			if !l.remainingSpace.take(proto.Size(object)) {
 				return last, nil
 			}
 			l.objects, last = append(l.objects, object), strconv.Itoa(i+1)+":"+name

@@ -81,7 +81,7 @@ func versionRange(text string) (semver.Range, error) {
 }
 
 // matches reports whether a bundle at a position belongs to the listing.
-func (f *bundleFilter) matches(b *listedBundle, at place) (bool, error) {
+func (f *bundleFilter) matches(b *listedBundle, at position) (bool, error) {
 	switch {
 	case f.headsOnly && !at.head,
 		f.defaultOnly && !at.inDefault,
@@ -130,10 +130,10 @@ func readOutline(encoded []byte) (*outline, error) {
 	return out, nil
 }
 
-// placeOf returns the position of a bundle in the package.
-func (o *outline) placeOf(b *listedBundle) place {
+// positionOf returns the position of a bundle in the package.
+func (o *outline) positionOf(b *listedBundle) position {
 	ch := o.channels[b.channel]
-	return place{
+	return position{
 		head: ch.head == b.name, inDefault: o.defaultChannel == b.channel, deprecated: o.deprecated || ch.deprecated,
 	}
 }

@@ -53,17 +53,19 @@ func (l pageLimits) of(size int32) (int, error) {
 	}
 }
 
-// room is the space left in an answer under construction.
-type room struct {
+// remainingSpace is the space left in an answer under construction.
+type remainingSpace struct {
 	elements, bytes int
 }
 
-// newRoom returns the room of an empty page.
-func newRoom(elements int) room { return room{elements: elements, bytes: maxPageBytes} }
+// newRemainingSpace returns the space of an empty page.
+func newRemainingSpace(elements int) remainingSpace {
+	return remainingSpace{elements: elements, bytes: maxPageBytes}
+}
 
 // take uses up space for an element and reports whether there was enough. The first element of a
 // page always fits; otherwise no client could get it.
-func (r *room) take(size int) bool {
+func (r *remainingSpace) take(size int) bool {
 	first := r.bytes == maxPageBytes
 	if r.elements == 0 || size > r.bytes && !first {
 		return false

@@ -21,7 +21,7 @@ func (s *Service) SearchPackages(
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.turnTo(r, packagePages())
+	p, err := s.openPage(r, packagePages())
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func (s *Service) SearchPackages(
 }
 
 // all returns the packages that match, the best first.
-func (s *search) all(ctx context.Context, packages iter.Seq[index.Summary]) ([]hit, error) {
-	var out []hit
+func (s *search) all(ctx context.Context, packages iter.Seq[index.Summary]) ([]packageMatch, error) {
+	var out []packageMatch
 	for p := range packages {
 		if err := context.Cause(ctx); err != nil {
 			return nil, fmt.Errorf("searching: %w", err)
@@ -57,7 +57,7 @@ func (s *search) all(ctx context.Context, packages iter.Seq[index.Summary]) ([]h
 }
 
 // matches returns the hits that fit in the page.
-func (p *page) matches(hits []hit) ([]*registryv1.PackageMatch, error) {
+func (p *page) matches(hits []packageMatch) ([]*registryv1.PackageMatch, error) {
 	var out []*registryv1.PackageMatch
 	for _, found := range hits {
 		summary, err := p.index.Summary(found.pkg)
@@ -65,7 +65,7 @@ func (p *page) matches(hits []hit) ([]*registryv1.PackageMatch, error) {
 			return nil, err
 		}
 		match := &registryv1.PackageMatch{Package: packageSummary(&summary), Score: count(found.score), Fields: found.fields}
-		if !p.room.take(proto.Size(match)) {
+		if !p.remainingSpace.take(proto.Size(match)) {
 			break
 		}
 		out = append(out, match)

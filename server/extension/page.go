@@ -8,15 +8,15 @@ import (
 
 // page is a page of a listing under construction.
 type page struct {
-	index  *index.Index
-	digest string
-	room   room
+	index          *index.Index
+	digest         string
+	remainingSpace remainingSpace
 	// token is the position at which the page begins.
 	token pageToken
 }
 
-// turnTo returns the empty page that a request asks for.
-func (s *Service) turnTo(r pageRequest, limits pageLimits) (*page, error) {
+// openPage returns the empty page that a request asks for.
+func (s *Service) openPage(r pageRequest, limits pageLimits) (*page, error) {
 	size, err := limits.of(r.GetPageSize())
 	if err != nil {
 		return nil, err
@@ -30,15 +30,15 @@ func (s *Service) turnTo(r pageRequest, limits pageLimits) (*page, error) {
 		return nil, s.statusError(x, err)
 	}
 	digest := x.Info().ContentDigest
-	token, err := resume(r, digest)
+	token, err := parsePosition(r, digest)
 	if err != nil {
 		return nil, err
 	}
-	return &page{index: x, digest: digest, room: newRoom(size), token: token}, nil
+	return &page{index: x, digest: digest, remainingSpace: newRemainingSpace(size), token: token}, nil
 }
 
-// knows returns an error for the first of the packages that the index lacks.
-func (p *page) knows(packages []string) error {
+// checkPackages returns an error for the first of the packages that the index lacks.
+func (p *page) checkPackages(packages []string) error {
 	for _, name := range packages {
 		if _, err := p.index.Package(name); err != nil {
 			return err

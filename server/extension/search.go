@@ -39,37 +39,37 @@ func newSearch(r *registryv1.SearchPackagesRequest) (*search, error) {
 	}, nil
 }
 
-// hit is a package that matches a search.
-type hit struct {
+// packageMatch is a package that matches a search.
+type packageMatch struct {
 	pkg    string
 	score  int
 	fields []registryv1.SearchField
 }
 
 // compareHits orders the best hits first.
-func compareHits(a, b hit) int {
+func compareHits(a, b packageMatch) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.pkg, b.pkg))
 }
 
 // match returns the score of a package and reports whether it matches.
-func (s *search) match(p *index.Summary) (hit, bool) {
+func (s *search) match(p *index.Summary) (packageMatch, bool) {
 	if !s.admits(p) {
-		return hit{}, false
+		return packageMatch{}, false
 	}
-	out := hit{pkg: p.Package}
+	out := packageMatch{pkg: p.Package}
 	var found [len(fieldsByRank) + 1]bool
 	for _, word := range s.words {
-		worth := 0
+		score := 0
 		for _, field := range fieldsByRank {
-			if w := worthIn(field, p, word); w > 0 {
-				worth += w
+			if w := scoreIn(field, p, word); w > 0 {
+				score += w
 				found[field] = true
 			}
 		}
-		if worth == 0 {
-			return hit{}, false
+		if score == 0 {
+			return packageMatch{}, false
 		}
-		out.score += worth
+		out.score += score
 	}
 	for _, field := range fieldsByRank {
 		if found[field] {
@@ -104,29 +104,29 @@ var fieldsByRank = [...]registryv1.SearchField{
 	registryv1.SearchField_SEARCH_FIELD_DESCRIPTION,
 }
 
-// worth is the score of a word that is the whole text, begins the text, begins a word of the text,
+// wordScores holds the scores of a word that is the whole text, begins the text, begins a word of the text,
 // or occurs anywhere.
-type worth struct {
+type wordScores struct {
 	whole, start, word, inside int
 }
 
-// worthIn returns the score of a word in a field of a package; zero if it does not occur.
-func worthIn(field registryv1.SearchField, p *index.Summary, word string) int {
+// scoreIn returns the score of a word in a field of a package; zero if it does not occur.
+func scoreIn(field registryv1.SearchField, p *index.Summary, word string) int {
 	switch field {
 	case registryv1.SearchField_SEARCH_FIELD_NAME:
-		return worth{whole: 120, start: 60, word: 50, inside: 30}.in(p.Package, word)
+		return wordScores{whole: 120, start: 60, word: 50, inside: 30}.in(p.Package, word)
 	case registryv1.SearchField_SEARCH_FIELD_DISPLAY_NAME:
-		return worth{whole: 80, start: 40, word: 35, inside: 20}.in(p.DisplayName, word)
+		return wordScores{whole: 80, start: 40, word: 35, inside: 20}.in(p.DisplayName, word)
 	case registryv1.SearchField_SEARCH_FIELD_KEYWORD:
-		return worth{whole: 40, start: 20, word: 15, inside: 8}.best(p.Keywords, word)
+		return wordScores{whole: 40, start: 20, word: 15, inside: 8}.best(p.Keywords, word)
 	case registryv1.SearchField_SEARCH_FIELD_API:
 		return bestAPI(p.APIs, word)
 	case registryv1.SearchField_SEARCH_FIELD_CATEGORY:
-		return worth{whole: 15, start: 8, word: 8, inside: 4}.best(p.Categories, word)
+		return wordScores{whole: 15, start: 8, word: 8, inside: 4}.best(p.Categories, word)
 	case registryv1.SearchField_SEARCH_FIELD_PROVIDER:
-		return worth{whole: 15, start: 10, word: 8, inside: 4}.in(p.Provider, word)
+		return wordScores{whole: 15, start: 10, word: 8, inside: 4}.in(p.Provider, word)
 	default:
-		return worth{whole: 5, start: 4, word: 3, inside: 1}.in(p.Description, word)
+		return wordScores{whole: 5, start: 4, word: 3, inside: 1}.in(p.Description, word)
 	}
 }
 
@@ -136,8 +136,8 @@ func bestAPI(apis []bundles.GVK, word string) int {
 	best := 0
 	for _, api := range apis {
 		best = max(best,
-			worth{whole: 50, start: 20, word: 10, inside: 10}.in(api.Kind, word),
-			worth{whole: 30, start: 10, word: 10, inside: 5}.in(api.Group, word))
+			wordScores{whole: 50, start: 20, word: 10, inside: 10}.in(api.Kind, word),
+			wordScores{whole: 30, start: 10, word: 10, inside: 5}.in(api.Group, word))
 		if kind, group, ok := strings.Cut(word, "."); ok && strings.EqualFold(kind, api.Kind) && strings.EqualFold(group, api.Group) {
 			best = max(best, 60)
 		}
@@ -146,7 +146,7 @@ func bestAPI(apis []bundles.GVK, word string) int {
 }
 
 // best returns the highest score of a word in one of the texts.
-func (w worth) best(texts []string, word string) int {
+func (w wordScores) best(texts []string, word string) int {
 	best := 0
 	for _, text := range texts {
 		best = max(best, w.in(text, word))
@@ -155,7 +155,7 @@ func (w worth) best(texts []string, word string) int {
 }
 
 // in returns the score of a word in a text.
-func (w worth) in(text, word string) int {
+func (w wordScores) in(text, word string) int {
 	best := 0
 	for from := 0; ; {
 		at, size := indexFold(text[from:], word)

@@ -57,8 +57,8 @@ func (t pageToken) String() string {
 	return base64.RawURLEncoding.EncodeToString(append(sum[:], rest...))
 }
 
-// resume returns the position at which the listing of a request continues in a content.
-func resume(request pageRequest, digest string) (pageToken, error) {
+// parsePosition returns the position at which the listing of a request continues in a content.
+func parsePosition(request pageRequest, digest string) (pageToken, error) {
 	want, err := newPageToken(request, digest)
 	if err != nil || request.GetPageToken() == "" {
 		return want, err

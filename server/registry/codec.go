@@ -57,7 +57,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 // no longer be read.
 func encoded(message *index.Message, outgoing Outgoing) (out mem.BufferSlice, err error) {
 	err = index.Guard(func() error {
-		if Borrows(message) {
+		if IsBorrowed(message) {
 			out = borrowed(message, outgoing)
 			return nil
 		}
@@ -69,8 +69,8 @@ func encoded(message *index.Message, outgoing Outgoing) (out mem.BufferSlice, er
 	return out, err
 }
 
-// Borrows reports whether gRPC reads parts of an encoded message from the index without a copy.
-func Borrows(message *index.Message) bool { return message.Len() > copiedSize }
+// IsBorrowed reports whether gRPC reads parts of an encoded message from the index without a copy.
+func IsBorrowed(message *index.Message) bool { return message.Len() > copiedSize }
 
 // followed encodes a message into one buffer.
 func (c codec) followed(v any, outgoing Outgoing) (mem.BufferSlice, error) {
@@ -151,7 +151,7 @@ func borrowed(message *index.Message, outgoing Outgoing) mem.BufferSlice {
 			small += len(part)
 		}
 	}
-	k := &keeper{owner: message.Owner(), outgoing: outgoing, parts: make([][]byte, 0, large+1)}
+	k := &ownerRef{owner: message.Owner(), outgoing: outgoing, parts: make([][]byte, 0, large+1)}
 	out := make(mem.BufferSlice, 0, 2*large+1)
 	pending := make([]byte, 0, small+borrowedSize)
 	for part := range message.Parts() {
@@ -175,9 +175,9 @@ func borrowed(message *index.Message, outgoing Outgoing) mem.BufferSlice {
 	return out
 }
 
-// keeper keeps the owner of borrowed parts alive while gRPC refers to them. It serves as the pool
+// ownerRef keeps the owner of borrowed parts alive while gRPC refers to them. It serves as the pool
 // of the parts. The last part of a message is one of them.
-type keeper struct {
+type ownerRef struct {
 	owner    any
 	outgoing Outgoing
 	parts    [][]byte
@@ -186,16 +186,16 @@ type keeper struct {
 }
 
 // add returns a part as a buffer of this pool. There must be room in k.parts.
-func (k *keeper) add(part []byte) mem.Buffer {
+func (k *ownerRef) add(part []byte) mem.Buffer {
 	k.parts = append(k.parts, part)
 	return mem.NewBuffer(&k.parts[len(k.parts)-1], k)
 }
 
 // Get implements [mem.BufferPool]. gRPC does not call it for this pool.
-func (*keeper) Get(length int) *[]byte { return newBytes(length) }
+func (*ownerRef) Get(length int) *[]byte { return newBytes(length) }
 
 // Put implements [mem.BufferPool].
-func (k *keeper) Put(*[]byte) {
+func (k *ownerRef) Put(*[]byte) {
 	if k.released.Add(1) == int64(len(k.parts)) && k.outgoing != nil {
 		k.outgoing.Gone()
 	}

@@ -164,7 +164,7 @@ func TestMarshalOfTruncatedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if Borrows(&small) || !Borrows(&large) || large.CheckFile() != nil {
+	if IsBorrowed(&small) || !IsBorrowed(&large) || large.CheckFile() != nil {
 		t.Fatalf("messages of %d and %d bytes are not what this test needs", small.Len(), large.Len())
 	}
 	if err := os.Truncate(file, 0); err != nil {

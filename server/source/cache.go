@@ -138,28 +138,28 @@ func (d Dir) build(ctx context.Context, root fs.FS, files []index.SourceFile) (*
 	// If the file in the cache cannot be written, try the next place.
 	if d.Cache.Dir != "" && len(files) > 0 {
 		x, err := d.fill(ctx, selected, root, files)
-		if err == nil || final(ctx, err) {
+		if err == nil || isCatalogError(ctx, err) {
 			return x, err
 		}
 		d.Cache.logger().WarnContext(ctx, "Cannot keep the index in the cache directory, serving without", "error", err)
 	}
 	o := index.Options{Progress: d.Progress}
 	x, err := index.CreateTemp(ctx, "", selected, o)
-	if err == nil || final(ctx, err) {
-		return x, making(err)
+	if err == nil || isCatalogError(ctx, err) {
+		return x, wrapBuildError(err)
 	}
 	d.Cache.logger().InfoContext(ctx, "There is no room for temporary files, keeping the index in memory", "error", err)
 	x, err = index.CreateInMemory(ctx, selected, o)
-	return x, making(err)
+	return x, wrapBuildError(err)
 }
 
-// final reports whether an error concerns the catalog and not the place of its index.
-func final(ctx context.Context, err error) bool {
+// isCatalogError reports whether an error concerns the catalog and not the place of its index.
+func isCatalogError(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.As(err, new(bundles.Problems))
 }
 
-// making wraps an error with what was being done; nil stays nil.
-func making(err error) error {
+// wrapBuildError wraps an error with what was being done; nil stays nil.
+func wrapBuildError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (d Dir) fill(ctx context.Context, from index.Source, root fs.FS, files []in
 	}
 	o := index.Options{Sources: files, Digest: d.Filter.digest(digestOf(files)), Progress: d.Progress}
 	x, err := index.Create(ctx, d.Cache.file(), from, o)
-	return x, making(err)
+	return x, wrapBuildError(err)
 }
 
 // sumFiles returns the files with checksums of their content. The checksums detect accidental

@@ -62,7 +62,7 @@ func (c ConfigMap) Load(ctx context.Context) (*index.Index, error) {
 		return nil, err
 	}
 	x, err := index.CreateInMemory(ctx, selected, index.Options{})
-	return x, making(err)
+	return x, wrapBuildError(err)
 }
 
 // Create writes the index of the ConfigMap to a file.
@@ -77,7 +77,7 @@ func (c ConfigMap) Create(ctx context.Context, name string) (index.Info, error) 
 	}
 	x, err := index.Create(ctx, name, selected, index.Options{Durable: true})
 	if err != nil {
-		return index.Info{}, making(err)
+		return index.Info{}, wrapBuildError(err)
 	}
 	return x.Info(), nil
 }

@@ -62,7 +62,7 @@ func (d Dir) create(ctx context.Context, name string) (index.Info, error) {
 		locate(problems, d.Path)
 	}
 	if err != nil {
-		return index.Info{}, making(err)
+		return index.Info{}, wrapBuildError(err)
 	}
 	return x.Info(), nil
 }

@@ -139,7 +139,7 @@ func (i *Image) current(ctx context.Context) (string, error) {
 	}
 	i.logger().WarnContext(ctx, "Cannot ask the registry, taking the image of the last time",
 		"image", i.Reference, "digest", remembered, "error", err)
-	i.resolution.recalled(remembered)
+	i.resolution.restore(remembered)
 	return remembered, nil
 }
 
@@ -150,7 +150,7 @@ func (i *Image) fetch(ctx context.Context, digest string) (*image.Kept, image.St
 		store := image.Store{Dir: i.CacheDir}
 		kept, err := store.Get(ctx, i.Client, i.Reference, digest, image.Catalog())
 		if err == nil {
-			i.remember(ctx, store, digest)
+			i.storeDigest(ctx, store, digest)
 			return kept, store, kept.Release, nil
 		}
 		if image.ReasonOf(err) != image.ReasonLocal || !isPermission(err) {
@@ -182,7 +182,7 @@ func isPermission(err error) bool {
 	return errors.As(err, &pathError) && (pathError.Op == "mkdir" || errors.Is(err, fs.ErrPermission))
 }
 
-func (i *Image) remember(ctx context.Context, store image.Store, digest string) {
+func (i *Image) storeDigest(ctx context.Context, store image.Store, digest string) {
 	if image.IsDigest(i.Reference) {
 		return
 	}

@@ -39,8 +39,8 @@ func (r *resolution) succeeded(digest string) (before string, recovered bool) {
 	return before, recovered
 }
 
-// recalled records the digest of an earlier process.
-func (r *resolution) recalled(digest string) {
+// restore records the digest of an earlier process.
+func (r *resolution) restore(digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.digest, r.at = digest, r.clock()
