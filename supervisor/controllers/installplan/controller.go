@@ -95,7 +95,7 @@ func (r *Reconciler) write(ctx context.Context, before, p *operatorsv1alpha1.Ins
 	if written {
 		rec.recordWrite(p)
 	}
-	if written && ended(p) && !ended(before) {
+	if written && isFinished(p) && !isFinished(before) {
 		deleteOldPlans(ctx, r.client, p)
 	}
 	return result, nil

@@ -27,7 +27,7 @@ func plansToDelete(plans []operatorsv1alpha1.InstallPlan, subscriptions []operat
 	}
 	var finished []*operatorsv1alpha1.InstallPlan
 	for i := range plans {
-		if p := &plans[i]; ended(p) && p.DeletionTimestamp.IsZero() {
+		if p := &plans[i]; isFinished(p) && p.DeletionTimestamp.IsZero() {
 			finished = append(finished, p)
 		}
 	}
@@ -47,7 +47,7 @@ func plansToDelete(plans []operatorsv1alpha1.InstallPlan, subscriptions []operat
 	})
 }
 
-// ended reports whether a plan is complete or failed.
-func ended(p *operatorsv1alpha1.InstallPlan) bool {
+// isFinished reports whether a plan is complete or failed.
+func isFinished(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
 }

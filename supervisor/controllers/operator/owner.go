@@ -80,22 +80,22 @@ func superseded(
 	for j := range plans {
 		p := &plans[j]
 		_, labelled := p.Labels[key]
-		if labelled && ended(p) && p.Spec.Generation < plans[i].Spec.Generation && !referred(p, key, beside) {
+		if labelled && isFinished(p) && p.Spec.Generation < plans[i].Spec.Generation && !isReferenced(p, key, beside) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// referred reports whether a plan is the latest one of a Subscription with the label.
-func referred(p *operatorsv1alpha1.InstallPlan, key string, subscriptions []operatorsv1alpha1.Subscription) bool {
+// isReferenced reports whether a plan is the latest one of a Subscription with the label.
+func isReferenced(p *operatorsv1alpha1.InstallPlan, key string, subscriptions []operatorsv1alpha1.Subscription) bool {
 	return slices.ContainsFunc(subscriptions, func(s operatorsv1alpha1.Subscription) bool {
 		ref := s.Status.InstallPlanRef
 		return ref != nil && ref.UID == p.UID && s.Spec != nil && plansteps.ComponentLabel(s.Spec.Package, s.Namespace) == key
 	})
 }
 
-// ended reports whether a plan is complete or failed.
-func ended(p *operatorsv1alpha1.InstallPlan) bool {
+// isFinished reports whether a plan is complete or failed.
+func isFinished(p *operatorsv1alpha1.InstallPlan) bool {
 	return p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseComplete || p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed
 }

@@ -139,22 +139,22 @@ func TestSuperseded(t *testing.T) {
 
 // TestLabelIsRemovedOnce checks that the label of a plan is removed only once.
 func TestLabelIsRemovedOnce(t *testing.T) {
-	r := &planReconciler{released: map[types.NamespacedName]map[types.UID]bool{}}
+	r := &planReconciler{removed: map[types.NamespacedName]map[types.UID]bool{}}
 	key := types.NamespacedName{Namespace: "kitchen", Name: "kettle"}
 	plans := []operatorsv1alpha1.InstallPlan{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}}
-	if !r.markReleased(key, "1") || r.markReleased(key, "1") {
+	if !r.recordRemoval(key, "1") || r.recordRemoval(key, "1") {
 		t.Error("the label of a plan is removed twice")
 	}
-	r.unmarkReleased(key, "1")
-	if !r.markReleased(key, "1") {
+	r.forgetRemoval(key, "1")
+	if !r.recordRemoval(key, "1") {
 		t.Error("a failed removal is not tried again")
 	}
 	r.forget(key, plans)
-	if r.markReleased(key, "1") {
+	if r.recordRemoval(key, "1") {
 		t.Error("the record of an existing plan is deleted")
 	}
 	r.forget(key, nil)
-	if len(r.released) != 0 {
-		t.Errorf("records of deleted plans: %v", r.released)
+	if len(r.removed) != 0 {
+		t.Errorf("records of deleted plans: %v", r.removed)
 	}
 }

@@ -22,10 +22,10 @@ type planReconciler struct {
 	client client.Client
 	// cache reads Subscriptions even if it lacks a part of them.
 	cache client.Reader
-	// released holds the plans whose label was removed, by Subscription. If another client restores
+	// removed holds the plans whose label was removed, by Subscription. If another client restores
 	// the label, the controller does not remove it again. Otherwise, both would write without end.
 	mu       sync.Mutex
-	released map[types.NamespacedName]map[types.UID]bool
+	removed map[types.NamespacedName]map[types.UID]bool
 }
 
 // Reconcile handles the plans of one Subscription.
@@ -57,38 +57,38 @@ func (r *planReconciler) Reconcile(ctx context.Context, req reconcile.Request) (
 func (r *planReconciler) removeLabel(
 	ctx context.Context, key types.NamespacedName, sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.InstallPlan,
 ) error {
-	if !r.markReleased(key, p.UID) {
+	if !r.recordRemoval(key, p.UID) {
 		return nil
 	}
 	label := plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)
 	k := kind{gvk: operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind)}
 	if err := patchLabels(ctx, r.client, k, p, map[string]*string{label: nil}); err != nil {
-		r.unmarkReleased(key, p.UID)
+		r.forgetRemoval(key, p.UID)
 		return err
 	}
 	logf.FromContext(ctx).Info("Removed the component label from a superseded InstallPlan", "installPlan", p.Name, "label", label)
 	return nil
 }
 
-// markReleased records the removal of the label of a plan for a Subscription and reports whether it is the first one.
-func (r *planReconciler) markReleased(key types.NamespacedName, uid types.UID) bool {
+// recordRemoval records the removal of the label of a plan for a Subscription and reports whether it is the first one.
+func (r *planReconciler) recordRemoval(key types.NamespacedName, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.released[key][uid] {
+	if r.removed[key][uid] {
 		return false
 	}
-	if r.released[key] == nil {
-		r.released[key] = map[types.UID]bool{}
+	if r.removed[key] == nil {
+		r.removed[key] = map[types.UID]bool{}
 	}
-	r.released[key][uid] = true
+	r.removed[key][uid] = true
 	return true
 }
 
-// unmarkReleased deletes the record of a removal.
-func (r *planReconciler) unmarkReleased(key types.NamespacedName, uid types.UID) {
+// forgetRemoval deletes the record of a removal.
+func (r *planReconciler) forgetRemoval(key types.NamespacedName, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.released[key], uid)
+	delete(r.removed[key], uid)
 }
 
 // forget deletes the records of plans that are gone.
@@ -97,15 +97,15 @@ func (r *planReconciler) forget(key types.NamespacedName, present []operatorsv1a
 	defer r.mu.Unlock()
 	kept := map[types.UID]bool{}
 	for i := range present {
-		if r.released[key][present[i].UID] {
+		if r.removed[key][present[i].UID] {
 			kept[present[i].UID] = true
 		}
 	}
 	if len(kept) == 0 {
-		delete(r.released, key)
+		delete(r.removed, key)
 		return
 	}
-	r.released[key] = kept
+	r.removed[key] = kept
 }
 
 // labellingSubscriptions returns requests for the Subscriptions whose label a plan has.

@@ -105,7 +105,7 @@ func setupLabels(mgr ctrl.Manager, o Options, c caches) error {
 }
 
 func setupPlans(mgr ctrl.Manager, o Options) error {
-	r := &planReconciler{client: mgr.GetClient(), cache: mgr.GetCache(), released: map[types.NamespacedName]map[types.UID]bool{}}
+	r := &planReconciler{client: mgr.GetClient(), cache: mgr.GetCache(), removed: map[types.NamespacedName]map[types.UID]bool{}}
 	return ctrl.NewControllerManagedBy(mgr).Named("superseded-plans").
 		For(&operatorsv1alpha1.Subscription{}, builder.WithPredicates(installPlanChanged())).
 		Watches(&operatorsv1alpha1.InstallPlan{}, handler.EnqueueRequestsFromMapFunc(r.labellingSubscriptions), builder.WithPredicates(phaseOrLabelsChanged())).

@@ -41,7 +41,7 @@ func (c componentEvents) handler() handler.EventHandler {
 // may belong to thousands of Operators. An additional label on it only affects the new Operator.
 func (c componentEvents) affected(before, after client.Object) []string {
 	was, is := componentOf(before), componentOf(after)
-	if before.GetUID() != after.GetUID() || c.shows(before, after) {
+	if before.GetUID() != after.GetUID() || c.affectsStatus(before, after) {
 		all := slices.Concat(was, is)
 		slices.Sort(all)
 		return slices.Compact(all)
@@ -50,10 +50,10 @@ func (c componentEvents) affected(before, after client.Object) []string {
 	return append(changed, slices.DeleteFunc(was, func(name string) bool { return slices.Contains(is, name) })...)
 }
 
-// shows reports whether the difference between two versions of a component can change the status of
+// affectsStatus reports whether the difference between two versions of a component can change the status of
 // an Operator. For a component that is cached as metadata, every update counts, because its
 // conditions may have changed.
-func (c componentEvents) shows(before, after client.Object) bool {
+func (c componentEvents) affectsStatus(before, after client.Object) bool {
 	switch {
 	case !c.kind.conditions:
 		return false
