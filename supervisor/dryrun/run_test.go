@@ -296,7 +296,7 @@ func TestRunRivals(t *testing.T) {
 			change: func(r *Request) { r.Manual = map[string]bool{"b": true} },
 			want:   []string{"1 wave 1 plan 1 install lamp.v3.0.0 for a+b, manual"},
 		},
-		"Rival": {
+		"OtherRequest": {
 			reason: "what another Subscription brings is not what was asked for",
 			subs:   []resolution.Subscription{sub("a", "lamp"), sub("b", "lamp", func(s *resolution.Subscription) { s.StartingCSV = "lamp.v1.0.0" })},
 			want: []string{
@@ -304,7 +304,7 @@ func TestRunRivals(t *testing.T) {
 				`no b at "": constraints not satisfiable: there can be only one operator from package lamp, subscription a exists, subscription b exists > delete subscription b, or give it the same source, channel and startingCSV as subscription a`,
 			},
 		},
-		"RivalOfInstalled": {
+		"InstalledByOther": {
 			reason: "what belongs to another Subscription is not what this one stays at",
 			subs: []resolution.Subscription{sub("a", "lamp", has("lamp.v3.0.0")), sub("b", "lamp", channel("gone"), func(s *resolution.Subscription) {
 				s.Installed = "lamp.v3.0.0"

@@ -252,7 +252,7 @@ func TestExplainResolution(t *testing.T) {
 			summary: []string{"requires an operator with package: wick"}, remedy: "create a CatalogSource that has one",
 		},
 		{
-			reason: "a rival", state: explain.Broken, code: explain.CodeConstraintsNotSatisfiable,
+			reason: "a competing operator", state: explain.Broken, code: explain.CodeConstraintsNotSatisfiable,
 			change:  nothingFits("lamp.v1 and torch.v1 provide Light", api.ReasonConstraintsNotSatisfiable, "clusterserviceversion torch.v1 is in the way"),
 			summary: []string{"lamp.v1 and torch.v1 provide Light"}, remedy: "torch.v1 is in the way",
 		},

@@ -65,7 +65,7 @@ func (c *claims) refusal(keeper, sub *Subscription) error {
 		return ErrPending
 	}
 	if mistake := c.mistake(sub); mistake != nil {
-		mistake.Rival = keeper.Name
+		mistake.KeptBy = keeper.Name
 		return mistake
 	}
 	remedy := fmt.Sprintf("delete subscription %s, or give it the same source, channel and startingCSV as subscription %s", sub.Name, keeper.Name)
@@ -82,7 +82,7 @@ func (c *claims) refusal(keeper, sub *Subscription) error {
 			exists(keeper),
 			exists(sub),
 		},
-		Rival:  keeper.Name,
+		KeptBy:  keeper.Name,
 		Remedy: remedy,
 	}
 }

@@ -6,53 +6,53 @@ import (
 	"strings"
 )
 
-// ErrPending says that a catalog which the answer may depend on is being read for
-// the first time: there is nothing to say so far.
+// ErrPending is the error of a Subscription whose result may depend on a catalog that is being read for the first
+// time.
 var ErrPending = errors.New("the catalog is being read for the first time")
 
-// UnsatisfiableError says that no version fits a Subscription, and why.
+// UnsatisfiableError occurs when no version of the package meets all constraints, or when the Subscription names a
+// catalog, package, channel or version that does not exist.
 type UnsatisfiableError struct {
 	// Reason is one of the reasons of api.ConditionBlocked.
 	Reason string
-	// Reasons are facts that together leave no solution, in byte order. Without
-	// any one of them there would be one.
+	// Reasons are the statements that together leave no solution, in byte order. The set is minimal.
 	Reasons []string
-	// Remedy is what a person can do.
+	// Remedy is what a user can do.
 	Remedy string
-	// Rival names the Subscription that keeps the package, when that is why.
-	Rival string
+	// KeptBy names the other Subscription that keeps the package; empty if that is not the cause.
+	KeptBy string
 }
 
-// Facts returns the sentence of OLM: the reasons without the remedy.
-func (e *UnsatisfiableError) Facts() string {
+// Cause returns the sentence of OLM: the reasons without the remedy.
+func (e *UnsatisfiableError) Cause() string {
 	return "constraints not satisfiable: " + strings.Join(e.Reasons, ", ")
 }
 
-// Error returns the facts, then the remedy.
+// Error returns the cause and the remedy.
 func (e *UnsatisfiableError) Error() string {
-	text := e.Facts()
+	text := e.Cause()
 	if e.Remedy != "" {
 		text += "; " + e.Remedy
 	}
 	return text
 }
 
-// CatalogError says that a catalog has no content to resolve against, or content
-// that contradicts itself.
+// CatalogError occurs when the catalog of a Subscription has no content, or when the package in it is invalid: its
+// channel has no order, a skipRange cannot be parsed, or the only candidate has invalid properties.
 type CatalogError struct {
 	Catalog CatalogKey
 	Err     error
 }
 
-// Error names the catalog and what is wrong with it.
+// Error returns the name of the catalog and the cause.
 func (e *CatalogError) Error() string {
 	return fmt.Sprintf("error using catalogsource %s: %v", e.Catalog, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *CatalogError) Unwrap() error { return e.Err }
 
-// unsatisfiable returns the error for a Subscription. Its facts include that the Subscription exists.
+// unsatisfiable returns the error for a Subscription. Its reasons include that the Subscription exists.
 func unsatisfiable(sub *Subscription, reason, remedy, format string, args ...any) *UnsatisfiableError {
 	return &UnsatisfiableError{
 		Reason:  reason,

@@ -262,14 +262,14 @@ func TestResolveCompetingSubscriptions(t *testing.T) {
 		reason string
 		first  Subscription
 		sub    Subscription
-		rival  bool
+		refused  bool
 	}{
 		{reason: "the same request", first: senior, sub: want("lamp", named("junior"), has("lamp.v1.0.0"))},
-		{reason: "another channel", first: senior, sub: want("lamp", named("junior"), channel("beta")), rival: true},
-		{reason: "another catalog", first: senior, sub: want("lamp", named("junior"), from(market)), rival: true},
-		{reason: "another start", first: senior, sub: want("lamp", named("junior"), start("lamp.v1.0.0")), rival: true},
+		{reason: "another channel", first: senior, sub: want("lamp", named("junior"), channel("beta")), refused: true},
+		{reason: "another catalog", first: senior, sub: want("lamp", named("junior"), from(market)), refused: true},
+		{reason: "another start", first: senior, sub: want("lamp", named("junior"), start("lamp.v1.0.0")), refused: true},
 		{reason: "another package", first: senior, sub: want("api", named("junior"))},
-		{reason: "a catalog that is away goes on counting", first: want("lamp", named("senior"), from(silent)), sub: want("lamp", named("junior")), rival: true},
+		{reason: "a catalog that is away goes on counting", first: want("lamp", named("senior"), from(silent)), sub: want("lamp", named("junior")), refused: true},
 		{reason: "a request for a channel that is not there claims nothing", first: want("lamp", named("senior"), channel("gone")), sub: want("lamp", named("junior"))},
 		{reason: "a request for a catalog that is not there claims nothing", first: want("lamp", named("senior"), from(CatalogKey{Name: "gone"})), sub: want("lamp", named("junior"))},
 	} {
@@ -280,7 +280,7 @@ func TestResolveCompetingSubscriptions(t *testing.T) {
 				t.Errorf("the senior one suffers (-alone +beside):\n%s", diff)
 			}
 			err := got["junior"].Err
-			if !tt.rival {
+			if !tt.refused {
 				if err != nil {
 					t.Error(err)
 				}
@@ -393,15 +393,15 @@ func TestResolveSeniority(t *testing.T) {
 		reason string
 		older  Subscription
 		holder Subscription
-		rival  bool
+		refused  bool
 	}{
 		{
-			reason: "what is installed stays with the one that it came from", rival: true,
+			reason: "what is installed stays with the one that it came from", refused: true,
 			older:  want("lamp", named("older"), channel("beta"), has("lamp.v1.0.0")),
 			holder: want("lamp", named("holder"), has("lamp.v1.0.0"), holds),
 		},
 		{
-			reason: "even when that one asks for what is gone", rival: true,
+			reason: "even when that one asks for what is gone", refused: true,
 			older:  want("lamp", named("older"), has("lamp.v1.0.0")),
 			holder: want("lamp", named("holder"), channel("gone"), has("lamp.v1.0.0"), holds),
 		},
@@ -417,9 +417,9 @@ func TestResolveSeniority(t *testing.T) {
 			if diff := cmp.Diff(text(alone), text(got["holder"])); diff != "" {
 				t.Errorf("the holder suffers (-alone +beside):\n%s", diff)
 			}
-			refused, ok := errors.AsType[*UnsatisfiableError](got["older"].Err)
-			if rival := ok && refused.Rival == "holder"; rival != tt.rival {
-				t.Errorf("the older one is refused: %v (%v), want %v", rival, got["older"].Err, tt.rival)
+			err, ok := errors.AsType[*UnsatisfiableError](got["older"].Err)
+			if refused := ok && err.KeptBy == "holder"; refused != tt.refused {
+				t.Errorf("the older one is refused: %v (%v), want %v", refused, got["older"].Err, tt.refused)
 			}
 		})
 	}

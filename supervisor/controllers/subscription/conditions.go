@@ -171,7 +171,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	)
 	switch {
 	case errors.As(err, &unsatisfiable):
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable, unsatisfiable.Facts())
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonConstraintsNotSatisfiable, unsatisfiable.Cause())
 	case errors.As(err, &images):
 		return images.condition()
 	case errors.Is(err, plansteps.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):

@@ -40,7 +40,7 @@ func (r *decider) decide(ctx context.Context, d *decision, outcome resolution.Ou
 func (r *decider) choose(ctx context.Context, d decision, outcome resolution.Outcome) decision {
 	fallback, withdraws := withdrawal(&d, outcome)
 	switch {
-	case refusedForRival(outcome.Err):
+	case packageKeptByOther(outcome.Err):
 		// The existing version belongs to another Subscription.
 		d.present = installation{}
 	case withdraws:
@@ -100,8 +100,8 @@ func refuse(plans planSet, decisions []*decision, err error) []*decision {
 	return refused
 }
 
-// refusedForRival reports whether another Subscription holds the package.
-func refusedForRival(err error) bool {
+// packageKeptByOther reports whether an error states that another Subscription keeps the package.
+func packageKeptByOther(err error) bool {
 	refused, ok := errors.AsType[*resolution.UnsatisfiableError](err)
-	return ok && refused.Rival != ""
+	return ok && refused.KeptBy != ""
 }

@@ -286,13 +286,13 @@ func TestTemporary(t *testing.T) {
 func TestDecideWhileAVersionIsUnderWay(t *testing.T) {
 	first, same := subscription("first", "lamp"), subscription("same", "lamp")
 	alike := subscription("alike", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "" })
-	rival := subscription("rival", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "other" })
+	other := subscription("other", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "other" })
 	mistaken := subscription("mistaken", "lamp", func(sub *operatorsv1alpha1.Subscription) { sub.Spec.Channel = "gone" })
 	want := map[string]string{
 		"first": "install lamp.v1", "same": "install lamp.v1", "alike": "install lamp.v1",
-		"rival": "no operators found in channel other", "mistaken": "no operators found in channel gone",
+		"other": "no operators found in channel other", "mistaken": "no operators found in channel gone",
 	}
-	o := observed(read(t), mistaken, first, same, alike, rival).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", pending)})
+	o := observed(read(t), mistaken, first, same, alike, other).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v1", "lamp", pending)})
 	for _, d := range decided(t, o) {
 		got := d.String()
 		if d.err != nil {
@@ -330,7 +330,7 @@ func TestDecideKeepsTheClaim(t *testing.T) {
 					continue
 				}
 				got := statusOf(o, d, nil, at(1))
-				if d.install != nil || !refusedForRival(d.err) || got.InstalledCSV != "" || got.State != operatorsv1alpha1.SubscriptionStateNone {
+				if d.install != nil || !packageKeptByOther(d.err) || got.InstalledCSV != "" || got.State != operatorsv1alpha1.SubscriptionStateNone {
 					t.Errorf("bad: install %v, error %v, status %+v", d.install, d.err, got)
 				}
 			}

@@ -50,7 +50,7 @@ func (e *groupsError) remedy() string {
 // resolver does not know about the exclusion.
 func (g groups) explain(err error, excluded bool, global string) error {
 	missing, ok := errors.AsType[*resolution.UnsatisfiableError](err)
-	if !excluded || !ok || missing.Rival != "" {
+	if !excluded || !ok || missing.KeptBy != "" {
 		return err
 	}
 	detailed := *missing

@@ -182,7 +182,7 @@ func observations() map[string]struct {
 				{Resource: "nodes", Why: explain.WhyForbidden}, {Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden},
 			}
 		}},
-		"rival": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *explain.Observation) {
+		"competing": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *explain.Observation) {
 			o.Deployments = append(o.Deployments, manager())
 		}},
 		"suspect": {reason: "what only looks like another manager is a note", verdict: status.Well, change: func(o *explain.Observation) {
