@@ -55,8 +55,8 @@ func (s spread) at(share float64) time.Duration { return s[int(share*float64(len
 
 var key = resolution.CatalogKey{Namespace: "catalogs", Name: "community"}
 
-func problem(catalog *content.Catalog, subscriptions ...resolution.Subscription) resolution.Problem {
-	return resolution.Problem{
+func problem(catalog *content.Catalog, subscriptions ...resolution.Subscription) resolution.Input {
+	return resolution.Input{
 		Namespace:     "bench",
 		Subscriptions: subscriptions,
 		Catalogs:      map[resolution.CatalogKey]resolution.Catalog{key: {Content: catalog}},
@@ -156,7 +156,7 @@ func dependents(catalog *content.Catalog) []resolution.Subscription {
 	return out
 }
 
-func (f *figures) cold(ctx context.Context, p resolution.Problem) time.Duration {
+func (f *figures) cold(ctx context.Context, p resolution.Input) time.Duration {
 	return median(f.rounds, func() { resolution.Resolve(ctx, p) })
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Request is a namespace whose future is predicted.
 type Request struct {
-	Problem resolution.Problem
+	Problem resolution.Input
 	// Manual names the Subscriptions whose InstallPlans require manual approval.
 	Manual map[string]bool
 	// Stuck holds, for Subscriptions with a plan in progress that will not succeed without intervention, the reason.

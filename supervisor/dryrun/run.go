@@ -13,7 +13,7 @@ import (
 const maxWaves = 1000
 
 // solver solves a resolver problem, as resolver.Resolve does.
-type solver func(context.Context, resolution.Problem) resolution.Solution
+type solver func(context.Context, resolution.Input) resolution.Solution
 
 // Run predicts what would happen, wave by wave. The error is the error of ctx. Errors of a Subscription are part
 // of the result.

@@ -85,7 +85,7 @@ func frozen(s *resolution.Subscription) { s.Frozen = true }
 func request(t *testing.T, subs ...resolution.Subscription) Request {
 	t.Helper()
 	c := wares(t)
-	r := Request{Problem: resolution.Problem{
+	r := Request{Problem: resolution.Input{
 		Namespace: "home", Subscriptions: subs, Catalogs: map[resolution.CatalogKey]resolution.Catalog{shop: {Content: c}},
 	}}
 	for _, s := range subs {
@@ -410,9 +410,9 @@ func TestRunEnds(t *testing.T) {
 // TestRunSaysLoops uses a resolver that returns to a previous version, which a broken channel could cause,
 // and one that never ends.
 func TestRunSaysLoops(t *testing.T) {
-	next := func(name func(wave int) string) func(context.Context, resolution.Problem) resolution.Solution {
+	next := func(name func(wave int) string) func(context.Context, resolution.Input) resolution.Solution {
 		wave := 0
-		return func(_ context.Context, p resolution.Problem) resolution.Solution {
+		return func(_ context.Context, p resolution.Input) resolution.Solution {
 			wave++
 			out := resolution.Solution{}
 			for _, s := range p.Subscriptions {

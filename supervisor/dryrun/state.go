@@ -16,7 +16,7 @@ import (
 
 // state is the state of a namespace, with the versions that a dry run assumes to be installed.
 type state struct {
-	problem resolution.Problem
+	problem resolution.Input
 	// refused are Subscriptions that are not part of the problem.
 	refused []Refused
 	// own holds the version that each Subscription itself installed. The present version of its package may be

@@ -17,30 +17,30 @@ import (
 
 // resolveAtOnce is the reference for Resolve. It solves everything in one problem, with all alternatives from
 // the beginning.
-func resolveAtOnce(ctx context.Context, p Problem) Solution {
-	in, known := newInput(&p)
-	if len(in.requests) == 0 {
+func resolveAtOnce(ctx context.Context, in Input) Solution {
+	res, known := newResolver(&in)
+	if len(res.requests) == 0 {
 		return known
 	}
-	s := groupSolver{input: in, group: in.requests, steps: maxSteps}
-	m, taken, err := s.try(ctx, wide, sat.NewAllowance(maxSteps))
-	if m == nil {
+	s := groupSolver{resolver: res, group: res.requests, steps: maxSteps}
+	p, taken, err := s.try(ctx, wide, sat.NewAllowance(maxSteps))
+	if p == nil {
 		panic(err)
 	}
 	var a *answer
 	if err != nil {
-		a = s.solveParts(ctx, m)
+		a = s.solveParts(ctx, p)
 	} else {
-		a = &answer{group: s.group, taken: taken, constrained: s.constrained(ctx, m, taken, nil)}
+		a = &answer{group: s.group, taken: taken, constrained: s.constrained(ctx, p, taken, nil)}
 	}
-	return in.complete(ctx, known, []*answer{a}, maxSteps)
+	return res.complete(ctx, known, []*answer{a}, maxSteps)
 }
 
 // draw draws a small problem with many dependencies.
-func draw(t *rapid.T) Problem {
+func draw(t *rapid.T) Input {
 	names := []string{"a", "b", "c", "d", "e"}
 	apis := []string{"X", "Y", "Z"}
-	p := Problem{Namespace: "home", Catalogs: map[CatalogKey]Catalog{}}
+	p := Input{Namespace: "home", Catalogs: map[CatalogKey]Catalog{}}
 	for _, key := range []CatalogKey{shop, market} {
 		var packages []*bundles.Package
 		for _, name := range names {
@@ -111,7 +111,7 @@ func TestResolveApart(t *testing.T) {
 	})
 }
 
-func show(p Problem, s Solution) string {
+func show(p Input, s Solution) string {
 	var text strings.Builder
 	for i := range p.Subscriptions {
 		sub := &p.Subscriptions[i]

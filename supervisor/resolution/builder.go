@@ -14,35 +14,35 @@ const maxNodes = 50_000
 
 var errTooManyVersions = fmt.Errorf("more than %d versions would have to be considered; name channels and startingCSVs in the Subscriptions to narrow the choice", maxNodes)
 
-// builder builds a model: it adds versions with their dependencies, recursively.
+// builder builds a groupProblem: it adds versions with their dependencies, recursively.
 type builder struct {
-	*input
-	*model
+	*resolver
+	*groupProblem
 
 	// queue holds the nodes whose constraints have not been added yet.
 	queue []node
 }
 
-func (in *input) newBuilder(group []*request, b breadth, allowance *sat.Allowance) *builder {
-	return &builder{input: in, model: &model{
-		formula: newFormula(), namespace: in.Namespace, group: group, breadth: b, allowance: allowance,
+func (res *resolver) newBuilder(group []*request, b breadth, allowance *sat.Allowance) *builder {
+	return &builder{resolver: res, groupProblem: &groupProblem{
+		satProblem: newSATProblem(), namespace: res.Namespace, group: group, breadth: b, allowance: allowance,
 	}}
 }
 
-// newModel returns the model of a group.
-func (in *input) newModel(ctx context.Context, group []*request, b breadth, allowance *sat.Allowance) (*model, error) {
-	m := in.newBuilder(group, b, allowance)
+// newGroupProblem returns the problem of a group.
+func (res *resolver) newGroupProblem(ctx context.Context, group []*request, b breadth, allowance *sat.Allowance) (*groupProblem, error) {
+	p := res.newBuilder(group, b, allowance)
 	for _, req := range group {
-		id := m.variable()
-		m.roots = append(m.roots, id)
-		m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: subscribed, request: req})
-		m.choose(choice{of: id, nodes: req.alternatives(), reason: reason{kind: requested, request: req}})
+		id := p.variable()
+		p.roots = append(p.roots, id)
+		p.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: subscribed, request: req})
+		p.choose(choice{of: id, nodes: req.alternatives(), reason: reason{kind: requested, request: req}})
 	}
-	return m.build(ctx)
+	return p.build(ctx)
 }
 
-// build adds all consequences of the nodes, and returns the model.
-func (b *builder) build(ctx context.Context) (*model, error) {
+// build adds all consequences of the nodes, and returns the problem.
+func (b *builder) build(ctx context.Context) (*groupProblem, error) {
 	for len(b.queue) > 0 {
 		n := b.queue[0]
 		b.queue = b.queue[1:]
@@ -57,7 +57,7 @@ func (b *builder) build(ctx context.Context) (*model, error) {
 	b.protectDependents()
 	b.exclude(b.operators)
 	b.addChoices()
-	return b.model, nil
+	return b.groupProblem, nil
 }
 
 // consider adds a node to the problem.
@@ -69,7 +69,7 @@ func (b *builder) consider(n node) sat.ID {
 	return id
 }
 
-// choose adds a choice, and its alternatives up to the breadth of the model.
+// choose adds a choice, and its alternatives up to the breadth of the problem.
 func (b *builder) choose(c choice) {
 	for _, n := range c.nodes[:min(len(c.nodes), b.breadth.alternatives())] {
 		b.consider(n)

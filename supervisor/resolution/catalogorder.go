@@ -14,15 +14,15 @@ func (p *providers) rankedFor(dependent CatalogKey) []CatalogKey {
 }
 
 // rank returns all catalogs in order, independently of a bundle.
-func (p *Problem) rank() []CatalogKey {
-	keys := make([]CatalogKey, 0, len(p.Catalogs))
-	for key := range p.Catalogs {
+func (in *Input) rank() []CatalogKey {
+	keys := make([]CatalogKey, 0, len(in.Catalogs))
+	for key := range in.Catalogs {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, func(a, b CatalogKey) int {
 		return cmp.Or(
-			cmp.Compare(p.Catalogs[b].Priority, p.Catalogs[a].Priority),
-			first(a.Namespace == p.Namespace, b.Namespace == p.Namespace),
+			cmp.Compare(in.Catalogs[b].Priority, in.Catalogs[a].Priority),
+			first(a.Namespace == in.Namespace, b.Namespace == in.Namespace),
 			cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Namespace, b.Namespace))
 	})

@@ -10,7 +10,7 @@ import (
 // dependencies collects the versions that must be installed with another version: those that are neither present
 // nor installed by a Subscription.
 type dependencies struct {
-	*input
+	*resolver
 
 	taken map[node]bool
 	// chosen are the versions that Subscriptions install.
@@ -22,8 +22,8 @@ type dependencies struct {
 	coInstalled []string
 }
 
-func newDependencies(in *input, taken []node, chosen map[node]*request) *dependencies {
-	d := &dependencies{input: in, taken: map[node]bool{}, chosen: chosen, seen: map[node]bool{}}
+func newDependencies(res *resolver, taken []node, chosen map[node]*request) *dependencies {
+	d := &dependencies{resolver: res, taken: map[node]bool{}, chosen: chosen, seen: map[node]bool{}}
 	for _, n := range taken {
 		d.taken[n] = true
 	}

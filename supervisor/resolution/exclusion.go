@@ -9,11 +9,11 @@ import (
 
 // exclude adds the exclusions: between two versions of a package, and between two providers of an API. Present
 // operators are facts, so there are no exclusions between them.
-func (f *formula) exclude(ops *operators) {
+func (p *satProblem) exclude(ops *operators) {
 	var entries []node
 	packages := map[string][]node{}
 	var order []string
-	for _, n := range f.ordered() {
+	for _, n := range p.ordered() {
 		if n.operator != nil {
 			continue
 		}
@@ -23,19 +23,19 @@ func (f *formula) exclude(ops *operators) {
 		}
 		packages[n.pkg()] = append(packages[n.pkg()], n)
 		for _, present := range ops.conflicting(n) {
-			f.add(sat.Constraint{Kind: sat.Conflict, Variable: f.ids[present], Others: []sat.ID{f.ids[n]}},
+			p.add(sat.Constraint{Kind: sat.Conflict, Variable: p.ids[present], Others: []sat.ID{p.ids[n]}},
 				reason{kind: exclusive, node: present, other: n})
 		}
 	}
 	for _, pkg := range order {
-		f.atMostOne(packages[pkg], reason{kind: onePackage, pkg: pkg})
+		p.atMostOne(packages[pkg], reason{kind: onePackage, pkg: pkg})
 	}
-	f.excludeProviders(entries)
+	p.excludeProviders(entries)
 }
 
 // excludeProviders adds a constraint that each API has at most one provider. Only APIs of several packages
 // matter. Versions of a package usually share the list of their APIs, which is then read once.
-func (f *formula) excludeProviders(entries []node) {
+func (p *satProblem) excludeProviders(entries []node) {
 	shared := sharedAPIs(entries)
 	if len(shared) == 0 {
 		return
@@ -63,7 +63,7 @@ func (f *formula) excludeProviders(entries []node) {
 		}
 	}
 	for _, gvk := range order {
-		f.atMostOne(providers[gvk], reason{kind: oneAPI, gvk: gvk})
+		p.atMostOne(providers[gvk], reason{kind: oneAPI, gvk: gvk})
 	}
 }
 
@@ -100,13 +100,13 @@ func sharedAPIs(entries []node) map[bundles.GVK]bool {
 	return shared
 }
 
-func (f *formula) atMostOne(nodes []node, why reason) {
+func (p *satProblem) atMostOne(nodes []node, why reason) {
 	if len(nodes) < 2 {
 		return
 	}
 	ids := make([]sat.ID, len(nodes))
 	for i, n := range nodes {
-		ids[i] = f.ids[n]
+		ids[i] = p.ids[n]
 	}
-	f.add(sat.Constraint{Kind: sat.AtMost, Limit: 1, Others: ids}, why)
+	p.add(sat.Constraint{Kind: sat.AtMost, Limit: 1, Others: ids}, why)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
-// kind is the meaning of a constraint of a model.
+// kind is the meaning of a constraint.
 type kind int
 
 const (
@@ -26,7 +26,7 @@ const (
 	fixed                      // another Subscription gets a version
 )
 
-// reason is the meaning of a constraint of a model, with its subjects.
+// reason is the meaning of a constraint, with its subjects.
 type reason struct {
 	kind       kind
 	request    *request
@@ -39,13 +39,13 @@ type reason struct {
 
 // explain returns an error with the reasons why a request is not met; constrained if only its best candidate is not
 // possible.
-func (in *input) explain(req *request, reasons []reason, constrained bool) error {
+func (res *resolver) explain(req *request, reasons []reason, constrained bool) error {
 	texts := map[string]bool{}
-	for _, why := range (sentences{in}).condense(reasons) {
+	for _, why := range (sentences{res}).condense(reasons) {
 		texts[why] = true
 	}
 	texts[exists(req.sub)] = true
-	r := remedies{in}
+	r := remedies{res}
 	e := &UnsatisfiableError{Reason: r.blockedReason(reasons), Remedy: r.remedy(req, reasons)}
 	if constrained && slices.ContainsFunc(reasons, func(why reason) bool { return why.kind == unreadable }) {
 		e.Remedy = "the other versions of the package are considered meanwhile"
@@ -77,7 +77,7 @@ func bounded(reasons []string) []string {
 }
 
 // sentences describes reasons.
-type sentences struct{ *input }
+type sentences struct{ *resolver }
 
 // condense returns sentences about reasons. Reasons that are the same for several versions of a package are stated
 // for the first one.

@@ -13,7 +13,7 @@ const maxSteps = 8_000
 
 // groupSolver finds versions for a group of requests that are solved together.
 type groupSolver struct {
-	*input
+	*resolver
 
 	group []*request
 	// steps bounds the work of the solver on the group, and again on its parts if the whole has no solution.
@@ -38,20 +38,20 @@ type answer struct {
 // leaves out the requests that come last.
 func (s *groupSolver) solve(ctx context.Context) *answer {
 	allowance := sat.NewAllowance(s.steps)
-	m, taken, err := s.try(ctx, narrow, allowance)
-	if s.divisible(err) || (err == nil && len(m.competing) == 0 && !m.optimal(taken)) {
-		m, taken, err = s.try(ctx, wide, allowance)
+	p, taken, err := s.try(ctx, narrow, allowance)
+	if s.divisible(err) || (err == nil && len(p.competing) == 0 && !p.optimal(taken)) {
+		p, taken, err = s.try(ctx, wide, allowance)
 	}
 	switch {
 	case s.divisible(err):
-		return s.solveParts(ctx, m)
+		return s.solveParts(ctx, p)
 	case err != nil:
 		return &answer{group: s.group, failed: failAll(s.group, err)}
-	case len(m.competing) > 0:
-		return &answer{group: s.group, competing: m.competing}
+	case len(p.competing) > 0:
+		return &answer{group: s.group, competing: p.competing}
 	default:
-		constrained := s.constrained(ctx, m, taken, nil)
-		return &answer{group: s.group, taken: taken, constrained: constrained, uncertain: m.uncertain(taken)}
+		constrained := s.constrained(ctx, p, taken, nil)
+		return &answer{group: s.group, taken: taken, constrained: constrained, uncertain: p.uncertain(taken)}
 	}
 }
 
@@ -61,29 +61,29 @@ func (s *groupSolver) divisible(err error) bool {
 	return errors.Is(err, errConflict) || (limit && len(s.group) > 1)
 }
 
-// try returns the model of the group and its best solution. A model with competing requests is not solved.
-func (s *groupSolver) try(ctx context.Context, b breadth, allowance *sat.Allowance) (*model, []node, error) {
-	m, err := s.newModel(ctx, s.group, b, allowance)
-	if err != nil || len(m.competing) > 0 {
-		return m, nil, err
+// try returns the problem of the group and its best solution. A problem with competing requests is not solved.
+func (s *groupSolver) try(ctx context.Context, b breadth, allowance *sat.Allowance) (*groupProblem, []node, error) {
+	p, err := s.newGroupProblem(ctx, s.group, b, allowance)
+	if err != nil || len(p.competing) > 0 {
+		return p, nil, err
 	}
-	taken, err := m.solve(ctx, nil)
-	return m, taken, err
+	taken, err := p.solve(ctx, nil)
+	return p, taken, err
 }
 
 // solveParts solves as much of the group as possible.
-func (s *groupSolver) solveParts(ctx context.Context, m *model) *answer {
-	m.allowance = sat.NewAllowance(s.steps)
-	taken, failed := s.accept(ctx, m)
+func (s *groupSolver) solveParts(ctx context.Context, p *groupProblem) *answer {
+	p.allowance = sat.NewAllowance(s.steps)
+	taken, failed := s.accept(ctx, p)
 	return &answer{
-		group: s.group, taken: taken, failed: failed, constrained: s.constrained(ctx, m, taken, failed),
-		uncertain: s.providers.pending() || m.uncertain(taken),
+		group: s.group, taken: taken, failed: failed, constrained: s.constrained(ctx, p, taken, failed),
+		uncertain: s.providers.pending() || p.uncertain(taken),
 	}
 }
 
 // accept adds the requests of the group one by one, in order of seniority, as long as all of them can be met. The
 // others fail with the constraints that they conflict with. Installed versions can always remain as they are.
-func (s *groupSolver) accept(ctx context.Context, m *model) (taken []node, errs map[*request]error) {
+func (s *groupSolver) accept(ctx context.Context, p *groupProblem) (taken []node, errs map[*request]error) {
 	errs = map[*request]error{}
 	leftOut := map[*request]bool{}
 	for _, req := range s.group {
@@ -92,7 +92,7 @@ func (s *groupSolver) accept(ctx context.Context, m *model) (taken []node, errs 
 	for i, req := range s.group {
 		wasLeftOut := leftOut[req]
 		leftOut[req] = false
-		next, err := m.solve(ctx, leftOut)
+		next, err := p.solve(ctx, leftOut)
 		switch {
 		case err == nil:
 			taken = next
@@ -102,7 +102,7 @@ func (s *groupSolver) accept(ctx context.Context, m *model) (taken []node, errs 
 			maps.Copy(errs, failAll(s.group[i:], err))
 			return taken, errs
 		}
-		errs[req] = s.explainFailure(ctx, m, req, leftOut)
+		errs[req] = s.explainFailure(ctx, p, req, leftOut)
 		leftOut[req] = wasLeftOut
 	}
 	return taken, errs
@@ -118,8 +118,8 @@ func failAll(group []*request, err error) map[*request]error {
 }
 
 // explainFailure returns why a request cannot be met together with those that are not left out.
-func (s *groupSolver) explainFailure(ctx context.Context, m *model, req *request, leftOut map[*request]bool) error {
-	few, err := s.newModel(ctx, s.group, sample, m.allowance)
+func (s *groupSolver) explainFailure(ctx context.Context, p *groupProblem, req *request, leftOut map[*request]bool) error {
+	few, err := s.newGroupProblem(ctx, s.group, sample, p.allowance)
 	if err != nil {
 		return err
 	}
@@ -131,13 +131,13 @@ func (s *groupSolver) explainFailure(ctx context.Context, m *model, req *request
 }
 
 // constrained returns why requests do not get their best candidates.
-func (s *groupSolver) constrained(ctx context.Context, m *model, taken []node, failed map[*request]error) map[*request]error {
+func (s *groupSolver) constrained(ctx context.Context, p *groupProblem, taken []node, failed map[*request]error) map[*request]error {
 	errs := map[*request]error{}
 	for _, req := range s.group {
 		if failed[req] != nil || len(req.entries) == 0 || req.chosen(taken) == req.entries[0] {
 			continue
 		}
-		reasons, err := s.conflict(ctx, m, req, taken, failed)
+		reasons, err := s.conflict(ctx, p, req, taken, failed)
 		if err == nil {
 			errs[req] = s.explain(req, reasons, true)
 		}
@@ -147,8 +147,8 @@ func (s *groupSolver) constrained(ctx context.Context, m *model, taken []node, f
 
 // conflict returns the constraints that conflict with the best candidate of a request, given the versions of the
 // others.
-func (s *groupSolver) conflict(ctx context.Context, m *model, req *request, taken []node, failed map[*request]error) ([]reason, error) {
-	few, err := s.newModel(ctx, s.group, sample, m.allowance)
+func (s *groupSolver) conflict(ctx context.Context, p *groupProblem, req *request, taken []node, failed map[*request]error) ([]reason, error) {
+	few, err := s.newGroupProblem(ctx, s.group, sample, p.allowance)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ type gathering struct {
 }
 
 func (tt gathering) resolve(t *testing.T) {
-	p := Problem{Namespace: "home", Subscriptions: tt.subs, Operators: tt.operators, Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(tt.packages...)}}}
+	p := Input{Namespace: "home", Subscriptions: tt.subs, Operators: tt.operators, Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(tt.packages...)}}}
 	if tt.market != nil {
 		p.Catalogs[market] = Catalog{Content: offering(tt.market...)}
 	}
@@ -319,7 +319,7 @@ func TestResolveLoss(t *testing.T) {
 }
 
 func TestMemo(t *testing.T) {
-	fresh := func() Problem { return problem(want("lamp"), want("api")) }
+	fresh := func() Input { return problem(want("lamp"), want("api")) }
 	var memo Memo
 	p := fresh()
 	first := memo.Resolve(t.Context(), p)
@@ -330,15 +330,15 @@ func TestMemo(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		reason string
-		change func(*Problem)
+		change func(*Input)
 	}{
-		{reason: "subscription", change: func(p *Problem) { p.Subscriptions[0].Channel = "beta" }},
-		{reason: "operator", change: func(p *Problem) { p.Operators = []Operator{operator("x", "1.0.0")} }},
-		{reason: "content", change: func(p *Problem) { p.Catalogs = map[CatalogKey]Catalog{shop: {Content: offering(lamp())}} }},
-		{reason: "priority", change: func(p *Problem) {
+		{reason: "subscription", change: func(p *Input) { p.Subscriptions[0].Channel = "beta" }},
+		{reason: "operator", change: func(p *Input) { p.Operators = []Operator{operator("x", "1.0.0")} }},
+		{reason: "content", change: func(p *Input) { p.Catalogs = map[CatalogKey]Catalog{shop: {Content: offering(lamp())}} }},
+		{reason: "priority", change: func(p *Input) {
 			p.Catalogs = map[CatalogKey]Catalog{shop: {Content: p.Catalogs[shop].Content, Priority: 1}, market: p.Catalogs[market], silent: p.Catalogs[silent]}
 		}},
-		{reason: "error", change: func(p *Problem) {
+		{reason: "error", change: func(p *Input) {
 			p.Catalogs = map[CatalogKey]Catalog{shop: p.Catalogs[shop], market: p.Catalogs[market], silent: {Err: errors.New("another")}}
 		}},
 	} {
@@ -391,7 +391,7 @@ func TestResolveStepLimit(t *testing.T) {
 		subs = append(subs, want(name))
 	}
 	packages = append(packages, chain("lamp", nil))
-	p := Problem{Namespace: "home", Subscriptions: append(subs, want("lamp")), Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(packages...)}}}
+	p := Input{Namespace: "home", Subscriptions: append(subs, want("lamp")), Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(packages...)}}}
 	const steps = 500
 	failed := 0
 	solution := resolve(t.Context(), &p, steps)

@@ -1,67 +1,105 @@
 package resolution
 
-import "slices"
+import (
+	"github.com/chandlery/chandlery/supervisor/catalogs/content"
+	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
+)
 
-// input is a problem with its indexes and requests.
-type input struct {
-	*Problem
-
-	evaluator *evaluator
-	operators *operators
-	providers *providers
-	finder    *finder
-	// requests are in order of seniority.
-	requests []*request
-	// owner holds the request to which a present operator belongs; none if no Subscription claims it.
-	owner map[*Operator]*request
+// CatalogKey names a CatalogSource.
+type CatalogKey struct {
+	Namespace, Name string
 }
 
-// newInput returns the input of a problem, and the outcomes that are known already. A Subscription without candidates,
-// or in conflict with a senior one, has an outcome and no request.
-func newInput(p *Problem) (*input, Solution) {
-	e := newEvaluator()
-	ops := newOperators(p.Operators, e)
-	in := &input{
-		Problem: p, evaluator: e, operators: ops, providers: newProviders(p, ops, e),
-		finder: &finder{catalogs: p.Catalogs, operators: ops}, owner: map[*Operator]*request{},
-	}
-	known := Solution{}
-	c := claims{finder: in.finder, senior: map[string]*Subscription{}}
-	for _, sub := range bySeniority(p.Subscriptions) {
-		if err := c.claim(sub); err != nil {
-			known[sub.Name] = Outcome{Err: err}
-			continue
-		}
-		req, outcome := in.finder.newRequest(sub)
-		known[sub.Name] = outcome
-		if req != nil {
-			in.addRequest(req)
-		}
-	}
-	return in, known
+// String returns NAMESPACE/NAME.
+func (k CatalogKey) String() string { return k.Namespace + "/" + k.Name }
+
+// Input describes a namespace: its Subscriptions, its operators, and the catalogs in scope.
+type Input struct {
+	// Namespace is the namespace to resolve.
+	Namespace string
+	// Subscriptions are in order of seniority. In a conflict, the first one keeps what it has.
+	Subscriptions []Subscription
+	// Operators are the versions in the namespace that no other version there replaces.
+	Operators []Operator
+	// Catalogs are the catalogs in scope. A catalog that exists without content is included with its Err.
+	Catalogs map[CatalogKey]Catalog
 }
 
-func (in *input) addRequest(req *request) {
-	in.requests = append(in.requests, req)
-	in.providers.include(req.sub.Catalog, req.entries)
-	if req.installed != nil && in.owner[req.installed] == nil {
-		in.owner[req.installed] = req
-	}
+// Subscription is the request for a package.
+type Subscription struct {
+	Name        string
+	Catalog     CatalogKey
+	Package     string
+	Channel     string // the default channel first, and then all others, when empty
+	StartingCSV string // the channel's head when empty
+	// Pin is the name of the version that takes precedence over all others; empty for none.
+	Pin string
+	// Installed is the name of the operator of the package in the namespace; empty for none.
+	Installed string
+	// Holds is true if this Subscription installed that operator.
+	Holds bool
+	// Generated is true if it was created for a dependency. The Subscriptions of users come first.
+	Generated bool
+	// Frozen is true if an operation is in progress for it, so that no other may start.
+	Frozen bool
+	// Before is the name of the version that the Subscription had before all of the package was removed. That version
+	// is installed again.
+	Before string
 }
 
-// bySeniority sorts the Subscriptions of users before those that were created for dependencies. Within each,
-// those that hold an installed version come first, whatever their age. A Subscription that is corrected later
-// must not take over a version that another one has installed.
-func bySeniority(subscriptions []Subscription) []*Subscription {
-	sorted := make([]*Subscription, len(subscriptions))
-	for i := range subscriptions {
-		sorted[i] = &subscriptions[i]
-	}
-	slices.SortStableFunc(sorted, func(a, b *Subscription) int {
-		if a.Generated != b.Generated {
-			return first(!a.Generated, !b.Generated)
-		}
-		return first(a.Holds, b.Holds)
-	})
-	return sorted
+// Operator is a version that is present in the namespace.
+type Operator struct {
+	Name string
+	// Subject describes the version and what it provides. Its Version is zero if unknown.
+	Subject constraint.Subject
+	// Requires are its dependencies.
+	Requires []constraint.Constraint
+}
+
+// Catalog is the content of a catalog, or the reason why there is none.
+type Catalog struct {
+	Content *content.Catalog
+	// Priority ranks catalogs as providers of dependencies, the highest first.
+	Priority int
+	Err      error
+	// Pending is true if there is no content because the catalog is being read for the first time.
+	Pending bool
+}
+
+// Solution is what to do, by the name of the Subscription.
+type Solution map[string]Outcome
+
+// Outcome is what to do for one Subscription: install a version, nothing because the newest one is installed
+// (both nil), or nothing because of Err.
+type Outcome struct {
+	Install *Choice
+	// Dependencies are the versions to install with Install that no Subscription requests, dependencies before their
+	// dependents. Each must get its own Subscription. There may be some without Install, if the installed version has
+	// lost them.
+	Dependencies []*Choice
+	// CoInstalled names the Subscriptions that install, in this solution, dependencies of Install or of Dependencies.
+	CoInstalled []string
+	// Available is the version that could be installed if the Subscription were not Frozen.
+	Available *Choice
+	// Constrained is the reason why a newer version than Install, or than the installed one, cannot be installed now:
+	// an *UnsatisfiableError, or a *PinnedError. It is not an error of the Subscription.
+	Constrained error
+	// Err is an *UnsatisfiableError, or another failure of the resolver.
+	Err error
+}
+
+// Choice is a version to install.
+type Choice struct {
+	Catalog CatalogKey
+	Package string
+	Channel string
+	Bundle  string
+	// Replaces is the version that it replaces: the installed one, or else the replaces of the channel entry.
+	Replaces string
+	// Entry is the bundle's entry in the catalog; its Bundle has the properties and the image.
+	Entry *content.Entry
+	// Back is true if it is older than the installed version: a Subscription is pinned to it.
+	Back bool
+	// Because is the reason for this version, for users: "head of channel stable", "required by crate.v1.0.0".
+	Because string
 }

@@ -18,20 +18,20 @@ type Memo struct {
 }
 
 type solved struct {
-	problem  Problem
+	problem  Input
 	solution Solution
 }
 
 // Resolve returns the solution of a problem: the cached one if nothing has changed since. Neither the problem
 // nor the solution may be changed afterwards.
-func (m *Memo) Resolve(ctx context.Context, p Problem) Solution {
+func (m *Memo) Resolve(ctx context.Context, in Input) Solution {
 	m.mu.Lock()
-	last, ok := m.known[p.Namespace]
+	last, ok := m.known[in.Namespace]
 	m.mu.Unlock()
-	if ok && last.problem.equal(&p) {
+	if ok && last.problem.equal(&in) {
 		return last.solution
 	}
-	solution := Resolve(ctx, p)
+	solution := Resolve(ctx, in)
 	if !complete(ctx, solution) {
 		return solution
 	}
@@ -40,7 +40,7 @@ func (m *Memo) Resolve(ctx context.Context, p Problem) Solution {
 	if m.known == nil {
 		m.known = map[string]solved{}
 	}
-	m.known[p.Namespace] = solved{problem: p, solution: solution}
+	m.known[in.Namespace] = solved{problem: in, solution: solution}
 	return solution
 }
 
@@ -66,11 +66,11 @@ func (m *Memo) Forget(namespace string) {
 
 // equal reports whether two problems are the same. Problems of an unchanged namespace usually share their
 // parts, so few texts are compared.
-func (p *Problem) equal(q *Problem) bool {
-	return p.Namespace == q.Namespace &&
-		slices.Equal(p.Subscriptions, q.Subscriptions) &&
-		slices.EqualFunc(p.Operators, q.Operators, func(a, b Operator) bool { return a.equal(&b) }) &&
-		sameCatalogs(p.Catalogs, q.Catalogs)
+func (in *Input) equal(other *Input) bool {
+	return in.Namespace == other.Namespace &&
+		slices.Equal(in.Subscriptions, other.Subscriptions) &&
+		slices.EqualFunc(in.Operators, other.Operators, func(a, b Operator) bool { return a.equal(&b) }) &&
+		sameCatalogs(in.Catalogs, other.Catalogs)
 }
 
 func sameCatalogs(a, b map[CatalogKey]Catalog) bool {
@@ -94,9 +94,9 @@ func sameText(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-func (o *Operator) equal(q *Operator) bool {
-	return o.Name == q.Name && sameSubject(&o.Subject, &q.Subject) &&
-		sameList(o.Requires, q.Requires, func(a, b []constraint.Constraint) bool { return reflect.DeepEqual(a, b) })
+func (o *Operator) equal(other *Operator) bool {
+	return o.Name == other.Name && sameSubject(&o.Subject, &other.Subject) &&
+		sameList(o.Requires, other.Requires, func(a, b []constraint.Constraint) bool { return reflect.DeepEqual(a, b) })
 }
 
 func sameSubject(a, b *constraint.Subject) bool {

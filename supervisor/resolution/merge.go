@@ -9,10 +9,10 @@ import (
 
 // related returns the groups of requests that are related from the beginning: those for the same package, and those
 // for operators of which one depends on the other.
-func (in *input) related() [][]*request {
-	p := newPartition(in.requests)
+func (res *resolver) related() [][]*request {
+	p := newPartition(res.requests)
 	byPackage := map[string]*request{}
-	for _, req := range in.requests {
+	for _, req := range res.requests {
 		if other := byPackage[req.sub.Package]; other != nil {
 			p.join(other, req)
 		}
@@ -20,8 +20,8 @@ func (in *input) related() [][]*request {
 		if len(req.entries) == 0 {
 			continue
 		}
-		for _, d := range in.operators.dependents[req.installed] {
-			if other := in.owner[d.of]; other != nil && len(other.entries) > 0 {
+		for _, d := range res.operators.dependents[req.installed] {
+			if other := res.owner[d.of]; other != nil && len(other.entries) > 0 {
 				p.join(req, other)
 			}
 		}
@@ -42,8 +42,8 @@ type merger struct {
 // mergeConflicting merges groups whose answers conflict. Either they have chosen different versions of a package or
 // different providers of an API, or one has replaced a dependency of another. The result has fewer groups for
 // each conflict.
-func (in *input) mergeConflicting(groups [][]*request, answers []*answer) [][]*request {
-	m := &merger{partition: newPartition(in.requests), operators: in.operators, answers: answers, replaced: replaced(answers)}
+func (res *resolver) mergeConflicting(groups [][]*request, answers []*answer) [][]*request {
+	m := &merger{partition: newPartition(res.requests), operators: res.operators, answers: answers, replaced: replaced(answers)}
 	for _, group := range groups {
 		for _, req := range group[1:] {
 			m.join(group[0], req)

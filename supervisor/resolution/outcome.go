@@ -2,14 +2,14 @@ package resolution
 
 // outcomes turns answers into outcomes.
 type outcomes struct {
-	*input
+	*resolver
 
 	// chosen are the versions that Subscriptions install.
 	chosen map[node]*request
 }
 
-func newOutcomes(in *input, answers []*answer) *outcomes {
-	o := &outcomes{input: in, chosen: map[node]*request{}}
+func newOutcomes(res *resolver, answers []*answer) *outcomes {
+	o := &outcomes{resolver: res, chosen: map[node]*request{}}
 	for _, a := range answers {
 		for _, req := range a.group {
 			if e := req.chosen(a.taken); e != nil && a.failed[req] == nil {
@@ -32,7 +32,7 @@ func (o *outcomes) of(a *answer, req *request) Outcome {
 	if a.uncertain {
 		return Outcome{Err: ErrPending}
 	}
-	d := newDependencies(o.input, a.taken, o.chosen)
+	d := newDependencies(o.resolver, a.taken, o.chosen)
 	d.addOf(node{catalog: req.sub.Catalog, entry: e})
 	return Outcome{Install: o.finder.choice(req, e), Dependencies: d.choices, CoInstalled: d.coInstalled, Constrained: a.constrained[req]}
 }

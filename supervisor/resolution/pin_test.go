@@ -181,7 +181,7 @@ func TestResolvePinnedAroundSkipped(t *testing.T) {
 		{"1.3.0", "1.1.0", "reel.v1.1.0 back"},
 		{"1.1.0", "1.3.0", "reel.v1.2.0"},
 	} {
-		p := Problem{
+		p := Input{
 			Namespace: "home", Catalogs: map[CatalogKey]Catalog{shop: {Content: offering(pkg)}},
 			Subscriptions: []Subscription{want("reel", has("reel.v"+tt.installed), pinned("reel.v"+tt.pin))},
 			Operators:     []Operator{operator("reel.v"+tt.installed, tt.installed, isPackage("reel"))},

@@ -37,9 +37,9 @@ type provision struct {
 	certain int
 }
 
-func newProviders(p *Problem, ops *operators, e *evaluator) *providers {
+func newProviders(in *Input, ops *operators, e *evaluator) *providers {
 	return &providers{
-		catalogs: p.Catalogs, ranked: p.rank(), operators: ops, evaluator: e,
+		catalogs: in.Catalogs, ranked: in.rank(), operators: ops, evaluator: e,
 		cache: map[query][]*content.Entry{}, offChain: map[CatalogKey][]*content.Entry{},
 	}
 }

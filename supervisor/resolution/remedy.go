@@ -12,7 +12,7 @@ import (
 )
 
 // remedies describes what users can do about reasons.
-type remedies struct{ *input }
+type remedies struct{ *resolver }
 
 // missing returns the first reason that is about an operator which no catalog in scope has; nil for none.
 func (r remedies) missing(reasons []reason) *reason {

@@ -11,7 +11,7 @@ import (
 // repairer reinstalls dependencies that present operators have lost or never had. Other installations come first.
 // If they affect a dependency, it waits for the next resolution.
 type repairer struct {
-	*input
+	*resolver
 
 	steps int
 	// replaced holds the requests that replace operators.
@@ -20,8 +20,8 @@ type repairer struct {
 	installing []node
 }
 
-func newRepairer(in *input, answers []*answer, steps int) *repairer {
-	return &repairer{input: in, steps: steps, replaced: replaced(answers), installing: entriesTaken(answers)}
+func newRepairer(res *resolver, answers []*answer, steps int) *repairer {
+	return &repairer{resolver: res, steps: steps, replaced: replaced(answers), installing: entriesTaken(answers)}
 }
 
 // repair returns the missing dependencies of an installed operator that can be installed now.
@@ -38,7 +38,7 @@ func (r *repairer) repair(ctx context.Context, req *request) []*Choice {
 		return nil
 	}
 	r.installing = append(r.installing, taken...)
-	d := newDependencies(r.input, taken, nil)
+	d := newDependencies(r.resolver, taken, nil)
 	for _, c := range missing {
 		d.addProvider(node{operator: req.installed}, req.sub.Catalog, c)
 	}
@@ -67,13 +67,13 @@ func (r *repairer) solve(ctx context.Context, req *request, missing []*constrain
 		for _, c := range missing {
 			b.require(id, req.sub.Catalog, c, reason{kind: requires, node: dependent, constraint: c})
 		}
-		m, err := b.build(ctx)
-		if err != nil || len(m.competing) > 0 {
+		p, err := b.build(ctx)
+		if err != nil || len(p.competing) > 0 {
 			return nil, false
 		}
-		taken, err := m.solve(ctx, nil)
-		if err == nil && m.optimal(taken) {
-			return taken, !m.uncertain(taken)
+		taken, err := p.solve(ctx, nil)
+		if err == nil && p.optimal(taken) {
+			return taken, !p.uncertain(taken)
 		}
 	}
 	return nil, false

@@ -13,9 +13,9 @@ import (
 )
 
 // drawSmall draws a problem of one catalog that is small enough to try all its outcomes.
-func drawSmall(t *rapid.T, subscriptions int) resolution.Problem {
+func drawSmall(t *rapid.T, subscriptions int) resolution.Input {
 	var packs []pack
-	p := resolution.Problem{Namespace: "home"}
+	p := resolution.Input{Namespace: "home"}
 	for _, name := range packNames {
 		entries := []string{name + ".v1.0.0", name + ".v2.0.0", name + ".v3.0.0"}[:rapid.IntRange(1, 3).Draw(t, "versions")]
 		pk := of(name, line("stable", entries...))
@@ -52,7 +52,7 @@ type pick struct {
 
 // options returns the possible outcomes for a package. If a Subscription must be met, these are only its
 // candidates.
-func options(p resolution.Problem, pkg string, met bool) []pick {
+func options(p resolution.Input, pkg string, met bool) []pick {
 	i := slices.IndexFunc(p.Operators, func(o resolution.Operator) bool { return o.Subject.Package == pkg })
 	j := slices.IndexFunc(p.Subscriptions, func(s resolution.Subscription) bool { return s.Package == pkg })
 	held := j >= 0 && p.Subscriptions[j].Installed != ""
@@ -70,7 +70,7 @@ func options(p resolution.Problem, pkg string, met bool) []pick {
 
 // possible reports whether some outcome meets the given Subscriptions, by trying all outcomes. The version of
 // one of them may be given.
-func possible(p resolution.Problem, met map[string]bool, fixed *content.Entry) bool {
+func possible(p resolution.Input, met map[string]bool, fixed *content.Entry) bool {
 	var try func(at int, picks []pick) bool
 	try = func(at int, picks []pick) bool {
 		if at == len(packNames) {
@@ -90,9 +90,9 @@ func possible(p resolution.Problem, met map[string]bool, fixed *content.Entry) b
 }
 
 // allowed reports whether an outcome satisfies the rules.
-func allowed(p resolution.Problem, picks []pick) bool {
+func allowed(p resolution.Input, picks []pick) bool {
 	s := resolution.Solution{}
-	trial := resolution.Problem{Operators: p.Operators, Catalogs: p.Catalogs}
+	trial := resolution.Input{Operators: p.Operators, Catalogs: p.Catalogs}
 	for _, o := range picks {
 		subscription := sub(o.pkg)
 		if i := slices.IndexFunc(p.Subscriptions, func(s resolution.Subscription) bool { return s.Package == o.pkg }); i >= 0 {

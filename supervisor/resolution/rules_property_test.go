@@ -18,8 +18,8 @@ var (
 )
 
 // drawProblem draws a problem with many dependencies.
-func drawProblem(t *rapid.T) resolution.Problem {
-	p := resolution.Problem{Namespace: "home", Catalogs: map[resolution.CatalogKey]resolution.Catalog{}}
+func drawProblem(t *rapid.T) resolution.Input {
+	p := resolution.Input{Namespace: "home", Catalogs: map[resolution.CatalogKey]resolution.Catalog{}}
 	keys := []resolution.CatalogKey{shop, market, bazaar}
 	for _, key := range keys {
 		var packs []pack
@@ -190,7 +190,7 @@ func TestSolutionsAreFollowed(t *testing.T) {
 }
 
 // apply adds the versions that a solution installs to the present operators. It reports whether there are any.
-func apply(p *resolution.Problem, s resolution.Solution) bool {
+func apply(p *resolution.Input, s resolution.Solution) bool {
 	present := map[string]resolution.Operator{}
 	for _, o := range p.Operators {
 		present[o.Name] = o

@@ -32,8 +32,8 @@ type ruleCase struct {
 
 var errDown = errors.New("no registry client established")
 
-func (c *ruleCase) problem() resolution.Problem {
-	p := resolution.Problem{Namespace: "home", Subscriptions: c.subs, Operators: c.present, Catalogs: map[resolution.CatalogKey]resolution.Catalog{}}
+func (c *ruleCase) problem() resolution.Input {
+	p := resolution.Input{Namespace: "home", Subscriptions: c.subs, Operators: c.present, Catalogs: map[resolution.CatalogKey]resolution.Catalog{}}
 	for key, packs := range map[resolution.CatalogKey][]pack{shop: c.shop, market: c.market, bazaar: c.bazaar} {
 		if packs != nil {
 			p.Catalogs[key] = resolution.Catalog{Content: build(packs...), Priority: c.priority[key]}

@@ -239,7 +239,7 @@ type final struct {
 
 // outcomeOf returns the result of a solution. It has only the parts that the rules need, and does not use the
 // code of the resolver.
-func outcomeOf(p resolution.Problem, s resolution.Solution) final {
+func outcomeOf(p resolution.Input, s resolution.Solution) final {
 	var out final
 	replaced := map[string]bool{}
 	brought := map[string]*resolution.Choice{}
@@ -285,7 +285,7 @@ func (f *final) meets(c *constraint.Constraint) bool {
 }
 
 // wrong returns the first violation of the rules by a solution; empty if there is none.
-func wrong(p resolution.Problem, s resolution.Solution) string {
+func wrong(p resolution.Input, s resolution.Solution) string {
 	f := outcomeOf(p, s)
 	for i, subject := range f.subjects {
 		if !f.isNew[i] {
@@ -318,7 +318,7 @@ func wrong(p resolution.Problem, s resolution.Solution) string {
 }
 
 // broken returns a dependency of an operator that was met before and no longer is.
-func (f *final) broken(p resolution.Problem) string {
+func (f *final) broken(p resolution.Input) string {
 	var before final
 	for i := range p.Operators {
 		before.add(p.Operators[i].Name, &p.Operators[i].Subject, nil, false)
@@ -348,7 +348,7 @@ func (f *final) keeps(before *final, own *constraint.Subject, c *constraint.Cons
 }
 
 // wrongSteps checks that each Subscription gets what it requests, one update at a time.
-func wrongSteps(p resolution.Problem, s resolution.Solution) string {
+func wrongSteps(p resolution.Input, s resolution.Solution) string {
 	for i := range p.Subscriptions {
 		sub := &p.Subscriptions[i]
 		outcome, ok := s[sub.Name]
@@ -370,7 +370,7 @@ func wrongSteps(p resolution.Problem, s resolution.Solution) string {
 }
 
 // over reports whether an entry may replace a version.
-func over(p resolution.Problem, e *content.Entry, installed string) bool {
+func over(p resolution.Input, e *content.Entry, installed string) bool {
 	if e.Replaces == installed || slices.Contains(e.Skips, installed) {
 		return true
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // solver resolves the problem of a namespace.
-type solver func(context.Context, resolution.Problem) resolution.Solution
+type solver func(context.Context, resolution.Input) resolution.Solution
 
 // decide returns a decision for every Subscription of a namespace, in their order.
 func decide(ctx context.Context, o *observation, solve solver) []*decision {

@@ -37,8 +37,8 @@ func newDecider(o *observation) (*decider, []*decision) {
 }
 
 // problem returns the problem of a namespace for the resolver.
-func (r *decider) problem(decisions []*decision) resolution.Problem {
-	p := resolution.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers(), Operators: r.operators()}
+func (r *decider) problem(decisions []*decision) resolution.Input {
+	p := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.offers(), Operators: r.operators()}
 	for _, d := range decisions {
 		if d.err == nil {
 			p.Subscriptions = append(p.Subscriptions, r.request(d))
@@ -112,7 +112,7 @@ func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 	// Resolve as if the package were absent, for all Subscriptions to it. Each Subscription gets
 	// the same outcome as before.
 	pkg := d.subscription.Spec.Package
-	problem := resolution.Problem{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
+	problem := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
 	for _, operator := range r.operators() {
 		if operator.Subject.Package != pkg {
 			problem.Operators = append(problem.Operators, operator)

@@ -8,7 +8,7 @@ import (
 
 // Input is the problem of a namespace for the resolver, and the results that need no resolution.
 type Input struct {
-	Problem resolution.Problem
+	Problem resolution.Input
 	// Blocked is why nothing is resolved in the namespace; nil otherwise.
 	Blocked error
 	// Refused holds the errors of the Subscriptions that are not resolved, by name: it is open

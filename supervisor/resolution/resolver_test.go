@@ -76,8 +76,8 @@ func offering(packages ...*bundles.Package) *content.Catalog {
 	return catalog
 }
 
-func problem(subscriptions ...Subscription) Problem {
-	return Problem{
+func problem(subscriptions ...Subscription) Input {
+	return Input{
 		Namespace:     "home",
 		Subscriptions: subscriptions,
 		Catalogs: map[CatalogKey]Catalog{

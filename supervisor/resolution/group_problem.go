@@ -11,7 +11,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/sat"
 )
 
-// breadth is how many of the alternatives a model includes.
+// breadth determines how many alternatives a groupProblem includes.
 type breadth int
 
 const (
@@ -25,7 +25,7 @@ const (
 	wide
 )
 
-// alternatives returns the number of alternatives of each choice in a model.
+// alternatives returns the maximum number of alternatives of each choice.
 func (b breadth) alternatives() int {
 	const few = 20
 	switch b {
@@ -38,9 +38,9 @@ func (b breadth) alternatives() int {
 	}
 }
 
-// model is the problem of a group of requests in terms of the solver.
-type model struct {
-	*formula
+// groupProblem is the problem of one group of requests.
+type groupProblem struct {
+	*satProblem
 
 	namespace string
 	group     []*request
@@ -53,7 +53,7 @@ type model struct {
 	competing []*request
 }
 
-// choice is a dependency with all its alternatives, in the formula or not.
+// choice is a dependency with all its alternatives, whether or not the problem includes them.
 type choice struct {
 	of     sat.ID
 	nodes  []node
@@ -72,40 +72,40 @@ var (
 
 // solve returns the nodes of the best solution; errConflict if there is no solution. Requests that are left out
 // need not be met.
-func (m *model) solve(ctx context.Context, leftOut map[*request]bool) ([]node, error) {
-	problem, _ := m.without(leftOut)
-	taken, err := m.allowance.Find(ctx, problem)
+func (p *groupProblem) solve(ctx context.Context, leftOut map[*request]bool) ([]node, error) {
+	problem, _ := p.without(leftOut)
+	taken, err := p.allowance.Find(ctx, problem)
 	if errors.Is(err, sat.ErrNone) {
 		return nil, errConflict
 	}
 	if err != nil {
-		return nil, m.failure(err)
+		return nil, p.failure(err)
 	}
-	return m.decode(taken), nil
+	return p.decode(taken), nil
 }
 
 // contradiction returns constraints that leave no solution, of which none can be omitted. The error is
 // errNoConflict if there are none. Other errors mean that they could not be determined.
-func (m *model) contradiction(ctx context.Context, leftOut map[*request]bool) ([]reason, error) {
-	problem, positions := m.without(leftOut)
-	_, err := m.allowance.Solve(ctx, problem)
+func (p *groupProblem) contradiction(ctx context.Context, leftOut map[*request]bool) ([]reason, error) {
+	problem, positions := p.without(leftOut)
+	_, err := p.allowance.Solve(ctx, problem)
 	contradiction, ok := errors.AsType[*sat.UnsatisfiableError](err)
 	switch {
 	case err == nil:
 		return nil, errNoConflict
 	case !ok:
-		return nil, m.failure(err)
+		return nil, p.failure(err)
 	}
 	reasons := make([]reason, len(contradiction.Constraints))
 	for i, at := range contradiction.Constraints {
-		reasons[i] = m.reasons[positions[at]]
+		reasons[i] = p.reasons[positions[at]]
 	}
 	return reasons, nil
 }
 
 // failure wraps the error of a solver that did not finish.
-func (m *model) failure(err error) error {
-	err = fmt.Errorf("resolving the Subscriptions of namespace %s: %w", m.namespace, err)
+func (p *groupProblem) failure(err error) error {
+	err = fmt.Errorf("resolving the Subscriptions of namespace %s: %w", p.namespace, err)
 	if _, limit := errors.AsType[*sat.LimitError](err); limit {
 		return fmt.Errorf("%w; name channels and startingCSVs in the Subscriptions to narrow the choice", err)
 	}
@@ -113,10 +113,10 @@ func (m *model) failure(err error) error {
 }
 
 // fix requires that a request gets a certain entry.
-func (m *model) fix(req *request, e *content.Entry, why kind) {
+func (p *groupProblem) fix(req *request, e *content.Entry, why kind) {
 	n := node{catalog: req.sub.Catalog, entry: e}
-	id, _ := m.node(n)
-	m.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: why, request: req, node: n})
+	id, _ := p.node(n)
+	p.add(sat.Constraint{Kind: sat.Mandatory, Variable: id}, reason{kind: why, request: req, node: n})
 }
 
 // solutionSet holds the nodes and variables of a solution for lookups.
@@ -125,21 +125,21 @@ type solutionSet struct {
 	ids   map[sat.ID]bool
 }
 
-func (m *model) set(nodes []node) solutionSet {
+func (p *groupProblem) set(nodes []node) solutionSet {
 	t := solutionSet{nodes: map[node]bool{}, ids: map[sat.ID]bool{}}
 	for _, n := range nodes {
-		t.nodes[n], t.ids[m.ids[n]] = true, true
+		t.nodes[n], t.ids[p.ids[n]] = true, true
 	}
-	for _, id := range m.roots {
+	for _, id := range p.roots {
 		t.ids[id] = true
 	}
 	return t
 }
 
 // uncertain reports whether a catalog that is being read may have a better version than one that was taken.
-func (m *model) uncertain(nodes []node) bool {
-	t := m.set(nodes)
-	return slices.ContainsFunc(m.choices, func(c choice) bool {
+func (p *groupProblem) uncertain(nodes []node) bool {
+	t := p.set(nodes)
+	return slices.ContainsFunc(p.choices, func(c choice) bool {
 		if c.reason.kind != requires || c.equal || !t.ids[c.of] || c.certain > len(c.nodes) {
 			return false
 		}
@@ -147,14 +147,14 @@ func (m *model) uncertain(nodes []node) bool {
 	})
 }
 
-// optimal reports whether no broader model can have a better solution: every taken node has the first alternative
-// of each of its choices.
-func (m *model) optimal(nodes []node) bool {
-	if m.breadth == wide {
+// optimal reports whether more alternatives cannot lead to a better solution: every taken node has the first
+// alternative of each of its choices.
+func (p *groupProblem) optimal(nodes []node) bool {
+	if p.breadth == wide {
 		return true
 	}
-	t := m.set(nodes)
-	return !slices.ContainsFunc(m.choices, func(c choice) bool {
+	t := p.set(nodes)
+	return !slices.ContainsFunc(p.choices, func(c choice) bool {
 		return t.ids[c.of] && !c.equal && (len(c.nodes) == 0 || !t.nodes[c.nodes[0]])
 	})
 }
