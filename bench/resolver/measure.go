@@ -26,7 +26,7 @@ type figures struct {
 	// floor is the time to look up a package, its channel and the channel's head.
 	floor time.Duration
 	// hundred is the time for a hundred Subscriptions. memoOne and memoHundred are the times for
-	// problems in the memo.
+	// problems in the cache.
 	hundred, memoOne, memoHundred time.Duration
 	hundredUnmet                  int
 	byCatalog                     []catalogPoint
@@ -199,12 +199,12 @@ func spaced(catalog *content.Catalog, n int) []resolution.Subscription {
 func (f *figures) many(ctx context.Context, catalog *content.Catalog) {
 	for _, n := range []int{1, 3, 10, 30, 100, 300} {
 		p := problem(catalog, spaced(catalog, n)...)
-		memo := &resolution.Memo{}
-		memo.Resolve(ctx, p)
+		cache := &resolution.Cache{}
+		cache.Resolve(ctx, p)
 		point := subscriptionPoint{
 			subscriptions: len(p.Subscriptions),
 			cold:          f.cold(ctx, p),
-			memo:          each(f.rounds, func() { memo.Resolve(ctx, p) }),
+			memo:          each(f.rounds, func() { cache.Resolve(ctx, p) }),
 			unmet:         failures(resolution.Resolve(ctx, p)),
 		}
 		f.bySubscriptions = append(f.bySubscriptions, point)

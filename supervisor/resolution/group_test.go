@@ -318,14 +318,14 @@ func TestResolveLoss(t *testing.T) {
 	})
 }
 
-func TestMemo(t *testing.T) {
+func TestCache(t *testing.T) {
 	fresh := func() Input { return problem(want("lamp"), want("api")) }
-	var memo Memo
+	var cache Cache
 	p := fresh()
-	first := memo.Resolve(t.Context(), p)
+	first := cache.Resolve(t.Context(), p)
 	same := p
 	same.Subscriptions = append([]Subscription(nil), p.Subscriptions...)
-	if again := memo.Resolve(t.Context(), same); again["my-lamp"].Install != first["my-lamp"].Install {
+	if again := cache.Resolve(t.Context(), same); again["my-lamp"].Install != first["my-lamp"].Install {
 		t.Error("an unchanged problem was solved anew")
 	}
 	for _, tt := range []struct {
@@ -342,19 +342,19 @@ func TestMemo(t *testing.T) {
 			p.Catalogs = map[CatalogKey]Catalog{shop: p.Catalogs[shop], market: p.Catalogs[market], silent: {Err: errors.New("another")}}
 		}},
 	} {
-		memo.Resolve(t.Context(), p)
-		before := memo.Resolve(t.Context(), p)["my-lamp"].Install
+		cache.Resolve(t.Context(), p)
+		before := cache.Resolve(t.Context(), p)["my-lamp"].Install
 		changed := p
 		changed.Subscriptions = append([]Subscription(nil), p.Subscriptions...)
 		tt.change(&changed)
-		if memo.Resolve(t.Context(), changed)["my-lamp"].Install == before {
+		if cache.Resolve(t.Context(), changed)["my-lamp"].Install == before {
 			t.Errorf("%s: a changed problem was not solved anew", tt.reason)
 		}
 	}
-	memo.Resolve(t.Context(), p)
-	before := memo.Resolve(t.Context(), p)["my-lamp"].Install
-	memo.Forget("home")
-	if memo.Resolve(t.Context(), p)["my-lamp"].Install == before {
+	cache.Resolve(t.Context(), p)
+	before := cache.Resolve(t.Context(), p)["my-lamp"].Install
+	cache.Forget("home")
+	if cache.Resolve(t.Context(), p)["my-lamp"].Install == before {
 		t.Error("a forgotten problem was remembered")
 	}
 }
@@ -362,12 +362,12 @@ func TestMemo(t *testing.T) {
 func TestResolveContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var memo Memo
-	got := memo.Resolve(ctx, problem(want("lamp")))["my-lamp"]
+	var cache Cache
+	got := cache.Resolve(ctx, problem(want("lamp")))["my-lamp"]
 	if !errors.Is(got.Err, context.Canceled) {
 		t.Errorf("error %v", got.Err)
 	}
-	if again := memo.Resolve(t.Context(), problem(want("lamp")))["my-lamp"]; again.Err != nil {
+	if again := cache.Resolve(t.Context(), problem(want("lamp")))["my-lamp"]; again.Err != nil {
 		t.Errorf("what was cut short is remembered: %v", again.Err)
 	}
 }

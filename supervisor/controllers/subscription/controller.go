@@ -17,7 +17,7 @@ type Reconciler struct {
 	backfill  *backfill
 	observer  *observer
 	uninstall *uninstaller
-	memo      resolution.Memo
+	solutions resolution.Cache
 	content   *contentReader
 	rollback  *rollbackWriter
 	plans     *planWriter
@@ -41,7 +41,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	again, uninstallErr := r.uninstall.uninstall(ctx, o)
 	next, failed := earliest(retry, again), errors.Join(syncErr, uninstallErr)
 	if len(o.subscriptions) == 0 {
-		r.memo.Forget(req.Name)
+		r.solutions.Forget(req.Name)
 		r.observer.facts.retain(req.Name, nil)
 		return requeueAt(next, r.clock.Now()), failed
 	}
@@ -73,9 +73,9 @@ func (r *Reconciler) install(ctx context.Context, o *observation) (time.Time, er
 func (r *Reconciler) decide(ctx context.Context, o *observation) []*decision {
 	begin := r.clock.Now()
 	if o.groups.problem(o.namespace) != nil {
-		r.memo.Forget(o.namespace)
+		r.solutions.Forget(o.namespace)
 	}
-	decisions := decide(ctx, o, r.memo.Resolve)
+	decisions := decide(ctx, o, r.solutions.Resolve)
 	resolutions.Observe(r.clock.Since(begin).Seconds())
 	return decisions
 }

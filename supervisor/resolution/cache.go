@@ -10,37 +10,37 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
-// Memo caches the last solution of each namespace, so that the same problem is not solved twice. It is safe for
+// Cache holds the last solution of each namespace, so that the same input is not resolved twice. It is safe for
 // concurrent use; the zero value is ready.
-type Memo struct {
-	mu    sync.Mutex
-	known map[string]solved
+type Cache struct {
+	mu      sync.Mutex
+	entries map[string]cacheEntry
 }
 
-type solved struct {
-	problem  Input
+type cacheEntry struct {
+	input    Input
 	solution Solution
 }
 
-// Resolve returns the solution of a problem: the cached one if nothing has changed since. Neither the problem
-// nor the solution may be changed afterwards.
-func (m *Memo) Resolve(ctx context.Context, in Input) Solution {
-	m.mu.Lock()
-	last, ok := m.known[in.Namespace]
-	m.mu.Unlock()
-	if ok && last.problem.equal(&in) {
+// Resolve returns the solution for an input: the cached one if nothing has changed since. Neither the input nor the
+// solution may be changed afterwards.
+func (c *Cache) Resolve(ctx context.Context, in Input) Solution {
+	c.mu.Lock()
+	last, ok := c.entries[in.Namespace]
+	c.mu.Unlock()
+	if ok && last.input.equal(&in) {
 		return last.solution
 	}
 	solution := Resolve(ctx, in)
 	if !complete(ctx, solution) {
 		return solution
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil {
-		m.known = map[string]solved{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[string]cacheEntry{}
 	}
-	m.known[in.Namespace] = solved{problem: in, solution: solution}
+	c.entries[in.Namespace] = cacheEntry{input: in, solution: solution}
 	return solution
 }
 
@@ -58,14 +58,14 @@ func complete(ctx context.Context, s Solution) bool {
 }
 
 // Forget removes the cached solution of a namespace.
-func (m *Memo) Forget(namespace string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.known, namespace)
+func (c *Cache) Forget(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, namespace)
 }
 
-// equal reports whether two problems are the same. Problems of an unchanged namespace usually share their
-// parts, so few texts are compared.
+// equal reports whether two inputs are the same. Inputs of an unchanged namespace usually share their parts, so few
+// texts are compared.
 func (in *Input) equal(other *Input) bool {
 	return in.Namespace == other.Namespace &&
 		slices.Equal(in.Subscriptions, other.Subscriptions) &&
