@@ -15,7 +15,7 @@ func (s *simulation) finish(last resolution.Solution) *Result {
 	for _, r := range s.request.Refused {
 		s.refuse(resolution.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
 	}
-	for _, sub := range s.state.problem.Subscriptions {
+	for _, sub := range s.state.input.Subscriptions {
 		ended, isEnded := s.state.ended[sub.Name]
 		err := last[sub.Name].Err
 		switch {
@@ -63,7 +63,7 @@ const unsatisfiable = "constraints not satisfiable: "
 // refuse records that a Subscription gets no answer, or not what it requests.
 func (s *simulation) refuse(sub resolution.Subscription, err error) {
 	r := s.refusal(sub, err)
-	if c, ok := errors.AsType[*resolution.CatalogError](err); ok && s.state.problem.Catalogs[c.Catalog].Content == nil {
+	if c, ok := errors.AsType[*resolution.CatalogError](err); ok && s.state.input.Catalogs[c.Catalog].Content == nil {
 		r.Reason = fmt.Sprintf("cannot be looked at: catalog %s cannot be read: %v", c.Catalog, c.Err)
 		r.Remedy = fmt.Sprintf("fix the catalog, or give its content with --catalog %s=SOURCE", c.Catalog)
 		s.result.Unknown = append(s.result.Unknown, r)

@@ -28,7 +28,7 @@ func TestRunRealCatalog(t *testing.T) {
 			continue
 		}
 		oldest, head := ch.Chain[len(ch.Chain)-1].Bundle, ch.Chain[0].Bundle
-		r := Request{Problem: resolution.Input{
+		r := Request{Input: resolution.Input{
 			Namespace:     "home",
 			Catalogs:      map[resolution.CatalogKey]resolution.Catalog{shop: {Content: all}},
 			Subscriptions: []resolution.Subscription{sub("my", p.Name, has(oldest.Name), channel(p.DefaultChannel))},

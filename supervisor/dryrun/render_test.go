@@ -25,7 +25,7 @@ func rich(t *testing.T) *Result {
 		sub("other", "battery-pack\x1b[31m", func(s *resolution.Subscription) { s.Catalog.Name = "dead" }),
 	)
 	r.Manual = map[string]bool{"my-lamp": true}
-	r.Problem.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "dead"}] = resolution.Catalog{Err: errors.New("nothing answers at dead.olm.svc:50051")}
+	r.Input.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "dead"}] = resolution.Catalog{Err: errors.New("nothing answers at dead.olm.svc:50051")}
 	r.Catalogs = map[resolution.CatalogKey]string{shop: "./catalog"}
 	r.Notes = []string{"shop.yaml: ignored ConfigMap x"}
 	f, err := Run(t.Context(), r)

@@ -11,13 +11,13 @@ import (
 
 // Request is a namespace whose future is predicted.
 type Request struct {
-	Problem resolution.Input
+	Input resolution.Input
 	// Manual names the Subscriptions whose InstallPlans require manual approval.
 	Manual map[string]bool
 	// Stuck holds, for Subscriptions with a plan in progress that will not succeed without intervention, the reason.
 	// Other plans in progress are assumed to succeed.
 	Stuck map[string]string
-	// Refused are the Subscriptions that are not part of the problem.
+	// Refused are the Subscriptions that are not part of the input.
 	Refused []Refused
 	// Blocked is the reason why nothing happens in the namespace in its current state.
 	Blocked string
@@ -35,8 +35,8 @@ type Refused struct {
 
 // NewRequest returns a request for the current objects, as the controller of Subscriptions reads them.
 func NewRequest(objects subscription.Objects) Request {
-	p := subscription.InputOf(objects)
-	r := Request{Problem: p.Problem, Manual: map[string]bool{}, Stuck: map[string]string{}}
+	p := subscription.ResolverInputOf(objects)
+	r := Request{Input: p.Input, Manual: map[string]bool{}, Stuck: map[string]string{}}
 	if p.Blocked != nil {
 		r.Blocked = p.Blocked.Error()
 	}

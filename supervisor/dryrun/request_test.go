@@ -16,7 +16,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// TestNewRequest checks the resolver problem of objects.
+// TestNewRequest checks the resolver input of objects.
 func TestNewRequest(t *testing.T) {
 	const properties = `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`
 	b := content.NewBuilder(1 << 20)
@@ -79,14 +79,14 @@ func TestNewRequest(t *testing.T) {
 			tt.objects.Catalogs = []subscription.Catalog{{Source: source, State: catalogs.State{Snapshot: &catalogs.Snapshot{Content: shelf}}}}
 			r := dryrun.NewRequest(tt.objects)
 			tt.want.Name, tt.want.Package, tt.want.Catalog = "my", "lamp", catalog
-			if diff := cmp.Diff([]resolution.Subscription{tt.want}, r.Problem.Subscriptions); diff != "" {
+			if diff := cmp.Diff([]resolution.Subscription{tt.want}, r.Input.Subscriptions); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
 			if stuck := r.Stuck["my"] != ""; stuck != tt.stuck {
 				t.Errorf("stuck: %q", r.Stuck["my"])
 			}
-			if away := len(r.Problem.Catalogs) == 0; away != tt.away {
-				t.Errorf("catalogs: %v", r.Problem.Catalogs)
+			if away := len(r.Input.Catalogs) == 0; away != tt.away {
+				t.Errorf("catalogs: %v", r.Input.Catalogs)
 			}
 		})
 	}

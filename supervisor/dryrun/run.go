@@ -12,7 +12,7 @@ import (
 // maxWaves is the maximum number of waves. The longest channels in use have some hundred versions.
 const maxWaves = 1000
 
-// solver solves a resolver problem, as resolver.Resolve does.
+// solver has the signature of resolution.Resolve.
 type solver func(context.Context, resolution.Input) resolution.Solution
 
 // Run predicts what would happen, wave by wave. The error is the error of ctx. Errors of a Subscription are part
@@ -36,7 +36,7 @@ func newSimulation(r Request) *simulation {
 	return &simulation{
 		request: r, state: newState(r), errs: map[string]error{},
 		result: &Result{
-			Namespace: r.Problem.Namespace, Blocked: r.Blocked, Notes: r.Notes, Catalogs: sources(r),
+			Namespace: r.Input.Namespace, Blocked: r.Blocked, Notes: r.Notes, Catalogs: sources(r),
 			// Lists in JSON are empty, not null.
 			Steps: []Step{}, Refusals: []Refusal{}, Unknown: []Refusal{}, UpToDate: []Standing{},
 		},
@@ -46,7 +46,7 @@ func newSimulation(r Request) *simulation {
 // sources returns the catalogs of a request, sorted by name.
 func sources(r Request) []Source {
 	out := []Source{}
-	for key, c := range r.Problem.Catalogs {
+	for key, c := range r.Input.Catalogs {
 		s := Source{Catalog: key.String(), From: r.Catalogs[key]}
 		if c.Content != nil {
 			s.Packages = len(c.Content.Packages())
@@ -64,9 +64,9 @@ func sources(r Request) []Source {
 func (s *simulation) run(ctx context.Context, solve solver) (*Result, error) {
 	s.result.UnderWay = s.state.completeInProgress(s.request.Stuck)
 	for wave := 1; ; wave++ {
-		solution := solve(ctx, s.state.problem)
+		solution := solve(ctx, s.state.input)
 		if err := context.Cause(ctx); err != nil {
-			return nil, fmt.Errorf("looking ahead in namespace %s: %w", s.request.Problem.Namespace, err)
+			return nil, fmt.Errorf("looking ahead in namespace %s: %w", s.request.Input.Namespace, err)
 		}
 		if wave > maxWaves {
 			s.result.Notes = append(s.result.Notes, fmt.Sprintf("more would follow: this looks no further than %d updates in a row", maxWaves))
@@ -87,8 +87,8 @@ func (s *simulation) addWave(wave int, solution resolution.Solution) bool {
 		}
 	}
 	first := len(s.result.Steps)
-	before := slices.Clone(s.state.problem.Operators)
-	plans := groups(s.state.problem.Subscriptions, solution)
+	before := slices.Clone(s.state.input.Operators)
+	plans := groups(s.state.input.Subscriptions, solution)
 	for _, plan := range plans {
 		s.plans++
 		approval := s.approval(plan.subscriptions)

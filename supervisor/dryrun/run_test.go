@@ -85,7 +85,7 @@ func frozen(s *resolution.Subscription) { s.Frozen = true }
 func request(t *testing.T, subs ...resolution.Subscription) Request {
 	t.Helper()
 	c := wares(t)
-	r := Request{Problem: resolution.Input{
+	r := Request{Input: resolution.Input{
 		Namespace: "home", Subscriptions: subs, Catalogs: map[resolution.CatalogKey]resolution.Catalog{shop: {Content: c}},
 	}}
 	for _, s := range subs {
@@ -96,7 +96,7 @@ func request(t *testing.T, subs ...resolution.Subscription) Request {
 		if p := c.Package(s.Package); p != nil && p.Bundle(s.Installed) != nil {
 			o.Subject, o.Requires = p.Bundle(s.Installed).Subject, p.Bundle(s.Installed).Requires
 		}
-		r.Problem.Operators = append(r.Problem.Operators, o)
+		r.Input.Operators = append(r.Input.Operators, o)
 	}
 	return r
 }
@@ -157,7 +157,7 @@ func runAll(t *testing.T, cases map[string]runCase) {
 			if tt.change != nil {
 				tt.change(&r)
 			}
-			before := fmt.Sprintf("%+v", r.Problem.Subscriptions)
+			before := fmt.Sprintf("%+v", r.Input.Subscriptions)
 			f, err := Run(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func runAll(t *testing.T, cases map[string]runCase) {
 			if diff := cmp.Diff(tt.want, short(f)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
-			if after := fmt.Sprintf("%+v", r.Problem.Subscriptions); after != before {
+			if after := fmt.Sprintf("%+v", r.Input.Subscriptions); after != before {
 				t.Errorf("the request was changed from %s to %s", before, after)
 			}
 		})
@@ -370,7 +370,7 @@ func TestRunCatalogs(t *testing.T) {
 			reason: "a catalog without content is told apart from a package that is not there",
 			subs:   []resolution.Subscription{sub("my", "lamp"), sub("away", "fan", func(s *resolution.Subscription) { s.Catalog.Name = "dead" })},
 			change: func(r *Request) {
-				r.Problem.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "dead"}] = resolution.Catalog{Err: errors.New("nothing answers")}
+				r.Input.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "dead"}] = resolution.Catalog{Err: errors.New("nothing answers")}
 			},
 			want: []string{
 				"1 wave 1 plan 1 install lamp.v3.0.0 for my, automatic",
@@ -380,7 +380,7 @@ func TestRunCatalogs(t *testing.T) {
 		"CatalogAwayOfInstalled": {
 			reason: "nothing is said of what is installed from a catalog that cannot be read, but that it is there",
 			subs:   []resolution.Subscription{sub("my", "lamp", has("lamp.v3.0.0"))},
-			change: func(r *Request) { r.Problem.Catalogs[shop] = resolution.Catalog{Err: errors.New("nothing answers")} },
+			change: func(r *Request) { r.Input.Catalogs[shop] = resolution.Catalog{Err: errors.New("nothing answers")} },
 			want: []string{
 				`not known my at "lamp.v3.0.0": cannot be looked at: catalog olm/shop cannot be read: nothing answers > fix the catalog, or give its content with --catalog olm/shop=SOURCE`,
 			},

@@ -16,8 +16,8 @@ import (
 
 // state is the state of a namespace, with the versions that a dry run assumes to be installed.
 type state struct {
-	problem resolution.Input
-	// refused are Subscriptions that are not part of the problem.
+	input resolution.Input
+	// refused are Subscriptions that are not part of the input.
 	refused []Refused
 	// own holds the version that each Subscription itself installed. The present version of its package may be
 	// another Subscription's.
@@ -30,12 +30,12 @@ type state struct {
 
 func newState(r Request) *state {
 	s := &state{
-		problem: r.Problem, refused: r.Refused,
-		own: owned(r.Problem.Subscriptions), visited: map[string][]string{}, ended: map[string]Refusal{},
+		input: r.Input, refused: r.Refused,
+		own: owned(r.Input.Subscriptions), visited: map[string][]string{}, ended: map[string]Refusal{},
 	}
 	// The request must not be changed.
-	s.problem.Subscriptions = slices.Clone(r.Problem.Subscriptions)
-	s.problem.Operators = slices.Clone(r.Problem.Operators)
+	s.input.Subscriptions = slices.Clone(r.Input.Subscriptions)
+	s.input.Operators = slices.Clone(r.Input.Operators)
 	return s
 }
 
@@ -55,8 +55,8 @@ func owned(subs []resolution.Subscription) map[string]string {
 // completeInProgress assumes that versions in progress are installed, unless they are stuck. It returns these versions.
 func (s *state) completeInProgress(stuck map[string]string) []Standing {
 	var completed []Standing
-	for i := range s.problem.Subscriptions {
-		sub := &s.problem.Subscriptions[i]
+	for i := range s.input.Subscriptions {
+		sub := &s.input.Subscriptions[i]
 		s.visited[sub.Name] = []string{sub.Installed}
 		why, isStuck := stuck[sub.Name]
 		switch {
@@ -81,8 +81,8 @@ func (s *state) end(sub *resolution.Subscription, r Refusal) {
 // without these updates. A channel whose entries replace each other has no end.
 func (s *state) endCycles(solution resolution.Solution) resolution.Solution {
 	solution = maps.Clone(solution)
-	for i := range s.problem.Subscriptions {
-		sub := &s.problem.Subscriptions[i]
+	for i := range s.input.Subscriptions {
+		sub := &s.input.Subscriptions[i]
 		outcome := solution[sub.Name]
 		if outcome.Install == nil {
 			continue
@@ -121,7 +121,7 @@ func (s *state) generated(c *resolution.Choice) (name, obstacle string) {
 	name = s.generatedName(c)
 	type subscription struct{ name, pkg string }
 	var all []subscription
-	for _, sub := range s.problem.Subscriptions {
+	for _, sub := range s.input.Subscriptions {
 		all = append(all, subscription{sub.Name, sub.Package})
 	}
 	for _, r := range s.refused {
@@ -146,7 +146,7 @@ func (s *state) generatedName(c *resolution.Choice) string {
 		Name: c.Bundle, Package: c.Package, Channel: c.Channel,
 		Catalog: types.NamespacedName{Namespace: c.Catalog.Namespace, Name: c.Catalog.Name},
 	}
-	step, err := plansteps.SubscriptionStep(s.problem.Namespace, "preview", bundle)
+	step, err := plansteps.SubscriptionStep(s.input.Namespace, "preview", bundle)
 	if err != nil {
 		return strings.Join([]string{c.Package, c.Channel, c.Catalog.Name, c.Catalog.Namespace}, "-")
 	}
@@ -158,8 +158,8 @@ func (s *state) generatedName(c *resolution.Choice) string {
 func (s *state) install(c *resolution.Choice, served []string) {
 	name, obstacle := s.generated(c)
 	replaced := map[string]bool{c.Bundle: true, c.Replaces: true}
-	for i := range s.problem.Subscriptions {
-		sub := &s.problem.Subscriptions[i]
+	for i := range s.input.Subscriptions {
+		sub := &s.input.Subscriptions[i]
 		if _, ended := s.ended[sub.Name]; ended || sub.Package != c.Package {
 			continue
 		}
@@ -174,14 +174,14 @@ func (s *state) install(c *resolution.Choice, served []string) {
 		}
 		s.visited[sub.Name] = append(s.visited[sub.Name], c.Bundle)
 	}
-	s.problem.Operators = slices.DeleteFunc(s.problem.Operators, func(o resolution.Operator) bool { return replaced[o.Name] })
+	s.input.Operators = slices.DeleteFunc(s.input.Operators, func(o resolution.Operator) bool { return replaced[o.Name] })
 	o := resolution.Operator{Name: c.Bundle}
 	if c.Entry != nil {
 		o.Subject, o.Requires = c.Entry.Bundle.Subject, c.Entry.Bundle.Requires
 	}
-	s.problem.Operators = append(s.problem.Operators, o)
+	s.input.Operators = append(s.input.Operators, o)
 	if len(served) == 0 && obstacle == "" {
-		s.problem.Subscriptions = append(s.problem.Subscriptions, resolution.Subscription{
+		s.input.Subscriptions = append(s.input.Subscriptions, resolution.Subscription{
 			Name: name, Catalog: c.Catalog, Package: c.Package, Channel: c.Channel, StartingCSV: c.Bundle,
 			Installed: c.Bundle, Holds: true, Generated: true,
 		})
@@ -191,19 +191,19 @@ func (s *state) install(c *resolution.Choice, served []string) {
 
 // needs returns the dependencies of an installed version, and the versions that meet them.
 func (s *state) needs(bundle string) []Need {
-	i := operator(s.problem.Operators, bundle)
+	i := operator(s.input.Operators, bundle)
 	if i < 0 {
 		return nil
 	}
 	var needs []Need
-	for _, c := range s.problem.Operators[i].Requires {
+	for _, c := range s.input.Operators[i].Requires {
 		// Any other version meets a constraint that excludes one.
 		if c.Not != nil {
 			continue
 		}
-		for j := range s.problem.Operators {
-			if j != i && c.MetBy(&s.problem.Operators[j].Subject) {
-				needs = append(needs, Need{Requirement: requirement(&c), MetBy: s.problem.Operators[j].Name})
+		for j := range s.input.Operators {
+			if j != i && c.MetBy(&s.input.Operators[j].Subject) {
+				needs = append(needs, Need{Requirement: requirement(&c), MetBy: s.input.Operators[j].Name})
 				break
 			}
 		}
@@ -222,15 +222,15 @@ func requirement(c *constraint.Constraint) string {
 // standing returns the present version of a Subscription.
 func (s *state) standing(sub resolution.Subscription) Standing {
 	standing := Standing{Subscription: sub.Name, Package: sub.Package, Bundle: sub.Installed, Catalog: sub.Catalog.String(), Channel: s.channel(sub)}
-	if i := operator(s.problem.Operators, sub.Installed); i >= 0 {
-		standing.Version = version(s.problem.Operators[i].Subject.Version)
+	if i := operator(s.input.Operators, sub.Installed); i >= 0 {
+		standing.Version = version(s.input.Operators[i].Subject.Version)
 	}
 	return standing
 }
 
 // channel returns the channel of a Subscription.
 func (s *state) channel(sub resolution.Subscription) string {
-	catalog := s.problem.Catalogs[sub.Catalog]
+	catalog := s.input.Catalogs[sub.Catalog]
 	if sub.Channel != "" || catalog.Content == nil {
 		return sub.Channel
 	}

@@ -18,7 +18,7 @@ func decide(ctx context.Context, o *observation, solve solver) []*decision {
 	if err := o.groups.problem(o.namespace); err != nil {
 		return refuse(o.plans, decisions, err)
 	}
-	solution := solve(ctx, r.problem(decisions))
+	solution := solve(ctx, r.input(decisions))
 	decided := make([]*decision, 0, len(decisions))
 	for _, d := range decisions {
 		decided = append(decided, r.decide(ctx, d, solution[d.subscription.Name]))

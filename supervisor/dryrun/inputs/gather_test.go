@@ -71,11 +71,11 @@ func options(t *testing.T, text string, catalogs ...string) Options {
 
 // seen returns the content of a request in a few lines.
 func seen(r dryrun.Request) []string {
-	out := []string{"namespace " + r.Problem.Namespace}
-	for _, s := range r.Problem.Subscriptions {
+	out := []string{"namespace " + r.Input.Namespace}
+	for _, s := range r.Input.Subscriptions {
 		out = append(out, "subscription "+s.Name+" of "+s.Catalog.String()+" has "+s.Installed)
 	}
-	for key, c := range r.Problem.Catalogs {
+	for key, c := range r.Input.Catalogs {
 		text := "catalog " + key.String() + ": "
 		if c.Content != nil && c.Content.Package("lamp").Bundle("lamp.v2") != nil {
 			text += "wares"
@@ -134,7 +134,7 @@ func TestGatherSources(t *testing.T) {
 			if got := seen(requests[0])[2]; !strings.HasPrefix(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
-			if c := requests[0].Problem.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "wares"}]; c.Priority != 7 {
+			if c := requests[0].Input.Catalogs[resolution.CatalogKey{Namespace: "olm", Name: "wares"}]; c.Priority != 7 {
 				t.Errorf("priority %d", c.Priority)
 			}
 		})
@@ -224,7 +224,7 @@ func TestGatherDirectory(t *testing.T) {
 	o := options(t, "", write(t, "catalog.yaml", wares))
 	o.Files = []string{dir}
 	requests, err := Gather(t.Context(), o)
-	if err != nil || len(requests) != 1 || len(requests[0].Problem.Subscriptions) != 2 {
+	if err != nil || len(requests) != 1 || len(requests[0].Input.Subscriptions) != 2 {
 		t.Errorf("%+v, %v", requests, err)
 	}
 }
@@ -247,7 +247,7 @@ func TestGatherStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sub := requests[0].Problem.Subscriptions[0]
+			sub := requests[0].Input.Subscriptions[0]
 			if sub.Holds != tt.holds || sub.Before != "" {
 				t.Errorf("%+v", sub)
 			}

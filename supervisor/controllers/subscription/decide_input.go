@@ -36,8 +36,8 @@ func newDecider(o *observation) (*decider, []*decision) {
 	return r, decisions
 }
 
-// problem returns the problem of a namespace for the resolver.
-func (r *decider) problem(decisions []*decision) resolution.Input {
+// input returns the input of the resolver for the namespace.
+func (r *decider) input(decisions []*decision) resolution.Input {
 	p := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.offers(), Operators: r.operators()}
 	for _, d := range decisions {
 		if d.err == nil {
@@ -112,20 +112,20 @@ func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 	// Resolve as if the package were absent, for all Subscriptions to it. Each Subscription gets
 	// the same outcome as before.
 	pkg := d.subscription.Spec.Package
-	problem := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
+	in := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
 	for _, operator := range r.operators() {
 		if operator.Subject.Package != pkg {
-			problem.Operators = append(problem.Operators, operator)
+			in.Operators = append(in.Operators, operator)
 		}
 	}
 	for _, sub := range r.subscriptions {
 		if sub.Spec.Package == pkg {
 			request := r.request(&decision{subscription: sub})
 			request.StartingCSV, request.Before, request.Pin, request.Holds = csv.Name, "", "", r.plans.installed(sub, d.present)
-			problem.Subscriptions = append(problem.Subscriptions, request)
+			in.Subscriptions = append(in.Subscriptions, request)
 		}
 	}
-	outcome := resolution.Resolve(ctx, problem)[d.subscription.Name]
+	outcome := resolution.Resolve(ctx, in)[d.subscription.Name]
 	if outcome.Install == nil || outcome.Install.Bundle != csv.Name {
 		return resolution.Outcome{}
 	}

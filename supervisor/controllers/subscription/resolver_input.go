@@ -6,9 +6,9 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// Input is the problem of a namespace for the resolver, and the results that need no resolution.
-type Input struct {
-	Problem resolution.Input
+// ResolverInput is the input of the resolver for a namespace, with the results that need no resolution.
+type ResolverInput struct {
+	Input resolution.Input
 	// Blocked is why nothing is resolved in the namespace; nil otherwise.
 	Blocked error
 	// Refused holds the errors of the Subscriptions that are not resolved, by name: it is open
@@ -19,13 +19,13 @@ type Input struct {
 	Failed map[string]*operatorsv1alpha1.ClusterServiceVersion
 }
 
-// InputOf returns what the controller would give the resolver, without a resolution. It neither
+// ResolverInputOf returns what the controller would give the resolver, without a resolution. It neither
 // reads nor changes objects.
-func InputOf(objects Objects) Input {
+func ResolverInputOf(objects Objects) ResolverInput {
 	o := objects.observe(&factCache{})
 	r, decisions := newDecider(o)
-	in := Input{
-		Problem: r.problem(decisions), Blocked: o.groups.problem(o.namespace),
+	in := ResolverInput{
+		Input: r.input(decisions), Blocked: o.groups.problem(o.namespace),
 		Refused: map[string]error{}, Failed: map[string]*operatorsv1alpha1.ClusterServiceVersion{},
 	}
 	for _, d := range decisions {
