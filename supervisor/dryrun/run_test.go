@@ -72,14 +72,14 @@ func sub(name, pkg string, change ...func(*resolution.Subscription)) resolution.
 }
 
 func has(name string) func(*resolution.Subscription) {
-	return func(s *resolution.Subscription) { s.Installed, s.Holds = name, true }
+	return func(s *resolution.Subscription) { s.Installed, s.OwnsInstalled = name, true }
 }
 
 func channel(name string) func(*resolution.Subscription) {
 	return func(s *resolution.Subscription) { s.Channel = name }
 }
 
-func frozen(s *resolution.Subscription) { s.Frozen = true }
+func frozen(s *resolution.Subscription) { s.InProgress = true }
 
 // request returns a request with an operator for each installed version of the Subscriptions.
 func request(t *testing.T, subs ...resolution.Subscription) Request {
@@ -416,7 +416,7 @@ func TestRunSaysLoops(t *testing.T) {
 			wave++
 			out := resolution.Solution{}
 			for _, s := range p.Subscriptions {
-				if !s.Frozen {
+				if !s.InProgress {
 					out[s.Name] = resolution.Outcome{Install: &resolution.Choice{Package: s.Package, Channel: "stable", Catalog: s.Catalog, Replaces: s.Installed, Bundle: name(wave)}}
 				}
 			}

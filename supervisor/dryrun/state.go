@@ -44,8 +44,8 @@ func newState(r Request) *state {
 func owned(subs []resolution.Subscription) map[string]string {
 	own := map[string]string{}
 	for _, sub := range subs {
-		installed := slices.ContainsFunc(subs, func(s resolution.Subscription) bool { return s.Holds && s.Installed == sub.Installed })
-		if sub.Holds || !installed {
+		installed := slices.ContainsFunc(subs, func(s resolution.Subscription) bool { return s.OwnsInstalled && s.Installed == sub.Installed })
+		if sub.OwnsInstalled || !installed {
 			own[sub.Name] = sub.Installed
 		}
 	}
@@ -62,8 +62,8 @@ func (s *state) completeInProgress(stuck map[string]string) []Standing {
 		switch {
 		case isStuck:
 			s.end(sub, Refusal{Reason: why})
-		case sub.Frozen:
-			sub.Frozen = false
+		case sub.InProgress:
+			sub.InProgress = false
 			completed = append(completed, s.standing(*sub))
 		}
 	}
@@ -72,7 +72,7 @@ func (s *state) completeInProgress(stuck map[string]string) []Standing {
 
 // end ends the updates of a Subscription.
 func (s *state) end(sub *resolution.Subscription, r Refusal) {
-	sub.Frozen = true
+	sub.InProgress = true
 	r.Subscription, r.Package, r.Stays = sub.Name, sub.Package, s.own[sub.Name]
 	s.ended[sub.Name] = r
 }
@@ -166,10 +166,10 @@ func (s *state) install(c *resolution.Choice, served []string) {
 		if sub.Installed != "" {
 			replaced[sub.Installed] = true
 		}
-		sub.Installed, sub.Before = c.Bundle, ""
-		sub.Holds = slices.Contains(served, sub.Name)
+		sub.Installed, sub.LastInstalled = c.Bundle, ""
+		sub.OwnsInstalled = slices.Contains(served, sub.Name)
 		delete(s.own, sub.Name)
-		if sub.Holds {
+		if sub.OwnsInstalled {
 			s.own[sub.Name] = c.Bundle
 		}
 		s.visited[sub.Name] = append(s.visited[sub.Name], c.Bundle)
@@ -183,7 +183,7 @@ func (s *state) install(c *resolution.Choice, served []string) {
 	if len(served) == 0 && obstacle == "" {
 		s.input.Subscriptions = append(s.input.Subscriptions, resolution.Subscription{
 			Name: name, Catalog: c.Catalog, Package: c.Package, Channel: c.Channel, StartingCSV: c.Bundle,
-			Installed: c.Bundle, Holds: true, Generated: true,
+			Installed: c.Bundle, OwnsInstalled: true, Generated: true,
 		})
 		s.visited[name], s.own[name] = []string{c.Bundle}, c.Bundle
 	}

@@ -91,9 +91,9 @@ func (f *finder) inChannel(sub *Subscription, channel *content.Channel) []*conte
 		return slices.DeleteFunc(slices.Clone(newer), func(e *content.Entry) bool {
 			return e.Bundle.Name == sub.Installed || succession(e, sub.Installed, version) == ""
 		})
-	case sub.Before != "" && channel.Entry(sub.Before) != nil:
-		return []*content.Entry{channel.Entry(sub.Before)}
-	case sub.StartingCSV != "" && sub.Before == "":
+	case sub.LastInstalled != "" && channel.Entry(sub.LastInstalled) != nil:
+		return []*content.Entry{channel.Entry(sub.LastInstalled)}
+	case sub.StartingCSV != "" && sub.LastInstalled == "":
 		if e := channel.Entry(sub.StartingCSV); e != nil {
 			return []*content.Entry{e}
 		}
@@ -107,7 +107,7 @@ func (f *finder) inChannel(sub *Subscription, channel *content.Channel) []*conte
 // requestedByName reports whether the first entry was requested by its name, so that the order of the channel
 // does not matter.
 func requestedByName(sub *Subscription, found []*content.Entry) bool {
-	return sub.Installed == "" && len(found) > 0 && (found[0].Bundle.Name == sub.StartingCSV || found[0].Bundle.Name == sub.Before)
+	return sub.Installed == "" && len(found) > 0 && (found[0].Bundle.Name == sub.StartingCSV || found[0].Bundle.Name == sub.LastInstalled)
 }
 
 // succession returns why an entry may be installed over a version; empty if it may not.

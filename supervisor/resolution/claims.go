@@ -30,7 +30,7 @@ func (c *claims) claim(sub *Subscription) error {
 	if taken && c.settingsOf(keeper) != c.settingsOf(sub) {
 		return c.refusal(keeper, sub)
 	}
-	if !taken && (sub.Holds || c.mistake(sub) == nil) {
+	if !taken && (sub.OwnsInstalled || c.mistake(sub) == nil) {
 		c.senior[sub.Package] = sub
 	}
 	return nil
@@ -52,7 +52,7 @@ func (c *claims) settingsOf(sub *Subscription) settings {
 // mistake returns the error that a Subscription would have if nothing were installed; nil for none.
 func (c *claims) mistake(sub *Subscription) *UnsatisfiableError {
 	fresh := *sub
-	fresh.Installed, fresh.Before = "", ""
+	fresh.Installed, fresh.LastInstalled = "", ""
 	_, err := c.finder.candidates(&fresh)
 	mistake, _ := errors.AsType[*UnsatisfiableError](err)
 	return mistake
@@ -82,7 +82,7 @@ func (c *claims) refusal(keeper, sub *Subscription) error {
 			exists(keeper),
 			exists(sub),
 		},
-		KeptBy:  keeper.Name,
+		KeptBy: keeper.Name,
 		Remedy: remedy,
 	}
 }

@@ -31,25 +31,25 @@ func (b *builder) protect(d dependency) {
 	for _, o := range b.operators.meeting(d) {
 		b.consider(node{operator: o})
 	}
-	b.drain()
+	b.addQueue()
 	for _, n := range b.ordered() {
-		if n.operator != d.of && d.constraint.MetBy(n.subject()) && b.lasting(n) {
+		if n.operator != d.of && d.constraint.MetBy(n.subject()) && b.remainsInstalled(n) {
 			c.nodes = append(c.nodes, n)
 		}
 	}
 	b.choices = append(b.choices, c)
 }
 
-// lasting reports whether a node, if it is taken, is certainly in the result: it is present, or a candidate.
-// Others are taken only as dependencies.
-func (b *builder) lasting(n node) bool {
+// remainsInstalled reports whether a taken node is certainly in the result: it is present, or a candidate. Others are
+// taken only as dependencies.
+func (b *builder) remainsInstalled(n node) bool {
 	return n.operator != nil || slices.ContainsFunc(b.group, func(req *request) bool {
 		return req.sub.Catalog == n.catalog && slices.Contains(req.entries, n.entry)
 	})
 }
 
-// drain adds the constraints of the operators that were added late; they add no other nodes.
-func (b *builder) drain() {
+// addQueue adds the constraints of all nodes in the queue. They are present operators, so they add no other nodes.
+func (b *builder) addQueue() {
 	for _, n := range b.queue {
 		b.addNode(n)
 	}

@@ -236,7 +236,7 @@ func TestResolveUpdates(t *testing.T) {
 		{
 			reason:    "it is not while something is under way for it",
 			packages:  []*bundles.Package{chain("lamp", nil, nil), chain("crate", properties(needsPackage("lamp", ">=2.0.0")))},
-			subs:      []Subscription{want("crate"), want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.Frozen = true })},
+			subs:      []Subscription{want("crate"), want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.InProgress = true })},
 			operators: []Operator{presentLamp()},
 			want:      map[string]string{"my-lamp": "available lamp.v2.0.0", "my-crate": "failed"},
 		},
@@ -259,7 +259,7 @@ func TestResolveUpdates(t *testing.T) {
 		{
 			reason:   "something under way",
 			packages: []*bundles.Package{chain("lamp", nil, nil)},
-			subs:     []Subscription{want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.Frozen = true })}, operators: []Operator{presentLamp()},
+			subs:     []Subscription{want("lamp", has("lamp.v1.0.0"), func(s *Subscription) { s.InProgress = true })}, operators: []Operator{presentLamp()},
 			want: map[string]string{"my-lamp": "available lamp.v2.0.0"},
 		},
 	})

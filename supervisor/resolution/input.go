@@ -36,15 +36,15 @@ type Subscription struct {
 	Pin string
 	// Installed is the name of the operator of the package in the namespace; empty for none.
 	Installed string
-	// Holds is true if this Subscription installed that operator.
-	Holds bool
-	// Generated is true if it was created for a dependency. The Subscriptions of users come first.
+	// OwnsInstalled is true if this Subscription installed that operator.
+	OwnsInstalled bool
+	// Generated is true if the Subscription was created for a dependency. The Subscriptions of users come first.
 	Generated bool
-	// Frozen is true if an operation is in progress for it, so that no other may start.
-	Frozen bool
-	// Before is the name of the version that the Subscription had before all of the package was removed. That version
-	// is installed again.
-	Before string
+	// InProgress is true if an operation is in progress for the Subscription, so that no other may start.
+	InProgress bool
+	// LastInstalled is the version that the Subscription had before all versions of the package were removed. It is
+	// installed again.
+	LastInstalled string
 }
 
 // Operator is a version that is present in the namespace.
@@ -79,7 +79,7 @@ type Outcome struct {
 	Dependencies []*Choice
 	// CoInstalled names the Subscriptions that install, in this solution, dependencies of Install or of Dependencies.
 	CoInstalled []string
-	// Available is the version that could be installed if the Subscription were not Frozen.
+	// Available is the version that could be installed if the Subscription were not InProgress.
 	Available *Choice
 	// Constrained is the reason why a newer version than Install, or than the installed one, cannot be installed now:
 	// an *UnsatisfiableError, or a *PinnedError. It is not an error of the Subscription.
@@ -98,8 +98,8 @@ type Choice struct {
 	Replaces string
 	// Entry is the bundle's entry in the catalog; its Bundle has the properties and the image.
 	Entry *content.Entry
-	// Back is true if it is older than the installed version: a Subscription is pinned to it.
-	Back bool
+	// Downgrade is true if the version is older than the installed one: a Subscription is pinned to it.
+	Downgrade bool
 	// Because is the reason for this version, for users: "head of channel stable", "required by crate.v1.0.0".
 	Because string
 }

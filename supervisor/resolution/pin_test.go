@@ -21,7 +21,7 @@ func TestResolvePinned(t *testing.T) {
 	}{
 		{reason: "nothing is there", sub: want("lamp", pinned("lamp.v1.1.0")), bundle: "lamp.v1.1.0"},
 		{reason: "nothing is there and it is to start elsewhere", sub: want("lamp", pinned("lamp.v1.1.0"), start("lamp.v1.0.0")), bundle: "lamp.v1.1.0"},
-		{reason: "another version was there before", sub: want("lamp", pinned("lamp.v1.1.0"), func(s *Subscription) { s.Before = "lamp.v1.2.0" }), bundle: "lamp.v1.1.0"},
+		{reason: "another version was there before", sub: want("lamp", pinned("lamp.v1.1.0"), func(s *Subscription) { s.LastInstalled = "lamp.v1.2.0" }), bundle: "lamp.v1.1.0"},
 		{reason: "it is there", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.1.0")), held: "lamp.v1.3.0"},
 		{reason: "it is there and the next one is the newest", sub: want("lamp", pinned("lamp.v1.2.0"), has("lamp.v1.2.0")), held: "lamp.v1.3.0"},
 		{reason: "it is there and the newest", sub: want("lamp", channel("stable"), pinned("lamp.v1.3.0"), has("lamp.v1.3.0"))},
@@ -33,7 +33,7 @@ func TestResolvePinned(t *testing.T) {
 		{reason: "a version that is skipped by now", sub: want("lamp", channel("skips"), pinned("lamp.v1.2.0"), has("lamp.v1.0.0")), bundle: "lamp.v1.2.0"},
 		{reason: "an older version", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.3.0")), bundle: "lamp.v1.1.0", back: true},
 		{reason: "an older version of another channel", sub: want("lamp", channel("stable"), pinned("lamp.v1.3.0"), has("lamp.v2.0.0")), bundle: "lamp.v1.3.0", back: true},
-		{reason: "something is under way", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.3.0"), func(s *Subscription) { s.Frozen = true })},
+		{reason: "something is under way", sub: want("lamp", pinned("lamp.v1.1.0"), has("lamp.v1.3.0"), func(s *Subscription) { s.InProgress = true })},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			p := problem(tt.sub)
@@ -50,15 +50,15 @@ func TestResolvePinned(t *testing.T) {
 				t.Fatal(got.Err)
 			}
 			choice := got.Install
-			if tt.sub.Frozen {
-				if choice != nil || got.Available == nil || !got.Available.Back || got.Available.Bundle != tt.sub.Pin {
+			if tt.sub.InProgress {
+				if choice != nil || got.Available == nil || !got.Available.Downgrade || got.Available.Bundle != tt.sub.Pin {
 					t.Errorf("installs %+v, available %+v", choice, got.Available)
 				}
 				return
 			}
 			name, back := "", false
 			if choice != nil {
-				name, back = choice.Bundle, choice.Back
+				name, back = choice.Bundle, choice.Downgrade
 			}
 			if name != tt.bundle || back != tt.back {
 				t.Errorf("installs %q, back %t, want %q, %t", name, back, tt.bundle, tt.back)
@@ -191,7 +191,7 @@ func TestResolvePinnedAroundSkipped(t *testing.T) {
 		if outcome.Install != nil {
 			got = outcome.Install.Bundle
 		}
-		if outcome.Install != nil && outcome.Install.Back {
+		if outcome.Install != nil && outcome.Install.Downgrade {
 			got += " back"
 		}
 		if got != tt.want {

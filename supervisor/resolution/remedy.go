@@ -111,7 +111,7 @@ func (r remedies) unreadableVersions(c *constraint.Constraint) []*content.Bundle
 func (r remedies) forConflict(req *request, why *reason) string {
 	operator := why.node.name() + r.dependents(why.node.operator)
 	keeper := r.owner[why.node.operator]
-	if keeper != nil && keeper.sub.Frozen {
+	if keeper != nil && keeper.sub.InProgress {
 		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way while something is under way for that one; this is looked at again when that is done", operator, keeper.sub.Name)
 	}
 	if keeper != nil {

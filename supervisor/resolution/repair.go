@@ -26,7 +26,7 @@ func newRepairer(res *resolver, answers []*answer, steps int) *repairer {
 
 // repair returns the missing dependencies of an installed operator that can be installed now.
 func (r *repairer) repair(ctx context.Context, req *request) []*Choice {
-	if req.installed == nil || req.sub.Frozen || r.replaced[req.installed] != nil {
+	if req.installed == nil || req.sub.InProgress || r.replaced[req.installed] != nil {
 		return nil
 	}
 	missing := r.operators.missing(req.installed)

@@ -43,7 +43,7 @@ func (req *request) chosen(taken []node) *content.Entry {
 func (f *finder) choice(req *request, e *content.Entry) *Choice {
 	c := &Choice{
 		Catalog: req.sub.Catalog, Package: e.Channel.Package.Name, Channel: e.Channel.Name, Bundle: e.Bundle.Name,
-		Replaces: e.Replaces, Entry: e, Because: f.because(req, e), Back: f.downgrades(req.sub, e),
+		Replaces: e.Replaces, Entry: e, Because: f.because(req, e), Downgrade: f.downgrades(req.sub, e),
 	}
 	if req.sub.Installed != "" {
 		c.Replaces = req.sub.Installed
@@ -59,9 +59,9 @@ func (f *finder) because(req *request, e *content.Entry) string {
 		why = "pinned by annotation " + api.AnnotationPin
 	case req.sub.Installed != "":
 		why = succession(e, req.sub.Installed, f.operators.version(req.sub.Installed))
-	case e.Bundle.Name == req.sub.Before:
+	case e.Bundle.Name == req.sub.LastInstalled:
 		why = "the version that was there before"
-	case e.Bundle.Name == req.sub.StartingCSV && req.sub.Before == "":
+	case e.Bundle.Name == req.sub.StartingCSV && req.sub.LastInstalled == "":
 		why = "spec.startingCSV"
 	}
 	if at := slices.Index(req.entries, e); at > 0 {
@@ -79,9 +79,9 @@ func (f *finder) newRequest(sub *Subscription) (*request, Outcome) {
 	}
 	req := &request{sub: sub, entries: entries, installed: f.operators.byName[sub.Installed]}
 	var outcome Outcome
-	if sub.Frozen {
+	if sub.InProgress {
 		req.entries = nil
-		outcome = f.frozen(req, entries)
+		outcome = f.available(req, entries)
 	}
 	if len(req.alternatives()) == 0 {
 		// The installed version is not among the operators of the namespace, and no newer one is available.
@@ -90,8 +90,8 @@ func (f *finder) newRequest(sub *Subscription) (*request, Outcome) {
 	return req, outcome
 }
 
-// frozen returns the version that would be available if no operation were in progress.
-func (f *finder) frozen(req *request, entries []*content.Entry) Outcome {
+// available returns the outcome for a Subscription with an operation in progress: the version that it would get next.
+func (f *finder) available(req *request, entries []*content.Entry) Outcome {
 	at := slices.IndexFunc(entries, func(e *content.Entry) bool { return e.Bundle.Err == nil })
 	if at < 0 {
 		return Outcome{Constrained: f.constrainedByPin(req.sub)}

@@ -78,7 +78,7 @@ func bySeniority(subscriptions []Subscription) []*Subscription {
 		if a.Generated != b.Generated {
 			return first(!a.Generated, !b.Generated)
 		}
-		return first(a.Holds, b.Holds)
+		return first(a.OwnsInstalled, b.OwnsInstalled)
 	})
 	return sorted
 }
@@ -121,7 +121,7 @@ func (res *resolver) complete(ctx context.Context, known Solution, answers []*an
 	outcomes := newOutcomes(res, answers)
 	for _, a := range answers {
 		for _, req := range a.group {
-			if !req.sub.Frozen {
+			if !req.sub.InProgress {
 				solution[req.sub.Name] = outcomes.of(a, req)
 			}
 		}

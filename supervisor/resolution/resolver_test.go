@@ -259,10 +259,10 @@ func TestResolveCatalogTrouble(t *testing.T) {
 func TestResolveCompetingSubscriptions(t *testing.T) {
 	senior := want("lamp", named("senior"), has("lamp.v1.0.0"))
 	for _, tt := range []struct {
-		reason string
-		first  Subscription
-		sub    Subscription
-		refused  bool
+		reason  string
+		first   Subscription
+		sub     Subscription
+		refused bool
 	}{
 		{reason: "the same request", first: senior, sub: want("lamp", named("junior"), has("lamp.v1.0.0"))},
 		{reason: "another channel", first: senior, sub: want("lamp", named("junior"), channel("beta")), refused: true},
@@ -388,12 +388,12 @@ func TestResolveIsolates(t *testing.T) {
 // TestResolveSeniority checks which of two Subscriptions with different requests keeps a package, and which
 // differences do not matter.
 func TestResolveSeniority(t *testing.T) {
-	holds := func(s *Subscription) { s.Holds = true }
+	holds := func(s *Subscription) { s.OwnsInstalled = true }
 	for _, tt := range []struct {
-		reason string
-		older  Subscription
-		holder Subscription
-		refused  bool
+		reason  string
+		older   Subscription
+		holder  Subscription
+		refused bool
 	}{
 		{
 			reason: "what is installed stays with the one that it came from", refused: true,
@@ -427,7 +427,7 @@ func TestResolveSeniority(t *testing.T) {
 
 // TestResolveAgain checks which version is installed after the previous one was removed.
 func TestResolveAgain(t *testing.T) {
-	before := func(name string) func(*Subscription) { return func(s *Subscription) { s.Before = name } }
+	before := func(name string) func(*Subscription) { return func(s *Subscription) { s.LastInstalled = name } }
 	head := Resolve(t.Context(), problem(want("lamp", named("my"))))["my"].Install.Bundle
 	for _, tt := range []struct {
 		reason string

@@ -32,7 +32,7 @@ func drawSmall(t *rapid.T, subscriptions int) resolution.Input {
 		s := sub(name)
 		claims := rapid.IntRange(0, 3).Draw(t, "claims") > 0
 		if claims && slices.ContainsFunc(p.Operators, func(o resolution.Operator) bool { return o.Name == name+".v1.0.0" }) {
-			s.Installed, s.Holds = name+".v1.0.0", true
+			s.Installed, s.OwnsInstalled = name+".v1.0.0", true
 		}
 		p.Subscriptions = append(p.Subscriptions, s)
 	}

@@ -109,7 +109,7 @@ func drawSubscription(t *rapid.T, name string, keys []resolution.CatalogKey, ope
 	for i := range operators {
 		if operators[i].Subject.Package == s.Package && rapid.IntRange(0, 3).Draw(t, "claims") > 0 {
 			s.Installed = operators[i].Name
-			s.Holds = rapid.Bool().Draw(t, "holds")
+			s.OwnsInstalled = rapid.Bool().Draw(t, "holds")
 		}
 	}
 	return s
@@ -209,7 +209,7 @@ func apply(p *resolution.Input, s resolution.Solution) bool {
 	}
 	for i := range p.Subscriptions {
 		if c := s[p.Subscriptions[i].Name].Install; c != nil {
-			p.Subscriptions[i].Installed, p.Subscriptions[i].Holds = c.Bundle, true
+			p.Subscriptions[i].Installed, p.Subscriptions[i].OwnsInstalled = c.Bundle, true
 		}
 	}
 	p.Operators = nil

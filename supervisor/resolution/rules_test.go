@@ -576,7 +576,7 @@ func TestExistingOperators(t *testing.T) {
 		},
 		{
 			rule: "3.8 a frozen Subscription gets nothing new", shop: []pack{lamp()}, present: []resolution.Operator{there("lamp.v1.0.0")},
-			subs: []resolution.Subscription{sub("lamp", installed("lamp.v1.0.0"), func(s *resolution.Subscription) { s.Frozen = true })}, want: map[string]string{"my-lamp": ""},
+			subs: []resolution.Subscription{sub("lamp", installed("lamp.v1.0.0"), func(s *resolution.Subscription) { s.InProgress = true })}, want: map[string]string{"my-lamp": ""},
 		},
 		{
 			rule: "3.10 a generated Subscription does not outrank a user's", shop: []pack{lamp()},

@@ -195,7 +195,7 @@ func starting(csv string) func(*resolution.Subscription) {
 }
 
 func installed(csv string) func(*resolution.Subscription) {
-	return func(s *resolution.Subscription) { s.Installed, s.Holds = csv, true }
+	return func(s *resolution.Subscription) { s.Installed, s.OwnsInstalled = csv, true }
 }
 
 func from(key resolution.CatalogKey) func(*resolution.Subscription) {

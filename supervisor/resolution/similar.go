@@ -21,7 +21,7 @@ func similar(name string, packages []*content.Package) string {
 	}
 	var found []candidate
 	for _, pkg := range packages {
-		if away, near := apart(strings.ToLower(name), strings.ToLower(pkg.Name)); near {
+		if away, near := nameDistance(strings.ToLower(name), strings.ToLower(pkg.Name)); near {
 			found = append(found, candidate{pkg.Name, away})
 		}
 	}
@@ -36,9 +36,9 @@ func similar(name string, packages []*content.Package) string {
 	return ", it has for instance " + strings.Join(names, ", ")
 }
 
-// apart returns the number of letters by which two names differ, and reports whether they are similar. They are
+// nameDistance returns the number of letters by which two names differ, and reports whether they are similar. They are
 // similar if they differ in up to two letters, and fewer than half of them, or if one contains the other.
-func apart(a, b string) (away int, near bool) {
+func nameDistance(a, b string) (away int, near bool) {
 	const most = 2
 	longer := max(len(a), len(b))
 	if strings.Contains(a, b) || strings.Contains(b, a) {
@@ -47,12 +47,12 @@ func apart(a, b string) (away int, near bool) {
 	if longer-min(len(a), len(b)) > most {
 		return longer, false
 	}
-	away = edits(a, b)
+	away = editDistance(a, b)
 	return away, away <= most && 2*away < longer
 }
 
-// edits returns the number of letters to insert, delete or replace to change one name into another.
-func edits(a, b string) int {
+// editDistance returns the number of letters to insert, delete or replace to change one name into another.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

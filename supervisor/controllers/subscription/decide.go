@@ -49,7 +49,7 @@ func (r *decider) choose(ctx context.Context, d decision, outcome resolution.Out
 	case r.mayBegin(&d):
 		d.next = outcome.Install
 		// A version that an update has just replaced must be deleted first.
-		if returning := outcome.Install; returning == nil || !returning.Back || !exists(r.versions, returning.Bundle) {
+		if returning := outcome.Install; returning == nil || !returning.Downgrade || !exists(r.versions, returning.Bundle) {
 			d.selection = selection{install: outcome.Install, coInstalled: outcome.Dependencies, dependsOn: outcome.CoInstalled}
 		}
 	default:

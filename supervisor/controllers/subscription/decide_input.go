@@ -75,16 +75,16 @@ func (r *decider) operators() []resolution.Operator {
 func (r *decider) request(d *decision) resolution.Subscription {
 	sub := d.subscription
 	request := resolution.Subscription{
-		Name:        sub.Name,
-		Catalog:     resolution.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource},
-		Package:     sub.Spec.Package,
-		Channel:     sub.Spec.Channel,
-		StartingCSV: sub.Spec.StartingCSV,
-		Pin:         pinOf(sub),
-		Generated:   generatedBy(sub) != "",
-		Holds:       r.plans.installed(sub, d.present),
-		Before:      r.plans.lastVersion(sub, d.present),
-		Frozen:      !r.mayBegin(d),
+		Name:          sub.Name,
+		Catalog:       resolution.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource},
+		Package:       sub.Spec.Package,
+		Channel:       sub.Spec.Channel,
+		StartingCSV:   sub.Spec.StartingCSV,
+		Pin:           pinOf(sub),
+		Generated:     generatedBy(sub) != "",
+		OwnsInstalled: r.plans.installed(sub, d.present),
+		LastInstalled: r.plans.lastVersion(sub, d.present),
+		InProgress:    !r.mayBegin(d),
 	}
 	if d.present.current != nil {
 		request.Installed = d.present.current.Name
@@ -94,8 +94,8 @@ func (r *decider) request(d *decision) resolution.Subscription {
 	}
 	for _, a := range r.arrivals {
 		if a.operator.Subject.Package == sub.Spec.Package {
-			request.Installed, request.Before = a.operator.Name, ""
-			request.Holds = request.Holds || belongsTo(d.inProgress, sub)
+			request.Installed, request.LastInstalled = a.operator.Name, ""
+			request.OwnsInstalled = request.OwnsInstalled || belongsTo(d.inProgress, sub)
 		}
 	}
 	return request
@@ -121,7 +121,7 @@ func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 	for _, sub := range r.subscriptions {
 		if sub.Spec.Package == pkg {
 			request := r.request(&decision{subscription: sub})
-			request.StartingCSV, request.Before, request.Pin, request.Holds = csv.Name, "", "", r.plans.installed(sub, d.present)
+			request.StartingCSV, request.LastInstalled, request.Pin, request.OwnsInstalled = csv.Name, "", "", r.plans.installed(sub, d.present)
 			in.Subscriptions = append(in.Subscriptions, request)
 		}
 	}

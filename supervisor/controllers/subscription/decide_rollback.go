@@ -36,7 +36,7 @@ func withdrawal(d *decision, outcome resolution.Outcome) (fallback *resolution.C
 	if choice == nil {
 		choice = outcome.Available
 	}
-	if choice == nil || !choice.Back {
+	if choice == nil || !choice.Downgrade {
 		return nil, false
 	}
 	return choice, true
@@ -49,7 +49,7 @@ func (d *decision) olderVersion() *resolution.Choice {
 	if d.withdraw != nil {
 		return d.fallback
 	}
-	if d.install != nil && (d.install.Back || (d.present.current == nil && d.install.Bundle == pinOf(d.subscription))) {
+	if d.install != nil && (d.install.Downgrade || (d.present.current == nil && d.install.Bundle == pinOf(d.subscription))) {
 		return d.install
 	}
 	return nil

@@ -99,7 +99,7 @@ func TestDecidePinned(t *testing.T) {
 			d := decide(t.Context(), o, resolution.Resolve)[0]
 			name, back := "", false
 			if d.install != nil {
-				name, back = d.install.Bundle, d.install.Back
+				name, back = d.install.Bundle, d.install.Downgrade
 			}
 			if name != tt.install || back != tt.back || nameOf(d.withdraw) != tt.withdraw || d.String() != tt.says {
 				t.Errorf("installs %q, back %t, withdraws %q, says %q, error %v", name, back, nameOf(d.withdraw), d.String(), d.err)
@@ -174,7 +174,7 @@ func TestAlreadyChecked(t *testing.T) {
 	for phase, want := range map[operatorsv1alpha1.InstallPlanPhase]bool{"": false, "RequiresApproval": true, "Installing": true, "Failed": false} {
 		p := installPlan("p", "lamp.v1", phase, 3, sub)
 		o := observed(read(t), sub).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)}, p)
-		if got := alreadyChecked(o.plans, &decision{subscription: sub, selection: selection{install: &resolution.Choice{Bundle: "lamp.v1", Back: true}}}); got != want {
+		if got := alreadyChecked(o.plans, &decision{subscription: sub, selection: selection{install: &resolution.Choice{Bundle: "lamp.v1", Downgrade: true}}}); got != want {
 			t.Errorf("phase %q: checked %t", phase, got)
 		}
 	}

@@ -45,7 +45,7 @@ func (c *obstacleChecker) check(ctx context.Context, o *observation, d *decision
 		return list, nil
 	}
 	bundle, err := c.bundleOf(ctx, o, d, older)
-	if _, waits := errors.AsType[imagesError](err); waits && !older.Back {
+	if _, waits := errors.AsType[imagesError](err); waits && !older.Downgrade {
 		// The plan shows the progress of its bundle image, and gets its steps only afterwards.
 		return list, nil
 	}

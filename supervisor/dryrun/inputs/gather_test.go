@@ -248,7 +248,7 @@ func TestGatherStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			sub := requests[0].Input.Subscriptions[0]
-			if sub.Holds != tt.holds || sub.Before != "" {
+			if sub.OwnsInstalled != tt.holds || sub.LastInstalled != "" {
 				t.Errorf("%+v", sub)
 			}
 			if diff := cmp.Diff(tt.notes, requests[0].Notes); diff != "" {
