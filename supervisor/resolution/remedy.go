@@ -110,12 +110,12 @@ func (r remedies) unreadableVersions(c *constraint.Constraint) []*content.Bundle
 // forConflict returns the remedy for a present operator that excludes a version.
 func (r remedies) forConflict(req *request, why *reason) string {
 	operator := why.node.name() + r.dependents(why.node.operator)
-	keeper := r.owner[why.node.operator]
-	if keeper != nil && keeper.sub.InProgress {
-		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way while something is under way for that one; this is looked at again when that is done", operator, keeper.sub.Name)
+	owner := r.owner[why.node.operator]
+	if owner != nil && owner.sub.InProgress {
+		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way while something is under way for that one; this is looked at again when that is done", operator, owner.sub.Name)
 	}
-	if keeper != nil {
-		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, keeper.sub.Name, req.sub.Name)
+	if owner != nil {
+		return fmt.Sprintf("clusterserviceversion %s of subscription %s is in the way; delete both, or move subscription %s to a namespace of its own", operator, owner.sub.Name, req.sub.Name)
 	}
 	return fmt.Sprintf("clusterserviceversion %s is in the way; delete it if it is not needed (kubectl delete clusterserviceversion %s -n %s), or create a Subscription for its package", operator, why.node.name(), r.Namespace)
 }

@@ -29,7 +29,7 @@ type resolver struct {
 	finder    *finder
 	// requests are in order of seniority.
 	requests []*request
-	// owner holds the request to which a present operator belongs; none if no Subscription claims it.
+	// owner holds the request to which a present operator belongs; none if it belongs to no Subscription.
 	owner map[*Operator]*request
 }
 
@@ -43,9 +43,9 @@ func newResolver(in *Input) (*resolver, Solution) {
 		finder: &finder{catalogs: in.Catalogs, operators: ops}, owner: map[*Operator]*request{},
 	}
 	known := Solution{}
-	c := claims{finder: res.finder, senior: map[string]*Subscription{}}
+	d := duplicates{finder: res.finder, seniors: map[string]*Subscription{}}
 	for _, sub := range bySeniority(in.Subscriptions) {
-		if err := c.claim(sub); err != nil {
+		if err := d.check(sub); err != nil {
 			known[sub.Name] = Outcome{Err: err}
 			continue
 		}

@@ -30,8 +30,8 @@ func drawSmall(t *rapid.T, subscriptions int) resolution.Input {
 	p.Catalogs = map[resolution.CatalogKey]resolution.Catalog{shop: {Content: build(packs...)}}
 	for _, name := range rapid.Permutation(packNames).Draw(t, "order")[:subscriptions] {
 		s := sub(name)
-		claims := rapid.IntRange(0, 3).Draw(t, "claims") > 0
-		if claims && slices.ContainsFunc(p.Operators, func(o resolution.Operator) bool { return o.Name == name+".v1.0.0" }) {
+		subscribed := rapid.IntRange(0, 3).Draw(t, "subscribed") > 0
+		if subscribed && slices.ContainsFunc(p.Operators, func(o resolution.Operator) bool { return o.Name == name+".v1.0.0" }) {
 			s.Installed, s.OwnsInstalled = name+".v1.0.0", true
 		}
 		p.Subscriptions = append(p.Subscriptions, s)
