@@ -75,7 +75,7 @@ func TestSelection(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, e := range selection(catalog, &requires[0]) {
+		for _, e := range entriesForConstraint(catalog, &requires[0]) {
 			names = append(names, e.Bundle.Name)
 		}
 		if got := strings.Join(names, " "); got != want {

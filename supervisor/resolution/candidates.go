@@ -89,7 +89,7 @@ func (f *finder) inChannel(sub *Subscription, channel *content.Channel) []*conte
 			newer = newer[:e.Place]
 		}
 		return slices.DeleteFunc(slices.Clone(newer), func(e *content.Entry) bool {
-			return e.Bundle.Name == sub.Installed || succession(e, sub.Installed, version) == ""
+			return e.Bundle.Name == sub.Installed || replacementReason(e, sub.Installed, version) == ""
 		})
 	case sub.LastInstalled != "" && channel.Entry(sub.LastInstalled) != nil:
 		return []*content.Entry{channel.Entry(sub.LastInstalled)}
@@ -110,8 +110,8 @@ func requestedByName(sub *Subscription, found []*content.Entry) bool {
 	return sub.Installed == "" && len(found) > 0 && (found[0].Bundle.Name == sub.StartingCSV || found[0].Bundle.Name == sub.LastInstalled)
 }
 
-// succession returns why an entry may be installed over a version; empty if it may not.
-func succession(e *content.Entry, installed string, version semver.Version) string {
+// replacementReason returns why an entry may be installed over a version; empty if it may not.
+func replacementReason(e *content.Entry, installed string, version semver.Version) string {
 	switch {
 	case e.Replaces == installed:
 		return "replaces " + installed
@@ -165,7 +165,7 @@ func (f *finder) catalogRemedy() string {
 		return "there is no CatalogSource in this namespace nor in the global one; create one"
 	}
 	slices.Sort(names)
-	return "set spec.source and spec.sourceNamespace to one of " + listing(names)
+	return "set spec.source and spec.sourceNamespace to one of " + joinNames(names)
 }
 
 // unreadableBundle returns the error for a bundle with invalid properties.
@@ -173,8 +173,8 @@ func unreadableBundle(catalog CatalogKey, b *content.Bundle) error {
 	return &CatalogError{Catalog: catalog, Err: b.Err}
 }
 
-// listing joins names, at most the first few.
-func listing(names []string) string {
+// joinNames joins names, at most the first few.
+func joinNames(names []string) string {
 	const most = 20
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -182,8 +182,8 @@ func listing(names []string) string {
 	return fmt.Sprintf("%s and %d others", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// first compares two values so that true comes first.
-func first(a, b bool) int {
+// trueFirst compares two values so that true comes first.
+func trueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

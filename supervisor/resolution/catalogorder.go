@@ -9,7 +9,7 @@ import (
 // first. The others are ordered by priority, then the own namespace before the global one, then by name.
 func (p *providers) rankedFor(dependent CatalogKey) []CatalogKey {
 	ranked := slices.Clone(p.ranked)
-	slices.SortStableFunc(ranked, func(a, b CatalogKey) int { return first(a == dependent, b == dependent) })
+	slices.SortStableFunc(ranked, func(a, b CatalogKey) int { return trueFirst(a == dependent, b == dependent) })
 	return ranked
 }
 
@@ -22,7 +22,7 @@ func (in *Input) rank() []CatalogKey {
 	slices.SortFunc(keys, func(a, b CatalogKey) int {
 		return cmp.Or(
 			cmp.Compare(in.Catalogs[b].Priority, in.Catalogs[a].Priority),
-			first(a.Namespace == in.Namespace, b.Namespace == in.Namespace),
+			trueFirst(a.Namespace == in.Namespace, b.Namespace == in.Namespace),
 			cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Namespace, b.Namespace))
 	})

@@ -12,7 +12,7 @@ import (
 func channelsOf(sub *Subscription, pkg *content.Package) ([]*content.Channel, error) {
 	if sub.Channel == "" {
 		channels := slices.Clone(pkg.Channels)
-		slices.SortStableFunc(channels, func(a, b *content.Channel) int { return first(isDefault(a), isDefault(b)) })
+		slices.SortStableFunc(channels, func(a, b *content.Channel) int { return trueFirst(isDefault(a), isDefault(b)) })
 		return channels, nil
 	}
 	if channel := pkg.Channel(sub.Channel); channel != nil {
@@ -22,7 +22,7 @@ func channelsOf(sub *Subscription, pkg *content.Package) ([]*content.Channel, er
 	for _, channel := range pkg.Channels {
 		names = append(names, channel.Name)
 	}
-	return nil, unsatisfiable(sub, api.ReasonChannelNotFound, "set spec.channel to one of "+listing(names),
+	return nil, unsatisfiable(sub, api.ReasonChannelNotFound, "set spec.channel to one of "+joinNames(names),
 		"no operators found in channel %s of package %s in the catalog referenced by subscription %s", sub.Channel, sub.Package, sub.Name)
 }
 

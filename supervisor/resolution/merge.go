@@ -55,16 +55,16 @@ func (res *resolver) mergeConflicting(groups [][]*request, answers []*answer) []
 	return m.groups()
 }
 
-// pick is the choice for a package or an API, with a request of its group.
-type pick struct {
+// chosenNode is the choice for a package or an API, with a request of its group.
+type chosenNode struct {
 	node    node
 	request *request
 }
 
 // joinByChoices joins groups with different choices for a package or an API, and groups that compete for an operator.
 func (m *merger) joinByChoices() {
-	packages := map[string]pick{}
-	apis := map[bundles.GVK]pick{}
+	packages := map[string]chosenNode{}
+	apis := map[bundles.GVK]chosenNode{}
 	for _, a := range m.answers {
 		leader := a.group[0]
 		for _, req := range a.competing {
@@ -74,16 +74,16 @@ func (m *merger) joinByChoices() {
 			if n.operator != nil {
 				continue
 			}
-			joinByChoice(m, packages, n.pkg(), pick{node: n, request: leader})
+			joinByChoice(m, packages, n.pkg(), chosenNode{node: n, request: leader})
 			for _, gvk := range n.subject().GVKs {
-				joinByChoice(m, apis, gvk, pick{node: n, request: leader})
+				joinByChoice(m, apis, gvk, chosenNode{node: n, request: leader})
 			}
 		}
 	}
 }
 
 // joinByChoice joins two groups with different choices.
-func joinByChoice[K comparable](m *merger, known map[K]pick, key K, next pick) {
+func joinByChoice[K comparable](m *merger, known map[K]chosenNode, key K, next chosenNode) {
 	if other, ok := known[key]; ok && other.node != next.node {
 		m.join(other.request, next.request)
 		return

@@ -54,7 +54,7 @@ func (f *finder) pinned(sub *Subscription) ([]*content.Entry, error) {
 	}
 	version := f.operators.version(sub.Installed)
 	for _, target := range targets {
-		if path := leadingTo(target, sub.Installed, version); len(path) > 0 {
+		if path := upgradeEntries(target, sub.Installed, version); len(path) > 0 {
 			return path, nil
 		}
 	}
@@ -64,9 +64,9 @@ func (f *finder) pinned(sub *Subscription) ([]*content.Entry, error) {
 	return nil, noPath(sub, targets[0])
 }
 
-// leadingTo returns the entries of a channel that may be installed over a version and from which updates lead to a
-// target, the nearest to it first. The updates use only entries on the channel's chain: skipped ones are excluded.
-func leadingTo(target *content.Entry, installed string, version semver.Version) []*content.Entry {
+// upgradeEntries returns the entries of a channel that may be installed over a version and from which updates lead to
+// a target, the nearest to it first. The updates use only entries on the channel's chain: skipped ones are excluded.
+func upgradeEntries(target *content.Entry, installed string, version semver.Version) []*content.Entry {
 	distance := map[*content.Entry]int{target: 0}
 	queue := []*content.Entry{target}
 	var found []*content.Entry
@@ -74,12 +74,12 @@ func leadingTo(target *content.Entry, installed string, version semver.Version) 
 	for len(queue) > 0 {
 		next := queue[0]
 		queue = queue[1:]
-		replaces := successor(next)
-		if replaces(installed, version) && (below == nil || above(next, below)) {
+		replaces := replacementCheck(next)
+		if replaces(installed, version) && (below == nil || notOlder(next, below)) {
 			found = append(found, next)
 		}
 		for _, e := range next.Channel.Chain {
-			if _, known := distance[e]; known || !above(next, e) || !replaces(e.Bundle.Name, e.Bundle.Subject.Version) {
+			if _, known := distance[e]; known || !notOlder(next, e) || !replaces(e.Bundle.Name, e.Bundle.Subject.Version) {
 				continue
 			}
 			distance[e] = distance[next] + 1
@@ -92,14 +92,14 @@ func leadingTo(target *content.Entry, installed string, version semver.Version) 
 	return found
 }
 
-// above reports whether an entry is not older than another by their places in the channel.
-func above(e, other *content.Entry) bool {
+// notOlder reports whether an entry is not older than another by their positions in the channel.
+func notOlder(e, other *content.Entry) bool {
 	return e != other && (e.Place < 0 || other.Place < 0 || e.Place < other.Place)
 }
 
-// successor returns a function that reports whether an entry may be installed over a version, as succession does.
-// It parses the entry's range once.
-func successor(e *content.Entry) func(name string, version semver.Version) bool {
+// replacementCheck returns a function that reports whether an entry may be installed over a version, by the rules of
+// replacementReason. It parses the entry's range once.
+func replacementCheck(e *content.Entry) func(name string, version semver.Version) bool {
 	var covers semver.Range
 	if e.SkipRange != "" {
 		// An invalid range covers nothing.
@@ -111,7 +111,7 @@ func successor(e *content.Entry) func(name string, version semver.Version) bool 
 	}
 }
 
-// olderThan reports whether an entry is older than a version: by their places in the channel if both have one, else
+// olderThan reports whether an entry is older than a version: by their positions in the channel if both have one, else
 // by the version numbers.
 func olderThan(e *content.Entry, installed string, version semver.Version) bool {
 	if there := e.Channel.Entry(installed); there != nil && there.Place >= 0 && e.Place >= 0 {
@@ -127,7 +127,7 @@ func (f *finder) downgrades(sub *Subscription, e *content.Entry) bool {
 		return false
 	}
 	version := f.operators.version(sub.Installed)
-	return len(leadingTo(e, sub.Installed, version)) == 0 && olderThan(e, sub.Installed, version)
+	return len(upgradeEntries(e, sub.Installed, version)) == 0 && olderThan(e, sub.Installed, version)
 }
 
 // constrainedByPin returns a *PinnedError with the version that would be available without the pin; nil if there is
@@ -152,7 +152,7 @@ func (f *finder) head(sub *Subscription, next *content.Entry) *content.Entry {
 		return next
 	}
 	head := next.Channel.Chain[0]
-	if head.Bundle.Err != nil || len(leadingTo(head, sub.Installed, f.operators.version(sub.Installed))) == 0 {
+	if head.Bundle.Err != nil || len(upgradeEntries(head, sub.Installed, f.operators.version(sub.Installed))) == 0 {
 		return next
 	}
 	return head
@@ -161,8 +161,8 @@ func (f *finder) head(sub *Subscription, next *content.Entry) *content.Entry {
 // pinNotFound returns the error for a pin to a version that the Subscription's channels do not have.
 func pinNotFound(sub *Subscription, pkg *content.Package) error {
 	remedy := fmt.Sprintf("the package has no version of that name; fix annotation %s, or remove it", api.AnnotationPin)
-	if names := numbered(sub, pkg); len(names) > 0 {
-		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, listing(names))
+	if names := namesOfNumber(sub, pkg); len(names) > 0 {
+		remedy = fmt.Sprintf("versions go by their names; set annotation %s to the name of version %s (%s), or remove it", api.AnnotationPin, sub.Pin, joinNames(names))
 	}
 	var elsewhere []string
 	for _, channel := range pkg.Channels {
@@ -171,15 +171,15 @@ func pinNotFound(sub *Subscription, pkg *content.Package) error {
 		}
 	}
 	if len(elsewhere) > 0 {
-		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", listing(elsewhere), api.AnnotationPin)
+		remedy = fmt.Sprintf("set spec.channel to a channel that has it (%s), or name another version in annotation %s", joinNames(elsewhere), api.AnnotationPin)
 	}
 	return unsatisfiable(sub, api.ReasonPinNotFound, remedy, "no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s, which is pinned to it",
 		sub.Pin, channelName(sub, pkg), sub.Package, sub.Name)
 }
 
-// numbered returns the names of the versions with the number that a pin states instead of a name. Those of the
+// namesOfNumber returns the names of the versions with the number that a pin states instead of a name. Those of the
 // requested channel come first: others are returned only if it has none.
-func numbered(sub *Subscription, pkg *content.Package) []string {
+func namesOfNumber(sub *Subscription, pkg *content.Package) []string {
 	number, err := semver.ParseTolerant(sub.Pin)
 	if err != nil {
 		return nil

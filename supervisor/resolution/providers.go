@@ -17,19 +17,19 @@ type providers struct {
 	operators *operators
 	evaluator *evaluator
 	// cache holds the results of entries.
-	cache map[query][]*content.Entry
+	cache map[providerQuery][]*content.Entry
 	// offChain are candidates of Subscriptions that are not on the chain of their channel.
 	offChain map[CatalogKey][]*content.Entry
 }
 
-// query is a constraint on the entries of a catalog.
-type query struct {
+// providerQuery is a constraint on the entries of a catalog.
+type providerQuery struct {
 	catalog    CatalogKey
 	constraint *constraint.Constraint
 }
 
-// provision holds the possible providers for a constraint.
-type provision struct {
+// providerList holds the possible providers for a constraint.
+type providerList struct {
 	// nodes are in order of preference.
 	nodes []node
 	// certain is the number of nodes that are preferred to anything in a catalog that is still being read. It exceeds
@@ -40,14 +40,14 @@ type provision struct {
 func newProviders(in *Input, ops *operators, e *evaluator) *providers {
 	return &providers{
 		catalogs: in.Catalogs, ranked: in.rank(), operators: ops, evaluator: e,
-		cache: map[query][]*content.Entry{}, offChain: map[CatalogKey][]*content.Entry{},
+		cache: map[providerQuery][]*content.Entry{}, offChain: map[CatalogKey][]*content.Entry{},
 	}
 }
 
 // find returns the possible providers for a constraint of a bundle from a catalog. Present operators come
 // first, then the entries of the bundle's own catalog, then those of the others.
-func (p *providers) find(dependent CatalogKey, c *constraint.Constraint) provision {
-	found := provision{certain: math.MaxInt}
+func (p *providers) find(dependent CatalogKey, c *constraint.Constraint) providerList {
+	found := providerList{certain: math.MaxInt}
 	for i := range p.operators.all {
 		if o := &p.operators.all[i]; p.evaluator.met(c, &o.Subject) {
 			found.nodes = append(found.nodes, node{operator: o})
@@ -92,19 +92,19 @@ func (p *providers) entries(key CatalogKey, c *constraint.Constraint) []*content
 	if catalog == nil {
 		return nil
 	}
-	q := query{catalog: key, constraint: c}
+	q := providerQuery{catalog: key, constraint: c}
 	if known, ok := p.cache[q]; ok {
 		return known
 	}
 	var found []*content.Entry
-	for _, e := range selection(catalog, c) {
+	for _, e := range entriesForConstraint(catalog, c) {
 		if e.Place >= 0 && e.Bundle.Err == nil && p.evaluator.met(c, &e.Bundle.Subject) {
 			found = append(found, e)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b *content.Entry) int {
 		return cmp.Or(
-			first(isDefault(a.Channel), isDefault(b.Channel)),
+			trueFirst(isDefault(a.Channel), isDefault(b.Channel)),
 			cmp.Compare(a.Channel.Package.Name, b.Channel.Package.Name),
 			cmp.Compare(a.Channel.Name, b.Channel.Name),
 			cmp.Compare(a.Place, b.Place))

@@ -84,7 +84,7 @@ func (r remedies) forMissing(why *reason) string {
 		}
 	}
 	if len(unread) > 0 {
-		parts = append(parts, fmt.Sprintf("catalogsource %s cannot be read and may have it", listing(unread)))
+		parts = append(parts, fmt.Sprintf("catalogsource %s cannot be read and may have it", joinNames(unread)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -131,7 +131,7 @@ func (r remedies) dependents(o *Operator) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s relies on it)", listing(names))
+	return fmt.Sprintf(" (%s relies on it)", joinNames(names))
 }
 
 // commonGVKs returns the APIs that both provide.

@@ -58,7 +58,7 @@ func (f *finder) because(req *request, e *content.Entry) string {
 	case req.sub.Pin != "" && e.Bundle.Name == req.sub.Pin:
 		why = "pinned by annotation " + api.AnnotationPin
 	case req.sub.Installed != "":
-		why = succession(e, req.sub.Installed, f.operators.version(req.sub.Installed))
+		why = replacementReason(e, req.sub.Installed, f.operators.version(req.sub.Installed))
 	case e.Bundle.Name == req.sub.LastInstalled:
 		why = "the version that was there before"
 	case e.Bundle.Name == req.sub.StartingCSV && req.sub.LastInstalled == "":

@@ -76,9 +76,9 @@ func bySeniority(subscriptions []Subscription) []*Subscription {
 	}
 	slices.SortStableFunc(sorted, func(a, b *Subscription) int {
 		if a.Generated != b.Generated {
-			return first(!a.Generated, !b.Generated)
+			return trueFirst(!a.Generated, !b.Generated)
 		}
-		return first(a.OwnsInstalled, b.OwnsInstalled)
+		return trueFirst(a.OwnsInstalled, b.OwnsInstalled)
 	})
 	return sorted
 }
