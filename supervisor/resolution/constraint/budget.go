@@ -63,7 +63,7 @@ type share struct{ left int64 }
 // Constraint and subject must not be changed afterwards.
 func (b *Budget) Evaluate(c *Constraint, s *Subject) Verdict {
 	if !c.compound() {
-		return c.alone(s)
+		return c.evaluateSimple(s)
 	}
 	key := evaluationKey{c, s}
 	if known, ok := b.verdicts[key]; ok {
@@ -114,7 +114,7 @@ func with[K comparable, V any](to map[K]V, key K, value V) map[K]V {
 // false.
 func (c *Constraint) MetBy(s *Subject) bool {
 	if !c.compound() {
-		return c.alone(s) == Met
+		return c.evaluateSimple(s) == Met
 	}
 	e := evaluation{subject: s, share: &share{left: askSteps}, cache: &propertyCache{}}
 	return e.verdict(c) == Met
@@ -152,7 +152,7 @@ func (e *evaluation) verdict(c *Constraint) Verdict {
 	case c.Not != nil:
 		return negated(e.first(c.Not, Met, Unmet))
 	default:
-		return c.alone(e.subject)
+		return c.evaluateSimple(e.subject)
 	}
 }
 

@@ -41,8 +41,8 @@ func (c *Constraint) compound() bool {
 	return c.GVK == nil && c.Package == nil && c.Label == ""
 }
 
-// alone returns the verdict on a constraint that is not compound.
-func (c *Constraint) alone(s *Subject) Verdict {
+// evaluateSimple returns the verdict on a constraint that is not compound.
+func (c *Constraint) evaluateSimple(s *Subject) Verdict {
 	met := false
 	switch {
 	case c.GVK != nil:

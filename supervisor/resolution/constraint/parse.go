@@ -57,22 +57,24 @@ func Parse(properties []Property) (Subject, []Constraint, error) {
 // Parser parses properties and caches the results, so that properties of many bundles are parsed once and take
 // memory once.
 type Parser struct {
-	facts     map[Property]*fact
+	parsed    map[Property]*parsedProperty
 	rules     map[string]compiled
 	ruleTexts int
 	size      int64
 }
 
 // NewParser returns a parser with an empty cache.
-func NewParser() *Parser { return &Parser{facts: map[Property]*fact{}, rules: map[string]compiled{}} }
+func NewParser() *Parser {
+	return &Parser{parsed: map[Property]*parsedProperty{}, rules: map[string]compiled{}}
+}
 
 // Bytes returns an estimate of the memory of the constraints, in bytes. It does not include the lists that
 // Parse returns, nor their Subjects.
 func (p *Parser) Bytes() int64 { return p.size }
 
-// fact is the content of one property.
-type fact struct {
-	pkg        *packageFact
+// parsedProperty is the content of one property.
+type parsedProperty struct {
+	pkg        *parsedPackage
 	gvk        *bundles.GVK
 	label      string
 	deprecated bool
@@ -81,7 +83,7 @@ type fact struct {
 	err        error
 }
 
-type packageFact struct {
+type parsedPackage struct {
 	name    string
 	version semver.Version
 }
@@ -97,7 +99,7 @@ func (p *Parser) ParseFor(owner *Owner, properties []Property) (Subject, []Const
 	var requires []Constraint
 	var rules ruleCount
 	for i, property := range properties {
-		f := p.fact(property)
+		f := p.property(property)
 		err := f.err
 		if err == nil {
 			err = f.addTo(&subject)
@@ -130,7 +132,7 @@ func (r *ruleCount) add(more ruleCount) error {
 }
 
 // addTo adds the content of a property to the description of its bundle.
-func (f *fact) addTo(s *Subject) error {
+func (f *parsedProperty) addTo(s *Subject) error {
 	switch {
 	case f.pkg != nil:
 		if s.Package != "" && (s.Package != f.pkg.name || !s.Version.Equals(f.pkg.version)) {
@@ -149,14 +151,14 @@ func (f *fact) addTo(s *Subject) error {
 	return nil
 }
 
-// fact returns the content of one property, which it parses once.
-func (p *Parser) fact(property Property) *fact {
-	if f, ok := p.facts[property]; ok {
+// property returns the content of one property, which it parses once.
+func (p *Parser) property(property Property) *parsedProperty {
+	if f, ok := p.parsed[property]; ok {
 		return f
 	}
-	f := &fact{}
+	f := &parsedProperty{}
 	f.err = p.parse(property, f)
-	p.facts[property] = f
+	p.parsed[property] = f
 	if f.err == nil && f.requires != nil {
 		p.size += f.requires.bytes()
 	}
@@ -164,7 +166,7 @@ func (p *Parser) fact(property Property) *fact {
 }
 
 // parse parses a property by its type. It ignores other types.
-func (p *Parser) parse(property Property, f *fact) error {
+func (p *Parser) parse(property Property, f *parsedProperty) error {
 	value := property.Value
 	switch property.Type {
 	case bundles.TypePackage:
@@ -188,7 +190,7 @@ func (p *Parser) parse(property Property, f *fact) error {
 	}
 }
 
-func (f *fact) parsePackage(property Property) error {
+func (f *parsedProperty) parsePackage(property Property) error {
 	decoded, err := decodeProperty(property)
 	if err != nil {
 		return err
@@ -201,12 +203,12 @@ func (f *fact) parsePackage(property Property) error {
 	if err != nil {
 		return fmt.Errorf("parsing version %s: %w", bundles.Quote(pkg.Version), clipped(err))
 	}
-	f.pkg = &packageFact{name: pkg.PackageName, version: version}
+	f.pkg = &parsedPackage{name: pkg.PackageName, version: version}
 	return nil
 }
 
 // parseRequired parses a property with a requirement.
-func (p *Parser) parseRequired(property Property, f *fact) error {
+func (p *Parser) parseRequired(property Property, f *parsedProperty) error {
 	c := new(Constraint)
 	f.requires = c
 	switch property.Type {
@@ -255,7 +257,7 @@ func (c *Constraint) setGVK(wanted bundles.GVK) error {
 	return nil
 }
 
-func (p *Parser) parseCompound(value string, f *fact) error {
+func (p *Parser) parseCompound(value string, f *parsedProperty) error {
 	if len(value) > maxEncoded {
 		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, len(value), maxEncoded)
 	}

@@ -22,7 +22,7 @@ type propertyCache struct {
 }
 
 // properties returns the properties of an operator; false if they are too large or invalid JSON.
-func (c *propertyCache) properties(properties []Property, payer *share) (ref.Val, bool) {
+func (c *propertyCache) properties(properties []Property, budget *share) (ref.Val, bool) {
 	size, parts := 0, 0
 	for _, p := range properties {
 		if size += len(p.Type) + len(p.Value); size > maxValue {
@@ -39,7 +39,7 @@ func (c *propertyCache) properties(properties []Property, payer *share) (ref.Val
 		if parts += count; parts > maxValueNodes {
 			return nil, false
 		}
-		payer.left -= partSteps*int64(count) + int64(len(p.Value))/bytesPerStep
+		budget.left -= partSteps*int64(count) + int64(len(p.Value))/bytesPerStep
 		value, ok := read(p)
 		if !ok {
 			return nil, false

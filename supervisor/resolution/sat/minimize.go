@@ -6,22 +6,22 @@ import (
 	"github.com/go-air/gini/z"
 )
 
-// reach is the set of variables that the best walk reached.
-type reach struct {
+// reachedSet is the set of variables that the best walk reached.
+type reachedSet struct {
 	*relations
 
 	ids []ID
-	// place is the position of a variable in ids, counted from 1; 0 if it is missing.
-	place []int
+	// position is the position of a variable in ids, counted from 1; 0 if it is missing.
+	position []int
 }
 
 // minimize removes unneeded variables from those that the walk reached. Within a solution nothing is excluded, so
 // only dependencies count. If variables that must remain meet all demands of variables that must remain, the
 // solver is not needed.
 func (w *walk) minimize(reached []ID) ([]ID, error) {
-	r := reach{relations: w.relations, ids: reached, place: make([]int, w.Variables)}
+	r := reachedSet{relations: w.relations, ids: reached, position: make([]int, w.Variables)}
 	for i, id := range reached {
-		r.place[id] = i + 1
+		r.position[id] = i + 1
 	}
 	kept, met := r.required()
 	if !met {
@@ -37,8 +37,8 @@ func (w *walk) minimize(reached []ID) ([]ID, error) {
 // required returns the variables that every solution within the reach must take. These are the mandatory variables,
 // the choices of their dependencies, and variables that alone meet a demand of these. It also reports whether
 // they meet all demands.
-func (r reach) required() (ids []ID, met bool) {
-	is := make([]bool, len(r.place))
+func (r reachedSet) required() (ids []ID, met bool) {
+	is := make([]bool, len(r.position))
 	ids = make([]ID, 0, len(r.ids))
 	for _, id := range r.roots {
 		is[id] = true
@@ -68,11 +68,11 @@ func (r reach) required() (ids []ID, met bool) {
 }
 
 // first returns the first of others that was reached, and reports whether it is the only one.
-func (r reach) first(others []ID) (first ID, alone bool) {
+func (r reachedSet) first(others []ID) (first ID, alone bool) {
 	first = -1
 	for _, id := range others {
 		switch {
-		case r.place[id] == 0 || id == first:
+		case r.position[id] == 0 || id == first:
 		case first >= 0:
 			return first, false
 		default:
@@ -84,7 +84,7 @@ func (r reach) first(others []ID) (first ID, alone bool) {
 
 // smallest finds the smallest solution with the solver. It requests a smaller one each time, until there is
 // none. The walk then chooses among the smallest.
-func (r reach) smallest(kept []ID, b *budget) ([]ID, error) {
+func (r reachedSet) smallest(kept []ID, b *budget) ([]ID, error) {
 	p := r.problem()
 	w := &walk{relations: newRelations(p), search: &search{encoding: encode(p), budget: b}}
 	open := make([]bool, p.Variables)
@@ -108,10 +108,10 @@ func (r reach) smallest(kept []ID, b *budget) ([]ID, error) {
 }
 
 // local returns the variable of the smaller problem for one of the whole problem.
-func (r reach) local(id ID) ID { return ID(r.place[id] - 1) }
+func (r reachedSet) local(id ID) ID { return ID(r.position[id] - 1) }
 
 // problem returns the dependencies among the reached variables as a separate problem.
-func (r reach) problem() Problem {
+func (r reachedSet) problem() Problem {
 	p := Problem{Variables: len(r.ids)}
 	for _, id := range r.roots {
 		p.Constraints = append(p.Constraints, Constraint{Kind: Mandatory, Variable: r.local(id)})
@@ -120,7 +120,7 @@ func (r reach) problem() Problem {
 		for _, need := range r.needs.of(id) {
 			c := Constraint{Kind: Dependency, Variable: ID(i)}
 			for _, other := range r.Constraints[need].Others {
-				if r.place[other] > 0 {
+				if r.position[other] > 0 {
 					c.Others = append(c.Others, r.local(other))
 				}
 			}

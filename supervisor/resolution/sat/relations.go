@@ -22,15 +22,15 @@ type lists struct {
 
 func (l lists) of(id ID) []int32 { return l.items[l.start[id]:l.start[id+1]] }
 
-// pairing collects pairs of a variable and an item of its list.
-type pairing []struct{ of, item int32 }
+// pairList collects pairs of a variable and an item of its list.
+type pairList []struct{ of, item int32 }
 
-func (p pairing) add(id ID, item int) pairing {
+func (p pairList) add(id ID, item int) pairList {
 	return append(p, struct{ of, item int32 }{int32(id), int32(item)}) //nolint:gosec // bounded limits both
 }
 
 // lists sorts the pairs by variable, and preserves their order within each.
-func (p pairing) lists(variables int) lists {
+func (p pairList) lists(variables int) lists {
 	l := lists{start: make([]int32, variables+2), items: make([]int32, len(p))}
 	for _, pair := range p {
 		l.start[pair.of+2]++
@@ -78,8 +78,8 @@ func (r *relations) indexDependencies() {
 			total += len(c.Others)
 		}
 	}
-	var needs pairing
-	meets := make(pairing, 0, total)
+	var needs pairList
+	meets := make(pairList, 0, total)
 	for i, c := range r.Constraints {
 		if !c.demands() {
 			continue
@@ -93,7 +93,7 @@ func (r *relations) indexDependencies() {
 }
 
 func (r *relations) indexExclusions() {
-	var excludes, groups pairing
+	var excludes, groups pairList
 	seen := make([]int, r.Variables) // the last constraint that includes a variable, from 1
 	for i, c := range r.Constraints {
 		switch {
