@@ -66,7 +66,7 @@ func (d *decision) replacing() []*operatorsv1alpha1.ClusterServiceVersion {
 	})
 }
 
-// alreadyChecked reports whether the obstacles to an older version were checked before: its plan
+// alreadyChecked reports whether the rollback to an older version was checked before: its plan
 // exists. The plan checks again right before it changes anything.
 func alreadyChecked(plans planSet, d *decision) bool {
 	return d.install != nil && plans.contains(func(p *operatorsv1alpha1.InstallPlan) bool {
@@ -74,7 +74,7 @@ func alreadyChecked(plans planSet, d *decision) bool {
 	})
 }
 
-// rollbackKey identifies the requested return of a Subscription. A change of the pin or of the
+// rollbackKey identifies the requested rollback of a Subscription. A change of the pin or of the
 // content of the bundle changes the key, and causes a check at once.
 func (d *decision) rollbackKey() string {
 	parts := []string{d.subscription.Annotations[api.AnnotationPin]}
@@ -90,11 +90,11 @@ func (d *decision) rollbackKey() string {
 	return strings.Join(parts, "\n")
 }
 
-// withObstacles returns a decision with the obstacles to the pinned version as an error.
-func (d *decision) withObstacles(obstacles []string) *decision {
+// withBlockers returns a decision with the blockers of the pinned version as an error.
+func (d *decision) withBlockers(blockers []string) *decision {
 	wanted := pinOf(d.subscription)
-	obstacles = slices.Sorted(slices.Values(obstacles))
-	reasons := append(slices.Compact(obstacles), "subscription "+d.subscription.Name+" is pinned to "+wanted)
+	blockers = slices.Sorted(slices.Values(blockers))
+	reasons := append(slices.Compact(blockers), "subscription "+d.subscription.Name+" is pinned to "+wanted)
 	const maxReasons = 20
 	otherwise := "have the newest version"
 	if d.present.current != nil {
@@ -108,7 +108,7 @@ func (d *decision) withObstacles(obstacles []string) *decision {
 	})
 }
 
-// withoutRollback returns a decision with an error instead of the return to an older version.
+// withoutRollback returns a decision with an error instead of a rollback.
 func (d *decision) withoutRollback(err error) *decision {
 	next := d.failed(err)
 	next.withdraw, next.fallback = nil, nil

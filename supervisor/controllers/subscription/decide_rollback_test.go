@@ -129,7 +129,7 @@ func TestPinCondition(t *testing.T) {
 	back := subscription("my", "lamp", pinned("lamp.v1"))
 	o = observed(read(t), back).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", succeeded)})
 	d := decided(t, o)[0]
-	d = d.withObstacles([]string{"b is in the way", "a is in the way"})
+	d = d.withBlockers([]string{"b is in the way", "a is in the way"})
 	refused := statusOf(o, d, nil, at(1))
 	c, remedy := refused.GetCondition(unresolved), refused.GetCondition(api.ConditionBlocked)
 	const (

@@ -18,18 +18,18 @@ import (
 	"github.com/chandlery/chandlery/supervisor/apply"
 )
 
-// rollbackWriter prepares the return of Subscriptions to older versions.
+// rollbackWriter prepares rollbacks of Subscriptions to older versions.
 type rollbackWriter struct {
 	client    client.Client
-	obstacles *obstacleChecker
-	backOff   *obstacleBackOff
+	checker *rollbackChecker
+	backOff   *checkBackOff
 	events    events.EventRecorder
 	clock     clock.PassiveClock
 }
 
-// prepare checks whether Subscriptions may return to older versions, withdraws versions that never
-// worked, and removes each spec.replaces that contradicts the return. It returns the decisions with
-// the obstacles and failures that concern them, and when to continue without an event.
+// prepare checks whether Subscriptions may be rolled back, withdraws versions that never worked, and
+// removes each spec.replaces that contradicts a rollback. It returns the decisions with the blockers
+// and failures that concern them, and when to continue without an event.
 func (w *rollbackWriter) prepare(ctx context.Context, o *observation, decisions []*decision) ([]*decision, time.Time) {
 	prepared := make([]*decision, 0, len(decisions))
 	var next time.Time
@@ -40,14 +40,14 @@ func (w *rollbackWriter) prepare(ctx context.Context, o *observation, decisions 
 	return prepared, earliest(next, w.unmark(ctx, o.versions, prepared))
 }
 
-// prepareOne prepares the return of one Subscription.
+// prepareOne prepares the rollback of one Subscription.
 func (w *rollbackWriter) prepareOne(ctx context.Context, o *observation, d *decision) (*decision, time.Time) {
-	obstacles, again, err := w.check(ctx, o, d)
+	blockers, again, err := w.check(ctx, o, d)
 	switch {
 	case err != nil:
 		d = d.withoutRollback(&planError{err: err})
-	case len(obstacles) > 0:
-		d = d.withObstacles(obstacles)
+	case len(blockers) > 0:
+		d = d.withBlockers(blockers)
 	}
 	if err := w.withdraw(ctx, d); err != nil {
 		d = d.withoutRollback(&planError{err: err})
@@ -61,22 +61,22 @@ func (w *rollbackWriter) prepareOne(ctx context.Context, o *observation, d *deci
 	return d, again
 }
 
-// check returns the obstacles to the version that a Subscription is pinned to, and when to check
-// again; none where it may have it.
-func (w *rollbackWriter) check(ctx context.Context, o *observation, d *decision) (obstacles []string, again time.Time, err error) {
+// check returns the blockers of the version that a Subscription is pinned to, and when to check
+// again; none if it may be installed.
+func (w *rollbackWriter) check(ctx context.Context, o *observation, d *decision) (blockers []string, again time.Time, err error) {
 	key, now := d.rollbackKey(), w.clock.Now()
 	if d.withdraw != nil || d.olderVersion() != nil {
-		if obstacles, again = w.backOff.last(d.subscription, key, now); len(obstacles) > 0 {
-			return obstacles, again, nil
+		if blockers, again = w.backOff.last(d.subscription, key, now); len(blockers) > 0 {
+			return blockers, again, nil
 		}
 	}
-	if obstacles, err = w.obstacles.check(ctx, o, d); err != nil {
+	if blockers, err = w.checker.check(ctx, o, d); err != nil {
 		return nil, time.Time{}, err
 	}
-	if len(obstacles) > 0 {
-		log.FromContext(ctx).Info("Not going back", "subscription", d.subscription.Name, "to", pinOf(d.subscription), "because", obstacles)
+	if len(blockers) > 0 {
+		log.FromContext(ctx).Info("Not going back", "subscription", d.subscription.Name, "to", pinOf(d.subscription), "because", blockers)
 	}
-	return obstacles, w.backOff.record(d.subscription, key, obstacles, now), nil
+	return blockers, w.backOff.record(d.subscription, key, blockers, now), nil
 }
 
 // withdraw deletes a version that never worked, and leaves its custom resources. A version that

@@ -77,7 +77,7 @@ func TestWithdrawnAfterChecks(t *testing.T) {
 			if nameOf(d.withdraw) != tt.withdraws || reverts != tt.reverts {
 				t.Errorf("withdraws %q, compares the definitions of %q, error %v", nameOf(d.withdraw), reverts, d.err)
 			}
-			d = d.withObstacles([]string{"a is in the way"})
+			d = d.withBlockers([]string{"a is in the way"})
 			if d.withdraw != nil || d.olderVersion() != nil {
 				t.Errorf("refused, and goes on: %+v", d)
 			}

@@ -19,24 +19,24 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// obstacleChecker finds the obstacles to the return to older versions: stored objects and other
-// operators that need newer definitions.
-type obstacleChecker struct {
+// rollbackChecker finds the blockers of rollbacks: stored objects and other operators that need the
+// newer CustomResourceDefinitions.
+type rollbackChecker struct {
 	client  client.Reader
 	live    client.Reader
 	content *contentReader
 	grants  *grant.Granter
 }
 
-// check returns the obstacles to the version that a Subscription is pinned to; nil for none.
-func (c *obstacleChecker) check(ctx context.Context, o *observation, d *decision) ([]string, error) {
+// check returns the blockers of the version that a Subscription is pinned to; nil for none.
+func (c *rollbackChecker) check(ctx context.Context, o *observation, d *decision) ([]string, error) {
 	var list []string
 	if d.withdraw != nil {
 		if beingDeleted(d.withdraw) {
 			return nil, nil
 		}
 		var err error
-		if list, err = c.obstaclesToReturn(ctx, d.withdraw, d.present.named(d.withdraw.Spec.Replaces)); err != nil {
+		if list, err = c.blockersOfExisting(ctx, d.withdraw, d.present.named(d.withdraw.Spec.Replaces)); err != nil {
 			return nil, err
 		}
 	}
@@ -52,13 +52,13 @@ func (c *obstacleChecker) check(ctx context.Context, o *observation, d *decision
 	if err != nil {
 		return nil, err
 	}
-	more, err := c.obstaclesTo(ctx, d, bundle, older.Bundle)
+	more, err := c.blockersOfBundle(ctx, d, bundle, older.Bundle)
 	return append(list, more...), err
 }
 
 // bundleOf returns the ClusterServiceVersion and the definitions of a version that may be
 // installed.
-func (c *obstacleChecker) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolution.Choice) (rollback.Bundle, error) {
+func (c *rollbackChecker) bundleOf(ctx context.Context, o *observation, d *decision, choice *resolution.Choice) (rollback.Bundle, error) {
 	alone := &decision{subscription: d.subscription, selection: selection{install: choice}}
 	if choice == d.install {
 		alone.identities = d.identities[:1]
@@ -79,9 +79,9 @@ func (c *obstacleChecker) bundleOf(ctx context.Context, o *observation, d *decis
 	return bundle, nil
 }
 
-// obstaclesToReturn returns the obstacles for an existing version that becomes current again, with
+// blockersOfExisting returns the blockers of an existing version that becomes current again, with
 // the definitions that its successor brought.
-func (c *obstacleChecker) obstaclesToReturn(ctx context.Context, withdrawn, older *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
+func (c *rollbackChecker) blockersOfExisting(ctx context.Context, withdrawn, older *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
 	if older == nil {
 		return nil, nil
 	}
@@ -96,8 +96,8 @@ func (c *obstacleChecker) obstaclesToReturn(ctx context.Context, withdrawn, olde
 	return append(rollback.Missing(older, live), rollback.Unconverted(withdrawn, older, live)...), nil
 }
 
-// obstaclesTo returns the obstacles for a version that brings its own definitions.
-func (c *obstacleChecker) obstaclesTo(ctx context.Context, d *decision, older rollback.Bundle, name string) ([]string, error) {
+// blockersOfBundle returns the blockers of a version that has to be installed with its own definitions.
+func (c *rollbackChecker) blockersOfBundle(ctx context.Context, d *decision, older rollback.Bundle, name string) ([]string, error) {
 	var list []string
 	for _, crd := range older.Definitions {
 		live, err := c.definition(ctx, crd.Name)
@@ -122,7 +122,7 @@ func (c *obstacleChecker) obstaclesTo(ctx context.Context, d *decision, older ro
 }
 
 // definition reads a CustomResourceDefinition; nil when there is none.
-func (c *obstacleChecker) definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (c *rollbackChecker) definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := c.live.Get(ctx, client.ObjectKey{Name: name}, crd)
 	if apierrors.IsNotFound(err) {
@@ -136,7 +136,7 @@ func (c *obstacleChecker) definition(ctx context.Context, name string) (*apiexte
 
 // dependents returns the versions of the API that an older definition does not serve, and on which
 // other operators rely.
-func (c *obstacleChecker) dependents(ctx context.Context, d *decision, older *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
+func (c *rollbackChecker) dependents(ctx context.Context, d *decision, older *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
 	all := &operatorsv1alpha1.ClusterServiceVersionList{}
 	if err := c.client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the ClusterServiceVersions that rely on CustomResourceDefinition %s: %w", older.Name, err)
@@ -152,43 +152,43 @@ func (c *obstacleChecker) dependents(ctx context.Context, d *decision, older *ap
 	return list, nil
 }
 
-// failedCheck holds the obstacles to the return of a Subscription.
+// failedCheck holds the blockers to the rollback of a Subscription.
 type failedCheck struct {
-	// key identifies the requested return.
+	// key identifies the requested rollback.
 	key       string
-	obstacles []string
+	blockers []string
 }
 
-// obstacleBackOff holds the failed checks of all Subscriptions.
-type obstacleBackOff struct {
+// checkBackOff holds the failed checks of all Subscriptions.
+type checkBackOff struct {
 	checks apply.Retries[types.UID, failedCheck]
 }
 
-// newObstacleBackOff returns an obstacleBackOff without failed checks. The controller receives no events
-// about the objects that are obstacles. Each check with the same result doubles the pause, since a
+// newCheckBackOff returns an checkBackOff without failed checks. The controller receives no events
+// about the objects that are blockers. Each check with the same result doubles the pause, since a
 // check reads objects and may need a temporary grant.
-func newObstacleBackOff() *obstacleBackOff {
-	return &obstacleBackOff{checks: apply.Retries[types.UID, failedCheck]{
+func newCheckBackOff() *checkBackOff {
+	return &checkBackOff{checks: apply.Retries[types.UID, failedCheck]{
 		Backoff: apply.Backoff{First: time.Minute, Max: 16 * time.Minute},
 	}}
 }
 
-// last returns the obstacles of the last check, until it is time to check again.
-func (b *obstacleBackOff) last(sub *operatorsv1alpha1.Subscription, key string, now time.Time) (obstacles []string, until time.Time) {
+// last returns the blockers of the last check, until it is time to check again.
+func (b *checkBackOff) last(sub *operatorsv1alpha1.Subscription, key string, now time.Time) (blockers []string, until time.Time) {
 	last, until := b.checks.Last(sub.UID)
 	if last.key != key || !now.Before(until) {
 		return nil, time.Time{}
 	}
-	return slices.Clone(last.obstacles), until
+	return slices.Clone(last.blockers), until
 }
 
-// record records the result of a check, and returns when to check again; zero without obstacles.
-func (b *obstacleBackOff) record(sub *operatorsv1alpha1.Subscription, key string, obstacles []string, now time.Time) time.Time {
-	if last, _ := b.checks.Last(sub.UID); len(obstacles) == 0 || last.key != key {
+// record records the result of a check, and returns when to check again; zero without blockers.
+func (b *checkBackOff) record(sub *operatorsv1alpha1.Subscription, key string, blockers []string, now time.Time) time.Time {
+	if last, _ := b.checks.Last(sub.UID); len(blockers) == 0 || last.key != key {
 		b.checks.Forget(sub.UID)
 	}
-	if len(obstacles) == 0 {
+	if len(blockers) == 0 {
 		return time.Time{}
 	}
-	return b.checks.Fail(sub.UID, failedCheck{key: key, obstacles: slices.Clone(obstacles)}, now)
+	return b.checks.Fail(sub.UID, failedCheck{key: key, blockers: slices.Clone(blockers)}, now)
 }

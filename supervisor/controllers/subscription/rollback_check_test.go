@@ -7,10 +7,10 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// TestObstacleBackOff checks when the obstacles to a return are checked again.
-func TestObstacleBackOff(t *testing.T) {
+// TestCheckBackOff checks when the blockers of a rollback are checked again.
+func TestCheckBackOff(t *testing.T) {
 	sub := subscription("my", "lamp", pinned("lamp.v1"))
-	b, now := newObstacleBackOff(), at(0).Time
+	b, now := newCheckBackOff(), at(0).Time
 	in := []string{"a is in the way"}
 	for i, pause := range []int{1, 2, 4, 8, 16, 16} {
 		until := b.record(sub, "v1", in, now)
