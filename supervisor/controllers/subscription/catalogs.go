@@ -152,7 +152,7 @@ func (s catalogSet) arrivalOf(step *operatorsv1alpha1.Step) (arrival, bool) {
 	if ref == nil {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		csv.Annotations = u.GetAnnotations()
-		f := readFacts(csv)
+		f := readProperties(csv)
 		a.operator.Subject, a.operator.Requires = f.subject, f.requires
 		a.replaces, _, err = unstructured.NestedString(u.Object, "spec", "replaces")
 		return a, err == nil

@@ -33,7 +33,7 @@ func claimsOf(o *observation) claims {
 	c := claims{packages: map[string]string{}, ambiguous: map[string]*ambiguity{}}
 	var orphans []*operatorsv1alpha1.ClusterServiceVersion
 	for _, csv := range o.versions {
-		pkg := o.facts.read(csv).subject.Package
+		pkg := o.properties.read(csv).subject.Package
 		for _, sub := range o.subscriptions {
 			if pkg == "" && (csv.Name == sub.Status.CurrentCSV || csv.Name == sub.Status.InstalledCSV) {
 				pkg = sub.Spec.Package

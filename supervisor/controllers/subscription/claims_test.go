@@ -134,7 +134,7 @@ func TestReadFacts(t *testing.T) {
 		{reason: "the record counts", text: `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}},{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}},{"type":"olm.gvk.required","value":{"group":"g","version":"v1","kind":"N"}}]}`, pkg: "lamp", gvks: "g/v1, Kind=K", requires: 1},
 		{reason: "one property that cannot be read spoils no other", text: `{"properties":[{"type":"olm.gvk","value":7},{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`, pkg: "lamp"},
 	} {
-		got := (&factCache{}).read(annotated(tt.text))
+		got := (&propertyCache{}).read(annotated(tt.text))
 		var gvks []string
 		for _, gvk := range got.subject.GVKs {
 			gvks = append(gvks, gvk.String())
@@ -145,10 +145,10 @@ func TestReadFacts(t *testing.T) {
 	}
 }
 
-// TestFactCache checks that the facts of a version are read again when it changes, and dropped with
+// TestPropertyCache checks that the properties of a version are read again when it changes, and dropped with
 // it.
-func TestFactCache(t *testing.T) {
-	l := &factCache{}
+func TestPropertyCache(t *testing.T) {
+	l := &propertyCache{}
 	csv := version("lamp.v1", "lamp", succeeded)
 	l.read(csv)
 	changed := version("lamp.v1", "fan", succeeded)

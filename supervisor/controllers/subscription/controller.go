@@ -42,7 +42,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	next, failed := earliest(retry, again), errors.Join(syncErr, uninstallErr)
 	if len(o.subscriptions) == 0 {
 		r.solutions.Forget(req.Name)
-		r.observer.facts.retain(req.Name, nil)
+		r.observer.properties.retain(req.Name, nil)
 		return requeueAt(next, r.clock.Now()), failed
 	}
 	again, err = r.install(ctx, o)

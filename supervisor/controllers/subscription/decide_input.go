@@ -59,7 +59,7 @@ func (r *decider) operators() []resolution.Operator {
 		if replaced[csv.Name] {
 			continue
 		}
-		f := r.facts.read(csv)
+		f := r.properties.read(csv)
 		if f.subject.Package == "" {
 			f.subject.Package = r.claims.packages[csv.Name]
 		}

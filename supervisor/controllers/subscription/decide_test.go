@@ -62,10 +62,10 @@ func observed(state catalogs.State, subs ...*operatorsv1alpha1.Subscription) *ob
 	source.Spec.SourceType, source.Spec.Address = operatorsv1alpha1.SourceTypeGrpc, "shop:50051"
 	return &observation{
 		namespace: "home", global: "olm", subscriptions: subs,
-		plans:    planSet{},
-		groups:   groups{names: []string{"group"}},
-		facts:    &factCache{},
-		catalogs: catalogSet{shop: {Source: source, State: state, Followed: true}},
+		plans:      planSet{},
+		groups:     groups{names: []string{"group"}},
+		properties: &propertyCache{},
+		catalogs:   catalogSet{shop: {Source: source, State: state, Followed: true}},
 	}
 }
 

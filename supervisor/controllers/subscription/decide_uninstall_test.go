@@ -56,7 +56,7 @@ func bearing(p *operatorsv1alpha1.InstallPlan, pkg string) *operatorsv1alpha1.In
 // leave returns the next step of the first of some Subscriptions.
 func leave(subs []*operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion, plans ...*operatorsv1alpha1.InstallPlan) uninstallStep {
 	objects := Objects{Namespace: "home", Global: "olm", Subscriptions: subs, Versions: csvs, Plans: plans}
-	return nextUninstallStep(objects.observe(&factCache{}), subs[0], at(5).Add(time.Second))
+	return nextUninstallStep(objects.observe(&propertyCache{}), subs[0], at(5).Add(time.Second))
 }
 
 func TestNextUninstallStep(t *testing.T) {
@@ -276,7 +276,7 @@ func TestUninstallEnds(t *testing.T) {
 	}
 	var steps []string
 	for range 10 {
-		d := nextUninstallStep(objects.observe(&factCache{}), sub, at(6).Time)
+		d := nextUninstallStep(objects.observe(&propertyCache{}), sub, at(6).Time)
 		steps = append(steps, inALine(d))
 		if len(d.plans) == 0 && d.reason == "" && d.record == nil {
 			break
@@ -328,7 +328,7 @@ func TestUninstallConditions(t *testing.T) {
 // TestDeletedSubscriptionIsNotResolved checks that a departing Subscription is not resolved.
 func TestDeletedSubscriptionIsNotResolved(t *testing.T) {
 	objects := Objects{Namespace: "home", Subscriptions: []*operatorsv1alpha1.Subscription{subscription("my", "lamp", deleted("")), subscription("other", "fan")}}
-	o := objects.observe(&factCache{})
+	o := objects.observe(&propertyCache{})
 	if len(o.subscriptions) != 1 || o.subscriptions[0].Name != "other" || len(o.deleting) != 1 {
 		t.Errorf("serves %d, departs %d", len(o.subscriptions), len(o.deleting))
 	}

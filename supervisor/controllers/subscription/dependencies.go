@@ -23,7 +23,7 @@ type dependencies struct{ *observation }
 // without a record that the status names.
 func (d dependencies) versionsOf(sub *operatorsv1alpha1.Subscription) []*operatorsv1alpha1.ClusterServiceVersion {
 	return slices.DeleteFunc(slices.Clone(d.versions), func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		pkg := d.facts.read(csv).subject.Package
+		pkg := d.properties.read(csv).subject.Package
 		known := pkg == "" && (csv.Name == sub.Status.CurrentCSV || csv.Name == sub.Status.InstalledCSV)
 		return pkg != sub.Spec.Package && !known
 	})
@@ -81,7 +81,7 @@ func (d dependencies) neededBy(csv *operatorsv1alpha1.ClusterServiceVersion, som
 
 // lacks returns what a version needs that only the versions in removed provide; empty for nothing.
 func (d dependencies) lacks(csv *operatorsv1alpha1.ClusterServiceVersion, removed, remaining []*operatorsv1alpha1.ClusterServiceVersion) string {
-	f := d.facts.read(csv)
+	f := d.properties.read(csv)
 	for i := range f.requires {
 		if c := &f.requires[i]; !c.MetBy(&f.subject) && d.unmet(c, removed, remaining) {
 			return "an operator " + c.String()
@@ -100,7 +100,7 @@ func (d dependencies) lacks(csv *operatorsv1alpha1.ClusterServiceVersion, remove
 // in remaining.
 func (d dependencies) unmet(c *constraint.Constraint, removed, remaining []*operatorsv1alpha1.ClusterServiceVersion) bool {
 	meets := func(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
-		subject := d.facts.read(csv).subject
+		subject := d.properties.read(csv).subject
 		return c.MetBy(&subject)
 	}
 	if slices.ContainsFunc(remaining, meets) {

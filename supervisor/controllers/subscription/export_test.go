@@ -14,7 +14,7 @@ import (
 // Decided returns the decisions of the controller for objects: the bundles of each plan, and the
 // errors of the Subscriptions without one.
 func Decided(ctx context.Context, objects Objects) (plans []string, failed map[string]error) {
-	decisions := decide(ctx, objects.observe(&factCache{}), resolution.Resolve)
+	decisions := decide(ctx, objects.observe(&propertyCache{}), resolution.Resolve)
 	failed = map[string]error{}
 	for _, d := range decisions {
 		if d.err != nil {

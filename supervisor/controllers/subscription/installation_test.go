@@ -107,7 +107,7 @@ func TestInstallationOf(t *testing.T) {
 
 // present returns the versions that a Subscription has.
 func present(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
-	c := claimsOf(&observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}, versions: csvs, facts: &factCache{}})
+	c := claimsOf(&observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}, versions: csvs, properties: &propertyCache{}})
 	return installationOf(sub, c.versionsOf(csvs, sub.Spec.Package))
 }
 
@@ -126,6 +126,6 @@ func FuzzReadFacts(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text string) {
 		csv := version("lamp.v1", "", succeeded)
 		csv.Annotations = map[string]string{api.AnnotationProperties: text}
-		readFacts(csv)
+		readProperties(csv)
 	})
 }

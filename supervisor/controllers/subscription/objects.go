@@ -25,9 +25,9 @@ type Objects struct {
 }
 
 // observe sorts the objects and leaves out those that do not count.
-func (s *Objects) observe(facts *factCache) *observation {
+func (s *Objects) observe(properties *propertyCache) *observation {
 	o := &observation{
-		namespace: s.Namespace, global: s.Global, groups: groupsOf(s.Groups), facts: facts,
+		namespace: s.Namespace, global: s.Global, groups: groupsOf(s.Groups), properties: properties,
 		plans: planSet{}, catalogs: catalogSet{},
 	}
 	o.subscriptions = slices.DeleteFunc(slices.Clone(s.Subscriptions), func(sub *operatorsv1alpha1.Subscription) bool { return !active(sub) })

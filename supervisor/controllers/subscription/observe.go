@@ -29,8 +29,8 @@ type observation struct {
 	plans    planSet
 	catalogs catalogSet
 	groups   groups
-	// facts caches the facts of the versions.
-	facts *factCache
+	// properties caches the properties of the versions.
+	properties *propertyCache
 	// unrecorded holds the phases of plans that transition logs may lack, by UID.
 	unrecorded map[types.UID][]operatorsv1alpha1.InstallPlanPhase
 }
@@ -51,11 +51,11 @@ func (o *observation) withPlans(plans planSet) *observation {
 
 // observer reads the objects of namespaces.
 type observer struct {
-	client   client.Reader
-	cache    client.Reader
-	catalogs catalogStore
-	tracker  *tracker
-	facts    factCache
+	client     client.Reader
+	cache      client.Reader
+	catalogs   catalogStore
+	tracker    *tracker
+	properties propertyCache
 	// global is the namespace whose catalogs serve every namespace.
 	global string
 }
@@ -74,7 +74,7 @@ func (r *observer) observe(ctx context.Context, namespace string) (*observation,
 	}
 	objects.Subscriptions = pointers(subscriptions.Items)
 	if !slices.ContainsFunc(objects.Subscriptions, active) && !slices.ContainsFunc(objects.Subscriptions, awaitsUninstall) {
-		return objects.observe(&r.facts), nil
+		return objects.observe(&r.properties), nil
 	}
 	found, err := r.observeCatalogs(ctx, namespace)
 	err = errors.Join(
@@ -87,8 +87,8 @@ func (r *observer) observe(ctx context.Context, namespace string) (*observation,
 		return nil, err
 	}
 	objects.Versions, objects.Plans, objects.Groups, objects.Catalogs = pointers(versions.Items), pointers(plans.Items), pointers(groups.Items), found
-	o := objects.observe(&r.facts)
-	r.facts.retain(namespace, o.versions)
+	o := objects.observe(&r.properties)
+	r.properties.retain(namespace, o.versions)
 	o.unrecorded = unrecordedPhases(o.subscriptions, r.tracker.since)
 	return o, nil
 }

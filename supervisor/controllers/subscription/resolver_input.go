@@ -22,7 +22,7 @@ type ResolverInput struct {
 // ResolverInputOf returns what the controller would give the resolver, without a resolution. It neither
 // reads nor changes objects.
 func ResolverInputOf(objects Objects) ResolverInput {
-	o := objects.observe(&factCache{})
+	o := objects.observe(&propertyCache{})
 	r, decisions := newDecider(o)
 	in := ResolverInput{
 		Input: r.input(decisions), Blocked: o.groups.problem(o.namespace),

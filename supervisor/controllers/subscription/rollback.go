@@ -20,11 +20,11 @@ import (
 
 // rollbackWriter prepares rollbacks of Subscriptions to older versions.
 type rollbackWriter struct {
-	client    client.Client
+	client  client.Client
 	checker *rollbackChecker
-	backOff   *checkBackOff
-	events    events.EventRecorder
-	clock     clock.PassiveClock
+	backOff *checkBackOff
+	events  events.EventRecorder
+	clock   clock.PassiveClock
 }
 
 // prepare checks whether Subscriptions may be rolled back, withdraws versions that never worked, and

@@ -152,20 +152,20 @@ func (c *rollbackChecker) dependents(ctx context.Context, d *decision, older *ap
 	return list, nil
 }
 
-// failedCheck holds the blockers to the rollback of a Subscription.
+// failedCheck holds the blockers of the rollback of a Subscription.
 type failedCheck struct {
 	// key identifies the requested rollback.
-	key       string
+	key      string
 	blockers []string
 }
 
-// checkBackOff holds the failed checks of all Subscriptions.
+// checkBackOff holds the failed rollback checks of all Subscriptions.
 type checkBackOff struct {
 	checks apply.Retries[types.UID, failedCheck]
 }
 
-// newCheckBackOff returns an checkBackOff without failed checks. The controller receives no events
-// about the objects that are blockers. Each check with the same result doubles the pause, since a
+// newCheckBackOff returns a checkBackOff without failed checks. The controller receives no events
+// about the objects that block a rollback. Each check with the same result doubles the pause, since a
 // check reads objects and may need a temporary grant.
 func newCheckBackOff() *checkBackOff {
 	return &checkBackOff{checks: apply.Retries[types.UID, failedCheck]{

@@ -99,7 +99,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		uninstall: &uninstaller{client: c, live: live, events: emitter, clock: o.Clock},
 		content:   content,
 		rollback: &rollbackWriter{
-			client: c, blockers: &rollbackChecker{client: c, live: live, content: content, grants: o.Grants},
+			client: c, checker: &rollbackChecker{client: c, live: live, content: content, grants: o.Grants},
 			backOff: newCheckBackOff(), events: emitter, clock: o.Clock,
 		},
 		plans:    &planWriter{client: c, live: live, owners: owners, content: content, tracker: stages, clock: o.Clock},

@@ -19,8 +19,8 @@ import (
 	"github.com/chandlery/chandlery/test/fakecatalog"
 )
 
-// TestFactsOfFaultyRecords reads records with unreadable properties.
-func TestFactsOfFaultyRecords(t *testing.T) {
+// TestPropertiesOfFaultyRecords reads records with unreadable properties.
+func TestPropertiesOfFaultyRecords(t *testing.T) {
 	const (
 		gvk   = `{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}}`
 		needs = `{"type":"olm.gvk.required","value":{"group":"g","version":"v1","kind":"Other"}}`
@@ -45,7 +45,7 @@ func TestFactsOfFaultyRecords(t *testing.T) {
 	} {
 		csv := version("lamp.v1", "", operatorsv1alpha1.CSVPhaseSucceeded)
 		csv.Annotations = map[string]string{api.AnnotationProperties: `{"properties":[` + strings.Join(tt.properties, ",") + `]}`}
-		f := readFacts(csv)
+		f := readProperties(csv)
 		if len(f.subject.GVKs) != 1 || f.subject.Package != "lamp" || f.subject.Version.String() != tt.version || len(f.requires) == 0 {
 			t.Errorf("%s: %+v, requires %d", tt.reason, f.subject, len(f.requires))
 		}

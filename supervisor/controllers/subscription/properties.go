@@ -16,51 +16,52 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
-// facts are the properties and constraints of a version.
-type facts struct {
+// versionProperties are the properties and constraints of a ClusterServiceVersion.
+type versionProperties struct {
 	subject  constraint.Subject
 	requires []constraint.Constraint
 }
 
-// factCache caches the facts of versions. Each event in a namespace needs the facts of its versions,
-// which hardly ever change. It is safe for concurrent use; the zero value is ready to use.
-type factCache struct {
+// propertyCache caches the properties of versions. Each event in a namespace needs the properties of
+// its versions, which hardly ever change. It is safe for concurrent use; the zero value is ready to
+// use.
+type propertyCache struct {
 	mu         sync.Mutex
-	namespaces map[string]map[string]cachedFacts
+	namespaces map[string]map[string]cachedProperties
 }
 
-// cachedFacts holds the facts of one version, and what they were read from.
-type cachedFacts struct {
+// cachedProperties holds the properties of one version, and what they were read from.
+type cachedProperties struct {
 	uid        types.UID
 	generation int64
 	text       string // the annotation
-	facts      facts
+	properties versionProperties
 }
 
-// read returns the facts of a version.
-func (c *factCache) read(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
+// read returns the properties of a version.
+func (c *propertyCache) read(csv *operatorsv1alpha1.ClusterServiceVersion) versionProperties {
 	text := csv.Annotations[api.AnnotationProperties]
 	c.mu.Lock()
 	found, ok := c.namespaces[csv.Namespace][csv.Name]
 	c.mu.Unlock()
 	if ok && found.uid == csv.UID && found.generation == csv.Generation && found.text == text {
-		return found.facts
+		return found.properties
 	}
-	next := cachedFacts{uid: csv.UID, generation: csv.Generation, text: text, facts: readFacts(csv)}
+	next := cachedProperties{uid: csv.UID, generation: csv.Generation, text: text, properties: readProperties(csv)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.namespaces == nil {
-		c.namespaces = map[string]map[string]cachedFacts{}
+		c.namespaces = map[string]map[string]cachedProperties{}
 	}
 	if c.namespaces[csv.Namespace] == nil {
-		c.namespaces[csv.Namespace] = map[string]cachedFacts{}
+		c.namespaces[csv.Namespace] = map[string]cachedProperties{}
 	}
 	c.namespaces[csv.Namespace][csv.Name] = next
-	return next.facts
+	return next.properties
 }
 
 // retain drops the versions of a namespace that are not among the given ones.
-func (c *factCache) retain(namespace string, csvs []*operatorsv1alpha1.ClusterServiceVersion) {
+func (c *propertyCache) retain(namespace string, csvs []*operatorsv1alpha1.ClusterServiceVersion) {
 	present := map[string]bool{}
 	for _, csv := range csvs {
 		present[csv.Name] = true
@@ -77,9 +78,9 @@ func (c *factCache) retain(namespace string, csvs []*operatorsv1alpha1.ClusterSe
 	}
 }
 
-// readFacts returns the facts of a version from its annotation or, where it has none, from the APIs
-// that it owns.
-func readFacts(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
+// readProperties returns the properties of a version from its annotation or, where it has none, from
+// the APIs that it owns.
+func readProperties(csv *operatorsv1alpha1.ClusterServiceVersion) versionProperties {
 	properties, ok := propertiesOf(csv)
 	if !ok {
 		properties = ownedAPIs(csv)
@@ -91,13 +92,13 @@ func readFacts(csv *operatorsv1alpha1.ClusterServiceVersion) facts {
 	return f
 }
 
-// parse returns the facts in properties. It leaves out unreadable properties: the version exists,
-// even if its record is damaged.
-func parse(properties []constraint.Property) facts {
+// parse returns the content of a list of properties. It leaves out unreadable properties: the
+// version exists, even if its record is damaged.
+func parse(properties []constraint.Property) versionProperties {
 	parser := constraint.NewParser()
 	subject, requires, err := parser.Parse(properties)
 	if err == nil {
-		return facts{subject: subject, requires: requires}
+		return versionProperties{subject: subject, requires: requires}
 	}
 	readable := slices.DeleteFunc(slices.Clone(properties), func(p constraint.Property) bool {
 		_, _, err := parser.Parse([]constraint.Property{p})
@@ -107,7 +108,7 @@ func parse(properties []constraint.Property) facts {
 		subject, requires, err := parser.Parse(readable)
 		contradiction, ok := errors.AsType[*constraint.PropertyError](err)
 		if !ok {
-			return facts{subject: subject, requires: requires}
+			return versionProperties{subject: subject, requires: requires}
 		}
 		// Each property is readable, but not beside the others. The first of a type counts. Each
 		// round drops the others, so that the loop ends.
