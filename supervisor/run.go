@@ -85,7 +85,7 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	o := s.options
 	store := catalogs.NewStore(ctx, o.CatalogRefreshInterval, clock.RealClock{})
 	store.Proxies = s.proxies
-	unpacker, err := bundleimage.New(bundleimage.Options{
+	images, err := bundleimage.New(bundleimage.Options{
 		Reader: mgr.GetAPIReader(), Dir: o.BundleCacheDir, Size: o.BundleCacheSize, Timeout: o.BundleUnpackTimeout,
 		PlainHTTP: o.Catalogs.PlainHTTP, SkipTLSVerify: o.Catalogs.SkipTLSVerify,
 	})
@@ -109,16 +109,16 @@ func (s *startup) setup(ctx context.Context, mgr ctrl.Manager, role func() failo
 	}
 	return errors.Join(
 		catalogs.Setup(mgr, store),
-		unpacker.Setup(mgr),
+		images.Setup(mgr),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store, Config: o.Catalogs}),
 		failover.Setup(mgr, failover.Options{
 			Store: store, Limits: failover.Limits{Rate: o.FailoverRate, Burst: o.FailoverBurst}, Role: role,
 		}),
 		subscription.Setup(mgr, subscription.Options{
-			Catalogs: store, Unpacker: unpacker, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants,
+			Catalogs: store, Images: images, GlobalNamespace: o.GlobalCatalogNamespace, Concurrency: o.Concurrency, Grants: grants,
 		}),
 		installplan.Setup(mgr, installplan.Options{ //nolint:contextcheck // its indexes are only noted down
-			CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Grants: grants,
+			CRDs: crds, Bundles: store, Images: images, RetryTimeout: o.InstallPlanRetryTimeout, Concurrency: o.Concurrency, Grants: grants,
 			CRDAsServiceAccount: o.CRDAsServiceAccount,
 		}),
 		operatorgroup.Setup(mgr, operatorgroup.Options{}), //nolint:contextcheck // its indexes are only noted down

@@ -19,19 +19,19 @@ type bundleReader interface {
 	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error)
 }
 
-// unpacker reads the manifests of a bundle image.
-type unpacker interface {
+// imageReader reads the manifests of a bundle image.
+type imageReader interface {
 	Content(ctx context.Context, r bundleimage.Request) (bundleimage.Content, error)
 }
 
-// errNoUnpacker is returned where this process cannot read bundle images.
-var errNoUnpacker = errors.New("bundle images are not unpacked here")
+// errNoImageReader is returned where this process cannot read bundle images.
+var errNoImageReader = errors.New("bundle images are not unpacked here")
 
 // content reads the objects of a plan's steps, from the plan, a catalog or a bundle image.
 type content struct {
 	client    client.Reader
 	bundles   bundleReader
-	unpacker  unpacker
+	images    imageReader
 	namespace string
 	steps     []*operatorsv1alpha1.Step
 	// fetched holds the bundles that this pass had to read, by name.
@@ -86,8 +86,8 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 	if ref.Image == "" {
 		return c.bundles.Bundle(ctx, catalog, ref.Package, ref.Channel, ref.Bundle)
 	}
-	if c.unpacker == nil {
-		return plansteps.Bundle{}, fmt.Errorf("reading bundle image %s: %w", ref.Image, errNoUnpacker)
+	if c.images == nil {
+		return plansteps.Bundle{}, fmt.Errorf("reading bundle image %s: %w", ref.Image, errNoImageReader)
 	}
 	bundle := plansteps.Bundle{Name: ref.Bundle, Package: ref.Package, Channel: ref.Channel, Catalog: catalog}
 	secrets, err := c.pullSecrets(ctx, catalog)
@@ -95,7 +95,7 @@ func (c *content) fetch(ctx context.Context, s *operatorsv1alpha1.Step, ref *pla
 		return plansteps.Bundle{}, err
 	}
 	const byDefault = -1
-	held, err := c.unpacker.Content(ctx, bundleimage.Request{Image: ref.Image, Catalog: catalog, Secrets: secrets, Namespace: c.namespace, Timeout: byDefault})
+	held, err := c.images.Content(ctx, bundleimage.Request{Image: ref.Image, Catalog: catalog, Secrets: secrets, Namespace: c.namespace, Timeout: byDefault})
 	if err != nil {
 		return plansteps.Bundle{}, fmt.Errorf("reading bundle image %s of %s: %w", ref.Image, ref.Bundle, err)
 	}

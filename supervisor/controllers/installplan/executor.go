@@ -19,7 +19,7 @@ type executor struct {
 	accounts *impersonate.Accounts
 	grants   *grant.Granter
 	bundles  bundleReader
-	unpacker unpacker
+	images   imageReader
 	// crdsAsAccount selects the rights of the account of a plan to write CustomResourceDefinitions.
 	crdsAsAccount bool
 	crdLocks      *crdLocks
@@ -38,7 +38,7 @@ func (x *executor) execution(p *operatorsv1alpha1.InstallPlan, in namespaceState
 		own, steps = client.NewDryRunClient(own), client.NewDryRunClient(steps)
 	}
 	c := &content{
-		client: own, bundles: x.bundles, unpacker: x.unpacker, namespace: p.Namespace, steps: p.Status.Plan,
+		client: own, bundles: x.bundles, images: x.images, namespace: p.Namespace, steps: p.Status.Plan,
 		fetched: map[string]plansteps.Bundle{}, versions: map[string]*unstructured.Unstructured{},
 	}
 	o := &observer{cached: x.cached, live: own, content: c, namespace: p.Namespace}

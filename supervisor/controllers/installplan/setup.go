@@ -43,9 +43,9 @@ type Options struct {
 	CRDs cache.Cache
 	// Bundles reads manifests to which plans refer.
 	Bundles bundleReader
-	// Unpacker reads the manifests in bundle images. Without one, plans that refer to such images
+	// Images reads the manifests in bundle images. Without one, plans that refer to such images
 	// fail.
-	Unpacker unpacker
+	Images imageReader
 	// Clock is the source of time; the real clock when nil.
 	Clock clock.PassiveClock
 	// RetryTimeout is how long a step may fail with a lasting error before the plan fails.
@@ -138,7 +138,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		live:   mgr.GetAPIReader(),
 		executor: &executor{
 			cached: mgr.GetClient(), direct: direct, accounts: impersonate.New(cfg, o.NewClient, options), grants: o.Grants,
-			bundles: o.Bundles, unpacker: o.Unpacker, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
+			bundles: o.Bundles, images: o.Images, crdsAsAccount: o.CRDAsServiceAccount, crdLocks: newCRDLocks(),
 		},
 		gate:                    &phaseGate{cached: mgr.GetClient(), live: mgr.GetAPIReader(), entries: &phaseEntries{}, timeout: o.AcknowledgeTimeout},
 		recorder:                mgr.GetEventRecorder("chandlery-installplan"),

@@ -26,8 +26,8 @@ type catalogStore interface {
 	Bundle(ctx context.Context, catalog types.NamespacedName, pkg, channel, name string) (plansteps.Bundle, error)
 }
 
-// unpacker pulls bundle images.
-type unpacker interface {
+// imageReader pulls bundle images, and returns their content.
+type imageReader interface {
 	State(ctx context.Context, request bundleimage.Request) bundleimage.State
 	Content(ctx context.Context, request bundleimage.Request) (bundleimage.Content, error)
 }
@@ -35,7 +35,7 @@ type unpacker interface {
 // contentReader reads the content of bundles from catalogs and images.
 type contentReader struct {
 	catalogs catalogStore
-	unpacker unpacker
+	images   imageReader
 }
 
 // digest is the digest of manifests, or the error of reading them.
@@ -191,7 +191,7 @@ func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignme
 	)
 	for i, c := range a.choices {
 		if !isImage(a.versions[i].Content) {
-			bundle, err := r.inline(ctx, c, a.versions[i].Content)
+			bundle, err := r.fromCatalog(ctx, c, a.versions[i].Content)
 			if err != nil {
 				return nil, err
 			}
@@ -199,12 +199,12 @@ func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignme
 			continue
 		}
 		request := imageRequest(o, c)
-		state := r.unpacker.State(ctx, request)
+		state := r.images.State(ctx, request)
 		if !state.Ready {
 			missing = append(missing, missingImage{image: request.Image, bundle: c.Bundle, state: state})
 			continue
 		}
-		bundle, err := r.unpacked(ctx, c, request)
+		bundle, err := r.fromImage(ctx, c, request)
 		if err != nil {
 			return nil, err
 		}
@@ -216,9 +216,9 @@ func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignme
 	return list, nil
 }
 
-// inline reads a chosen bundle from its catalog. It fails if the manifests have another digest by
+// fromCatalog reads a chosen bundle from its catalog. It fails if the manifests have another digest by
 // now.
-func (r *contentReader) inline(ctx context.Context, c *resolution.Choice, digest string) (plansteps.Bundle, error) {
+func (r *contentReader) fromCatalog(ctx context.Context, c *resolution.Choice, digest string) (plansteps.Bundle, error) {
 	m := manifestsOf(c)
 	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
 	if err != nil {
@@ -231,14 +231,14 @@ func (r *contentReader) inline(ctx context.Context, c *resolution.Choice, digest
 	return bundle, nil
 }
 
-// unpacked reads a chosen bundle whose image was pulled. The other fields come from its catalog.
-func (r *contentReader) unpacked(ctx context.Context, c *resolution.Choice, request bundleimage.Request) (plansteps.Bundle, error) {
+// fromImage reads a chosen bundle whose image was pulled. The other fields come from its catalog.
+func (r *contentReader) fromImage(ctx context.Context, c *resolution.Choice, request bundleimage.Request) (plansteps.Bundle, error) {
 	m := manifestsOf(c)
 	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
 	if err != nil {
 		return plansteps.Bundle{}, err
 	}
-	content, err := r.unpacker.Content(ctx, request)
+	content, err := r.images.Content(ctx, request)
 	if err != nil {
 		return plansteps.Bundle{}, fmt.Errorf("reading bundle %s of package %s: %w", m.name, m.pkg, err)
 	}

@@ -31,8 +31,8 @@ import (
 type Options struct {
 	// Catalogs provides the content of catalogs.
 	Catalogs *catalogs.Store
-	// Unpacker pulls bundle images.
-	Unpacker *bundleimage.Cache
+	// Images pulls and caches bundle images.
+	Images *bundleimage.Cache
 	// Grants gives the supervisor temporary rights to read custom resources. Without one, an
 	// operator does not return to a version with smaller definitions if the supervisor may not list
 	// its objects.
@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("subscription").
 		Watches(&operatorsv1alpha1.Subscription{}, byNamespace).
-		WatchesRawSource(source.Channel(o.Unpacker.Listen(), byNamespace)).
+		WatchesRawSource(source.Channel(o.Images.Listen(), byNamespace)).
 		Watches(&operatorsv1alpha1.ClusterServiceVersion{}, byNamespace, builder.WithPredicates(informer.IgnoreCauses())).
 		Watches(&operatorsv1alpha1.InstallPlan{}, byNamespace, builder.WithPredicates(tracking(r.backfill.tracker, o.Clock))).
 		Watches(&operatorsv1.OperatorGroup{}, byNamespace).
@@ -89,7 +89,7 @@ func newReconciler(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	c, live, emitter := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("chandlery-subscription")
 	stages := &tracker{}
-	content := &contentReader{catalogs: o.Catalogs, unpacker: o.Unpacker}
+	content := &contentReader{catalogs: o.Catalogs, images: o.Images}
 	owners := &ownerWriter{client: c}
 	r := &Reconciler{
 		backfill: &backfill{

@@ -186,7 +186,7 @@ func (w *world) supervise(retryTimeout time.Duration) (stop func()) {
 	}
 	if err := installplan.Setup(mgr, installplan.Options{
 		CRDs:    crds,
-		Bundles: w.shelf, Unpacker: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Grants: grants,
+		Bundles: w.shelf, Images: w.images, RetryTimeout: retryTimeout, Concurrency: 1, NewClient: w.newClient, Grants: grants,
 		AcknowledgeTimeout: w.acknowledge, MinForeignPhaseDuration: time.Second, CRDAsServiceAccount: w.crdAsAccount,
 	}); err != nil {
 		w.t.Fatal(err)

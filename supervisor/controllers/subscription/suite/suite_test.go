@@ -175,7 +175,7 @@ func (w *world) supervise() (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	unpacker, err := bundleimage.New(bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.t.TempDir(), PlainHTTP: true})
+	images, err := bundleimage.New(bundleimage.Options{Reader: mgr.GetAPIReader(), Dir: w.t.TempDir(), PlainHTTP: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -187,9 +187,9 @@ func (w *world) supervise() (stop func()) {
 	err = errors.Join(
 		catalogs.Setup(mgr, store),
 		catalogsource.Setup(mgr, catalogsource.Options{Store: store}),
-		unpacker.Setup(mgr),
-		subscription.Setup(mgr, subscription.Options{Catalogs: store, Unpacker: unpacker, GlobalNamespace: w.global, Concurrency: 2}),
-		installplan.Setup(mgr, installplan.Options{CRDs: crds, Bundles: store, Unpacker: unpacker, RetryTimeout: time.Minute, Concurrency: 2}),
+		images.Setup(mgr),
+		subscription.Setup(mgr, subscription.Options{Catalogs: store, Images: images, GlobalNamespace: w.global, Concurrency: 2}),
+		installplan.Setup(mgr, installplan.Options{CRDs: crds, Bundles: store, Images: images, RetryTimeout: time.Minute, Concurrency: 2}),
 	)
 	if err != nil {
 		w.t.Fatal(err)
