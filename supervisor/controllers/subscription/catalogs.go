@@ -33,15 +33,15 @@ func originOf(sub *operatorsv1alpha1.Subscription) origin {
 	return origin{catalog: catalogOf(sub), pkg: sub.Spec.Package}
 }
 
-// manifests names the manifests of a bundle.
-type manifests struct {
+// bundleKey identifies a bundle of a catalog.
+type bundleKey struct {
 	catalog            types.NamespacedName
 	pkg, channel, name string
 }
 
-// manifestsOf names the manifests of a version.
-func manifestsOf(c *resolution.Choice) manifests {
-	return manifests{
+// bundleKeyOf returns the key of the bundle of a version.
+func bundleKeyOf(c *resolution.Choice) bundleKey {
+	return bundleKey{
 		catalog: catalogFor(c), pkg: c.Package, channel: c.Channel, name: c.Bundle,
 	}
 }
@@ -66,7 +66,7 @@ func (s catalogSet) has(from origin, version string) bool {
 
 // digest returns the digest of manifests in the snapshot of a catalog; empty when the snapshot lacks
 // it.
-func (s catalogSet) digest(m manifests) string {
+func (s catalogSet) digest(m bundleKey) string {
 	snapshot := s[m.catalog].State.Snapshot
 	if snapshot == nil {
 		return ""
@@ -77,7 +77,7 @@ func (s catalogSet) digest(m manifests) string {
 // loading reports whether a catalog is being read for the first time.
 func (s catalogSet) loading(key types.NamespacedName) bool {
 	c, found := s[key]
-	return found && offer(c).Pending
+	return found && resolverCatalog(c).Pending
 }
 
 // packageWith returns the package of a Subscription in its catalog, if the package has a version.
@@ -96,18 +96,18 @@ func (s catalogSet) packageWith(sub *operatorsv1alpha1.Subscription, version str
 	return nil
 }
 
-// offers returns the content of the catalogs for the resolver.
-func (s catalogSet) offers() map[resolution.CatalogKey]resolution.Catalog {
-	offers := map[resolution.CatalogKey]resolution.Catalog{}
+// resolverCatalogs returns the content of the catalogs for the resolver.
+func (s catalogSet) resolverCatalogs() map[resolution.CatalogKey]resolution.Catalog {
+	list := map[resolution.CatalogKey]resolution.Catalog{}
 	for key, c := range s {
-		offers[resolution.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = offer(c)
+		list[resolution.CatalogKey{Namespace: key.Namespace, Name: key.Name}] = resolverCatalog(c)
 	}
-	return offers
+	return list
 }
 
-// offer returns the content of a catalog for the resolver: the last good snapshot, even if the
-// catalog is unreachable now.
-func offer(c Catalog) resolution.Catalog {
+// resolverCatalog returns the content of a catalog for the resolver: the last good snapshot, even if
+// the catalog is unreachable now.
+func resolverCatalog(c Catalog) resolution.Catalog {
 	from := resolution.Catalog{Priority: c.Source.Spec.Priority}
 	_, problem := catalogs.SpecProblem(c.Source)
 	switch {
@@ -135,20 +135,20 @@ func catalogFor(c *resolution.Choice) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Catalog.Namespace, Name: c.Catalog.Name}
 }
 
-// arrival is a version that a plan is bringing. It counts as existing: no plan may bring another
-// version of the package, and other versions may depend on it.
-type arrival struct {
+// incomingVersion is a version that a plan in progress installs. It counts as existing: no other plan
+// may install a version of the package, and other versions may depend on it.
+type incomingVersion struct {
 	operator resolution.Operator
 	replaces string
 }
 
-// arrivalOf returns the version of a step, from its manifest or from the catalog.
-func (s catalogSet) arrivalOf(step *operatorsv1alpha1.Step) (arrival, bool) {
+// incomingVersion returns the version of a step, from its manifest or from the catalog.
+func (s catalogSet) incomingVersion(step *operatorsv1alpha1.Step) (incomingVersion, bool) {
 	u, ref, err := plansteps.Manifest(step)
 	if err != nil {
-		return arrival{}, false
+		return incomingVersion{}, false
 	}
-	a := arrival{operator: resolution.Operator{Name: step.Resource.Name}}
+	a := incomingVersion{operator: resolution.Operator{Name: step.Resource.Name}}
 	if ref == nil {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		csv.Annotations = u.GetAnnotations()

@@ -65,7 +65,7 @@ func (r *contentReader) identify(ctx context.Context, set catalogSet, decisions 
 
 // identified returns the decisions with the identities of their versions, which determine the plan.
 // digests are the digests that the catalogs lack.
-func identified(decisions []*decision, set catalogSet, digests map[manifests]digest) []*decision {
+func identified(decisions []*decision, set catalogSet, digests map[bundleKey]digest) []*decision {
 	list := make([]*decision, 0, len(decisions))
 	for _, d := range decisions {
 		next := *d
@@ -93,8 +93,8 @@ func isImage(content string) bool { return strings.HasPrefix(content, imagePrefi
 
 // contentOf returns what identifies the content of a version: the digest of its manifests, or its
 // image.
-func contentOf(c *resolution.Choice, set catalogSet, digests map[manifests]digest) (string, error) {
-	m := manifestsOf(c)
+func contentOf(c *resolution.Choice, set catalogSet, digests map[bundleKey]digest) (string, error) {
+	m := bundleKeyOf(c)
 	if known := set.digest(m); known != "" {
 		return known, nil
 	}
@@ -111,12 +111,12 @@ func contentOf(c *resolution.Choice, set catalogSet, digests map[manifests]diges
 }
 
 // digests reads the manifests of the chosen bundles that the catalogs have no digest of.
-func (r *contentReader) digests(ctx context.Context, set catalogSet, decisions []*decision) map[manifests]digest {
-	found := map[manifests]digest{}
-	unknown := map[types.NamespacedName][]manifests{}
+func (r *contentReader) digests(ctx context.Context, set catalogSet, decisions []*decision) map[bundleKey]digest {
+	found := map[bundleKey]digest{}
+	unknown := map[types.NamespacedName][]bundleKey{}
 	for _, d := range decisions {
 		for _, c := range d.choices() {
-			m := manifestsOf(c)
+			m := bundleKeyOf(c)
 			if _, seen := found[m]; !seen && set.digest(m) == "" && c.Entry.Bundle.Image == "" {
 				found[m] = digest{}
 				unknown[m.catalog] = append(unknown[m.catalog], m)
@@ -141,7 +141,7 @@ func (r *contentReader) digests(ctx context.Context, set catalogSet, decisions [
 }
 
 // digestsFrom reads manifests from one catalog, within digestTimeout.
-func (r *contentReader) digestsFrom(ctx context.Context, wanted []manifests) map[manifests]digest {
+func (r *contentReader) digestsFrom(ctx context.Context, wanted []bundleKey) map[bundleKey]digest {
 	const atOnce = 8
 	limited, cancel := context.WithTimeout(ctx, digestTimeout)
 	defer cancel()
@@ -150,7 +150,7 @@ func (r *contentReader) digestsFrom(ctx context.Context, wanted []manifests) map
 		mu    sync.Mutex
 	)
 	group.SetLimit(atOnce)
-	found := make(map[manifests]digest, len(wanted))
+	found := make(map[bundleKey]digest, len(wanted))
 	for _, m := range wanted {
 		group.Go(func() error {
 			next := r.digestOf(limited, m)
@@ -166,7 +166,7 @@ func (r *contentReader) digestsFrom(ctx context.Context, wanted []manifests) map
 
 // digestOf reads manifests from a catalog, unless the time is over. It returns the same message for
 // every timeout.
-func (r *contentReader) digestOf(ctx context.Context, m manifests) digest {
+func (r *contentReader) digestOf(ctx context.Context, m bundleKey) digest {
 	err := ctx.Err()
 	if err == nil {
 		var bundle plansteps.Bundle
@@ -182,16 +182,16 @@ func (r *contentReader) digestOf(ctx context.Context, m manifests) digest {
 	return digest{err: err}
 }
 
-// bundles reads the bundles of an assignment. The error is imagesError where images have yet to be
+// bundles reads the bundles of a desired plan. The error is imagesError where images have yet to be
 // pulled.
-func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignment) ([]plansteps.Bundle, error) {
+func (r *contentReader) bundles(ctx context.Context, o *observation, desired *desiredPlan) ([]plansteps.Bundle, error) {
 	var (
 		list    []plansteps.Bundle
 		missing imagesError
 	)
-	for i, c := range a.choices {
-		if !isImage(a.versions[i].Content) {
-			bundle, err := r.fromCatalog(ctx, c, a.versions[i].Content)
+	for i, c := range desired.choices {
+		if !isImage(desired.versions[i].Content) {
+			bundle, err := r.fromCatalog(ctx, c, desired.versions[i].Content)
 			if err != nil {
 				return nil, err
 			}
@@ -219,7 +219,7 @@ func (r *contentReader) bundles(ctx context.Context, o *observation, a *assignme
 // fromCatalog reads a chosen bundle from its catalog. It fails if the manifests have another digest by
 // now.
 func (r *contentReader) fromCatalog(ctx context.Context, c *resolution.Choice, digest string) (plansteps.Bundle, error) {
-	m := manifestsOf(c)
+	m := bundleKeyOf(c)
 	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
 	if err != nil {
 		return plansteps.Bundle{}, err
@@ -233,7 +233,7 @@ func (r *contentReader) fromCatalog(ctx context.Context, c *resolution.Choice, d
 
 // fromImage reads a chosen bundle whose image was pulled. The other fields come from its catalog.
 func (r *contentReader) fromImage(ctx context.Context, c *resolution.Choice, request bundleimage.Request) (plansteps.Bundle, error) {
-	m := manifestsOf(c)
+	m := bundleKeyOf(c)
 	bundle, err := r.catalogs.Bundle(ctx, m.catalog, m.pkg, m.channel, m.name)
 	if err != nil {
 		return plansteps.Bundle{}, err

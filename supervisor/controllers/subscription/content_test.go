@@ -75,7 +75,7 @@ func TestDigestsFromHangingCatalog(t *testing.T) {
 				t.Errorf("the namespace waits for %s", took)
 			}
 			for _, d := range decisions {
-				found := digests[manifestsOf(d.install)]
+				found := digests[bundleKeyOf(d.install)]
 				if d.install.Package == "lamp" && found.text != plansteps.Digest([]string{"{}"}) {
 					t.Errorf("what the other catalog has: %+v", found)
 				}
@@ -83,7 +83,7 @@ func TestDigestsFromHangingCatalog(t *testing.T) {
 					t.Errorf("%s: %+v", d.install.Package, found)
 				}
 			}
-			told = append(told, fmt.Sprint(digests[manifestsOf(decisions[0].install)].err, digests[manifestsOf(decisions[49].install)].err))
+			told = append(told, fmt.Sprint(digests[bundleKeyOf(decisions[0].install)].err, digests[bundleKeyOf(decisions[49].install)].err))
 		}
 		if told[0] != told[1] || !strings.Contains(told[0], "asked again") {
 			t.Errorf("not the same each time: %q", told)

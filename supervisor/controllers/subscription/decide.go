@@ -46,7 +46,7 @@ func (r *decider) choose(ctx context.Context, d decision, outcome resolution.Out
 	case withdraws:
 		d.withdraw, d.fallback = d.present.current, fallback
 		return d
-	case r.mayBegin(&d):
+	case r.canStart(&d):
 		d.next = outcome.Install
 		// A version that an update has just replaced must be deleted first.
 		if returning := outcome.Install; returning == nil || !returning.Downgrade || !exists(r.versions, returning.Bundle) {

@@ -14,31 +14,31 @@ import (
 type decider struct {
 	*observation
 
-	claims claims
-	// arrivals are the versions that plans in progress bring.
-	arrivals []arrival
+	index packageIndex
+	// incoming are the versions that plans in progress install.
+	incoming []incomingVersion
 }
 
 // newDecider also returns a decision for every Subscription, in their order. These decisions have
 // the present versions, and the errors that need no resolution.
 func newDecider(o *observation) (*decider, []*decision) {
-	r := &decider{observation: o, claims: claimsOf(o)}
+	r := &decider{observation: o, index: newPackageIndex(o)}
 	decisions := make([]*decision, 0, len(o.subscriptions))
 	for _, sub := range o.subscriptions {
-		d := &decision{subscription: sub, present: installationOf(sub, r.claims.versionsOf(o.versions, sub.Spec.Package))}
-		if a := r.claims.ambiguous[sub.Name]; a != nil && d.present.current == nil {
+		d := &decision{subscription: sub, present: installationOf(sub, r.index.versionsOf(o.versions, sub.Spec.Package))}
+		if a := r.index.ambiguous[sub.Name]; a != nil && d.present.current == nil {
 			d.err = a.error(sub)
 		}
 		d.inProgress = o.plans.inProgress(sub, d.present, o.versions)
 		decisions = append(decisions, d)
 	}
-	r.arrivals = arrivals(o, decisions)
+	r.incoming = incoming(o, decisions)
 	return r, decisions
 }
 
 // input returns the input of the resolver for the namespace.
 func (r *decider) input(decisions []*decision) resolution.Input {
-	p := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.offers(), Operators: r.operators()}
+	p := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.resolverCatalogs(), Operators: r.operators()}
 	for _, d := range decisions {
 		if d.err == nil {
 			p.Subscriptions = append(p.Subscriptions, r.request(d))
@@ -48,24 +48,24 @@ func (r *decider) input(decisions []*decision) resolution.Input {
 }
 
 // operators returns the versions that no other version of their package replaces, and those that
-// plans bring. Versions that are being replaced do not count.
+// plans install. Versions that are being replaced do not count.
 func (r *decider) operators() []resolution.Operator {
 	var list []resolution.Operator
 	replaced := map[string]bool{}
-	for _, a := range r.arrivals {
+	for _, a := range r.incoming {
 		replaced[a.replaces] = true
 	}
-	for _, csv := range tips(r.versions) {
+	for _, csv := range unreplaced(r.versions) {
 		if replaced[csv.Name] {
 			continue
 		}
 		f := r.properties.read(csv)
 		if f.subject.Package == "" {
-			f.subject.Package = r.claims.packages[csv.Name]
+			f.subject.Package = r.index.packages[csv.Name]
 		}
 		list = append(list, resolution.Operator{Name: csv.Name, Subject: f.subject, Requires: f.requires})
 	}
-	for _, a := range r.arrivals {
+	for _, a := range r.incoming {
 		list = append(list, a.operator)
 	}
 	return list
@@ -84,7 +84,7 @@ func (r *decider) request(d *decision) resolution.Subscription {
 		Generated:     generatedBy(sub) != "",
 		OwnsInstalled: r.plans.installed(sub, d.present),
 		LastInstalled: r.plans.lastVersion(sub, d.present),
-		InProgress:    !r.mayBegin(d),
+		InProgress:    !r.canStart(d),
 	}
 	if d.present.current != nil {
 		request.Installed = d.present.current.Name
@@ -92,7 +92,7 @@ func (r *decider) request(d *decision) resolution.Subscription {
 	if d.inProgress == nil {
 		return request
 	}
-	for _, a := range r.arrivals {
+	for _, a := range r.incoming {
 		if a.operator.Subject.Package == sub.Spec.Package {
 			request.Installed, request.LastInstalled = a.operator.Name, ""
 			request.OwnsInstalled = request.OwnsInstalled || belongsTo(d.inProgress, sub)
@@ -101,18 +101,18 @@ func (r *decider) request(d *decision) resolution.Subscription {
 	return request
 }
 
-// resume returns the version in progress once more, when its plan is gone or has no steps. Without
-// a plan, the version would wait for its parts for ever. It returns nothing when the plan has
-// steps, or the catalog lacks the version.
+// resume returns the version in progress again, if its plan was deleted or has no steps. Without a
+// plan, the version would wait for its resources for ever. It returns nothing if the plan has steps,
+// or the catalog lacks the version.
 func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 	csv := d.present.current
-	if !r.lacksParts(d) {
+	if !r.lacksResources(d) {
 		return resolution.Outcome{}
 	}
 	// Resolve as if the package were absent, for all Subscriptions to it. Each Subscription gets
 	// the same outcome as before.
 	pkg := d.subscription.Spec.Package
-	in := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.offers()}
+	in := resolution.Input{Namespace: r.namespace, Catalogs: r.catalogs.resolverCatalogs()}
 	for _, operator := range r.operators() {
 		if operator.Subject.Package != pkg {
 			in.Operators = append(in.Operators, operator)
@@ -135,9 +135,9 @@ func (r *decider) resume(ctx context.Context, d *decision) resolution.Outcome {
 	return outcome
 }
 
-// arrivals returns the missing versions of the plans in progress.
-func arrivals(o *observation, decisions []*decision) []arrival {
-	var list []arrival
+// incoming returns the missing versions of the plans in progress.
+func incoming(o *observation, decisions []*decision) []incomingVersion {
+	var list []incomingVersion
 	seen := map[string]bool{}
 	for _, d := range decisions {
 		if d.inProgress == nil {
@@ -148,31 +148,31 @@ func arrivals(o *observation, decisions []*decision) []arrival {
 			if step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind || seen[name] || exists(o.versions, name) {
 				continue
 			}
-			if a, ok := o.catalogs.arrivalOf(step); ok {
+			if a, ok := o.catalogs.incomingVersion(step); ok {
 				seen[name] = true
 				list = append(list, a)
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b arrival) int { return cmp.Compare(a.operator.Name, b.operator.Name) })
+	slices.SortFunc(list, func(a, b incomingVersion) int { return cmp.Compare(a.operator.Name, b.operator.Name) })
 	return list
 }
 
-// mayBegin reports whether nothing is in progress for a Subscription, so that the next version may
-// be installed. A failed newest version also counts where the OperatorGroup allows upgrades to fail
-// forward, or where the Subscription is pinned to another version.
-func (o *observation) mayBegin(d *decision) bool {
-	if o.lacksParts(d) {
+// canStart reports whether the next version of a Subscription may be installed: nothing is in
+// progress for it. That is also so for a failed newest version, if the OperatorGroup allows upgrades
+// to fail forward, or if the Subscription is pinned to another version.
+func (o *observation) canStart(d *decision) bool {
+	if o.lacksResources(d) {
 		return false
 	}
 	forward := o.groups.failForward || d.pinnedElsewhere()
 	return (d.present.settled() || (d.present.failed() && forward)) && d.inProgress == nil
 }
 
-// lacksParts reports whether the newest version of a Subscription may lack parts that no plan
-// brings. Its plan was deleted too early, or has lost its steps. Only a catalog that has the version
-// can provide the parts.
-func (o *observation) lacksParts(d *decision) bool {
+// lacksResources reports whether the newest version of a Subscription may lack resources that no plan
+// creates. Its plan was deleted too early, or has lost its steps. Only a catalog that has the version
+// can provide the resources.
+func (o *observation) lacksResources(d *decision) bool {
 	csv := d.present.current
 	if csv == nil || !o.catalogs.has(originOf(d.subscription), csv.Name) {
 		return false
@@ -182,8 +182,8 @@ func (o *observation) lacksParts(d *decision) bool {
 	}
 	// While its requirements are unknown, the version may continue without help.
 	waits := csv.Status.Phase == operatorsv1alpha1.CSVPhasePending && csv.Status.Reason != operatorsv1alpha1.CSVReasonRequirementsUnknown
-	brought := func(p *operatorsv1alpha1.InstallPlan) bool {
+	installing := func(p *operatorsv1alpha1.InstallPlan) bool {
 		return (running(p) || complete(p)) && installs(p, csv.Name)
 	}
-	return (waits && !o.plans.contains(brought)) || o.plans.interrupted(d.subscription, o.unrecorded)
+	return (waits && !o.plans.contains(installing)) || o.plans.interrupted(d.subscription, o.unrecorded)
 }

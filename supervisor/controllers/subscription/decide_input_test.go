@@ -27,7 +27,7 @@ func bulbs(ranged string) []fakecatalog.Package {
 	}
 }
 
-// carried adds to a plan a step that brings a version of bulb, by a manifest or by a reference to
+// carried adds to a plan a step that installs a version of bulb, by a manifest or by a reference to
 // the catalog.
 func carried(p *operatorsv1alpha1.InstallPlan, name, manifest string) *operatorsv1alpha1.InstallPlan {
 	p.Labels = map[string]string{plansteps.ComponentLabel("bulb", "home"): ""}
@@ -37,9 +37,9 @@ func carried(p *operatorsv1alpha1.InstallPlan, name, manifest string) *operators
 	return p
 }
 
-// TestArrivals checks that the version that a plan brings counts as existing: no other version of
+// TestIncomingVersions checks that the version that a plan installs counts as existing: no other version of
 // the package is installed, and dependents do not install it again.
-func TestArrivals(t *testing.T) {
+func TestIncomingVersions(t *testing.T) {
 	const (
 		inline    = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"bulb.v2","annotations":{"operatorframework.io/properties":"{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"bulb\",\"version\":\"2.0.0\"}}]}"}},"spec":{"replaces":"bulb.v1"}}`
 		reference = `{"kind":"BundleObject","package":"bulb","channel":"stable","bundle":"bulb.v2","replaces":"bulb.v1"}`
@@ -105,7 +105,7 @@ func TestPlansAreNotMadeBesideOthers(t *testing.T) {
 // Subscription with manual approval.
 func TestApprovalOfWhatIsNeeded(t *testing.T) {
 	o := observed(readFrom(t, bulbs(">=1.0.0")...), subscription("a", "lamp"), subscription("x", "bulb", manual))
-	plans := assign(decided(t, o))
+	plans := desiredPlans(decided(t, o))
 	if len(plans) != 1 || !slices.Equal(plans[0].names(), []string{"lamp.v1", "bulb.v2"}) || approvalOf(plans[0].served) != operatorsv1alpha1.ApprovalManual {
 		t.Errorf("plans %+v", plans)
 	}
@@ -122,7 +122,7 @@ func TestPlanWithoutSteps(t *testing.T) {
 		installPlan("overtaken", "lamp.v1", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, 1, sub),
 	)
 	var retired []string
-	for _, p := range (&planState{observation: o, decisions: decided(t, o), assigned: nil}).superseded() {
+	for _, p := range (&planState{observation: o, decisions: decided(t, o), ensured: nil}).superseded() {
 		retired = append(retired, p.Name)
 	}
 	slices.Sort(retired)
@@ -136,7 +136,7 @@ func TestPlanWithoutSteps(t *testing.T) {
 	}
 }
 
-// TestPlanOfOthersIsTheirsAlone has a plan that brings a package to one Subscription. Another asks
+// TestPlanOfOthersIsTheirsAlone has a plan that installs a package to one Subscription. Another asks
 // a missing catalog for it. That Subscription must not refer to the plan, which would make it an
 // owner.
 func TestPlanOfOthersIsTheirsAlone(t *testing.T) {

@@ -220,7 +220,7 @@ func TestContent(t *testing.T) {
 		{reason: "cannot be used", catalog: Catalog{Source: unusable}, err: "no registry client established: image and address unset"},
 		{reason: "cannot be read", catalog: Catalog{Source: source, State: catalogs.State{Err: errRead}, Followed: true}, err: errRead.Error()},
 	} {
-		got := offer(tt.catalog)
+		got := resolverCatalog(tt.catalog)
 		if (got.Err == nil) != (tt.err == "") || (got.Content == nil) != (tt.err != "" || tt.pending) || got.Pending != tt.pending {
 			t.Errorf("%s: content %v, error %v", tt.reason, got.Content, got.Err)
 		} else if got.Err != nil && !strings.Contains(got.Err.Error(), tt.err) {
@@ -376,7 +376,7 @@ func TestSuperseded(t *testing.T) {
 				plans["my"] = installPlan("new", decisions[0].install.Bundle, waiting, 2, sub)
 			}
 			decisions[1].err = resolution.ErrPending
-			if got := len((&planState{observation: o, decisions: decisions, assigned: plans}).superseded()) == 1; got != tt.want {
+			if got := len((&planState{observation: o, decisions: decisions, ensured: plans}).superseded()) == 1; got != tt.want {
 				t.Errorf("superseded: %v, want %v", got, tt.want)
 			}
 		})

@@ -81,7 +81,7 @@ func nextUninstallStep(o *observation, sub *operatorsv1alpha1.Subscription, now 
 	if !recorded {
 		dependents = needs.unneeded(mine, needs.exclusivePlans(sub))
 	}
-	// A plan in progress may bring versions that need more.
+	// A plan in progress may install versions that need more.
 	step := deletePlans(o, sub, dependents, now)
 	switch {
 	case step.reason != "":
@@ -103,14 +103,14 @@ func nextUninstallStep(o *observation, sub *operatorsv1alpha1.Subscription, now 
 // deletes them.
 func cleanupBegun(sub *operatorsv1alpha1.Subscription, mine []*operatorsv1alpha1.ClusterServiceVersion) bool {
 	_, recorded := sub.Annotations[api.AnnotationUninstalls]
-	return recorded && slices.ContainsFunc(tips(mine), deletionBegun)
+	return recorded && slices.ContainsFunc(unreplaced(mine), deletionBegun)
 }
 
 func deletionBegun(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	return !csv.DeletionTimestamp.IsZero()
 }
 
-// deletePlans returns a step that deletes the plans which would bring the package back, or waits for
+// deletePlans returns a step that deletes the plans which would reinstall the package, or waits for
 // them. The dependents, which are uninstalled too, do not count as users of a plan.
 func deletePlans(o *observation, sub *operatorsv1alpha1.Subscription, dependents []string, now time.Time) uninstallStep {
 	step := uninstallStep{}

@@ -27,7 +27,7 @@ func Decided(ctx context.Context, objects Objects) (plans []string, failed map[s
 			})
 		}
 	}
-	for _, a := range assign(decisions) {
+	for _, a := range desiredPlans(decisions) {
 		var text []string
 		for i, c := range a.choices {
 			what := c.Catalog.String() + " " + c.Channel + " " + c.Bundle

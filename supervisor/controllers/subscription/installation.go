@@ -48,11 +48,11 @@ func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alph
 	for _, csv := range csvs {
 		byName[csv.Name] = csv
 	}
-	newest := tips(csvs)
+	newest := unreplaced(csvs)
 	if len(newest) == 0 {
 		return installation{versions: csvs}
 	}
-	// More than one tip means that a user created versions. The one in the status of the
+	// More than one such version means that a user created versions. The one in the status of the
 	// Subscription counts, or else the newest.
 	current := slices.MaxFunc(newest, func(a, b *operatorsv1alpha1.ClusterServiceVersion) int {
 		return cmp.Or(
@@ -63,8 +63,8 @@ func installationOf(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alph
 	return installation{current: current, installed: lastInstalled(sub, current, byName), versions: csvs}
 }
 
-// tips returns the versions that no other version replaces.
-func tips(csvs []*operatorsv1alpha1.ClusterServiceVersion) []*operatorsv1alpha1.ClusterServiceVersion {
+// unreplaced returns the versions that no other version replaces.
+func unreplaced(csvs []*operatorsv1alpha1.ClusterServiceVersion) []*operatorsv1alpha1.ClusterServiceVersion {
 	replaced := map[string]bool{}
 	for _, csv := range csvs {
 		if csv.Spec.Replaces != csv.Name {

@@ -92,11 +92,11 @@ func TestInstallationOf(t *testing.T) {
 		{reason: "the update is done, what it replaced not yet gone", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", replacing), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1"))}, current: "lamp.v2", installed: "lamp.v2", settled: true},
 		{reason: "failed after success is still installed", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", failed, once(succeeded), once(failed))}, current: "lamp.v1", installed: "lamp.v1"},
 		{reason: "failed without success is not", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", failed, once(failed))}, current: "lamp.v1"},
-		{reason: "of two tips the one that was worked on counts", sub: subscription("my", "lamp", knows("lamp.v1", "")), csvs: list{version("lamp.v1", "lamp", succeeded), version("lamp.v2", "lamp", succeeded, made(1))}, current: "lamp.v1", installed: "lamp.v1", settled: true},
-		{reason: "of two tips the newest counts", sub: subscription("my", "lamp"), csvs: list{version("lamp.v2", "lamp", succeeded), version("lamp.v1", "lamp", succeeded, made(1))}, current: "lamp.v1", installed: "lamp.v1", settled: true},
-		{reason: "of two tips of one age the last by name", sub: subscription("my", "lamp"), csvs: list{version("lamp.v2", "lamp", succeeded), version("lamp.v1", "lamp", succeeded)}, current: "lamp.v2", installed: "lamp.v2", settled: true},
-		{reason: "versions that replace each other are no tips", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", succeeded, replaces("lamp.v2")), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1"))}, settled: true},
-		{reason: "a version that names itself is a tip", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", pending, replaces("lamp.v1"))}, current: "lamp.v1"},
+		{reason: "of two unreplaced versions the one that was worked on counts", sub: subscription("my", "lamp", knows("lamp.v1", "")), csvs: list{version("lamp.v1", "lamp", succeeded), version("lamp.v2", "lamp", succeeded, made(1))}, current: "lamp.v1", installed: "lamp.v1", settled: true},
+		{reason: "of two unreplaced versions the newest counts", sub: subscription("my", "lamp"), csvs: list{version("lamp.v2", "lamp", succeeded), version("lamp.v1", "lamp", succeeded, made(1))}, current: "lamp.v1", installed: "lamp.v1", settled: true},
+		{reason: "of two unreplaced versions of one age the last by name", sub: subscription("my", "lamp"), csvs: list{version("lamp.v2", "lamp", succeeded), version("lamp.v1", "lamp", succeeded)}, current: "lamp.v2", installed: "lamp.v2", settled: true},
+		{reason: "versions that replace each other are replaced", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", succeeded, replaces("lamp.v2")), version("lamp.v2", "lamp", succeeded, replaces("lamp.v1"))}, settled: true},
+		{reason: "a version that names itself is not replaced", sub: subscription("my", "lamp"), csvs: list{version("lamp.v1", "lamp", pending, replaces("lamp.v1"))}, current: "lamp.v1"},
 	} {
 		got := present(tt.sub, tt.csvs)
 		if nameOf(got.current) != tt.current || nameOf(got.installed) != tt.installed || got.settled() != tt.settled {
@@ -107,7 +107,7 @@ func TestInstallationOf(t *testing.T) {
 
 // present returns the versions that a Subscription has.
 func present(sub *operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion) installation {
-	c := claimsOf(&observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}, versions: csvs, properties: &propertyCache{}})
+	c := newPackageIndex(&observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}, versions: csvs, properties: &propertyCache{}})
 	return installationOf(sub, c.versionsOf(csvs, sub.Spec.Package))
 }
 

@@ -169,7 +169,7 @@ func lostBy(plans planSet, p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alp
 
 // askedFor reports whether a stripped plan may have been created for a Subscription. That is so if
 // the Subscription is an owner of the plan. It is also so if the Subscription asks for what the
-// plan brings, and no other plan has brought that. The status of the Subscription may not have
+// plan installs, and no other plan has installed that. The status of the Subscription may not have
 // referred to the plan yet.
 func askedFor(plans planSet, p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	if !stripped(p) {
@@ -186,7 +186,7 @@ func refersToPlan(sub *operatorsv1alpha1.Subscription, p *operatorsv1alpha1.Inst
 }
 
 // hasComponentLabel reports whether a plan has the component label of the package of a
-// Subscription. It returns true if the plan brings no version of that package.
+// Subscription. It returns true if the plan installs no version of that package.
 func hasComponentLabel(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	_, has := p.Labels[plansteps.ComponentLabel(sub.Spec.Package, sub.Namespace)]
 	return has || plansteps.VersionOf(p, sub.Spec.Package) == ""

@@ -35,7 +35,7 @@ func TestOwnersOfPlansOfOthers(t *testing.T) {
 	}
 }
 
-// TestStrippedPlanIsNotSuperseded clears the status of the plan that brought the existing version.
+// TestStrippedPlanIsNotSuperseded clears the status of the plan that installed the existing version.
 func TestStrippedPlanIsNotSuperseded(t *testing.T) {
 	lamp := subscription("my", "lamp", knows("lamp.v2", "lamp.v2"))
 	p := installPlan("p", "lamp.v2", "", 1, lamp)
@@ -43,7 +43,7 @@ func TestStrippedPlanIsNotSuperseded(t *testing.T) {
 	o := observed(read(t), lamp).with([]*operatorsv1alpha1.ClusterServiceVersion{version("lamp.v2", "lamp", operatorsv1alpha1.CSVPhaseSucceeded)}, p)
 	d := decided(t, o)
 	t.Logf("decision: %s", d[0].String())
-	for _, gone := range (&planState{observation: o, decisions: d, assigned: nil}).superseded() {
+	for _, gone := range (&planState{observation: o, decisions: d, ensured: nil}).superseded() {
 		t.Errorf("plan %s, which brought what is installed, is deleted as superseded", gone.Name)
 	}
 }
@@ -60,7 +60,7 @@ func TestStrippedPlanIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestVersionThatAPlanBrought has a Subscription for a version that the plan of another brought and
+// TestVersionThatAPlanBrought has a Subscription for a version that the plan of another installed and
 // that is not ready yet. It needs no plan of its own.
 func TestVersionThatAPlanBrought(t *testing.T) {
 	const complete, installing = operatorsv1alpha1.InstallPlanPhaseComplete, operatorsv1alpha1.InstallPlanPhaseInstalling
@@ -152,7 +152,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestAttempts checks that the latest attempt counts, even if the first was collected.
 func TestAttempts(t *testing.T) {
-	a := &assignment{versions: []plansteps.Identity{{Package: "lamp", Bundle: "lamp.v2"}}}
+	a := &desiredPlan{versions: []plansteps.Identity{{Package: "lamp", Bundle: "lamp.v2"}}}
 	o := &observation{plans: planSet{}}
 	for _, tt := range []struct{ made, want int }{{0, 1}, {3, 3}, {2, 3}, {11, 11}} {
 		if tt.made > 0 {

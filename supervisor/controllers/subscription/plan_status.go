@@ -19,20 +19,20 @@ import (
 // applied. While content is missing, the phase is Planning, and the error names what is missing. It
 // also returns the warnings about the manifests of the steps.
 func (r *contentReader) initialStatus(
-	ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment, now metav1.Time,
+	ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan, now metav1.Time,
 ) (status operatorsv1alpha1.InstallPlanStatus, warnings string, err error) {
 	status = operatorsv1alpha1.InstallPlanStatus{CatalogSources: []string{}, Phase: operatorsv1alpha1.InstallPlanPhasePlanning}
-	for i, c := range a.choices {
+	for i, c := range desired.choices {
 		if !slices.Contains(status.CatalogSources, c.Catalog.Name) {
 			status.CatalogSources = append(status.CatalogSources, c.Catalog.Name)
 		}
-		if isImage(a.versions[i].Content) {
+		if isImage(desired.versions[i].Content) {
 			status.BundleLookups = append(status.BundleLookups, bundleLookup(o.catalogs, c))
 		}
 	}
-	bundles, err := r.bundles(ctx, o, a)
+	bundles, err := r.bundles(ctx, o, desired)
 	if err == nil {
-		status.Plan, warnings, err = stepsOf(p.Namespace, p.Name, a, bundles)
+		status.Plan, warnings, err = stepsOf(p.Namespace, p.Name, desired, bundles)
 	}
 	if missing, waits := errors.AsType[imagesError](err); waits {
 		status.BundleLookups = missing.withConditions(status.BundleLookups, p.Status.BundleLookups, now)
@@ -50,7 +50,7 @@ func (r *contentReader) initialStatus(
 
 // stepsOf returns the steps of a plan for some bundles. It also returns the warnings about their
 // manifests, as the value of the plan's annotation.
-func stepsOf(namespace, name string, a *assignment, bundles []plansteps.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
+func stepsOf(namespace, name string, desired *desiredPlan, bundles []plansteps.Bundle) (steps []*operatorsv1alpha1.Step, warnings string, err error) {
 	lists := make([][]*operatorsv1alpha1.Step, 0, len(bundles))
 	for _, bundle := range bundles {
 		steps, err := plansteps.Steps(namespace, bundle)
@@ -67,7 +67,7 @@ func stepsOf(namespace, name string, a *assignment, bundles []plansteps.Bundle) 
 		return nil, "", err
 	}
 	for i, bundle := range bundles {
-		if !a.versions[i].Generated {
+		if !desired.versions[i].Generated {
 			continue
 		}
 		step, err := plansteps.SubscriptionStep(namespace, name, bundle)

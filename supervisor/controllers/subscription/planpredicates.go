@@ -112,7 +112,7 @@ func installsFrom(p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subsc
 }
 
 // stripped reports whether the record of a plan of this supervisor was stripped: the Subscriptions it
-// serves and the versions it brings. The approval is written with the rest of the record or after
+// serves and the versions it installs. The approval is written with the rest of the record or after
 // it. A plan with an approval is therefore complete.
 func stripped(p *operatorsv1alpha1.InstallPlan) bool {
 	_, recorded := p.Annotations[api.AnnotationApproval]
@@ -142,7 +142,7 @@ func versionsInSteps(p *operatorsv1alpha1.InstallPlan) []plansteps.Identity {
 		if step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind || !installs(p, step.Resource.Name) {
 			continue
 		}
-		if a, ok := (catalogSet{}).arrivalOf(step); ok && a.operator.Subject.Package != "" {
+		if a, ok := (catalogSet{}).incomingVersion(step); ok && a.operator.Subject.Package != "" {
 			versions = append(versions, plansteps.Identity{Package: a.operator.Subject.Package, Bundle: a.operator.Name, Generated: true})
 		}
 	}

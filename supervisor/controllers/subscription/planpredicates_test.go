@@ -15,7 +15,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
-// strippedPlan returns a plan that brings lamp.v1 and tray.v1, without labels, annotations and
+// strippedPlan returns a plan that installs lamp.v1 and tray.v1, without labels, annotations and
 // owners.
 func strippedPlan(name string) *operatorsv1alpha1.InstallPlan {
 	p := installPlan(name, "lamp.v1", operatorsv1alpha1.InstallPlanPhaseComplete, 1)

@@ -176,7 +176,7 @@ func (s planSet) interrupted(sub *operatorsv1alpha1.Subscription, unrecorded map
 	return slices.Contains(phases, operatorsv1alpha1.InstallPlanPhaseInstalling) || slices.Contains(phases, operatorsv1alpha1.InstallPlanPhaseFailed)
 }
 
-// inProgress returns the plan that is in progress for a Subscription: one that brings a missing
+// inProgress returns the plan that is in progress for a Subscription: one that installs a missing
 // version, or that still applies parts of the newest version. A version may succeed before its last
 // part exists. Plans older than the one of the existing version do not count. It returns nil when
 // there is none.
@@ -184,7 +184,7 @@ func (s planSet) inProgress(
 	sub *operatorsv1alpha1.Subscription, present installation, versions []*operatorsv1alpha1.ClusterServiceVersion,
 ) *operatorsv1alpha1.InstallPlan {
 	oldest := s.currentGeneration(sub, present)
-	// missing reports whether a plan brings a missing version, to a Subscription that it serves or of
+	// missing reports whether a plan installs a missing version, to a Subscription that it serves or of
 	// the package of the Subscription.
 	missing := func(p *operatorsv1alpha1.InstallPlan) bool {
 		if own := versionFor(p, sub); own != "" && !exists(versions, own) {

@@ -42,7 +42,7 @@ type planWriter struct {
 	clock   clock.PassiveClock
 }
 
-// ensuredPlan is the plan of an assignment. err may be set together with a plan that was begun.
+// ensuredPlan is the plan of a desired plan. err may be set together with a plan that was begun.
 type ensuredPlan struct {
 	plan *operatorsv1alpha1.InstallPlan
 	// created is the plan as it was created; nil if it existed before.
@@ -55,22 +55,22 @@ type ensuredPlan struct {
 // ensure ensures that every decision to install has its plan. It returns the decisions with the
 // failures that concern them, and when to continue without an event.
 func (w *planWriter) ensure(ctx context.Context, o *observation, decisions []*decision) (*planState, time.Time) {
-	state := &planState{assigned: map[string]*operatorsv1alpha1.InstallPlan{}}
+	state := &planState{ensured: map[string]*operatorsv1alpha1.InstallPlan{}}
 	plans := maps.Clone(o.plans)
 	verify := sync.OnceValue(func() error { return verifyCache(ctx, w.live, o) })
 	var next time.Time
 	failed := map[string]error{}
-	for _, a := range assign(decisions) {
-		ensured := w.ensureOne(ctx, o.withPlans(plans), a, verify)
+	for _, desired := range desiredPlans(decisions) {
+		ensured := w.ensureOne(ctx, o.withPlans(plans), desired, verify)
 		next = earliest(next, ensured.next)
 		if p := ensured.created; p != nil {
 			// Later plans of this pass need its generation.
 			plans[p.Name] = p
 		}
-		for _, d := range a.served {
+		for _, d := range desired.served {
 			name := d.subscription.Name
 			if ensured.plan != nil {
-				state.assigned[name] = ensured.plan
+				state.ensured[name] = ensured.plan
 			}
 			if ensured.err != nil {
 				failed[name] = &planError{err: ensured.err}
@@ -78,7 +78,7 @@ func (w *planWriter) ensure(ctx context.Context, o *observation, decisions []*de
 		}
 	}
 	for _, d := range decisions {
-		err, begun := failed[d.subscription.Name], state.assigned[d.subscription.Name] != nil
+		err, begun := failed[d.subscription.Name], state.ensured[d.subscription.Name] != nil
 		switch {
 		case err != nil && begun:
 			d = d.withErr(err)
@@ -91,47 +91,47 @@ func (w *planWriter) ensure(ctx context.Context, o *observation, decisions []*de
 	return state, next
 }
 
-// ensureOne finds or creates the plan of an assignment, and updates it.
-func (w *planWriter) ensureOne(ctx context.Context, o *observation, a *assignment, verify func() error) ensuredPlan {
-	found, err := w.findOrCreate(ctx, o, a, verify)
+// ensureOne finds or creates the plan of a desired plan, and updates it.
+func (w *planWriter) ensureOne(ctx context.Context, o *observation, desired *desiredPlan, verify func() error) ensuredPlan {
+	found, err := w.findOrCreate(ctx, o, desired, verify)
 	if err != nil {
 		return ensuredPlan{err: err}
 	}
-	found.next, found.err = w.update(ctx, o, found.plan, a)
+	found.next, found.err = w.update(ctx, o, found.plan, desired)
 	return found
 }
 
 // update updates the owners, the record, the approval and the steps of a plan.
-func (w *planWriter) update(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) (next time.Time, err error) {
+func (w *planWriter) update(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
 	var served []*operatorsv1alpha1.Subscription
-	for _, d := range a.served {
+	for _, d := range desired.served {
 		served = append(served, d.subscription)
 	}
 	if err := w.owners.ensure(ctx, p, served...); err != nil {
 		return time.Time{}, err
 	}
 	if stripped(p) {
-		if err := w.owners.restoreRecord(ctx, p, a.versions); err != nil {
+		if err := w.owners.restoreRecord(ctx, p, desired.versions); err != nil {
 			return time.Time{}, err
 		}
 	}
-	if err := w.markRollback(ctx, p, a); err != nil {
+	if err := w.markRollback(ctx, p, desired); err != nil {
 		return time.Time{}, err
 	}
-	if err := w.ensureApproval(ctx, p, approvalOf(a.served)); err != nil {
+	if err := w.ensureApproval(ctx, p, approvalOf(desired.served)); err != nil {
 		return time.Time{}, err
 	}
 	if !lacksSteps(p) {
 		return time.Time{}, nil
 	}
-	return w.writeSteps(ctx, o, p, a)
+	return w.writeSteps(ctx, o, p, desired)
 }
 
 // writeSteps writes the steps of a new plan, once its Subscriptions show its phase. It also completes
-// a plan whose creator died before it wrote the steps. It returns when to continue without an event.
-func (w *planWriter) writeSteps(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, a *assignment) (next time.Time, err error) {
+// desired plan whose creator died before it wrote the steps. It returns when to continue without an event.
+func (w *planWriter) writeSteps(ctx context.Context, o *observation, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (next time.Time, err error) {
 	now := w.clock.Now()
-	status, warnings, err := w.content.initialStatus(ctx, o, p, a, metav1.NewTime(now).Rfc3339Copy())
+	status, warnings, err := w.content.initialStatus(ctx, o, p, desired, metav1.NewTime(now).Rfc3339Copy())
 	if missing, waits := errors.AsType[imagesError](err); waits && p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseNone {
 		if end := missing.graceEnd(now); !end.IsZero() {
 			return earliest(end, missing.retryAt()), nil
@@ -139,7 +139,7 @@ func (w *planWriter) writeSteps(ctx context.Context, o *observation, p *operator
 	}
 	moves := status.Phase != p.Status.Phase
 	if moves {
-		if limit := w.acknowledgedBy(p, a.served); now.Before(limit) {
+		if limit := w.acknowledgedBy(p, desired.served); now.Before(limit) {
 			return limit, err
 		}
 	}
@@ -186,20 +186,20 @@ func (w *planWriter) acknowledgedBy(p *operatorsv1alpha1.InstallPlan, served []*
 
 // findOrCreate returns the plan of the current attempt. An attempt is over when its plan is
 // complete and one of its versions is gone. The version then has to be installed again.
-func (w *planWriter) findOrCreate(ctx context.Context, o *observation, a *assignment, verify func() error) (ensuredPlan, error) {
-	for attempt := o.plans.latestAttempt(a.versions); attempt <= maxAttempts; attempt++ {
-		name := plansteps.Name(a.versions, attempt)
+func (w *planWriter) findOrCreate(ctx context.Context, o *observation, desired *desiredPlan, verify func() error) (ensuredPlan, error) {
+	for attempt := o.plans.latestAttempt(desired.versions); attempt <= maxAttempts; attempt++ {
+		name := plansteps.Name(desired.versions, attempt)
 		p, err := w.get(ctx, o, name)
 		if apierrors.IsNotFound(err) {
 			if err := verify(); err != nil {
 				return ensuredPlan{}, err
 			}
-			return w.create(ctx, o, name, a)
+			return w.create(ctx, o, name, desired)
 		}
 		if err != nil {
 			return ensuredPlan{}, err
 		}
-		over, err := w.removedSince(ctx, p, a)
+		over, err := w.removedSince(ctx, p, desired)
 		if err != nil {
 			return ensuredPlan{}, err
 		}
@@ -207,7 +207,7 @@ func (w *planWriter) findOrCreate(ctx context.Context, o *observation, a *assign
 			return ensuredPlan{plan: p}, nil
 		}
 	}
-	return ensuredPlan{}, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", strings.Join(a.names(), ", "), maxAttempts)
+	return ensuredPlan{}, fmt.Errorf("version %s was installed and removed %d times; delete its InstallPlans to have it installed again", strings.Join(desired.names(), ", "), maxAttempts)
 }
 
 // get reads a plan. The cache may lag behind the writes of this process. A plan that the cache
@@ -224,11 +224,11 @@ func (w *planWriter) get(ctx context.Context, o *observation, name string) (*ope
 }
 
 // removedSince reports whether a version of a complete plan no longer exists.
-func (w *planWriter) removedSince(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) (bool, error) {
+func (w *planWriter) removedSince(ctx context.Context, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) (bool, error) {
 	if !complete(p) {
 		return false, nil
 	}
-	for _, csv := range a.names() {
+	for _, csv := range desired.names() {
 		err := w.live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: csv}, &operatorsv1alpha1.ClusterServiceVersion{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
@@ -242,8 +242,8 @@ func (w *planWriter) removedSince(ctx context.Context, p *operatorsv1alpha1.Inst
 
 // create creates a plan with its owners. Its steps are written after its Subscriptions show its
 // phase.
-func (w *planWriter) create(ctx context.Context, o *observation, name string, a *assignment) (ensuredPlan, error) {
-	p := newPlan(o, name, a)
+func (w *planWriter) create(ctx context.Context, o *observation, name string, desired *desiredPlan) (ensuredPlan, error) {
+	p := newPlan(o, name, desired)
 	err := apply.Create(ctx, w.client, p)
 	if apierrors.IsAlreadyExists(err) {
 		p, err := w.get(ctx, o, name)
@@ -252,7 +252,7 @@ func (w *planWriter) create(ctx context.Context, o *observation, name string, a 
 	if err != nil {
 		return ensuredPlan{}, fmt.Errorf("creating InstallPlan %s/%s: %w", o.namespace, name, err)
 	}
-	for _, c := range a.choices {
+	for _, c := range desired.choices {
 		log.FromContext(ctx).Info("Planned version", "installPlan", name, "installs", c.Bundle, "replaces", c.Replaces,
 			"catalogSource", c.Catalog.String(), "because", c.Because, "approval", p.Spec.Approval)
 	}
@@ -261,26 +261,26 @@ func (w *planWriter) create(ctx context.Context, o *observation, name string, a 
 }
 
 // newPlan returns a plan as it is created, without steps.
-func newPlan(o *observation, name string, a *assignment) *operatorsv1alpha1.InstallPlan {
-	approval := approvalOf(a.served)
-	meta := planRecord(o.namespace, a.versions, approval)
+func newPlan(o *observation, name string, desired *desiredPlan) *operatorsv1alpha1.InstallPlan {
+	approval := approvalOf(desired.served)
+	meta := planRecord(o.namespace, desired.versions, approval)
 	p := &operatorsv1alpha1.InstallPlan{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.namespace, Name: name,
 			Labels: meta.Labels, Annotations: meta.Annotations,
 		},
 		Spec: operatorsv1alpha1.InstallPlanSpec{
-			ClusterServiceVersionNames: a.names(),
+			ClusterServiceVersionNames: desired.names(),
 			Approval:                   approval,
 			Approved:                   approval == operatorsv1alpha1.ApprovalAutomatic,
 			Generation:                 o.plans.nextGeneration(o.subscriptions),
 		},
 	}
-	for _, d := range a.served {
+	for _, d := range desired.served {
 		p.OwnerReferences = append(p.OwnerReferences, ownerReference(d.subscription))
 		p.Annotations[api.PrefixServes+string(d.subscription.UID)] = d.subscription.Name
 	}
-	if older := a.olderVersion(); older != "" {
+	if older := desired.olderVersion(); older != "" {
 		p.Annotations[api.AnnotationReverts] = older
 	}
 	return p
@@ -288,8 +288,8 @@ func newPlan(o *observation, name string, a *assignment) *operatorsv1alpha1.Inst
 
 // markRollback makes a plan check the stored objects right before it changes definitions. Objects
 // may be stored between the creation of the plan and its approval.
-func (w *planWriter) markRollback(ctx context.Context, p *operatorsv1alpha1.InstallPlan, a *assignment) error {
-	older := a.olderVersion()
+func (w *planWriter) markRollback(ctx context.Context, p *operatorsv1alpha1.InstallPlan, desired *desiredPlan) error {
+	older := desired.olderVersion()
 	if older == "" || p.Annotations[api.AnnotationReverts] == older || !open(p) {
 		return nil
 	}

@@ -26,11 +26,11 @@ func TestPlanOfOlderVersion(t *testing.T) {
 			sub := subscription("my", "lamp", pinned(tt.pin))
 			o := observed(read(t), sub).with(tt.csvs)
 			d := decided(t, o)[0]
-			assignments := assign([]*decision{d})
-			if len(assignments) != 1 || d.err != nil {
-				t.Fatalf("%d plans, error %v", len(assignments), d.err)
+			plans := desiredPlans([]*decision{d})
+			if len(plans) != 1 || d.err != nil {
+				t.Fatalf("%d plans, error %v", len(plans), d.err)
 			}
-			if got := newPlan(o, "p", assignments[0]).Annotations[api.AnnotationReverts]; got != tt.want {
+			if got := newPlan(o, "p", plans[0]).Annotations[api.AnnotationReverts]; got != tt.want {
 				t.Errorf("goes back to %q, want %q", got, tt.want)
 			}
 		})

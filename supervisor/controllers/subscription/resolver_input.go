@@ -32,7 +32,7 @@ func ResolverInputOf(objects Objects) ResolverInput {
 		if d.err != nil {
 			in.Refused[d.subscription.Name] = d.err
 		}
-		if d.present.failed() && !o.mayBegin(d) {
+		if d.present.failed() && !o.canStart(d) {
 			in.Failed[d.subscription.Name] = d.present.current
 		}
 	}

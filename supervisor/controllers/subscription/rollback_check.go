@@ -68,7 +68,7 @@ func (c *rollbackChecker) bundleOf(ctx context.Context, o *observation, d *decis
 	if alone.err != nil {
 		return rollback.Bundle{}, alone.err
 	}
-	bundles, err := c.content.bundles(ctx, o, newAssignment([]*decision{alone}))
+	bundles, err := c.content.bundles(ctx, o, newDesiredPlan([]*decision{alone}))
 	if err != nil {
 		return rollback.Bundle{}, err
 	}
@@ -80,7 +80,7 @@ func (c *rollbackChecker) bundleOf(ctx context.Context, o *observation, d *decis
 }
 
 // blockersOfExisting returns the blockers of an existing version that becomes current again, with
-// the definitions that its successor brought.
+// the definitions that its successor installed.
 func (c *rollbackChecker) blockersOfExisting(ctx context.Context, withdrawn, older *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
 	if older == nil {
 		return nil, nil

@@ -42,9 +42,9 @@ func statusOf(o *observation, d *decision, p *operatorsv1alpha1.InstallPlan, now
 
 // currentPlan returns the relevant plan when the decision has none. The plan in progress comes
 // first. Where there is no decision, for example without a catalog, an unfinished plan follows. The
-// plan that brought the existing version comes last.
+// plan that installed the existing version comes last.
 func currentPlan(plans planSet, d *decision) *operatorsv1alpha1.InstallPlan {
-	// A plan that brings the package for other Subscriptions only belongs to them.
+	// A plan that installs the package for other Subscriptions only belongs to them.
 	if p := d.inProgress; p != nil && (belongsTo(p, d.subscription) || serves(p, d.subscription)) {
 		return p
 	}
@@ -131,7 +131,7 @@ func catalogHealth(set catalogSet, before []operatorsv1alpha1.SubscriptionCatalo
 	var list []operatorsv1alpha1.SubscriptionCatalogHealth
 	for _, key := range keys {
 		c := set[key]
-		if offer(c).Pending {
+		if resolverCatalog(c).Pending {
 			list = append(list, entriesOf(before, key)...)
 			continue
 		}

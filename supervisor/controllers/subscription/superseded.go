@@ -12,8 +12,8 @@ type planState struct {
 	*observation
 
 	decisions []*decision
-	// assigned holds the plan of each decision to install, by the name of the Subscription.
-	assigned map[string]*operatorsv1alpha1.InstallPlan
+	// ensured holds the plan of each decision to install, by the name of the Subscription.
+	ensured map[string]*operatorsv1alpha1.InstallPlan
 }
 
 // superseded returns the plans that wait for approval or steps although every Subscription they
@@ -34,7 +34,7 @@ func (o *planState) superseded() []*operatorsv1alpha1.InstallPlan {
 }
 
 // waiting reports whether a plan waits for approval or steps, and may be deleted without loss. That
-// is not so if it brought all its versions and they exist: a new approval of it does no harm.
+// is not so if it installed all its versions and they exist: a new approval of it does no harm.
 func (o *planState) waiting(p *operatorsv1alpha1.InstallPlan) bool {
 	waits := p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved
 	return (waits || lacksSteps(p)) && slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(csv string) bool {
@@ -45,7 +45,7 @@ func (o *planState) waiting(p *operatorsv1alpha1.InstallPlan) bool {
 	})
 }
 
-// unwanted reports whether every Subscription that a plan serves has a decision for something else.
+// unwanted reports whether every Subscription that a plan serves has another plan now.
 func (o *planState) unwanted(p *operatorsv1alpha1.InstallPlan, byUID map[types.UID]*decision) bool {
 	served := 0
 	for _, ref := range p.OwnerReferences {
@@ -54,19 +54,19 @@ func (o *planState) unwanted(p *operatorsv1alpha1.InstallPlan, byUID map[types.U
 			continue
 		}
 		served++
-		if !o.elsewhere(d, p) {
+		if !o.hasOtherPlan(d, p) {
 			return false
 		}
 	}
 	return served > 0 || o.orphaned(p)
 }
 
-// elsewhere reports whether a Subscription has a decision for something else than a plan. Without a
-// decision, or with a version in progress, it may return to the plan.
-func (o *planState) elsewhere(d *decision, p *operatorsv1alpha1.InstallPlan) bool {
-	assigned := o.assigned[d.subscription.Name]
-	decided := d.err == nil && (assigned != nil || o.mayBegin(d))
-	return decided && (assigned == nil || assigned.Name != p.Name)
+// hasOtherPlan reports whether a Subscription has a decision that a plan does not serve. Without a
+// decision, or with a version in progress, the Subscription may still use the plan.
+func (o *planState) hasOtherPlan(d *decision, p *operatorsv1alpha1.InstallPlan) bool {
+	ensured := o.ensured[d.subscription.Name]
+	decided := d.err == nil && (ensured != nil || o.canStart(d))
+	return decided && (ensured == nil || ensured.Name != p.Name)
 }
 
 // orphaned reports whether none of the Subscriptions of a plan exists, and the plan has no owner
@@ -76,8 +76,7 @@ func (o *planState) orphaned(p *operatorsv1alpha1.InstallPlan) bool {
 }
 
 // formerOwners returns, by plan, the Subscriptions that it no longer serves while it serves others.
-// They have a decision for something else before the plan is executed. Superseded plans are left
-// out.
+// They have another plan before this one is executed. Superseded plans are left out.
 func (o *planState) formerOwners(superseded []*operatorsv1alpha1.InstallPlan) map[string][]types.UID {
 	found := map[string][]types.UID{}
 	for _, p := range o.plans {
@@ -85,7 +84,7 @@ func (o *planState) formerOwners(superseded []*operatorsv1alpha1.InstallPlan) ma
 			continue
 		}
 		for _, d := range o.decisions {
-			if serves(p, d.subscription) && o.elsewhere(d, p) {
+			if serves(p, d.subscription) && o.hasOtherPlan(d, p) {
 				found[p.Name] = append(found[p.Name], d.subscription.UID)
 			}
 		}

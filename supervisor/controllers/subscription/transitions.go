@@ -111,7 +111,7 @@ func writeSome(list []int, write func(int), timeLeft func() bool) []int {
 
 // recordOne writes all pending transitions of a Subscription, and its status.
 func (r *recorder) recordOne(ctx context.Context, state *planState, d *decision, now metav1.Time) result {
-	p := state.assigned[d.subscription.Name]
+	p := state.ensured[d.subscription.Name]
 	if p == nil {
 		p = currentPlan(state.plans, d)
 	}

@@ -54,7 +54,7 @@ func TestClaimsOf(t *testing.T) {
 		})}, want: map[string]string{"lamp.v1": "lamp"}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			got := claimsOf(observed(state, tt.subs...).with(tt.csvs))
+			got := newPackageIndex(observed(state, tt.subs...).with(tt.csvs))
 			for _, csv := range tt.csvs {
 				if got.packages[csv.Name] != tt.want[csv.Name] {
 					t.Errorf("%s belongs to %q, want %q", csv.Name, got.packages[csv.Name], tt.want[csv.Name])
@@ -69,9 +69,9 @@ func TestClaimsOf(t *testing.T) {
 	}
 }
 
-// TestUnclaimedVersions checks the message of a Subscription about versions that it cannot adopt. A
+// TestAmbiguousVersions checks the message of a Subscription about versions that it cannot adopt. A
 // Subscription with an operator has no such message.
-func TestUnclaimedVersions(t *testing.T) {
+func TestAmbiguousVersions(t *testing.T) {
 	one, two := version("lamp.v1", "", succeeded), version("lamp.v2", "", succeeded)
 	d := decided(t, observed(read(t), subscription("my", "lamp")).with([]*operatorsv1alpha1.ClusterServiceVersion{two, one}))[0]
 	const want = "constraints not satisfiable: clusterserviceversion lamp.v1 exists and is not referenced by a subscription, " +
@@ -278,7 +278,7 @@ func TestAssign(t *testing.T) {
 		{reason: "one that is lost and needed anew", decisions: []*decision{lost("a", "x"), wants("b", "x")}, want: []string{"b.v1 x.v1*"}},
 	} {
 		var got []string
-		for _, a := range assign(tt.decisions) {
+		for _, a := range desiredPlans(tt.decisions) {
 			text := make([]string, 0, len(a.versions))
 			for i, v := range a.versions {
 				if a.choices[i].Bundle != v.Bundle {

@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// claims assign the versions of a namespace to packages.
-type claims struct {
+// packageIndex assigns the versions of a namespace to packages.
+type packageIndex struct {
 	// packages are the packages of the versions, by the name of the version. Orphans are missing.
 	packages map[string]string
 	// ambiguous are the orphans that may belong to a Subscription, by its name. They may also belong
@@ -27,10 +27,10 @@ type ambiguity struct {
 	candidates []string
 }
 
-// claimsOf assigns each version to the package that it records, or to the package of the
-// Subscription whose status names it. Other versions are orphans.
-func claimsOf(o *observation) claims {
-	c := claims{packages: map[string]string{}, ambiguous: map[string]*ambiguity{}}
+// newPackageIndex returns the package of each version: the one that the version records, or the one of
+// the Subscription whose status names it. Other versions are orphans.
+func newPackageIndex(o *observation) packageIndex {
+	c := packageIndex{packages: map[string]string{}, ambiguous: map[string]*ambiguity{}}
 	var orphans []*operatorsv1alpha1.ClusterServiceVersion
 	for _, csv := range o.versions {
 		pkg := o.properties.read(csv).subject.Package
@@ -51,7 +51,7 @@ func claimsOf(o *observation) claims {
 
 // adopt assigns each orphan to its only possible origin, if the package then has a single newest
 // version. The orphan's record of its origin takes precedence.
-func (c *claims) adopt(o *observation, orphans []*operatorsv1alpha1.ClusterServiceVersion) {
+func (c *packageIndex) adopt(o *observation, orphans []*operatorsv1alpha1.ClusterServiceVersion) {
 	matches := map[origin][]*operatorsv1alpha1.ClusterServiceVersion{}
 	var order []origin
 	for _, csv := range orphans {
@@ -68,7 +68,7 @@ func (c *claims) adopt(o *observation, orphans []*operatorsv1alpha1.ClusterServi
 		matches[possible[0]] = append(matches[possible[0]], csv)
 	}
 	for _, from := range order {
-		if others := c.versionsOf(o.versions, from.pkg); len(tips(slices.Concat(others, matches[from]))) > 1 {
+		if others := c.versionsOf(o.versions, from.pkg); len(unreplaced(slices.Concat(others, matches[from]))) > 1 {
 			c.markAmbiguous(o.subscriptions, matches[from], []origin{from})
 			continue
 		}
@@ -99,7 +99,7 @@ func origins(o *observation, csv *operatorsv1alpha1.ClusterServiceVersion) []ori
 	}
 	digest := csv.Annotations[api.AnnotationBundleDigest]
 	same := slices.DeleteFunc(slices.Clone(recorded), func(from origin) bool {
-		return digest == "" || o.catalogs.digest(manifests{catalog: from.catalog, pkg: from.pkg, name: csv.Name}) != digest
+		return digest == "" || o.catalogs.digest(bundleKey{catalog: from.catalog, pkg: from.pkg, name: csv.Name}) != digest
 	})
 	if len(same) == 1 {
 		return same
@@ -119,7 +119,7 @@ func unique(list []origin) []origin {
 }
 
 // markAmbiguous records orphans for every Subscription that names one of their possible origins.
-func (c *claims) markAmbiguous(subs []*operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion, possible []origin) {
+func (c *packageIndex) markAmbiguous(subs []*operatorsv1alpha1.Subscription, csvs []*operatorsv1alpha1.ClusterServiceVersion, possible []origin) {
 	var names, candidates []string
 	for _, csv := range csvs {
 		names = append(names, csv.Name)
@@ -144,7 +144,7 @@ func (c *claims) markAmbiguous(subs []*operatorsv1alpha1.Subscription, csvs []*o
 }
 
 // versionsOf returns the versions of a package.
-func (c *claims) versionsOf(csvs []*operatorsv1alpha1.ClusterServiceVersion, pkg string) []*operatorsv1alpha1.ClusterServiceVersion {
+func (c *packageIndex) versionsOf(csvs []*operatorsv1alpha1.ClusterServiceVersion, pkg string) []*operatorsv1alpha1.ClusterServiceVersion {
 	var found []*operatorsv1alpha1.ClusterServiceVersion
 	for _, csv := range csvs {
 		if c.packages[csv.Name] == pkg {
