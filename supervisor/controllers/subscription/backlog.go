@@ -49,7 +49,7 @@ func namespaceBacklogs(subscriptions []operatorsv1alpha1.Subscription, plans []o
 
 // backlogStart returns the version up to which a Subscription shows its plans, and whether there is a
 // later one.
-func backlogStart(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alpha1.InstallPlan) (version uint64, exists bool) {
+func backlogStart(sub *operatorsv1alpha1.Subscription, plans []*operatorsv1alpha1.InstallPlan) (version uint64, exists bool) {
 	ref := sub.Status.InstallPlanRef
 	from, gone := transitionlog.Version(sub.ResourceVersion), false
 	if ref != nil {
@@ -57,7 +57,7 @@ func backlogStart(sub *operatorsv1alpha1.Subscription, beside []*operatorsv1alph
 		from, gone = transitionlog.Version(ref.ResourceVersion), shown != transitionlog.Missing()
 	}
 	newer := false
-	for _, p := range beside {
+	for _, p := range plans {
 		shows := ref != nil && ref.UID == p.UID
 		gone = gone && !shows
 		newer = newer || ((shows || serves(p, sub)) && transitionlog.Version(p.ResourceVersion) > from)

@@ -179,7 +179,7 @@ func failure(err error) operatorsv1alpha1.SubscriptionCondition {
 	case errors.As(err, &planning):
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+err.Error())
 	case errors.As(err, &groups):
-		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, groups.fact())
+		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, groups.cause())
 	default:
 		return isTrue(operatorsv1alpha1.SubscriptionResolutionFailed, api.ReasonErrorPreventedResolution, err.Error())
 	}
@@ -192,9 +192,9 @@ func (l imagesError) condition() operatorsv1alpha1.SubscriptionCondition {
 	case failed == nil:
 		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpacking, api.ReasonUnpackingInProgress, l.Error())
 	case failed.invalid():
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, failed.fact())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonErrorPreventedUnpacking, failed.cause())
 	default:
-		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, failed.fact())
+		return isTrue(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, failed.cause())
 	}
 }
 
@@ -217,12 +217,12 @@ const remedyUnavailable = "what is installed stays, and the resolution continues
 
 // blocked returns the condition with the exact reason of an error, and what to do about it.
 func blocked(err error) operatorsv1alpha1.SubscriptionCondition {
-	reason, remedy := causeOf(err)
+	reason, remedy := reasonAndRemedyOf(err)
 	return isTrue(api.ConditionBlocked, reason, remedy)
 }
 
-// causeOf returns the reason of ConditionBlocked for an error, and what to do about it.
-func causeOf(err error) (reason, remedy string) {
+// reasonAndRemedyOf returns the reason of ConditionBlocked for an error, and what to do about it.
+func reasonAndRemedyOf(err error) (reason, remedy string) {
 	var (
 		unsatisfiable *resolution.UnsatisfiableError
 		catalog       *resolution.CatalogError
@@ -235,7 +235,7 @@ func causeOf(err error) (reason, remedy string) {
 	case errors.As(err, &groups):
 		return api.ReasonOperatorGroupInvalid, groups.remedy()
 	case errors.As(err, &images):
-		return images.cause()
+		return images.reasonAndRemedy()
 	case errors.Is(err, plansteps.ErrNoInlineManifests) || errors.Is(err, errContentUnknown):
 		return api.ReasonBundleUnusable, ""
 	case errors.As(err, &catalog) || isUnavailable(err):
@@ -248,8 +248,8 @@ func causeOf(err error) (reason, remedy string) {
 	}
 }
 
-// cause returns the same for missing images.
-func (l imagesError) cause() (reason, remedy string) {
+// reasonAndRemedy returns the same for missing images.
+func (l imagesError) reasonAndRemedy() (reason, remedy string) {
 	failed := l.failed()
 	switch {
 	case failed == nil:

@@ -30,13 +30,13 @@ type groupsError struct {
 	names     []string
 }
 
-// fact returns the number of OperatorGroups.
-func (e *groupsError) fact() string {
+// cause returns the number of OperatorGroups.
+func (e *groupsError) cause() string {
 	return fmt.Sprintf("found %d operatorGroups, expected 1", len(e.names))
 }
 
 // Error returns the number of OperatorGroups and what to do.
-func (e *groupsError) Error() string { return e.fact() + "; " + e.remedy() }
+func (e *groupsError) Error() string { return e.cause() + "; " + e.remedy() }
 
 // remedy returns what to do.
 func (e *groupsError) remedy() string {

@@ -66,7 +66,7 @@ func (l imagesError) graceEnd(now time.Time) time.Time {
 // Error returns the state of the pulls.
 func (l imagesError) Error() string {
 	if failed := l.failed(); failed != nil {
-		return failed.fact() + "; " + failed.remedy()
+		return failed.cause() + "; " + failed.remedy()
 	}
 	var list []string
 	for _, m := range l {
@@ -140,8 +140,8 @@ func (m *missingImage) invalid() bool {
 	return !passing
 }
 
-// fact returns the sentence of OLM about a failure.
-func (m *missingImage) fact() string {
+// cause returns the sentence of OLM about a failure.
+func (m *missingImage) cause() string {
 	return fmt.Sprintf("Bundle unpacking failed - %s: bundle %s: %v", m.reason(), m.bundle, m.state.Err)
 }
 

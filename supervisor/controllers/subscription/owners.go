@@ -76,7 +76,7 @@ func (w *ownerWriter) addLateOwners(ctx context.Context, decisions []*decision) 
 func (w *ownerWriter) restore(ctx context.Context, o *observation, former map[string][]types.UID, now time.Time) (next time.Time, err error) {
 	for _, p := range o.plans {
 		surplus := append(surplusOwners(o.subscriptions, p), former[p.Name]...)
-		lost := slices.DeleteFunc(lostOwners(o, p), func(sub *operatorsv1alpha1.Subscription) bool { return slices.Contains(surplus, sub.UID) })
+		lost := slices.DeleteFunc(missingOwners(o, p), func(sub *operatorsv1alpha1.Subscription) bool { return slices.Contains(surplus, sub.UID) })
 		var err error
 		switch {
 		case !p.DeletionTimestamp.IsZero():
@@ -136,30 +136,30 @@ func (w *ownerWriter) restoreRecord(ctx context.Context, p *operatorsv1alpha1.In
 	return nil
 }
 
-// lostOwners returns the Subscriptions that a plan serves but does not have as owners. The
+// missingOwners returns the Subscriptions that a plan serves but does not have as owners. The
 // annotations of the plan name them. Where those are stripped too, the status or the specification
 // of the Subscriptions identifies the plan.
-func lostOwners(o *observation, p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
+func missingOwners(o *observation, p *operatorsv1alpha1.InstallPlan) []*operatorsv1alpha1.Subscription {
 	var lost []*operatorsv1alpha1.Subscription
 	for _, sub := range o.subscriptions {
-		if lostBy(o.plans, p, sub) {
+		if lacksOwner(o.plans, p, sub) {
 			lost = append(lost, sub)
 		}
 	}
 	return lost
 }
 
-// lostBy reports whether a plan serves a Subscription and lacks its owner reference, annotation or
+// lacksOwner reports whether a plan serves a Subscription and lacks its owner reference, annotation or
 // label. A label counts only while the plan is in progress or the status refers to it. Older plans
 // lose it on purpose.
-func lostBy(plans planSet, p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+func lacksOwner(plans planSet, p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	_, recorded := p.Annotations[api.PrefixServes+string(sub.UID)]
 	refers := refersToPlan(sub, p)
 	switch {
 	case refers && isOwner(p, sub) && !recordsSubscriptions(p) && !stripped(p):
 		// Another lifecycle manager created it.
 		return false
-	case !recorded && !refers && !askedFor(plans, p, sub):
+	case !recorded && !refers && !mayServe(plans, p, sub):
 		return false
 	case !recorded || !isOwner(p, sub):
 		return true
@@ -167,11 +167,11 @@ func lostBy(plans planSet, p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alp
 	return (refers || running(p)) && !hasComponentLabel(p, sub)
 }
 
-// askedFor reports whether a stripped plan may have been created for a Subscription. That is so if
+// mayServe reports whether a stripped plan may have been created for a Subscription. That is so if
 // the Subscription is an owner of the plan. It is also so if the Subscription asks for what the
 // plan installs, and no other plan has installed that. The status of the Subscription may not have
 // referred to the plan yet.
-func askedFor(plans planSet, p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
+func mayServe(plans planSet, p *operatorsv1alpha1.InstallPlan, sub *operatorsv1alpha1.Subscription) bool {
 	if !stripped(p) {
 		return false
 	}

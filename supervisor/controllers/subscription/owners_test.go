@@ -27,7 +27,7 @@ func TestOwnersOfPlansOfOthers(t *testing.T) {
 	if s := surplusOwners(o.subscriptions, p); len(s) > 0 {
 		t.Fatal("at first none is surplus")
 	}
-	for _, sub := range lostOwners(o, p) { // what ensureOwners writes
+	for _, sub := range missingOwners(o, p) { // what ensureOwners writes
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, api.PrefixServes+string(sub.UID), sub.Name)
 	}
 	if s := surplusOwners(o.subscriptions, p); len(s) > 0 {
@@ -103,7 +103,7 @@ func TestPlanOfAFormerPackage(t *testing.T) {
 	p.Labels = map[string]string{plansteps.ComponentLabel("tray", p.Namespace): ""}
 	sub.Status.InstallPlanRef = &corev1.ObjectReference{Name: p.Name, UID: p.UID}
 	o := &observation{subscriptions: []*operatorsv1alpha1.Subscription{sub}}
-	if lost := lostOwners(o, p); len(lost) > 0 {
+	if lost := missingOwners(o, p); len(lost) > 0 {
 		t.Error("the plan counts as one that has lost the label of the package lamp")
 	}
 }

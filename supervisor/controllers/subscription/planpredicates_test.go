@@ -80,7 +80,7 @@ func TestStrippedPlanFindsItsOwners(t *testing.T) {
 			p = withRecord(p)
 			o.plans[p.Name] = p
 			var lost []string
-			for _, sub := range lostOwners(o, p) {
+			for _, sub := range missingOwners(o, p) {
 				lost = append(lost, sub.Name)
 			}
 			slices.Sort(lost)
