@@ -80,7 +80,7 @@ func (d *diagram) addPresent(res *Result) {
 // addSteps adds the versions that are installed.
 func (d *diagram) addSteps(res *Result) {
 	first := len(d.Stops)
-	var needs [][]Need
+	var needs [][]Dependency
 	for i := range res.Steps {
 		s := &res.Steps[i]
 		kind := drawing.Reached

@@ -11,7 +11,7 @@ import (
 
 // finish adds the final state of each Subscription to the result.
 func (s *simulation) finish(last resolution.Solution) *Result {
-	moved := s.result.moved()
+	withSteps := s.result.withSteps()
 	for _, r := range s.request.Refused {
 		s.refuse(resolution.Subscription{Name: r.Subscription, Package: r.Package}, r.Err)
 	}
@@ -23,10 +23,10 @@ func (s *simulation) finish(last resolution.Solution) *Result {
 			s.result.Refusals = append(s.result.Refusals, ended)
 		case err != nil:
 			s.refuse(sub, err)
-		case !moved[sub.Name] && s.errs[sub.Name] != nil:
+		case !withSteps[sub.Name] && s.errs[sub.Name] != nil:
 			// The present version belongs to another Subscription, and is not what this one requests.
 			s.refuse(sub, s.errs[sub.Name])
-		case !moved[sub.Name]:
+		case !withSteps[sub.Name]:
 			s.addUpToDate(sub)
 		}
 		if held := last[sub.Name].Constrained; held != nil && !isEnded && err == nil {
@@ -40,21 +40,21 @@ func (s *simulation) finish(last resolution.Solution) *Result {
 
 // addUpToDate records that a Subscription is up to date, if the requested version is installed.
 func (s *simulation) addUpToDate(sub resolution.Subscription) {
-	installing := func(other Standing) bool { return other.Subscription == sub.Name }
+	installing := func(other InstalledVersion) bool { return other.Subscription == sub.Name }
 	if sub.Installed != "" && !slices.ContainsFunc(s.result.UnderWay, installing) {
-		s.result.UpToDate = append(s.result.UpToDate, s.state.standing(sub))
+		s.result.UpToDate = append(s.result.UpToDate, s.state.installedVersion(sub))
 	}
 }
 
-// moved returns the Subscriptions that have steps.
-func (res *Result) moved() map[string]bool {
-	moved := map[string]bool{}
+// withSteps returns the Subscriptions that have steps.
+func (res *Result) withSteps() map[string]bool {
+	withSteps := map[string]bool{}
 	for i := range res.Steps {
 		for _, name := range res.Steps[i].Subscriptions {
-			moved[name] = true
+			withSteps[name] = true
 		}
 	}
-	return moved
+	return withSteps
 }
 
 // unsatisfiable is the beginning of the text of every condition about unsatisfiable constraints.
@@ -79,13 +79,13 @@ func (s *simulation) refusal(sub resolution.Subscription, err error) Refusal {
 		r.Reason, r.Remedy = unsatisfiable+strings.Join(u.Reasons, ", "), u.Remedy
 	}
 	if _, ok := errors.AsType[*resolution.CatalogError](err); ok {
-		r.Reason, r.Remedy = malformed(r.Reason)
+		r.Reason, r.Remedy = splitRemedy(r.Reason)
 	}
 	return r
 }
 
-// malformed splits the text about an invalid catalog into the problem and the remedy.
-func malformed(text string) (reason, remedy string) {
+// splitRemedy splits the text about an invalid catalog into the problem and the remedy.
+func splitRemedy(text string) (reason, remedy string) {
 	if i := strings.LastIndex(text, "; "); i >= 0 && strings.Contains(text[i:], "publisher") {
 		return text[:i], text[i+len("; "):]
 	}

@@ -16,11 +16,11 @@ type Result struct {
 	// cannot be installed now. This is not an error.
 	HeldBack []Refusal `json:"heldBack,omitempty"`
 	// UpToDate are the Subscriptions that have the newest version, and for which nothing is in progress.
-	UpToDate []Standing `json:"upToDate"`
+	UpToDate []InstalledVersion `json:"upToDate"`
 	// UnderWay are the versions that are being installed. The steps assume that they succeed.
-	UnderWay []Standing `json:"underWay,omitempty"`
-	Catalogs []Source   `json:"catalogs"`
-	Notes    []string   `json:"notes,omitempty"`
+	UnderWay []InstalledVersion `json:"underWay,omitempty"`
+	Catalogs []Source           `json:"catalogs"`
+	Notes    []string           `json:"notes,omitempty"`
 }
 
 // Action is what a step does.
@@ -51,7 +51,7 @@ type Step struct {
 	Because  string   `json:"because"`
 	Approval Approval `json:"approval"`
 	// Needs are the version's dependencies and the versions that meet them.
-	Needs []Need `json:"needs,omitempty"`
+	Needs []Dependency `json:"needs,omitempty"`
 	// Deprecations are the catalog's deprecations of the package, channel and bundle.
 	Deprecations []string `json:"deprecations,omitempty"`
 }
@@ -91,8 +91,8 @@ type Change struct {
 	Image       string `json:"image,omitempty"`
 }
 
-// Need is a dependency of a version.
-type Need struct {
+// Dependency is a dependency of a version.
+type Dependency struct {
 	Requirement string `json:"requirement"`
 	// MetBy is the name of the version that meets it.
 	MetBy string `json:"metBy"`
@@ -109,8 +109,8 @@ type Refusal struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Standing is a Subscription and the version it has.
-type Standing struct {
+// InstalledVersion is a Subscription and the version it has.
+type InstalledVersion struct {
 	Subscription string `json:"subscription"`
 	Package      string `json:"package"`
 	Bundle       string `json:"bundle"`

@@ -38,7 +38,7 @@ func newSimulation(r Request) *simulation {
 		result: &Result{
 			Namespace: r.Input.Namespace, Blocked: r.Blocked, Notes: r.Notes, Catalogs: sources(r),
 			// Lists in JSON are empty, not null.
-			Steps: []Step{}, Refusals: []Refusal{}, Unknown: []Refusal{}, UpToDate: []Standing{},
+			Steps: []Step{}, Refusals: []Refusal{}, Unknown: []Refusal{}, UpToDate: []InstalledVersion{},
 		},
 	}
 }
@@ -88,7 +88,7 @@ func (s *simulation) addWave(wave int, solution resolution.Solution) bool {
 	}
 	first := len(s.result.Steps)
 	before := slices.Clone(s.state.input.Operators)
-	plans := groups(s.state.input.Subscriptions, solution)
+	plans := installPlans(s.state.input.Subscriptions, solution)
 	for _, plan := range plans {
 		s.plans++
 		approval := s.approval(plan.subscriptions)

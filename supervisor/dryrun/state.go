@@ -53,8 +53,8 @@ func owned(subs []resolution.Subscription) map[string]string {
 }
 
 // completeInProgress assumes that versions in progress are installed, unless they are stuck. It returns these versions.
-func (s *state) completeInProgress(stuck map[string]string) []Standing {
-	var completed []Standing
+func (s *state) completeInProgress(stuck map[string]string) []InstalledVersion {
+	var completed []InstalledVersion
 	for i := range s.input.Subscriptions {
 		sub := &s.input.Subscriptions[i]
 		s.visited[sub.Name] = []string{sub.Installed}
@@ -64,7 +64,7 @@ func (s *state) completeInProgress(stuck map[string]string) []Standing {
 			s.end(sub, Refusal{Reason: why})
 		case sub.InProgress:
 			sub.InProgress = false
-			completed = append(completed, s.standing(*sub))
+			completed = append(completed, s.installedVersion(*sub))
 		}
 	}
 	return completed
@@ -107,9 +107,9 @@ func (s *state) requesters(c *resolution.Choice, served []string) Requesters {
 	if len(served) > 0 {
 		return Requesters{Subscriptions: served}
 	}
-	name, obstacle := s.generated(c)
-	if obstacle != "" {
-		return Requesters{Subscriptions: []string{}, Unfollowed: "makes no Subscription: " + obstacle}
+	name, conflict := s.generated(c)
+	if conflict != "" {
+		return Requesters{Subscriptions: []string{}, Unfollowed: "makes no Subscription: " + conflict}
 	}
 	return Requesters{Subscriptions: []string{name}, Generated: true}
 }
@@ -117,7 +117,7 @@ func (s *state) requesters(c *resolution.Choice, served []string) Requesters {
 // generated returns the name of the Subscription that would be created for a dependency, and the reason if it
 // would not be. A Subscription that requests the same package, even in vain, or that has the same name,
 // prevents it.
-func (s *state) generated(c *resolution.Choice) (name, obstacle string) {
+func (s *state) generated(c *resolution.Choice) (name, conflict string) {
 	name = s.generatedName(c)
 	type subscription struct{ name, pkg string }
 	var all []subscription
@@ -156,7 +156,7 @@ func (s *state) generatedName(c *resolution.Choice) string {
 // install marks a version as installed. It replaces the previous versions, and becomes the version of the
 // Subscriptions of its package. Those that requested it become its owners.
 func (s *state) install(c *resolution.Choice, served []string) {
-	name, obstacle := s.generated(c)
+	name, conflict := s.generated(c)
 	replaced := map[string]bool{c.Bundle: true, c.Replaces: true}
 	for i := range s.input.Subscriptions {
 		sub := &s.input.Subscriptions[i]
@@ -180,7 +180,7 @@ func (s *state) install(c *resolution.Choice, served []string) {
 		o.Subject, o.Requires = c.Entry.Bundle.Subject, c.Entry.Bundle.Requires
 	}
 	s.input.Operators = append(s.input.Operators, o)
-	if len(served) == 0 && obstacle == "" {
+	if len(served) == 0 && conflict == "" {
 		s.input.Subscriptions = append(s.input.Subscriptions, resolution.Subscription{
 			Name: name, Catalog: c.Catalog, Package: c.Package, Channel: c.Channel, StartingCSV: c.Bundle,
 			Installed: c.Bundle, OwnsInstalled: true, Generated: true,
@@ -190,12 +190,12 @@ func (s *state) install(c *resolution.Choice, served []string) {
 }
 
 // needs returns the dependencies of an installed version, and the versions that meet them.
-func (s *state) needs(bundle string) []Need {
+func (s *state) needs(bundle string) []Dependency {
 	i := operator(s.input.Operators, bundle)
 	if i < 0 {
 		return nil
 	}
-	var needs []Need
+	var needs []Dependency
 	for _, c := range s.input.Operators[i].Requires {
 		// Any other version meets a constraint that excludes one.
 		if c.Not != nil {
@@ -203,7 +203,7 @@ func (s *state) needs(bundle string) []Need {
 		}
 		for j := range s.input.Operators {
 			if j != i && c.MetBy(&s.input.Operators[j].Subject) {
-				needs = append(needs, Need{Requirement: requirement(&c), MetBy: s.input.Operators[j].Name})
+				needs = append(needs, Dependency{Requirement: requirement(&c), MetBy: s.input.Operators[j].Name})
 				break
 			}
 		}
@@ -219,13 +219,13 @@ func requirement(c *constraint.Constraint) string {
 	return c.String()
 }
 
-// standing returns the present version of a Subscription.
-func (s *state) standing(sub resolution.Subscription) Standing {
-	standing := Standing{Subscription: sub.Name, Package: sub.Package, Bundle: sub.Installed, Catalog: sub.Catalog.String(), Channel: s.channel(sub)}
+// installedVersion returns the present version of a Subscription.
+func (s *state) installedVersion(sub resolution.Subscription) InstalledVersion {
+	installed := InstalledVersion{Subscription: sub.Name, Package: sub.Package, Bundle: sub.Installed, Catalog: sub.Catalog.String(), Channel: s.channel(sub)}
 	if i := operator(s.input.Operators, sub.Installed); i >= 0 {
-		standing.Version = version(s.input.Operators[i].Subject.Version)
+		installed.Version = version(s.input.Operators[i].Subject.Version)
 	}
-	return standing
+	return installed
 }
 
 // channel returns the channel of a Subscription.

@@ -26,8 +26,8 @@ func (res *Result) Table(out io.Writer) error {
 	t.refusals("NOT INSTALLED", "stays at", res.Refusals)
 	t.refusals("NOT KNOWN", "has", res.Unknown)
 	t.refusals("HELD BACK FROM A NEWER VERSION", "stays at", res.HeldBack)
-	t.standings("UP TO DATE", res.UpToDate)
-	t.standings("BEING INSTALLED NOW, AND TAKEN FOR DONE", res.UnderWay)
+	t.installedVersions("UP TO DATE", res.UpToDate)
+	t.installedVersions("BEING INSTALLED NOW, AND TAKEN FOR DONE", res.UnderWay)
 	t.sources(res)
 	if len(res.Notes) > 0 {
 		t.heading("NOTES")
@@ -144,7 +144,7 @@ func (t *table) details(res *Result, s *Step) {
 	}
 	shown := map[string]bool{}
 	for _, need := range s.Needs {
-		if !res.explains(s, need) {
+		if !res.statesPurpose(s, need) {
 			shown[need.MetBy] = true
 			t.wrapped(indent, indent+"  ", "needs "+need.MetBy+": "+need.Requirement)
 		}
@@ -160,8 +160,8 @@ func (t *table) details(res *Result, s *Step) {
 	}
 }
 
-// explains reports whether the step of the version that meets a need already states the purpose.
-func (res *Result) explains(s *Step, need Need) bool {
+// statesPurpose reports whether the step of the version that meets a need already states the purpose.
+func (res *Result) statesPurpose(s *Step, need Dependency) bool {
 	return slices.ContainsFunc(res.Steps, func(other Step) bool {
 		return other.Wave == s.Wave && other.Bundle == need.MetBy &&
 			strings.Contains(other.Because, s.Bundle) && strings.HasSuffix(other.Because, need.Requirement)
@@ -210,7 +210,7 @@ func (t *table) refusal(r Refusal, keeps string) {
 	}
 }
 
-func (t *table) standings(heading string, list []Standing) {
+func (t *table) installedVersions(heading string, list []InstalledVersion) {
 	if len(list) == 0 {
 		return
 	}
@@ -232,7 +232,7 @@ func (t *table) sources(res *Result) {
 	for _, s := range res.Catalogs {
 		text := s.Catalog + ": " + count(s.Packages, "package")
 		switch {
-		case s.Error != "" && res.blames(s):
+		case s.Error != "" && res.showsCatalogError(s):
 			text = s.Catalog + ": no content, for the reason above"
 		case s.Error != "":
 			text = s.Catalog + ": " + s.Error
@@ -244,8 +244,8 @@ func (t *table) sources(res *Result) {
 	}
 }
 
-// blames reports whether an error of a catalog is the reason for an unknown Subscription.
-func (res *Result) blames(s Source) bool {
+// showsCatalogError reports whether the error of a catalog is shown already, as the reason for an unknown Subscription.
+func (res *Result) showsCatalogError(s Source) bool {
 	return slices.ContainsFunc(res.Unknown, func(r Refusal) bool {
 		return strings.HasSuffix(r.Reason, "catalog "+s.Catalog+" cannot be read: "+s.Error)
 	})
