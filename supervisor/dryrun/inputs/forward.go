@@ -85,8 +85,8 @@ func (c *Cluster) forward(ctx context.Context, pod *corev1.Pod) (address string,
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
 	end, ready := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
-	var said bytes.Buffer
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", catalogs.Port)}, end, ready, io.Discard, &said)
+	var output bytes.Buffer
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", catalogs.Port)}, end, ready, io.Discard, &output)
 	if err != nil {
 		return "", nil, fmt.Errorf("preparing a port-forward: %w", err)
 	}

@@ -31,8 +31,8 @@ type Options struct {
 	Namespace string
 	// Global is the namespace whose catalogs serve every namespace.
 	Global string
-	// Given are the catalogs whose content does not come from the cluster.
-	Given []Given
+	// CatalogOverrides are the catalogs whose content does not come from the cluster.
+	CatalogOverrides []CatalogOverride
 	// Connect connects to the cluster. It is called only if something of the cluster is needed.
 	Connect func() (*Cluster, error)
 	// Progress shows that an operation is running, until done is called.
@@ -46,7 +46,7 @@ const defaultNamespace = "default"
 
 // Gather reads all inputs, for each namespace that has Subscriptions.
 func Gather(ctx context.Context, o Options) ([]dryrun.Request, error) {
-	g := &gathering{Options: o, contents: map[string]*reading{}}
+	g := &gatherer{Options: o, contents: map[string]*loadedContent{}}
 	files, err := g.files()
 	if err != nil {
 		return nil, err
@@ -71,18 +71,18 @@ func Gather(ctx context.Context, o Options) ([]dryrun.Request, error) {
 	return requests, nil
 }
 
-// gathering is the state of Gather.
-type gathering struct {
+// gatherer is the state of Gather.
+type gatherer struct {
 	Options
 
 	cluster *Cluster
 
 	mu       sync.Mutex
-	contents map[string]*reading
+	contents map[string]*loadedContent
 }
 
-// reading is the content of a source.
-type reading struct {
+// loadedContent is the content of a source.
+type loadedContent struct {
 	once     sync.Once
 	snapshot *catalogs.Snapshot
 	notes    []string
@@ -90,7 +90,7 @@ type reading struct {
 }
 
 // files reads the objects of the files.
-func (g *gathering) files() (*Objects, error) {
+func (g *gatherer) files() (*Objects, error) {
 	if len(g.Files) == 0 && g.Namespace == "" {
 		return nil, errors.New("nothing to look at: name files with --filename (-f), a namespace of the cluster with --namespace (-n), or both")
 	}
@@ -103,7 +103,7 @@ func (g *gathering) files() (*Objects, error) {
 	return objects, nil
 }
 
-func (g *gathering) file(objects *Objects, name string) error {
+func (g *gatherer) file(objects *Objects, name string) error {
 	if name == "-" {
 		return objects.Read("standard input", g.Stdin, cmp.Or(g.Namespace, defaultNamespace))
 	}
@@ -118,7 +118,7 @@ func (g *gathering) file(objects *Objects, name string) error {
 }
 
 // directory reads the manifests in a directory, by their file names. It does not read subdirectories.
-func (g *gathering) directory(objects *Objects, name string) error {
+func (g *gatherer) directory(objects *Objects, name string) error {
 	entries, err := os.ReadDir(name)
 	if err != nil {
 		return fmt.Errorf("--filename %s: %w", name, err)
@@ -140,7 +140,7 @@ func (g *gathering) directory(objects *Objects, name string) error {
 }
 
 // open reads one file.
-func (g *gathering) open(objects *Objects, name string) error {
+func (g *gatherer) open(objects *Objects, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("--filename %s: %w", name, err)
@@ -150,7 +150,7 @@ func (g *gathering) open(objects *Objects, name string) error {
 }
 
 // live reads a namespace of the cluster, with the files applied to its objects.
-func (g *gathering) live(ctx context.Context, files *Objects) ([]dryrun.Request, error) {
+func (g *gatherer) live(ctx context.Context, files *Objects) ([]dryrun.Request, error) {
 	for _, sub := range files.Subscriptions {
 		if sub.Namespace != g.Namespace {
 			return nil, fmt.Errorf("subscription %s is for namespace %s (metadata.namespace), and --namespace is %s; make them the same, or leave --namespace out to look at the files alone",
@@ -188,7 +188,7 @@ func (g *gathering) live(ctx context.Context, files *Objects) ([]dryrun.Request,
 // errNoNamespace means that the namespace does not exist.
 var errNoNamespace = errors.New("the cluster has no such namespace")
 
-func (g *gathering) connect() (*Cluster, error) {
+func (g *gatherer) connect() (*Cluster, error) {
 	if g.cluster != nil {
 		return g.cluster, nil
 	}
@@ -198,7 +198,7 @@ func (g *gathering) connect() (*Cluster, error) {
 }
 
 // request combines the objects of a namespace and the content of the catalogs.
-func (g *gathering) request(ctx context.Context, namespace string, objects *Objects) (dryrun.Request, error) {
+func (g *gatherer) request(ctx context.Context, namespace string, objects *Objects) (dryrun.Request, error) {
 	s, err := g.scope(ctx, namespace, objects)
 	if err != nil {
 		return dryrun.Request{}, err
@@ -212,11 +212,11 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 		request.Blocked = ""
 	}
 	request.Catalogs = map[resolution.CatalogKey]string{}
-	for key, p := range s.places {
+	for key, p := range s.locations {
 		request.Catalogs[key] = p.from
 	}
 	request.Notes = slices.Concat(objects.Notes, s.notes)
-	if s.silent() {
+	if s.hasUnreadable() {
 		request.Notes = append(request.Notes, "a supervisor that has read a catalog goes on with that content while the catalog cannot be read")
 	}
 	return request, nil
@@ -224,17 +224,17 @@ func (g *gathering) request(ctx context.Context, namespace string, objects *Obje
 
 // scope holds the catalogs that a namespace may use.
 type scope struct {
-	*gathering
+	*gatherer
 
-	places map[resolution.CatalogKey]*place
-	notes  []string
+	locations map[resolution.CatalogKey]*catalogLocation
+	notes     []string
 }
 
-// place is the place where a catalog is read.
-type place struct {
-	key    resolution.CatalogKey
-	given  string
-	source *operatorsv1alpha1.CatalogSource
+// catalogLocation is where a catalog is read.
+type catalogLocation struct {
+	key      resolution.CatalogKey
+	override string
+	source   *operatorsv1alpha1.CatalogSource
 	// running is true if the CatalogSource is in the cluster, so that a hosted one has replicas.
 	running bool
 
@@ -243,24 +243,24 @@ type place struct {
 	err      error
 }
 
-// scope finds the catalogs and the place of each.
-func (g *gathering) scope(ctx context.Context, namespace string, objects *Objects) (*scope, error) {
-	s := &scope{gathering: g, places: map[resolution.CatalogKey]*place{}}
+// scope finds the catalogs and the location of each.
+func (g *gatherer) scope(ctx context.Context, namespace string, objects *Objects) (*scope, error) {
+	s := &scope{gatherer: g, locations: map[resolution.CatalogKey]*catalogLocation{}}
 	live := g.Namespace != ""
 	for _, source := range objects.Catalogs {
 		key := resolution.CatalogKey{Namespace: source.Namespace, Name: source.Name}
-		s.places[key] = &place{key: key, source: source, running: live && source.UID != ""}
+		s.locations[key] = &catalogLocation{key: key, source: source, running: live && source.UID != ""}
 	}
 	wanted := map[resolution.CatalogKey]string{}
 	for _, sub := range objects.Subscriptions {
 		wanted[resolution.CatalogKey{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}] = sub.Name
 	}
-	s.give(namespace, wanted)
+	s.applyOverrides(namespace, wanted)
 	if live {
 		return s, nil
 	}
 	for key, subscription := range wanted {
-		if s.places[key] != nil {
+		if s.locations[key] != nil {
 			continue
 		}
 		cluster, err := g.connect()
@@ -273,22 +273,22 @@ func (g *gathering) scope(ctx context.Context, namespace string, objects *Object
 		}
 		for _, source := range found.Catalogs {
 			key := resolution.CatalogKey{Namespace: source.Namespace, Name: source.Name}
-			if s.places[key] == nil {
-				s.places[key] = &place{key: key, source: source, running: true}
+			if s.locations[key] == nil {
+				s.locations[key] = &catalogLocation{key: key, source: source, running: true}
 			}
 		}
 		s.notes = append(s.notes, found.Notes...)
 		break
 	}
-	s.give(namespace, wanted)
+	s.applyOverrides(namespace, wanted)
 	return s, nil
 }
 
-// give sets the places that --catalog names.
-func (s *scope) give(namespace string, wanted map[resolution.CatalogKey]string) {
-	used := map[Given]bool{}
+// applyOverrides sets the locations that --catalog names.
+func (s *scope) applyOverrides(namespace string, wanted map[resolution.CatalogKey]string) {
+	used := map[CatalogOverride]bool{}
 	for key := range wanted {
-		g, ok := given(s.Given, key)
+		g, ok := overrideFor(s.CatalogOverrides, key)
 		if !ok {
 			continue
 		}
@@ -299,24 +299,24 @@ func (s *scope) give(namespace string, wanted map[resolution.CatalogKey]string) 
 				s.notes = append(s.notes, note)
 			}
 		}
-		s.place(key).given = g.Source
+		s.location(key).override = g.Source
 	}
-	for key, p := range s.places {
-		if g, ok := given(s.Given, key); ok && g.Name != "" {
-			used[g], p.given = true, g.Source
+	for key, p := range s.locations {
+		if g, ok := overrideFor(s.CatalogOverrides, key); ok && g.Name != "" {
+			used[g], p.override = true, g.Source
 		}
 	}
 	// A catalog that no Subscription names may provide dependencies.
-	for _, g := range s.Given {
+	for _, g := range s.CatalogOverrides {
 		if g.Name != "" && !used[g] {
-			s.place(resolution.CatalogKey{Namespace: cmp.Or(g.Namespace, s.Global), Name: g.Name}).given = g.Source
+			s.location(resolution.CatalogKey{Namespace: cmp.Or(g.Namespace, s.Global), Name: g.Name}).override = g.Source
 		}
 	}
 }
 
-// silent reports whether a catalog of the cluster cannot be read now.
-func (s *scope) silent() bool {
-	for _, p := range s.places {
+// hasUnreadable reports whether a catalog of the cluster cannot be read now.
+func (s *scope) hasUnreadable() bool {
+	for _, p := range s.locations {
 		if p.running && p.err != nil {
 			return true
 		}
@@ -324,21 +324,21 @@ func (s *scope) silent() bool {
 	return false
 }
 
-func (s *scope) place(key resolution.CatalogKey) *place {
-	if s.places[key] == nil {
-		s.places[key] = &place{key: key}
+func (s *scope) location(key resolution.CatalogKey) *catalogLocation {
+	if s.locations[key] == nil {
+		s.locations[key] = &catalogLocation{key: key}
 	}
-	return s.places[key]
+	return s.locations[key]
 }
 
 // parallel is the number of catalogs that are read at once.
 const parallel = 4
 
-// read reads the content of all places. It returns an error if a catalog from --catalog cannot be read. A
+// read reads the content of all catalogs. It returns an error if a catalog from --catalog cannot be read. A
 // catalog of the cluster that cannot be read is recorded, as the supervisor would do.
 func (s *scope) read(ctx context.Context) error {
 	var names []string
-	for key := range s.places {
+	for key := range s.locations {
 		names = append(names, key.String())
 	}
 	slices.Sort(names)
@@ -346,14 +346,14 @@ func (s *scope) read(ctx context.Context) error {
 	defer done()
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
-	for _, p := range s.places {
-		group.Go(func() error { return s.fill(groupCtx, p) })
+	for _, p := range s.locations {
+		group.Go(func() error { return s.readLocation(groupCtx, p) })
 	}
 	err := group.Wait()
 	for _, name := range names {
-		for key, p := range s.places {
-			if key.String() == name && p.given != "" {
-				s.notes = append(s.notes, s.contents[p.given].notes...)
+		for key, p := range s.locations {
+			if key.String() == name && p.override != "" {
+				s.notes = append(s.notes, s.contents[p.override].notes...)
 			}
 		}
 	}
@@ -362,24 +362,24 @@ func (s *scope) read(ctx context.Context) error {
 	return err
 }
 
-// fill reads the content of a place.
-func (s *scope) fill(ctx context.Context, p *place) error {
-	if p.given != "" {
-		p.from = p.given
-		r := s.load(ctx, p.given)
+// readLocation reads the content of a catalog.
+func (s *scope) readLocation(ctx context.Context, p *catalogLocation) error {
+	if p.override != "" {
+		p.from = p.override
+		r := s.load(ctx, p.override)
 		p.snapshot = r.snapshot
 		return r.err
 	}
-	p.snapshot, p.from, p.err = s.follow(ctx, p)
+	p.snapshot, p.from, p.err = s.readSource(ctx, p)
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("reading catalog %s: %w", p.key, cause)
 	}
 	return nil
 }
 
-// follow reads the catalog of a CatalogSource from the same place as the supervisor. An unusable one has no
+// readSource reads the catalog of a CatalogSource from the same place as the supervisor. An unusable one has no
 // content, and the reason is recorded.
-func (s *scope) follow(ctx context.Context, p *place) (*catalogs.Snapshot, string, error) {
+func (s *scope) readSource(ctx context.Context, p *catalogLocation) (*catalogs.Snapshot, string, error) {
 	if _, problem := catalogs.SpecProblem(p.source); problem != "" {
 		return nil, "", nil
 	}
@@ -398,11 +398,11 @@ func (s *scope) follow(ctx context.Context, p *place) (*catalogs.Snapshot, strin
 }
 
 // load reads a source once.
-func (g *gathering) load(ctx context.Context, source string) *reading {
+func (g *gatherer) load(ctx context.Context, source string) *loadedContent {
 	g.mu.Lock()
 	r := g.contents[source]
 	if r == nil {
-		r = &reading{}
+		r = &loadedContent{}
 		g.contents[source] = r
 	}
 	g.mu.Unlock()
@@ -413,8 +413,8 @@ func (g *gathering) load(ctx context.Context, source string) *reading {
 // catalogs returns the catalogs that were read. A catalog that only --catalog names counts as one with a
 // CatalogSource.
 func (s *scope) catalogs() []subscription.Catalog {
-	out := make([]subscription.Catalog, 0, len(s.places))
-	for key, p := range s.places {
+	out := make([]subscription.Catalog, 0, len(s.locations))
+	for key, p := range s.locations {
 		source := p.source
 		if source == nil {
 			source = &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -427,7 +427,7 @@ func (s *scope) catalogs() []subscription.Catalog {
 // CatalogNames returns the names of the catalogs that the Subscriptions in files name, sorted. It returns none
 // if the files cannot be read.
 func CatalogNames(files []string) []string {
-	g := &gathering{Options: Options{Files: slices.DeleteFunc(slices.Clone(files), func(name string) bool { return name == "-" })}}
+	g := &gatherer{Options: Options{Files: slices.DeleteFunc(slices.Clone(files), func(name string) bool { return name == "-" })}}
 	if len(g.Files) == 0 {
 		return nil
 	}

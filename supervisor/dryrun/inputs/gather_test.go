@@ -58,12 +58,12 @@ var errNoCluster = errors.New("there is no cluster")
 // options returns options for standard input and no cluster.
 func options(t *testing.T, text string, catalogs ...string) Options {
 	t.Helper()
-	given, err := ParseAllGiven(catalogs)
+	overrides, err := ParseCatalogOverrides(catalogs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return Options{
-		Files: []string{"-"}, Stdin: strings.NewReader(text), Global: "olm", Given: given, Now: moment,
+		Files: []string{"-"}, Stdin: strings.NewReader(text), Global: "olm", CatalogOverrides: overrides, Now: moment,
 		Connect:  func() (*Cluster, error) { return nil, errNoCluster },
 		Progress: func(string) func() { return func() {} },
 	}

@@ -99,11 +99,11 @@ func (f *file) read(document []byte) error {
 	if err := json.UnmarshalCaseSensitivePreserveInts(text, &u.Object); err != nil {
 		return errors.New("not an object; it has to begin with apiVersion and kind")
 	}
-	return f.take(u)
+	return f.readObject(u)
 }
 
-// take reads an object, or the objects of a List.
-func (f *file) take(u *unstructured.Unstructured) error {
+// readObject reads an object, or the objects of a List.
+func (f *file) readObject(u *unstructured.Unstructured) error {
 	if u.GetKind() == "" || u.GetAPIVersion() == "" {
 		return errors.New("an object without kind or apiVersion; add both, for instance apiVersion: operators.coreos.com/v1alpha1, kind: Subscription")
 	}
@@ -115,7 +115,7 @@ func (f *file) take(u *unstructured.Unstructured) error {
 			if !ok {
 				return fmt.Errorf("items[%d] is not an object", i)
 			}
-			if err := f.take(&unstructured.Unstructured{Object: object}); err != nil {
+			if err := f.readObject(&unstructured.Unstructured{Object: object}); err != nil {
 				return fmt.Errorf("items[%d]: %w", i, err)
 			}
 		}
@@ -125,14 +125,14 @@ func (f *file) take(u *unstructured.Unstructured) error {
 	if u.GetNamespace() == "" {
 		u.SetNamespace(f.namespace)
 	}
-	if err := f.keep(u); err != nil {
+	if err := f.add(u); err != nil {
 		return fmt.Errorf("%s %s: %w", u.GetKind(), cmp.Or(u.GetName(), "without metadata.name"), err)
 	}
 	return nil
 }
 
-// keep adds an object to the objects of its kind.
-func (f *file) keep(u *unstructured.Unstructured) error {
+// add adds an object to the objects of its kind.
+func (f *file) add(u *unstructured.Unstructured) error {
 	group, _, _ := strings.Cut(u.GetAPIVersion(), "/")
 	kind := u.GetKind()
 	if group != operatorsv1alpha1.GroupName {
@@ -238,11 +238,11 @@ func (o *Objects) empty(namespace string) bool {
 // namespace.
 func (o *Objects) within(namespace, global string) *Objects {
 	return &Objects{
-		Subscriptions: keep(o.Subscriptions, func(s *operatorsv1alpha1.Subscription) bool { return s.Namespace == namespace }),
-		Versions:      keep(o.Versions, func(c *operatorsv1alpha1.ClusterServiceVersion) bool { return c.Namespace == namespace }),
-		Plans:         keep(o.Plans, func(p *operatorsv1alpha1.InstallPlan) bool { return p.Namespace == namespace }),
-		Groups:        keep(o.Groups, func(g *operatorsv1.OperatorGroup) bool { return g.Namespace == namespace }),
-		Catalogs: keep(o.Catalogs, func(c *operatorsv1alpha1.CatalogSource) bool {
+		Subscriptions: filter(o.Subscriptions, func(s *operatorsv1alpha1.Subscription) bool { return s.Namespace == namespace }),
+		Versions:      filter(o.Versions, func(c *operatorsv1alpha1.ClusterServiceVersion) bool { return c.Namespace == namespace }),
+		Plans:         filter(o.Plans, func(p *operatorsv1alpha1.InstallPlan) bool { return p.Namespace == namespace }),
+		Groups:        filter(o.Groups, func(g *operatorsv1.OperatorGroup) bool { return g.Namespace == namespace }),
+		Catalogs: filter(o.Catalogs, func(c *operatorsv1alpha1.CatalogSource) bool {
 			return c.Namespace == namespace || c.Namespace == global
 		}),
 		Notes: o.Notes,
@@ -257,7 +257,7 @@ func (o *Objects) of(namespace, global string, all []subscription.Catalog) subsc
 	}
 }
 
-func keep[T any](list []T, wanted func(T) bool) []T {
+func filter[T any](list []T, wanted func(T) bool) []T {
 	var out []T
 	for _, one := range list {
 		if wanted(one) {

@@ -105,13 +105,13 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err := o.output.Validate(); err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
-	given, err := inputs.ParseAllGiven(o.catalogs)
+	overrides, err := inputs.ParseCatalogOverrides(o.catalogs)
 	if err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
 	ctx := cmd.Context()
 	requests, err := inputs.Gather(ctx, inputs.Options{
-		Files: o.files, Stdin: cmd.InOrStdin(), Namespace: o.namespace, Global: o.global, Given: given,
+		Files: o.files, Stdin: cmd.InOrStdin(), Namespace: o.namespace, Global: o.global, CatalogOverrides: overrides,
 		Connect:  o.connect,
 		Progress: func(what string) func() { return progress.Start(cmd.ErrOrStderr(), o.quiet, what) },
 		Now:      metav1.NewTime(clock.RealClock{}.Now()),

@@ -10,8 +10,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution"
 )
 
-// Given is a catalog whose content comes from a place that the user named.
-type Given struct {
+// CatalogOverride is a value of --catalog: it names where the content of a catalog is read.
+type CatalogOverride struct {
 	// Namespace and Name are those of the CatalogSource. An empty namespace matches any namespace; if both are empty,
 	// any CatalogSource matches.
 	Namespace, Name string
@@ -19,13 +19,13 @@ type Given struct {
 	Source string
 }
 
-// ParseGiven parses [[NAMESPACE/]NAME=]SOURCE.
-func ParseGiven(text string) (Given, error) {
+// ParseCatalogOverride parses [[NAMESPACE/]NAME=]SOURCE.
+func ParseCatalogOverride(text string) (CatalogOverride, error) {
 	name, source, named := strings.Cut(text, "=")
 	if _, err := os.Stat(text); err == nil || !named {
 		name, source = "", text
 	}
-	g := Given{Name: name, Source: source}
+	g := CatalogOverride{Name: name, Source: source}
 	if namespace, rest, ok := strings.Cut(name, "/"); ok {
 		g.Namespace, g.Name = namespace, rest
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
@@ -41,11 +41,11 @@ func ParseGiven(text string) (Given, error) {
 	return g, nil
 }
 
-// ParseAllGiven parses the values of a flag. A value without a name must be the only one.
-func ParseAllGiven(texts []string) ([]Given, error) {
-	var out []Given
+// ParseCatalogOverrides parses the values of a flag. A value without a name must be the only one.
+func ParseCatalogOverrides(texts []string) ([]CatalogOverride, error) {
+	var out []CatalogOverride
 	for _, text := range texts {
-		g, err := ParseGiven(text)
+		g, err := ParseCatalogOverride(text)
 		if err != nil {
 			return nil, err
 		}
@@ -64,9 +64,9 @@ func ParseAllGiven(texts []string) ([]Given, error) {
 	return out, nil
 }
 
-// given returns the source for a catalog: the one that names it most exactly.
-func given(all []Given, key resolution.CatalogKey) (Given, bool) {
-	best, rank := Given{}, 0
+// overrideFor returns the source for a catalog: the one that names it most exactly.
+func overrideFor(all []CatalogOverride, key resolution.CatalogKey) (CatalogOverride, bool) {
+	best, rank := CatalogOverride{}, 0
 	for _, g := range all {
 		fits := 0
 		switch {

@@ -16,14 +16,14 @@ func TestParseGiven(t *testing.T) {
 	if err := os.Mkdir(odd, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]Given{
+	for text, want := range map[string]CatalogOverride{
 		"./catalog":            {Source: "./catalog"},
 		"shop=./catalog":       {Name: "shop", Source: "./catalog"},
 		"olm/shop=localhost:1": {Namespace: "olm", Name: "shop", Source: "localhost:1"},
 		"shop=dir/with=sign":   {Name: "shop", Source: "dir/with=sign"},
 		odd:                    {Source: odd},
 	} {
-		got, err := ParseGiven(text)
+		got, err := ParseCatalogOverride(text)
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
 		}
@@ -36,7 +36,7 @@ func TestParseGiven(t *testing.T) {
 		"o lm/shop=d": "cannot be a namespace",
 		"olm/=d":      "cannot be the name of a CatalogSource",
 	} {
-		if _, err := ParseGiven(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseCatalogOverride(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", text, err, want)
 		}
 	}
@@ -44,17 +44,17 @@ func TestParseGiven(t *testing.T) {
 
 func TestParseAllGiven(t *testing.T) {
 	for _, texts := range [][]string{{"a=x", "a=y"}, {"x", "y"}, {"x", "a=y"}, {"olm/a=x", "olm/a=y"}} {
-		if _, err := ParseAllGiven(texts); err == nil {
+		if _, err := ParseCatalogOverrides(texts); err == nil {
 			t.Errorf("%q: no error", texts)
 		}
 	}
-	all, err := ParseAllGiven([]string{"a=x", "olm/a=y", "b=z"})
+	all, err := ParseCatalogOverrides([]string{"a=x", "olm/a=y", "b=z"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
 	for _, key := range []resolution.CatalogKey{{Namespace: "olm", Name: "a"}, {Namespace: "shop", Name: "a"}, {Namespace: "olm", Name: "b"}, {Namespace: "olm", Name: "c"}} {
-		g, _ := given(all, key)
+		g, _ := overrideFor(all, key)
 		got[key.String()] = g.Source
 	}
 	if diff := cmp.Diff(map[string]string{"olm/a": "y", "shop/a": "x", "olm/b": "z", "olm/c": ""}, got); diff != "" {
