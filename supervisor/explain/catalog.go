@@ -39,7 +39,7 @@ func catalogFindings(s *search, source *operatorsv1alpha1.CatalogSource) []*Find
 	if status.GRPCConnectionState != nil {
 		state = status.GRPCConnectionState.LastObservedState
 	}
-	at := s.to(refTo(KindCatalogSource, source), state, status.Message)
+	at := s.follow(refTo(KindCatalogSource, source), state, status.Message)
 	found := catalogCauses(at, source)
 	if len(found) == 0 && state != stateReady {
 		return []*Finding{catalogStartingFinding(at, source)}
@@ -83,7 +83,7 @@ func catalogSpecFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Fin
 		operatorsv1alpha1.CatalogSourceConfigMapError:       CodeCatalogConfigMapUnusable,
 	}
 	if code := inSpec[source.Status.Reason]; code != "" {
-		return s.finding(code, Wrong, s.at().String()+": "+source.Status.Message).withCommands(kubectl("edit", s.at(), ""))
+		return s.finding(code, Wrong, s.current().String()+": "+source.Status.Message).withCommands(kubectl("edit", s.current(), ""))
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func catalogStatusFinding(s *search, source *operatorsv1alpha1.CatalogSource, ex
 	progressing := conditionOf(status.Conditions, api.ConditionProgressing)
 	if progressing != nil && progressing.Status == metav1.ConditionFalse &&
 		progressing.Reason != api.ReasonRolledOut && progressing.Reason != api.ReasonSpecInvalid {
-		f := s.finding(codeOfCatalog(progressing.Reason, progressing.Message), Wrong, s.at().String()+": "+progressing.Message)
+		f := s.finding(codeOfCatalog(progressing.Reason, progressing.Message), Wrong, s.current().String()+": "+progressing.Message)
 		if refusal.Of(progressing.Message) == refusal.LimitExceeded {
 			f = limitRangeFinding(s, f)
 		} else {
@@ -104,7 +104,7 @@ func catalogStatusFinding(s *search, source *operatorsv1alpha1.CatalogSource, ex
 		return f.withCommands(catalogCommands(s, source)...)
 	}
 	if status.Message != "" && !explained {
-		return s.finding(CodeCatalogFailing, Wrong, s.at().String()+": "+status.Message).withCommands(catalogCommands(s, source)...)
+		return s.finding(CodeCatalogFailing, Wrong, s.current().String()+": "+status.Message).withCommands(catalogCommands(s, source)...)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func codeOfCatalog(reason, message string) string {
 
 // catalogCommands returns the commands that show a catalog, and its pods if the supervisor runs it.
 func catalogCommands(s *search, source *operatorsv1alpha1.CatalogSource) []string {
-	commands := []string{kubectl("get", s.at(), "-o yaml")}
+	commands := []string{kubectl("get", s.current(), "-o yaml")}
 	if source.Spec.Image == "" && source.Spec.ConfigMap == "" {
 		return commands // the supervisor does not run it
 	}
@@ -143,10 +143,10 @@ func addressFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding
 	}
 	state := source.Status.GRPCConnectionState
 	if state == nil || state.LastObservedState == stateReady {
-		return s.finding(CodeCatalogFailing, Wrong, s.at().String()+": "+source.Status.Message)
+		return s.finding(CodeCatalogFailing, Wrong, s.current().String()+": "+source.Status.Message)
 	}
-	return s.finding(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.at(), source.Spec.Address, source.Status.Message)).
-		withCommands(kubectl("edit", s.at(), ""))
+	return s.finding(CodeCatalogUnreachable, Wrong, fmt.Sprintf("%s: spec.address %s does not answer: %s", s.current(), source.Spec.Address, source.Status.Message)).
+		withCommands(kubectl("edit", s.current(), ""))
 }
 
 // catalogPodFindings returns the problems of the pods of a catalog that the supervisor runs.
@@ -167,34 +167,34 @@ func catalogPodFinding(s *search, f *Finding) *Finding {
 	if code := codes[f.Code]; code != "" {
 		f.Code, f.Remedy = code, remedyOf(code)
 	}
-	f.Cause = s.at().String() + ": " + f.Cause
+	f.Cause = s.current().String() + ": " + f.Cause
 	return f
 }
 
 // catalogStartingFinding returns the finding about a catalog that does not serve yet and has no problem.
 func catalogStartingFinding(s *search, source *operatorsv1alpha1.CatalogSource) *Finding {
-	if s.Taken.Sub(source.CreationTimestamp.Time) > gracePeriod && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
-		return s.finding(CodeNotLookedAt, Wrong, s.at().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
+	if s.ReadAt.Sub(source.CreationTimestamp.Time) > gracePeriod && source.Status.GRPCConnectionState == nil && len(source.Status.Conditions) == 0 {
+		return s.finding(CodeNotLookedAt, Wrong, s.current().String()+" has no status, though it is there"+since(&source.CreationTimestamp))
 	}
 	says := "is not read yet"
 	if c := conditionOf(source.Status.Conditions, api.ConditionProgressing); c != nil {
 		says = c.Message
 	}
-	return s.finding(CodeCatalogStarting, Waiting, s.at().String()+": "+says).withCommands(catalogCommands(s, source)...)
+	return s.finding(CodeCatalogStarting, Waiting, s.current().String()+": "+says).withCommands(catalogCommands(s, source)...)
 }
 
 // subscribedCatalog returns what blocks the catalog that the Subscription names.
 func subscribedCatalog(s *search) []*Finding {
 	spec := s.sub.Spec
-	at := s.to(Ref{Kind: KindCatalogSource, Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}, "", "")
-	source := s.catalog(at.at())
+	at := s.follow(Ref{Kind: KindCatalogSource, Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}, "", "")
+	source := s.catalog(at.current())
 	switch {
 	case source == nil && s.hidden("catalogsources.operators.coreos.com", spec.CatalogSourceNamespace):
 		return catalogBySubscription(s)
 	case source == nil:
 		at.path[len(at.path)-1].State = "missing"
 		return []*Finding{at.finding(CodeCatalogNotFound, Wrong, fmt.Sprintf("%s does not exist, and %s names it in spec.source and spec.sourceNamespace%s",
-			at.at(), s.subject, otherCatalogs(s))).withCommands(
+			at.current(), s.subject, otherCatalogs(s))).withCommands(
 			"kubectl get catalogsources --all-namespaces", kubectl("edit", s.subject, ""))}
 	}
 	if f := excludedFinding(s, at); f != nil {
@@ -235,7 +235,7 @@ func excludedFinding(s, catalog *search) *Finding {
 		return nil
 	}
 	group := refTo(KindOperatorGroup, groups[0])
-	return catalog.to(group, "", "").finding(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.at(), annotation)).
+	return catalog.follow(group, "", "").finding(CodeCatalogExcluded, Wrong, fmt.Sprintf("%s keeps %s out by its annotation %s", group, catalog.current(), annotation)).
 		withCommands(kubectl("annotate", group, annotation+"-"))
 }
 
@@ -243,7 +243,7 @@ func excludedFinding(s, catalog *search) *Finding {
 // global one. Only the supervisor knows its global namespace, so the Subscription must state that the catalog was
 // not found.
 func outOfScopeFinding(s, catalog *search) *Finding {
-	from := catalog.at()
+	from := catalog.current()
 	reason, remedy := blockedOf(s.sub)
 	if reason != api.ReasonCatalogNotFound || from.Namespace == s.sub.Namespace || from.Namespace == s.GlobalNamespace {
 		return nil

@@ -18,38 +18,38 @@ func TestExplainSupervisor(t *testing.T) {
 	check(t, []explained{
 		{
 			reason: "no Lease", state: explain.Broken, code: explain.CodeSupervisorNotRunning, object: "Lease chandlery-supervisor",
-			change: func(o *observation) { o.Leases = nil }, summary: []string{"no supervisor runs", "no Lease chandlery-supervisor"},
+			change: func(o *clusterState) { o.Leases = nil }, summary: []string{"no supervisor runs", "no Lease chandlery-supervisor"},
 		},
 		{
 			reason: "a Lease that was given up", state: explain.Broken, code: explain.CodeSupervisorNotRunning, object: "Lease chandlery-system/chandlery-supervisor",
-			change: func(o *observation) { o.Leases[0].Spec.HolderIdentity = new("") }, summary: []string{"was given up"},
+			change: func(o *clusterState) { o.Leases[0].Spec.HolderIdentity = new("") }, summary: []string{"was given up"},
 		},
 		{
 			reason: "a Lease that has run out comes before what statuses say", state: explain.Broken, code: explain.CodeSupervisorNotRunning,
-			change: all(planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", ""), func(o *observation) {
+			change: all(planIs(operatorsv1alpha1.InstallPlanPhaseRequiresApproval, "", ""), func(o *clusterState) {
 				o.Leases[0].Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-time.Hour)))
 			}),
 			summary: []string{"is held by supervisor-1 (no pod of namespace chandlery-system), which last renewed it at 2026-03-02T08:00:00Z"},
 		},
 		{
 			reason: "a Lease that nobody may see where all has come to rest", state: explain.Healthy,
-			change: all(hides("leases.coordination.k8s.io", ""), func(o *observation) { o.Leases = nil }), summary: []string{"lamp.v1 is installed"},
+			change: all(hides("leases.coordination.k8s.io", ""), func(o *clusterState) { o.Leases = nil }), summary: []string{"lamp.v1 is installed"},
 		},
 		{
 			reason: "a Lease that could not be read for the moment", state: explain.Unknown,
-			change: func(o *observation) {
-				o.Leases, o.Unseen = nil, []explain.Unseen{{Resource: "leases.coordination.k8s.io", Why: explain.WhyUnreachable}}
+			change: func(o *clusterState) {
+				o.Leases, o.Unreadable = nil, []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonUnreachable}}
 			},
 			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
 		},
 		{
 			reason: "a Lease that nobody may see where something is on its way", state: explain.Unknown, code: explain.CodeUnderWay,
-			change:  all(hides("leases.coordination.k8s.io", ""), planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", ""), func(o *observation) { o.Leases = nil }),
+			change:  all(hides("leases.coordination.k8s.io", ""), planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", ""), func(o *clusterState) { o.Leases = nil }),
 			summary: []string{"could not be seen"},
 		},
 		{
 			reason: "a catalog that nobody may see and that the Subscription calls healthy", state: explain.Healthy,
-			change: all(hides("catalogsources.operators.coreos.com", "olm"), func(o *observation) {
+			change: all(hides("catalogsources.operators.coreos.com", "olm"), func(o *clusterState) {
 				o.CatalogSources = nil
 				o.sub().Status.CatalogHealth = []operatorsv1alpha1.SubscriptionCatalogHealth{{CatalogSourceRef: &corev1.ObjectReference{Namespace: "olm", Name: "wares"}, Healthy: true}}
 			}),
@@ -57,27 +57,27 @@ func TestExplainSupervisor(t *testing.T) {
 		},
 		{
 			reason: "a catalog that nobody may see and the Subscription does not speak of", state: explain.Unknown,
-			change:  all(hides("catalogsources.operators.coreos.com", "olm"), func(o *observation) { o.CatalogSources = nil }),
+			change:  all(hides("catalogsources.operators.coreos.com", "olm"), func(o *clusterState) { o.CatalogSources = nil }),
 			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
 		},
 		{
 			reason: "Deployments that nobody may see", state: explain.Unknown,
-			change:  all(hides("deployments.apps", "shop"), func(o *observation) { o.Deployments = nil }),
+			change:  all(hides("deployments.apps", "shop"), func(o *clusterState) { o.Deployments = nil }),
 			summary: []string{"lamp.v1 is installed", "as far as can be seen"},
 		},
 		{
 			reason: "no Subscription of that name", state: explain.Missing,
-			change: func(o *observation) { o.Subscriptions = nil }, summary: []string{"there is none of that name"},
+			change: func(o *clusterState) { o.Subscriptions = nil }, summary: []string{"there is none of that name"},
 		},
 		{
 			reason: "a Subscription that may not be seen", state: explain.Unknown,
-			change: all(hides("subscriptions.operators.coreos.com", "shop"), func(o *observation) { o.Subscriptions = nil }), summary: []string{"may not be read"},
+			change: all(hides("subscriptions.operators.coreos.com", "shop"), func(o *clusterState) { o.Subscriptions = nil }), summary: []string{"may not be read"},
 		},
 		{
 			reason: "an API that is not there", state: explain.Missing, code: explain.CodeNotInstalled,
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.Subscriptions = nil
-				o.Unseen = []explain.Unseen{{Resource: "subscriptions.operators.coreos.com", Why: explain.WhyNotInstalled}}
+				o.Unreadable = []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.ReasonNotInstalled}}
 			},
 			summary: []string{"not installed in this cluster"},
 		},
@@ -88,7 +88,7 @@ func TestExplainSupervisor(t *testing.T) {
 // are in order of importance.
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	o := well(all(catalogAway(), func(o *observation) {
+	o := healthyState(all(catalogAway(), func(o *clusterState) {
 		o.catalog().Status.GRPCConnectionState.LastObservedState = "TRANSIENT_FAILURE"
 		o.catalog().Status.Message = "the catalog's content could not be read: connection refused; check it"
 		second := *o.sub().DeepCopy()
@@ -108,7 +108,7 @@ func TestExamine(t *testing.T) {
 	if found[1].Severity != explain.Note {
 		t.Errorf("last is %+v, want a note", found[1])
 	}
-	if got := explain.Examine(well()); len(got) != 0 {
+	if got := explain.Examine(healthyState()); len(got) != 0 {
 		t.Errorf("found %+v where all is well", got)
 	}
 }
@@ -128,11 +128,11 @@ func TestCodes(t *testing.T) {
 // TestRule checks the rule that permits reading hidden objects.
 func TestRule(t *testing.T) {
 	t.Parallel()
-	rule := explain.Unseen{Resource: "deployments.apps"}.Rule()
+	rule := explain.Unreadable{Resource: "deployments.apps"}.Rule()
 	if rule.APIGroups[0] != "apps" || rule.Resources[0] != "deployments" || !slices.Equal(rule.Verbs, []string{"get", "list"}) {
 		t.Errorf("rule is %+v", rule)
 	}
-	if rule := (explain.Unseen{Resource: "pods"}).Rule(); rule.APIGroups[0] != "" || rule.Resources[0] != "pods" {
+	if rule := (explain.Unreadable{Resource: "pods"}).Rule(); rule.APIGroups[0] != "" || rule.Resources[0] != "pods" {
 		t.Errorf("rule is %+v", rule)
 	}
 }

@@ -15,44 +15,44 @@ import (
 )
 
 // Explain returns the state of a Subscription, and its causes.
-func Explain(o *Observation, sub types.NamespacedName) Explanation {
+func Explain(o *ClusterState, sub types.NamespacedName) Explanation {
 	return Object(o, Ref{Kind: KindSubscription, Namespace: sub.Namespace, Name: sub.Name})
 }
 
 // Object returns the state and the causes for a Subscription, a CatalogSource, an InstallPlan or a
 // ClusterServiceVersion. For a Namespace, it explains whether it is being deleted.
-func Object(o *Observation, subject Ref) Explanation {
+func Object(o *ClusterState, subject Ref) Explanation {
 	s := newSearch(o, subject)
 	var findings []Finding
-	well := ""
+	healthySummary := ""
 	switch subject.Kind {
 	case KindSubscription:
 		if s.sub = find(o.Subscriptions, subject); s.sub == nil {
 			return explainAbsent(s, "subscriptions.operators.coreos.com")
 		}
-		findings, well = subscriptionFindings(s), installedSummary(s)
+		findings, healthySummary = subscriptionFindings(s), installedSummary(s)
 	case KindCatalogSource:
 		source := s.catalog(subject)
 		if source == nil {
 			return explainAbsent(s, "catalogsources.operators.coreos.com")
 		}
-		findings, well = withSupervisor(s, func(s *search) []*Finding { return catalogFindings(s, source) }), servesWell(source)
+		findings, healthySummary = withSupervisor(s, func(s *search) []*Finding { return catalogFindings(s, source) }), servingSummary(source)
 	case KindInstallPlan:
 		p := s.plan(subject.Namespace, subject.Name)
 		if p == nil {
 			return explainAbsent(s, "installplans.operators.coreos.com")
 		}
-		findings, well = withSupervisor(s, func(s *search) []*Finding { return append(planFindings(s, p), planWarnings(s, p)...) }), "it was carried out"
+		findings, healthySummary = withSupervisor(s, func(s *search) []*Finding { return append(planFindings(s, p), planWarnings(s, p)...) }), "it was carried out"
 	case KindVersion:
 		csv := s.version(subject.Namespace, subject.Name)
 		if csv == nil {
 			return explainAbsent(s, "clusterserviceversions.operators.coreos.com")
 		}
-		findings, well = withSupervisor(s, func(s *search) []*Finding { return versionFindings(s, csv) }), "it runs"+since(csv.Status.LastTransitionTime)
+		findings, healthySummary = withSupervisor(s, func(s *search) []*Finding { return versionFindings(s, csv) }), "it runs"+since(csv.Status.LastTransitionTime)
 	case KindNamespace:
-		findings, well = namespaceFindings(s), "it is not being deleted"
+		findings, healthySummary = namespaceFindings(s), "it is not being deleted"
 	}
-	return explanationOf(s, findings, well)
+	return explanationOf(s, findings, healthySummary)
 }
 
 // withSupervisor checks the supervisor first, and then the object.
@@ -62,15 +62,15 @@ func withSupervisor(s *search, look func(*search) []*Finding) []Finding {
 
 // explainAbsent returns the explanation of an object that does not exist, or cannot be read.
 func explainAbsent(s *search, resource string) Explanation {
-	for _, u := range s.Unseen {
-		if u.Resource == resource && u.Why == WhyNotInstalled {
+	for _, u := range s.Unreadable {
+		if u.Resource == resource && u.Reason == ReasonNotInstalled {
 			f := s.finding(CodeNotInstalled, Wrong, "the API "+resource+" is not installed in this cluster").withCommands("supervisor install-crds")
 			return Explanation{Subject: s.subject, State: Missing, Summary: f.Cause, Findings: []Finding{*f}}
 		}
 	}
 	if s.needs(resource, s.subject.Namespace) {
 		hidden := "it cannot be seen whether it exists: " + resource + " may not be read"
-		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unseen: *s.unseen}
+		return Explanation{Subject: s.subject, State: Unknown, Summary: hidden, Unreadable: *s.unreadable}
 	}
 	const none = "there is none of that name"
 	if f := terminatingFinding(s, s.subject.Namespace); f != nil {
@@ -79,10 +79,10 @@ func explainAbsent(s *search, resource string) Explanation {
 	return Explanation{Subject: s.subject, State: Missing, Summary: none}
 }
 
-// explanationOf summarizes findings. well is the summary if there are no problems.
-func explanationOf(s *search, findings []Finding, well string) Explanation {
-	e := Explanation{Subject: s.subject, Findings: findings, Unseen: *s.unseen}
-	slices.SortFunc(e.Unseen, func(a, b Unseen) int {
+// explanationOf summarizes findings. healthySummary is the summary if there are no problems.
+func explanationOf(s *search, findings []Finding, healthySummary string) Explanation {
+	e := Explanation{Subject: s.subject, Findings: findings, Unreadable: *s.unreadable}
+	slices.SortFunc(e.Unreadable, func(a, b Unreadable) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace))
 	})
 	if len(findings) > 0 {
@@ -90,7 +90,7 @@ func explanationOf(s *search, findings []Finding, well string) Explanation {
 	}
 	underWay := has(findings, CodeUnderWay)
 	// The approval of a plan has an effect only if a supervisor executes the plan.
-	matters := e.weigh(underWay || has(findings, CodePlanNeedsApproval) && hidesLeases(s))
+	matters := e.dependsOnUnreadable(underWay || has(findings, CodePlanNeedsApproval) && hidesLeases(s))
 	switch severity := worst(findings); {
 	case severity == Wrong:
 		e.State = Broken
@@ -101,9 +101,9 @@ func explanationOf(s *search, findings []Finding, well string) Explanation {
 	case underWay:
 		e.State = Progressing
 	case matters:
-		e.State, e.Summary = Unknown, well+", as far as can be seen"
+		e.State, e.Summary = Unknown, healthySummary+", as far as can be seen"
 	default:
-		e.State, e.Summary = Healthy, well
+		e.State, e.Summary = Healthy, healthySummary
 		if len(findings) > 0 {
 			e.Summary += "; " + causeWithoutSubject(s, &findings[0])
 		}
@@ -111,13 +111,13 @@ func explanationOf(s *search, findings []Finding, well string) Explanation {
 	return e
 }
 
-// weigh reports whether the answer depends on objects that could not be read. If it does, none of these is
-// minor. A hidden object may block an operation that is in progress, and a status confirms nothing if related
-// objects are hidden too.
-func (e *Explanation) weigh(toCome bool) bool {
-	matters := slices.ContainsFunc(e.Unseen, func(u Unseen) bool { return toCome || !u.Minor })
-	for i := range e.Unseen {
-		e.Unseen[i].Minor = !matters && e.Unseen[i].Minor
+// dependsOnUnreadable reports whether the explanation depends on objects that could not be read. If it does, none of
+// these is minor. A hidden object may block an operation that is in progress, and a status confirms nothing if
+// related objects are hidden too.
+func (e *Explanation) dependsOnUnreadable(inProgress bool) bool {
+	matters := slices.ContainsFunc(e.Unreadable, func(u Unreadable) bool { return inProgress || !u.Minor })
+	for i := range e.Unreadable {
+		e.Unreadable[i].Minor = !matters && e.Unreadable[i].Minor
 	}
 	return matters
 }
@@ -162,7 +162,7 @@ func installedSummary(s *search) string {
 	return fmt.Sprintf("%s; %s of CatalogSource %s/%s has nothing newer", text, channel, s.sub.Spec.CatalogSourceNamespace, s.sub.Spec.CatalogSource)
 }
 
-func servesWell(source *operatorsv1alpha1.CatalogSource) string {
+func servingSummary(source *operatorsv1alpha1.CatalogSource) string {
 	available := conditionOf(source.Status.Conditions, api.ConditionAvailable)
 	if available == nil {
 		return "it serves at " + source.Spec.Address
@@ -170,9 +170,9 @@ func servesWell(source *operatorsv1alpha1.CatalogSource) string {
 	return "it serves: " + available.Message
 }
 
-// Examine returns all problems of an observation: each cause once, the worst first, with the affected
+// Examine returns all problems of a cluster: each cause once, the worst first, with the affected
 // Subscriptions.
-func Examine(o *Observation) []Finding {
+func Examine(o *ClusterState) []Finding {
 	var all []Finding
 	for i := range o.Subscriptions {
 		sub := refTo(KindSubscription, &o.Subscriptions[i])
@@ -203,17 +203,17 @@ func Examine(o *Observation) []Finding {
 	return all
 }
 
-// Overlooked returns the objects that could not be read. An entry is minor if no explanation depends on it and
+// UnreadableObjects returns the objects that could not be read. An entry is minor if no explanation depends on it, and
 // it hides no object that would be explained.
-func Overlooked(o *Observation) []Unseen {
-	var needed []Unseen
+func UnreadableObjects(o *ClusterState) []Unreadable {
+	var needed []Unreadable
 	for _, subject := range subjects(o) {
-		needed = append(needed, Object(o, subject).Unseen...)
+		needed = append(needed, Object(o, subject).Unreadable...)
 	}
-	all := slices.Clone(o.Unseen)
+	all := slices.Clone(o.Unreadable)
 	for i := range all {
 		u := &all[i]
-		u.Minor = u.Why == WhyForbidden && !u.hidesSubjects(o) && !slices.ContainsFunc(needed, func(n Unseen) bool {
+		u.Minor = u.Reason == ReasonForbidden && !u.hidesSubjects(o) && !slices.ContainsFunc(needed, func(n Unreadable) bool {
 			return !n.Minor && u.covers(n.Resource, n.Namespace)
 		})
 	}
@@ -221,7 +221,7 @@ func Overlooked(o *Observation) []Unseen {
 }
 
 // subjects returns the objects that Examine explains.
-func subjects(o *Observation) []Ref {
+func subjects(o *ClusterState) []Ref {
 	var all []Ref
 	for i := range o.Subscriptions {
 		all = append(all, refTo(KindSubscription, &o.Subscriptions[i]))
@@ -237,7 +237,7 @@ func subjects(o *Observation) []Ref {
 
 // hidesSubjects reports whether an entry hides objects that would be explained: objects of the explained kinds,
 // in the namespaces that were read.
-func (u Unseen) hidesSubjects(o *Observation) bool {
+func (u Unreadable) hidesSubjects(o *ClusterState) bool {
 	asked := []string{
 		"subscriptions.operators.coreos.com", "installplans.operators.coreos.com",
 		"clusterserviceversions.operators.coreos.com", "catalogsources.operators.coreos.com",
@@ -246,7 +246,7 @@ func (u Unseen) hidesSubjects(o *Observation) bool {
 }
 
 // referredTo reports whether any Subscription refers to a plan.
-func referredTo(o *Observation, p *operatorsv1alpha1.InstallPlan) bool {
+func referredTo(o *ClusterState, p *operatorsv1alpha1.InstallPlan) bool {
 	return slices.ContainsFunc(o.Subscriptions, func(sub operatorsv1alpha1.Subscription) bool { return refersTo(&sub, p) })
 }
 

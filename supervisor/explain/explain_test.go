@@ -18,7 +18,7 @@ import (
 // explained is a test case: a change to a healthy cluster, and the expected explanation.
 type explained struct {
 	reason string
-	change func(*observation)
+	change func(*clusterState)
 	state  explain.State
 	code   string
 	// object is the object of the cause, as KIND NAMESPACE/NAME.
@@ -35,7 +35,7 @@ func check(t *testing.T, cases []explained) {
 	t.Helper()
 	for _, tc := range cases {
 		t.Run(strings.ReplaceAll(tc.reason, " ", "_"), func(t *testing.T) {
-			e := explain.Explain(well(tc.change), lamp)
+			e := explain.Explain(healthyState(tc.change), lamp)
 			if e.State != tc.state {
 				t.Errorf("state is %s, want %s: %s", e.State, tc.state, e.Summary)
 			}
@@ -70,26 +70,26 @@ func check(t *testing.T, cases []explained) {
 const no = metav1.ConditionFalse
 
 // nothingFits changes the Subscription to one whose constraints cannot be satisfied.
-func nothingFits(message, exact, remedy string) func(*observation) {
+func nothingFits(message, exact, remedy string) func(*clusterState) {
 	return unresolved(api.ReasonConstraintsNotSatisfiable, "constraints not satisfiable: "+message, exact, remedy)
 }
 
 func TestExplainCatalog(t *testing.T) {
 	t.Parallel()
-	away := func(state, message string) func(*observation) {
-		return all(catalogAway(), func(o *observation) {
+	away := func(state, message string) func(*clusterState) {
+		return all(catalogAway(), func(o *clusterState) {
 			o.catalog().Status.GRPCConnectionState.LastObservedState = state
 			o.catalog().Status.Reason, o.catalog().Status.Message = operatorsv1alpha1.CatalogSourceRegistryServerError, message
 		})
 	}
-	hosted := func(reason, message string) func(*observation) {
-		return all(away("TRANSIENT_FAILURE", "couldn't ensure registry server - "+message), func(o *observation) {
+	hosted := func(reason, message string) func(*clusterState) {
+		return all(away("TRANSIENT_FAILURE", "couldn't ensure registry server - "+message), func(o *clusterState) {
 			o.catalog().Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "registry.example.com/wares:1"}
 			o.catalog().Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: no, Reason: reason, Message: message}}
 		})
 	}
-	catalogPod := func(change func(*corev1.Pod)) func(*observation) {
-		return all(hosted("StartingReplicas", "0 of 2 replicas are available"), func(o *observation) {
+	catalogPod := func(change func(*corev1.Pod)) func(*clusterState) {
+		return all(hosted("StartingReplicas", "0 of 2 replicas are available"), func(o *clusterState) {
 			pod := corev1.Pod{ObjectMeta: meta("olm", "wares-1"), Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 			pod.Labels = map[string]string{"olm.catalogSource": "wares"}
 			change(&pod)
@@ -98,20 +98,20 @@ func TestExplainCatalog(t *testing.T) {
 	}
 	check(t, []explained{
 		{
-			reason: "all is well", change: func(*observation) {}, state: explain.Healthy,
+			reason: "all is well", change: func(*clusterState) {}, state: explain.Healthy,
 			summary: []string{"lamp.v1 is installed and runs since 2026-03-02T08:30:00Z; channel stable of CatalogSource olm/wares has nothing newer"},
 		},
 		{
 			reason: "no catalog of that name", state: explain.Broken, code: explain.CodeCatalogNotFound, object: "CatalogSource olm/gone",
 			change: all(nothingFits("no operators found from catalog gone in namespace olm referenced by subscription lamp",
 				api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
-				func(o *observation) { o.sub().Spec.CatalogSource = "gone" }),
+				func(o *clusterState) { o.sub().Spec.CatalogSource = "gone" }),
 			summary: []string{"CatalogSource olm/gone does not exist", "spec.source", "there are olm/wares"},
 		},
 		{
 			reason: "a catalog that may not be seen is not taken for missing", state: explain.Broken, code: explain.CodeCatalogFailing,
 			change: all(says(operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy, "UnhealthyCatalogSourceFound", "targeted catalogsource olm/wares unhealthy"),
-				hides("catalogsources.operators.coreos.com", "olm"), func(o *observation) { o.CatalogSources = nil }),
+				hides("catalogsources.operators.coreos.com", "olm"), func(o *clusterState) { o.CatalogSources = nil }),
 			summary: []string{"targeted catalogsource olm/wares unhealthy"},
 		},
 		{
@@ -121,7 +121,7 @@ func TestExplainCatalog(t *testing.T) {
 		},
 		{
 			reason: "a spec that makes no sense", state: explain.Broken, code: explain.CodeCatalogSpecInvalid,
-			change: all(away("", "unknown sourcetype: http; set spec.sourceType to grpc"), func(o *observation) {
+			change: all(away("", "unknown sourcetype: http; set spec.sourceType to grpc"), func(o *clusterState) {
 				o.catalog().Status.Reason = operatorsv1alpha1.CatalogSourceSpecInvalidError
 			}),
 			summary: []string{"unknown sourcetype: http"},
@@ -144,7 +144,7 @@ func TestExplainCatalog(t *testing.T) {
 		},
 		{
 			reason: "the node of a catalog is lost", state: explain.Broken, code: explain.CodeCatalogNodeLost, object: "Node n1",
-			change: all(catalogPod(func(*corev1.Pod) {}), func(o *observation) {
+			change: all(catalogPod(func(*corev1.Pod) {}), func(o *clusterState) {
 				o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
 			}),
 			summary: []string{"Node n1 is lost", "olm/wares-1"},
@@ -157,7 +157,7 @@ func TestExplainCatalog(t *testing.T) {
 					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
 					Message: "0/1 nodes are available: 1 node(s) had untolerated taint(s)",
 				}}
-			}), func(o *observation) {
+			}), func(o *clusterState) {
 				o.Nodes[0].Labels = map[string]string{"rack": "a"}
 				o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
 			}),
@@ -165,12 +165,12 @@ func TestExplainCatalog(t *testing.T) {
 		},
 		{
 			reason: "a catalog that was just made", state: explain.Held, code: explain.CodeCatalogStarting,
-			change:  all(away("CONNECTING", ""), func(o *observation) { o.catalog().Status.Reason = "" }),
+			change:  all(away("CONNECTING", ""), func(o *clusterState) { o.catalog().Status.Reason = "" }),
 			summary: []string{"CatalogSource olm/wares: is not read yet"},
 		},
 		{
 			reason: "what happens to one pod of a catalog that serves keeps nothing", state: explain.Healthy, code: explain.CodeCatalogCrashing,
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.catalog().Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "registry.example.com/wares:1"}
 				o.catalog().Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: no, Reason: "CrashLoopBackOff", Message: "pod wares-2: container registry-server ended with exit code 1; check that the image holds a catalog"}}
 			},
@@ -179,7 +179,7 @@ func TestExplainCatalog(t *testing.T) {
 		{
 			reason: "a catalog that the group keeps out", state: explain.Broken, code: explain.CodeCatalogExcluded, object: "OperatorGroup shop/group",
 			change: all(nothingFits("no operators found from catalog wares in namespace olm",
-				api.ReasonCatalogExcluded, "remove the annotation of OperatorGroup group"), func(o *observation) {
+				api.ReasonCatalogExcluded, "remove the annotation of OperatorGroup group"), func(o *clusterState) {
 				o.OperatorGroups[0].Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
 			}),
 			summary: []string{"OperatorGroup shop/group keeps CatalogSource olm/wares out"},
@@ -188,7 +188,7 @@ func TestExplainCatalog(t *testing.T) {
 			reason: "a catalog of a namespace that serves others", state: explain.Broken, code: explain.CodeCatalogOutOfScope, object: "CatalogSource otherns/mine",
 			change: all(nothingFits("no operators found from catalog mine in namespace otherns referenced by subscription lamp, subscription lamp exists",
 				api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
-				func(o *observation) {
+				func(o *clusterState) {
 					o.sub().Spec.CatalogSource, o.sub().Spec.CatalogSourceNamespace = "mine", "otherns"
 					mine := o.catalog().DeepCopy()
 					mine.Namespace, mine.Name = "otherns", "mine"
@@ -236,7 +236,7 @@ func TestExplainResolution(t *testing.T) {
 			reason: "no such version", state: explain.Broken, code: explain.CodeStartingVersionNotFound,
 			change: all(nothingFits("no operators found with name lamp.v9 in channel stable of package lamp in the catalog referenced by subscription lamp",
 				api.ReasonStartingVersionNotFound, "set spec.startingCSV to an entry of the channel or remove it; the channel has 2 entries"),
-				func(o *observation) { o.sub().Spec.StartingCSV = "lamp.v9" }),
+				func(o *clusterState) { o.sub().Spec.StartingCSV = "lamp.v9" }),
 			summary: []string{"has no version lamp.v9"}, remedy: "the channel has 2 entries",
 		},
 		{
@@ -282,13 +282,13 @@ func TestExplainResolution(t *testing.T) {
 		{
 			reason: "no group", state: explain.Broken, code: explain.CodeOperatorGroupMissing, object: "Namespace shop",
 			change: all(unresolved(api.ReasonErrorPreventedResolution, "found 0 operatorGroups, expected 1", api.ReasonOperatorGroupInvalid, "create one"),
-				func(o *observation) { o.OperatorGroups = nil }),
+				func(o *clusterState) { o.OperatorGroups = nil }),
 			summary: []string{"namespace shop has no OperatorGroup"},
 		},
 		{
 			reason: "two groups", state: explain.Broken, code: explain.CodeOperatorGroupAmbiguous, object: "Namespace shop",
 			change: all(unresolved(api.ReasonErrorPreventedResolution, "found 2 operatorGroups, expected 1", api.ReasonOperatorGroupInvalid, "delete one"),
-				func(o *observation) {
+				func(o *clusterState) {
 					o.OperatorGroups = append(o.OperatorGroups, operatorsv1.OperatorGroup{ObjectMeta: meta("shop", "other")})
 				}),
 			summary: []string{"namespace shop has 2 OperatorGroups (group, other)"},
@@ -296,7 +296,7 @@ func TestExplainResolution(t *testing.T) {
 		{
 			reason: "groups that may not be seen are not taken for missing", state: explain.Broken, code: explain.CodePackageNotFound,
 			change: all(nothingFits("no operators found in package lamp in the catalog", api.ReasonPackageNotFound, "check spec.name"),
-				hides("operatorgroups.operators.coreos.com", "shop"), func(o *observation) { o.OperatorGroups = nil }),
+				hides("operatorgroups.operators.coreos.com", "shop"), func(o *clusterState) { o.OperatorGroups = nil }),
 			summary: []string{"has no package lamp"},
 		},
 		{
@@ -339,14 +339,14 @@ func TestExplainResolution(t *testing.T) {
 		},
 		{
 			reason: "made a moment ago", state: explain.Progressing, code: explain.CodeUnderWay,
-			change: all(says("Other", "", ""), func(o *observation) {
+			change: all(says("Other", "", ""), func(o *clusterState) {
 				o.sub().Status.Conditions, o.sub().CreationTimestamp = nil, ago(time.Second)
 			}),
 			summary: []string{"was made a moment ago"},
 		},
 		{
 			reason: "nobody has looked at it", state: explain.Broken, code: explain.CodeNotLookedAt,
-			change:  all(says("Other", "", ""), func(o *observation) { o.sub().Status.Conditions = nil }),
+			change:  all(says("Other", "", ""), func(o *clusterState) { o.sub().Status.Conditions = nil }),
 			summary: []string{"Subscription shop/lamp has no status"},
 		},
 	})
@@ -363,8 +363,8 @@ func TestExplainPlan(t *testing.T) {
 	)
 	because := func(reason string) api.Cause { return api.Cause{Reason: reason} }
 	finally := func(reason string) api.Cause { return api.Cause{Reason: reason, Final: true} }
-	hidden := func(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*observation) {
-		return all(planIs("", "", ""), hides("installplans.operators.coreos.com", "shop"), func(o *observation) { o.InstallPlans = nil },
+	hidden := func(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*clusterState) {
+		return all(planIs("", "", ""), hides("installplans.operators.coreos.com", "shop"), func(o *clusterState) { o.InstallPlans = nil },
 			tells(kind, reason, message))
 	}
 	check(t, []explained{
@@ -449,14 +449,14 @@ func TestExplainPlan(t *testing.T) {
 		},
 		{
 			reason: "a cause that is not valid is ignored", state: explain.Held, code: explain.CodePlanStepFailed,
-			change: all(stepRetried(timeout, because(api.ReasonStepFailed)), func(o *observation) {
+			change: all(stepRetried(timeout, because(api.ReasonStepFailed)), func(o *clusterState) {
 				o.plan().Annotations[api.AnnotationCause] = "QuotaExceeded"
 			}),
 			summary: []string{"request timed out"},
 		},
 		{
 			reason: "the ServiceAccount of the group is missing", state: explain.Broken, code: explain.CodeOperatorGroupServiceAccountMissing, object: "OperatorGroup shop/group",
-			change: all(planIs(going, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, "please make sure the service account exists. sa=shop/poor operatorgroup=shop/group"), func(o *observation) {
+			change: all(planIs(going, operatorsv1alpha1.InstallPlanReasonInstallCheckFailed, "please make sure the service account exists. sa=shop/poor operatorgroup=shop/group"), func(o *clusterState) {
 				o.OperatorGroups[0].Spec.ServiceAccountName = "poor"
 				o.OperatorGroups[0].Status.Conditions = []metav1.Condition{{Type: operatorsv1.OperatorGroupServiceAccountCondition, Status: metav1.ConditionTrue, Message: "ServiceAccount poor not found"}}
 			}),
@@ -468,7 +468,7 @@ func TestExplainPlan(t *testing.T) {
 		},
 		{
 			reason: "its bundle image is not to be had", state: explain.Broken, code: explain.CodeBundleImagePullFailed, object: "BundleImage registry.example.com/lamp:1",
-			change: all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *observation) {
+			change: all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *clusterState) {
 				o.plan().Status.BundleLookups = []operatorsv1alpha1.BundleLookup{failedLookup}
 			}, unpullable("Bundle unpacking failed - NotFound: bundle lamp.v1: not found", "push the image; the supervisor retries")),
 			summary: []string{"registry.example.com/lamp:1", "NotFound: not found"}, remedy: "Push the image; the supervisor retries.",
@@ -486,7 +486,7 @@ func TestExplainPlan(t *testing.T) {
 		{
 			reason: "a plan that may not be seen and cannot begin", state: explain.Broken, code: explain.CodeOperatorGroupMissing, object: "Namespace shop",
 			change: all(hidden(operatorsv1alpha1.SubscriptionInstallPlanPending, "Installing", "no operator group found that is managing this namespace"),
-				func(o *observation) { o.OperatorGroups = nil }),
+				func(o *clusterState) { o.OperatorGroups = nil }),
 			summary: []string{"namespace shop has no OperatorGroup"},
 		},
 		{
@@ -511,27 +511,27 @@ var failedLookup = operatorsv1alpha1.BundleLookup{
 // refers to the plan, and has an answer without one.
 func TestExplainPlanWithoutSubscription(t *testing.T) {
 	t.Parallel()
-	lookup := all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *observation) {
+	lookup := all(planIs(operatorsv1alpha1.InstallPlanPhasePlanning, "", ""), func(o *clusterState) {
 		o.plan().Status.BundleLookups = []operatorsv1alpha1.BundleLookup{failedLookup}
 	})
 	const message, remedy = "Bundle unpacking failed - NotFound: bundle lamp.v1: not found", "push the image"
 	for _, tc := range []struct {
 		reason string
-		change func(*observation)
+		change func(*clusterState)
 		remedy string
 	}{
 		{reason: "its Subscription states the remedy", change: unpullable(message, remedy), remedy: "Push the image."},
 		{
 			reason: "a Subscription with another plan does not count", remedy: "Correct the credentials",
-			change: all(unpullable(message, remedy), func(o *observation) { o.sub().Status.InstallPlanRef.Name = "install-b" }),
+			change: all(unpullable(message, remedy), func(o *clusterState) { o.sub().Status.InstallPlanRef.Name = "install-b" }),
 		},
 		{
 			reason: "what blocks the resolution is no remedy for an image", remedy: "Correct the credentials",
 			change: tells(api.ConditionBlocked, api.ReasonPackageNotFound, "check spec.name"),
 		},
-		{reason: "no Subscription", change: func(o *observation) { o.Subscriptions = nil }, remedy: "Correct the credentials"},
+		{reason: "no Subscription", change: func(o *clusterState) { o.Subscriptions = nil }, remedy: "Correct the credentials"},
 	} {
-		e := explain.Object(well(lookup, tc.change), explain.Ref{Kind: explain.KindInstallPlan, Namespace: "shop", Name: "install-a"})
+		e := explain.Object(healthyState(lookup, tc.change), explain.Ref{Kind: explain.KindInstallPlan, Namespace: "shop", Name: "install-a"})
 		if len(e.Findings) != 1 || e.Findings[0].Code != explain.CodeBundleImagePullFailed {
 			t.Errorf("%s: found %+v, want one image that cannot be pulled", tc.reason, e.Findings)
 			continue
@@ -545,8 +545,8 @@ func TestDroppedFieldsAreNoted(t *testing.T) {
 	const role, service = `1 warning(s) generated during installation of operator "lamp.v1" (Role "dims"): unknown field "rules[0].nonsense"`,
 		`1 warning(s) generated during installation of operator "lamp.v1" (Service "lamp"): unknown field "spec.ports[1].colour"`
 	const deployment = `1 warning(s) generated during installation of operator "lamp.v1" (Deployment "lamp"): unknown field "spec.template.spec.newer"`
-	at := func(path string) func(*observation) {
-		return func(o *observation) { o.Events[len(o.Events)-1].InvolvedObject.FieldPath = path }
+	at := func(path string) func(*clusterState) {
+		return func(o *clusterState) { o.Events[len(o.Events)-1].InvolvedObject.FieldPath = path }
 	}
 	check(t, []explained{{
 		reason: "both steps are named, in their order",

@@ -64,8 +64,8 @@ type Link struct {
 	Object Ref `json:"object"`
 	// State is the phase or state of the object in a word; empty if it has none.
 	State string `json:"state,omitempty"`
-	// Says is the text of the object's own status about its problem.
-	Says string `json:"says,omitempty"`
+	// Message is the text of the object's own status about its problem.
+	Message string `json:"says,omitempty"`
 }
 
 // Finding is one cause of trouble.
@@ -116,9 +116,9 @@ type Explanation struct {
 	Summary string `json:"summary"`
 	// Findings are the causes, the most important first.
 	Findings []Finding `json:"findings,omitempty"`
-	// Unseen are the objects that could not be read and on which the answer may depend. A minor one would only have
+	// Unreadable are the objects that could not be read and on which the answer may depend. A minor one would only have
 	// confirmed the answer.
-	Unseen []Unseen `json:"unseen,omitempty"`
+	Unreadable []Unreadable `json:"unseen,omitempty"`
 }
 
 // worst returns the worst severity; Note if there are no findings.

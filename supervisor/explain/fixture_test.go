@@ -19,7 +19,7 @@ import (
 	"github.com/chandlery/chandlery/supervisor/explain"
 )
 
-// now is the time of every observation.
+// now is the time at which every cluster was read.
 var now = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 // lamp is the Subscription of every case.
@@ -31,12 +31,12 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: ago(time.Hour)}
 }
 
-// observation is a healthy cluster that cases change.
-type observation struct{ explain.Observation }
+// clusterState is a healthy cluster that cases change.
+type clusterState struct{ explain.ClusterState }
 
-// well returns an observation in which lamp.v1 is installed and runs.
-func well(changes ...func(*observation)) *explain.Observation {
-	o := &observation{explain.Observation{Taken: now, GlobalNamespace: "olm"}}
+// healthyState returns a cluster in which lamp.v1 is installed and runs.
+func healthyState(changes ...func(*clusterState)) *explain.ClusterState {
+	o := &clusterState{explain.ClusterState{ReadAt: now, GlobalNamespace: "olm"}}
 	o.Leases = []coordinationv1.Lease{{
 		ObjectMeta: meta("chandlery-system", api.LeaseName),
 		Spec: coordinationv1.LeaseSpec{
@@ -88,18 +88,18 @@ func well(changes ...func(*observation)) *explain.Observation {
 	for _, change := range changes {
 		change(o)
 	}
-	return &o.Observation
+	return &o.ClusterState
 }
 
-func (o *observation) sub() *operatorsv1alpha1.Subscription          { return &o.Subscriptions[0] }
-func (o *observation) plan() *operatorsv1alpha1.InstallPlan          { return &o.InstallPlans[0] }
-func (o *observation) csv() *operatorsv1alpha1.ClusterServiceVersion { return &o.Versions[0] }
-func (o *observation) catalog() *operatorsv1alpha1.CatalogSource     { return &o.CatalogSources[0] }
-func (o *observation) pod() *corev1.Pod                              { return &o.Pods[0] }
+func (o *clusterState) sub() *operatorsv1alpha1.Subscription          { return &o.Subscriptions[0] }
+func (o *clusterState) plan() *operatorsv1alpha1.InstallPlan          { return &o.InstallPlans[0] }
+func (o *clusterState) csv() *operatorsv1alpha1.ClusterServiceVersion { return &o.Versions[0] }
+func (o *clusterState) catalog() *operatorsv1alpha1.CatalogSource     { return &o.CatalogSources[0] }
+func (o *clusterState) pod() *corev1.Pod                              { return &o.Pods[0] }
 
 // says sets a condition on the Subscription and removes its version, as if nothing could be installed.
-func says(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*observation) {
-	return func(o *observation) {
+func says(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*clusterState) {
+	return func(o *clusterState) {
 		status := &o.sub().Status
 		status.State, status.CurrentCSV, status.InstalledCSV, status.InstallPlanRef = "", "", "", nil
 		o.Versions, o.InstallPlans, o.Deployments, o.Pods = nil, nil, nil, nil
@@ -108,8 +108,8 @@ func says(kind operatorsv1alpha1.SubscriptionConditionType, reason, message stri
 }
 
 // tells sets a condition on the Subscription.
-func tells(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*observation) {
-	return func(o *observation) {
+func tells(kind operatorsv1alpha1.SubscriptionConditionType, reason, message string) func(*clusterState) {
+	return func(o *clusterState) {
 		status := &o.sub().Status
 		status.RemoveConditions(kind)
 		status.Conditions = append(status.Conditions, operatorsv1alpha1.SubscriptionCondition{
@@ -120,43 +120,43 @@ func tells(kind operatorsv1alpha1.SubscriptionConditionType, reason, message str
 
 // unresolved changes the Subscription to one whose resolution failed. The condition Blocked has the exact reason and
 // the remedy.
-func unresolved(reason, message, exact, remedy string) func(*observation) {
+func unresolved(reason, message, exact, remedy string) func(*clusterState) {
 	return all(says(operatorsv1alpha1.SubscriptionResolutionFailed, reason, message), tells(api.ConditionBlocked, exact, remedy))
 }
 
 // unpullable changes the Subscription to one whose bundle image cannot be pulled.
-func unpullable(message, remedy string) func(*observation) {
+func unpullable(message, remedy string) func(*clusterState) {
 	return all(tells(operatorsv1alpha1.SubscriptionBundleUnpackFailed, api.ReasonBundleUnpackFailed, message),
 		tells(api.ConditionBlocked, api.ReasonBundleUnpackFailed, remedy))
 }
 
 // catalogAway changes the Subscription to one whose catalog does not answer.
-func catalogAway() func(*observation) {
+func catalogAway() func(*clusterState) {
 	return unresolved(api.ReasonErrorPreventedResolution, "error using catalogsource olm/wares: away",
 		api.ReasonCatalogUnavailable, "what is installed stays, and the resolution continues when the catalog answers")
 }
 
 // stepRetried changes the plan to one whose step failed and is retried.
-func stepRetried(message string, cause api.Cause) func(*observation) {
-	return all(planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", "retrying execution due to error: "+message), func(o *observation) {
+func stepRetried(message string, cause api.Cause) func(*clusterState) {
+	return all(planIs(operatorsv1alpha1.InstallPlanPhaseInstalling, "", "retrying execution due to error: "+message), func(o *clusterState) {
 		api.SetCause(o.plan(), &cause)
 	})
 }
 
 // stepFailed changes the plan to one that ended because a step failed. Only the message of the condition ends with the
 // remedy.
-func stepFailed(message string, cause api.Cause) func(*observation) {
+func stepFailed(message string, cause api.Cause) func(*clusterState) {
 	const remedy = "fix the cause, and the plan continues; deleting the InstallPlan retries at once"
 	return all(planIs(operatorsv1alpha1.InstallPlanPhaseFailed, operatorsv1alpha1.InstallPlanReasonComponentFailed, message+"; "+cmp.Or(cause.Remedy, remedy)),
-		func(o *observation) {
+		func(o *clusterState) {
 			o.plan().Status.Message = message
 			api.SetCause(o.plan(), &cause)
 		})
 }
 
 // planIs sets the phase and the message of the plan. With a reason, the message is that of the condition.
-func planIs(phase operatorsv1alpha1.InstallPlanPhase, reason operatorsv1alpha1.InstallPlanConditionReason, message string) func(*observation) {
-	return func(o *observation) {
+func planIs(phase operatorsv1alpha1.InstallPlanPhase, reason operatorsv1alpha1.InstallPlanConditionReason, message string) func(*clusterState) {
+	return func(o *clusterState) {
 		o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
 		o.Versions = nil
 		status := &o.plan().Status
@@ -169,8 +169,8 @@ func planIs(phase operatorsv1alpha1.InstallPlanPhase, reason operatorsv1alpha1.I
 }
 
 // versionIs sets the phase of the version and its cause, as during an installation or after a failure.
-func versionIs(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string, causes ...api.Cause) func(*observation) {
-	return func(o *observation) {
+func versionIs(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operatorsv1alpha1.ConditionReason, message string, causes ...api.Cause) func(*clusterState) {
+	return func(o *clusterState) {
 		o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
 		status := &o.csv().Status
 		status.Phase, status.Reason, status.Message = phase, reason, message
@@ -181,7 +181,7 @@ func versionIs(phase operatorsv1alpha1.ClusterServiceVersionPhase, reason operat
 }
 
 // installing changes the version to one whose Deployment does not become available.
-func installing(o *observation) {
+func installing(o *clusterState) {
 	versionIs(operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVReasonWaiting, "installing: waiting for deployment lamp to become ready")(o)
 	o.Deployments[0].Status = appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
 		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "Deployment does not have minimum availability.",
@@ -191,8 +191,8 @@ func installing(o *observation) {
 }
 
 // container changes the state of the only container of the pod.
-func container(change func(*corev1.ContainerStatus)) func(*observation) {
-	return func(o *observation) {
+func container(change func(*corev1.ContainerStatus)) func(*clusterState) {
+	return func(o *clusterState) {
 		installing(o)
 		s := corev1.ContainerStatus{Name: "main"}
 		change(&s)
@@ -200,15 +200,15 @@ func container(change func(*corev1.ContainerStatus)) func(*observation) {
 	}
 }
 
-func waits(reason, message string) func(*observation) {
+func waits(reason, message string) func(*clusterState) {
 	return container(func(s *corev1.ContainerStatus) {
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: message}
 	})
 }
 
 // refused changes the Deployment to one whose pods cannot be created.
-func refused(message string) func(*observation) {
-	return func(o *observation) {
+func refused(message string) func(*clusterState) {
+	return func(o *clusterState) {
 		installing(o)
 		o.Pods = nil
 		o.Deployments[0].Status.Conditions = append(o.Deployments[0].Status.Conditions, appsv1.DeploymentCondition{
@@ -218,8 +218,8 @@ func refused(message string) func(*observation) {
 }
 
 // warns adds a warning about an object.
-func warns(kind, name, reason, message string) func(*observation) {
-	return func(o *observation) {
+func warns(kind, name, reason, message string) func(*clusterState) {
+	return func(o *clusterState) {
 		o.Events = append(o.Events, corev1.Event{
 			InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "shop", Name: name}, Reason: reason, Message: message, LastTimestamp: ago(time.Minute),
 		})
@@ -227,9 +227,9 @@ func warns(kind, name, reason, message string) func(*observation) {
 }
 
 // hides makes a kind unreadable in the namespace.
-func hides(resource, namespace string) func(*observation) {
-	return func(o *observation) {
-		o.Unseen = append(o.Unseen, explain.Unseen{Resource: resource, Namespace: namespace, Why: explain.WhyForbidden, Message: "forbidden"})
+func hides(resource, namespace string) func(*clusterState) {
+	return func(o *clusterState) {
+		o.Unreadable = append(o.Unreadable, explain.Unreadable{Resource: resource, Namespace: namespace, Reason: explain.ReasonForbidden, Message: "forbidden"})
 	}
 }
 
@@ -239,8 +239,8 @@ func condition(name string, status metav1.ConditionStatus, message string) opera
 	}}
 }
 
-func all(changes ...func(*observation)) func(*observation) {
-	return func(o *observation) {
+func all(changes ...func(*clusterState)) func(*clusterState) {
+	return func(o *clusterState) {
 		for _, change := range changes {
 			change(o)
 		}

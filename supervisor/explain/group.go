@@ -45,14 +45,14 @@ func groupFinding(s *search, namespace string) *Finding {
 		return f.withCommands("kubectl -n " + namespace + " delete operatorgroup " + names[len(names)-1])
 	}
 	group := groups[0]
-	at := s.to(refTo(KindOperatorGroup, group), "", "")
+	at := s.follow(refTo(KindOperatorGroup, group), "", "")
 	for i := range group.Status.Conditions {
 		c := &group.Status.Conditions[i]
 		switch {
 		case c.Type == operatorsv1.OperatorGroupServiceAccountCondition && c.Status == metav1.ConditionTrue:
 			return groupAccountFinding(at, group.Spec.ServiceAccountName)
 		case c.Type == api.ConditionTargetsResolved && c.Status == metav1.ConditionFalse:
-			return at.finding(CodeOperatorGroupTargetsInvalid, Wrong, at.at().String()+": "+c.Message).withCommands(kubectl("edit", at.at(), ""))
+			return at.finding(CodeOperatorGroupTargetsInvalid, Wrong, at.current().String()+": "+c.Message).withCommands(kubectl("edit", at.current(), ""))
 		}
 	}
 	return nil
@@ -60,7 +60,7 @@ func groupFinding(s *search, namespace string) *Finding {
 
 // groupAccountFinding returns the finding about an OperatorGroup whose ServiceAccount does not exist.
 func groupAccountFinding(s *search, account string) *Finding {
-	group := s.at()
+	group := s.current()
 	return s.finding(CodeOperatorGroupServiceAccountMissing, Wrong, fmt.Sprintf("%s names ServiceAccount %s in spec.serviceAccountName, which does not exist", group, account)).
 		withCommands(fmt.Sprintf("kubectl -n %s create serviceaccount %s", group.Namespace, account))
 }

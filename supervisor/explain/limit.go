@@ -9,8 +9,8 @@ import (
 // limitRangeFinding adds the LimitRange that refused the pods to a finding, or a command that shows all.
 func limitRangeFinding(s *search, f *Finding) *Finding {
 	if !nameLimitRange(s, f) {
-		s.needs("limitranges", s.at().Namespace)
-		f = f.withCommands("kubectl -n " + s.at().Namespace + " describe limitranges")
+		s.needs("limitranges", s.current().Namespace)
+		f = f.withCommands("kubectl -n " + s.current().Namespace + " describe limitranges")
 	}
 	return f
 }
@@ -20,12 +20,12 @@ func nameLimitRange(s *search, f *Finding) bool {
 	l, is := refusal.LimitOf(f.Cause)
 	for i := range s.LimitRanges {
 		field := l.FieldIn(&s.LimitRanges[i])
-		if !is || field == "" || s.LimitRanges[i].Namespace != s.at().Namespace {
+		if !is || field == "" || s.LimitRanges[i].Namespace != s.current().Namespace {
 			continue
 		}
 		at := refTo(KindLimitRange, &s.LimitRanges[i])
 		remedy := fmt.Sprintf("change %s of %s", field, at)
-		if s.at().Kind != KindCatalogSource {
+		if s.current().Kind != KindCatalogSource {
 			remedy = fmt.Sprintf("have the pods ask for what %s allows: spec.config.resources of the Subscription; or change %s of it", at, field)
 		}
 		f.withCause(fmt.Sprintf("%s (%s of %s)", f.Cause, field, at)).withRemedy(remedy).withCommands(kubectl("describe", at, ""))

@@ -15,23 +15,23 @@ import (
 // terminatingFinding returns the finding about a namespace that is being deleted; nil if it is not. If the Namespace
 // cannot be read, refusals of the API server show its deletion.
 func terminatingFinding(s *search, namespace string) *Finding {
-	at := s.to(Ref{Kind: KindNamespace, Name: namespace}, "Terminating", "")
-	object := find(s.Terminating, at.at())
+	at := s.follow(Ref{Kind: KindNamespace, Name: namespace}, "Terminating", "")
+	object := find(s.Terminating, at.current())
 	if object == nil && !refusedByTermination(s, namespace) {
 		return nil
 	}
-	when, held := "", obstacle{}
+	when, held := "", deletionBlocker{}
 	if object != nil {
-		when, held = since(object.DeletionTimestamp), obstacleOf(object)
+		when, held = since(object.DeletionTimestamp), deletionBlockerOf(object)
 	}
 	if s.sub != nil && !s.sub.DeletionTimestamp.IsZero() && len(s.sub.Finalizers) > 0 {
 		what := fmt.Sprintf("%s is held in it by its finalizers %s", s.subject, strings.Join(s.sub.Finalizers, ", "))
-		held = obstacle{what: what, remedy: finalizerRemedy(s.sub.Finalizers)}
+		held = deletionBlocker{what: what, remedy: finalizerRemedy(s.sub.Finalizers)}
 	}
 	f := at.finding(CodeNamespaceTerminating, Waiting, "namespace "+namespace+" is being deleted"+when)
 	if held.what != "" {
 		f.Cause += ", and " + held.what
-		if object != nil && s.Taken.Sub(object.DeletionTimestamp.Time) > gracePeriod {
+		if object != nil && s.ReadAt.Sub(object.DeletionTimestamp.Time) > gracePeriod {
 			f.Severity = Wrong
 		}
 	}
@@ -44,50 +44,50 @@ func namespaceFindings(s *search) []Finding {
 	return collected(compact(terminatingFinding(s, s.subject.Name)))
 }
 
-// obstacle is what blocks the deletion of a namespace; empty if it only takes time.
-type obstacle struct {
+// deletionBlocker is what blocks the deletion of a namespace; empty if it only takes time.
+type deletionBlocker struct {
 	what, remedy string
 	commands     []string
 }
 
-// obstacleOf returns what the conditions of a Namespace state. APIs that cannot be listed come before remaining
-// objects. If no object remains, the finalizers of the Namespace itself block it.
-func obstacleOf(namespace *corev1.Namespace) obstacle {
-	said := map[corev1.NamespaceConditionType]string{}
+// deletionBlockerOf returns what blocks the deletion by the conditions of a Namespace. APIs that cannot be listed come
+// before remaining objects. If no object remains, the finalizers of the Namespace itself block it.
+func deletionBlockerOf(namespace *corev1.Namespace) deletionBlocker {
+	messages := map[corev1.NamespaceConditionType]string{}
 	for _, c := range namespace.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {
-			said[c.Type] = oneLine(c.Message)
+			messages[c.Type] = oneLine(c.Message)
 		}
 	}
 	for _, kind := range []corev1.NamespaceConditionType{
 		corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure,
 	} {
-		if message := said[kind]; message != "" {
-			return obstacle{
+		if message := messages[kind]; message != "" {
+			return deletionBlocker{
 				what:     "what is left in it cannot be found: " + message,
 				remedy:   "bring what serves the API that is named back, or delete its APIService if it is gone for good",
 				commands: []string{"kubectl get apiservices"},
 			}
 		}
 	}
-	if said[corev1.NamespaceFinalizersRemaining] != "" {
-		finalizers := remainingFinalizers(said[corev1.NamespaceFinalizersRemaining])
-		resources := remainingResources(said[corev1.NamespaceContentRemaining])
-		return obstacle{
+	if messages[corev1.NamespaceFinalizersRemaining] != "" {
+		finalizers := remainingFinalizers(messages[corev1.NamespaceFinalizersRemaining])
+		resources := remainingResources(messages[corev1.NamespaceContentRemaining])
+		return deletionBlocker{
 			what:   fmt.Sprintf("%s are held in it by their finalizers %s", orWords(resources, "objects"), orWords(finalizers, "")),
 			remedy: finalizerRemedy(finalizers),
 			commands: []string{fmt.Sprintf("kubectl -n %s get %s -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers",
 				namespace.Name, cmp.Or(strings.Join(resources, ","), "RESOURCE"))},
 		}
 	}
-	if message := said[corev1.NamespaceDeletionContentFailure]; message != "" {
-		return obstacle{what: "not all in it can be deleted: " + message, remedy: "see to what refuses the deletion"}
+	if message := messages[corev1.NamespaceDeletionContentFailure]; message != "" {
+		return deletionBlocker{what: "not all in it can be deleted: " + message, remedy: "see to what refuses the deletion"}
 	}
-	return ownFinalizers(namespace, said[corev1.NamespaceContentRemaining])
+	return ownFinalizers(namespace, messages[corev1.NamespaceContentRemaining])
 }
 
-// ownFinalizers returns the finalizers of a Namespace as its obstacle, if no object remains in it.
-func ownFinalizers(namespace *corev1.Namespace, content string) obstacle {
+// ownFinalizers returns the finalizers of a Namespace as its blocker, if no object remains in it.
+func ownFinalizers(namespace *corev1.Namespace, content string) deletionBlocker {
 	var own []string
 	for _, f := range namespace.Spec.Finalizers {
 		if f != corev1.FinalizerKubernetes {
@@ -96,9 +96,9 @@ func ownFinalizers(namespace *corev1.Namespace, content string) obstacle {
 	}
 	own = append(own, namespace.Finalizers...)
 	if content != "" || len(own) == 0 {
-		return obstacle{}
+		return deletionBlocker{}
 	}
-	return obstacle{what: "its own finalizers hold it (spec.finalizers and metadata.finalizers): " + strings.Join(own, ", "), remedy: finalizerRemedy(own)}
+	return deletionBlocker{what: "its own finalizers hold it (spec.finalizers and metadata.finalizers): " + strings.Join(own, ", "), remedy: finalizerRemedy(own)}
 }
 
 // finalizerRemedy returns the remedy for finalizers that remain.

@@ -25,7 +25,7 @@ func subscribedPlan(s *search) []*Finding {
 
 // planBySubscription returns what the Subscription states about a plan that cannot be read.
 func planBySubscription(s *search, name string) []*Finding {
-	at := s.to(Ref{Kind: KindInstallPlan, Namespace: s.sub.Namespace, Name: name}, "", "")
+	at := s.follow(Ref{Kind: KindInstallPlan, Namespace: s.sub.Namespace, Name: name}, "", "")
 	if _, message, is := trueCondition(s.sub, operatorsv1alpha1.SubscriptionInstallPlanFailed); is {
 		return []*Finding{stepFinding(at, api.Cause{}, message, Wrong)}
 	}
@@ -49,7 +49,7 @@ const retrying = "retrying execution due to error: "
 func planFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 	installed := p.Status.GetCondition(operatorsv1alpha1.InstallPlanInstalled)
 	message := cmp.Or(installed.Message, p.Status.Message)
-	at := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), message)
+	at := s.follow(refTo(KindInstallPlan, p), string(p.Status.Phase), message)
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
 		if p.Spec.Approved {
@@ -58,8 +58,8 @@ func planFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 		return []*Finding{approvalFinding(at, p.Spec.ClusterServiceVersionNames)}
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		if installed.Status != corev1.ConditionFalse || message == "" {
-			return []*Finding{at.finding(CodePlanDeclaredFailed, Wrong, at.at().String()+" is Failed and does not say why: another client set the phase").
-				withCommands(kubectl("delete", at.at(), ""))}
+			return []*Finding{at.finding(CodePlanDeclaredFailed, Wrong, at.current().String()+" is Failed and does not say why: another client set the phase").
+				withCommands(kubectl("delete", at.current(), ""))}
 		}
 		cause, _ := api.CauseOf(p)
 		return []*Finding{stepFinding(at, cause, cmp.Or(p.Status.Message, message), Wrong)}
@@ -84,8 +84,8 @@ func approvalFinding(s *search, versions []string) *Finding {
 	if len(versions) > 0 {
 		what = ", which installs " + strings.Join(versions, ", ") + ","
 	}
-	return s.finding(CodePlanNeedsApproval, Waiting, s.at().String()+what+" waits for approval (spec.approved is false)").
-		withCommands("kubectl chandlery approve "+s.at().Name+" -n "+s.at().Namespace, kubectl("patch", s.at(), `--type merge -p '{"spec":{"approved":true}}'`))
+	return s.finding(CodePlanNeedsApproval, Waiting, s.current().String()+what+" waits for approval (spec.approved is false)").
+		withCommands("kubectl chandlery approve "+s.current().Name+" -n "+s.current().Namespace, kubectl("patch", s.current(), `--type merge -p '{"spec":{"approved":true}}'`))
 }
 
 // checkFinding returns the finding about a plan that cannot begin.
@@ -97,7 +97,7 @@ func checkFinding(s *search, p *operatorsv1alpha1.InstallPlan, message string) *
 	if p.Status.AttenuatedServiceAccountRef != nil {
 		code = CodeOperatorGroupServiceAccountMissing
 	}
-	return s.finding(code, Wrong, s.at().String()+" cannot begin: "+message)
+	return s.finding(code, Wrong, s.current().String()+" cannot begin: "+message)
 }
 
 // lookupFindings returns the finding about a plan without steps: a bundle image that cannot be pulled or used.
@@ -108,7 +108,7 @@ func lookupFindings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
 		if failed.Status != corev1.ConditionTrue {
 			continue
 		}
-		at := s.to(Ref{Kind: KindBundleImage, Name: lookup.Path}, "", "")
+		at := s.follow(Ref{Kind: KindBundleImage, Name: lookup.Path}, "", "")
 		cause := fmt.Sprintf("image %s of bundle %s cannot be pulled or used: %s: %s", lookup.Path, lookup.Identifier, failed.Reason, failed.Message)
 		return []*Finding{at.finding(CodeBundleImagePullFailed, Wrong, cause).withRemedy(lookupRemedy(s.Subscriptions, p))}
 	}
@@ -141,5 +141,5 @@ func stepFinding(s *search, cause api.Cause, message string, otherwise Severity)
 	if code == CodePlanStepFailed {
 		severity = otherwise
 	}
-	return refusalFinding(s, code, severity, s.at().String()+": "+message, cause.Remedy).withCommands(kubectl("describe", s.at(), ""))
+	return refusalFinding(s, code, severity, s.current().String()+": "+message, cause.Remedy).withCommands(kubectl("describe", s.current(), ""))
 }

@@ -15,7 +15,7 @@ import (
 // search finds the causes of one object's problems. It follows references from object to object, and records the
 // path and the objects that it could not read. The files of this package have a function for each kind of object.
 type search struct {
-	*Observation
+	*ClusterState
 
 	subject Ref
 	// sub is the Subscription of the question; nil if the question is about another object.
@@ -24,24 +24,24 @@ type search struct {
 	path []Link
 	// visited holds the versions of the path, so that a cycle ends.
 	visited map[Ref]bool
-	// unseen is shared by all searches of one question.
-	unseen *[]Unseen
+	// unreadable is shared by all searches of one question.
+	unreadable *[]Unreadable
 }
 
 // newSearch returns the search for the causes of an object.
-func newSearch(o *Observation, subject Ref) *search {
-	return &search{Observation: o, subject: subject, visited: map[Ref]bool{}, unseen: &[]Unseen{}}
+func newSearch(o *ClusterState, subject Ref) *search {
+	return &search{ClusterState: o, subject: subject, visited: map[Ref]bool{}, unreadable: &[]Unreadable{}}
 }
 
-// to returns the search for the next object.
-func (s *search) to(object Ref, state, says string) *search {
+// follow returns the search at the next object. state and message describe that object.
+func (s *search) follow(object Ref, state, message string) *search {
 	next := *s
-	next.path = append(slices.Clip(slices.Clone(s.path)), Link{Object: object, State: state, Says: oneLine(says)})
+	next.path = append(slices.Clip(slices.Clone(s.path)), Link{Object: object, State: state, Message: oneLine(message)})
 	return &next
 }
 
-// at returns the current object.
-func (s *search) at() Ref {
+// current returns the current object.
+func (s *search) current() Ref {
 	if len(s.path) == 0 {
 		return s.subject
 	}
@@ -51,7 +51,7 @@ func (s *search) at() Ref {
 // finding returns a finding about the current object.
 func (s *search) finding(code string, severity Severity, cause string) *Finding {
 	return &Finding{
-		Code: code, Object: s.at(), Severity: severity, Cause: oneLine(cause), Chain: slices.Clone(s.path), Remedy: remedyOf(code),
+		Code: code, Object: s.current(), Severity: severity, Cause: oneLine(cause), Chain: slices.Clone(s.path), Remedy: remedyOf(code),
 	}
 }
 
@@ -74,14 +74,14 @@ func (s *search) needs(resource, namespace string) bool {
 	return s.noteHidden(resource, namespace, false)
 }
 
-// needsToConfirm does the same as miss for objects that would only confirm others.
+// needsToConfirm does the same as needs for objects that would only confirm others.
 func (s *search) needsToConfirm(resource, namespace string) bool {
 	return s.noteHidden(resource, namespace, true)
 }
 
 func (s *search) noteHidden(resource, namespace string, minor bool) bool {
 	hidden := false
-	for _, u := range s.Unseen {
+	for _, u := range s.Unreadable {
 		if !u.covers(resource, namespace) {
 			continue
 		}
@@ -90,12 +90,12 @@ func (s *search) noteHidden(resource, namespace string, minor bool) bool {
 			u.Namespace = namespace
 		}
 		// A temporary failure can be retried, while a missing permission remains.
-		u.Minor = minor && u.Why == WhyForbidden
-		same := func(known Unseen) bool { return known.Resource == u.Resource && known.Namespace == u.Namespace }
-		if i := slices.IndexFunc(*s.unseen, same); i < 0 {
-			*s.unseen = append(*s.unseen, u)
+		u.Minor = minor && u.Reason == ReasonForbidden
+		same := func(known Unreadable) bool { return known.Resource == u.Resource && known.Namespace == u.Namespace }
+		if i := slices.IndexFunc(*s.unreadable, same); i < 0 {
+			*s.unreadable = append(*s.unreadable, u)
 		} else {
-			(*s.unseen)[i].Minor = (*s.unseen)[i].Minor && u.Minor
+			(*s.unreadable)[i].Minor = (*s.unreadable)[i].Minor && u.Minor
 		}
 	}
 	return hidden
@@ -193,7 +193,7 @@ func (s *search) warning(object Ref, reasons ...string) string {
 		if about.Kind != object.Kind || about.Namespace != object.Namespace || about.Name != object.Name || !slices.Contains(reasons, e.Reason) {
 			continue
 		}
-		if newest == nil || happened(e).After(happened(newest).Time) {
+		if newest == nil || lastSeen(e).After(lastSeen(newest).Time) {
 			newest = e
 		}
 	}
@@ -204,8 +204,8 @@ func (s *search) warning(object Ref, reasons ...string) string {
 	return newest.Message
 }
 
-// happened returns the time at which an Event was last seen.
-func happened(e *corev1.Event) metav1.Time {
+// lastSeen returns the time at which an Event was last seen.
+func lastSeen(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:
 		return metav1.Time(e.Series.LastObservedTime)

@@ -40,7 +40,7 @@ func rules() []rule {
 // subscriptionFindings returns what blocks the Subscription of the question.
 func subscriptionFindings(s *search) []Finding {
 	status := &s.sub.Status
-	at := s.to(s.subject, string(status.State), summaryOf(s.sub))
+	at := s.follow(s.subject, string(status.State), summaryOf(s.sub))
 	if terminating := terminatingFinding(at, s.sub.Namespace); terminating != nil {
 		// It causes all other problems.
 		return collected(supervisorFindings(at), []*Finding{terminating})
@@ -87,7 +87,7 @@ func trueCondition(sub *operatorsv1alpha1.Subscription, kind operatorsv1alpha1.S
 func progressFinding(s *search) *Finding {
 	status := &s.sub.Status
 	if len(status.Conditions) == 0 && status.CurrentCSV == "" {
-		if s.Taken.Sub(s.sub.CreationTimestamp.Time) > gracePeriod {
+		if s.ReadAt.Sub(s.sub.CreationTimestamp.Time) > gracePeriod {
 			return s.finding(CodeNotLookedAt, Wrong, s.subject.String()+" has no status, though it is there"+since(&s.sub.CreationTimestamp))
 		}
 		return s.finding(CodeUnderWay, Note, s.subject.String()+" was made a moment ago")
@@ -96,12 +96,12 @@ func progressFinding(s *search) *Finding {
 	at := s
 	if ref := status.InstallPlanRef; ref != nil {
 		if p := s.plan(s.sub.Namespace, ref.Name); p != nil && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
-			at = at.to(refTo(KindInstallPlan, p), string(p.Status.Phase), p.Status.Message)
+			at = at.follow(refTo(KindInstallPlan, p), string(p.Status.Phase), p.Status.Message)
 			what = fmt.Sprintf("InstallPlan %s is in phase %s", p.Name, orNone(string(p.Status.Phase)))
 		}
 	}
 	if csv := s.version(s.sub.Namespace, status.CurrentCSV); csv != nil && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
-		at = at.to(refTo(KindVersion, csv), string(csv.Status.Phase), csv.Status.Message)
+		at = at.follow(refTo(KindVersion, csv), string(csv.Status.Phase), csv.Status.Message)
 		what = fmt.Sprintf("ClusterServiceVersion %s is in phase %s: %s", csv.Name, orNone(string(csv.Status.Phase)), csv.Status.Message)
 	} else if csv != nil {
 		what = csv.Name + " runs, which the Subscription does not say yet"

@@ -19,7 +19,7 @@ const leases = "leases.coordination.k8s.io"
 
 // hidesLeases reports whether the Leases of supervisors are hidden.
 func hidesLeases(s *search) bool {
-	return slices.ContainsFunc(*s.unseen, func(u Unseen) bool { return u.Resource == leases })
+	return slices.ContainsFunc(*s.unreadable, func(u Unreadable) bool { return u.Resource == leases })
 }
 
 // supervisorFindings checks whether a supervisor leads. Without one, nothing happens, and statuses may be outdated. If
@@ -38,13 +38,13 @@ func supervisorFindings(s *search) []*Finding {
 	}
 	var last *coordinationv1.Lease
 	for i := range s.Leases {
-		if l := &s.Leases[i]; leads(l, s.Taken) {
+		if l := &s.Leases[i]; leads(l, s.ReadAt) {
 			return nil
 		} else if last == nil || renewed(l).After(renewed(last)) {
 			last = l
 		}
 	}
-	return []*Finding{leaderlessFinding(s.to(refTo(KindLease, last), "", ""), last)}
+	return []*Finding{leaderlessFinding(s.follow(refTo(KindLease, last), "", ""), last)}
 }
 
 // leaderlessFinding returns the finding about a Lease without a current holder.
@@ -63,7 +63,7 @@ func leaderlessFinding(s *search, lease *coordinationv1.Lease) *Finding {
 		cause += "; " + holder.cause
 	}
 	return s.finding(CodeSupervisorNotRunning, Wrong, cause+"; what statuses say is as old").
-		withRemedy(holder.remedy).withCommands(holder.commands...).withCommands(kubectl("get", s.at(), "-o yaml"))
+		withRemedy(holder.remedy).withCommands(holder.commands...).withCommands(kubectl("get", s.current(), "-o yaml"))
 }
 
 // leads reports whether the holder of a Lease still holds it at a time.

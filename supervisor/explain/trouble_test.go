@@ -20,21 +20,21 @@ func TestExplainLeaderless(t *testing.T) {
 	t.Parallel()
 	const namespace = "chandlery-system"
 	labels := map[string]string{"app.kubernetes.io/name": "chandlery-supervisor"}
-	held := func(holder string) func(*observation) {
-		return func(o *observation) {
+	held := func(holder string) func(*clusterState) {
+		return func(o *clusterState) {
 			o.Leases[0].Spec.HolderIdentity, o.Leases[0].Spec.RenewTime = &holder, new(metav1.NewMicroTime(now.Add(-time.Hour)))
 		}
 	}
-	pod := func(name string, change func(*corev1.Pod)) func(*observation) {
-		return func(o *observation) {
+	pod := func(name string, change func(*corev1.Pod)) func(*clusterState) {
+		return func(o *clusterState) {
 			p := corev1.Pod{ObjectMeta: meta(namespace, name), Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 			p.Labels = labels
 			change(&p)
 			o.Pods = append(o.Pods, p)
 		}
 	}
-	deployment := func(replicas int32) func(*observation) {
-		return func(o *observation) {
+	deployment := func(replicas int32) func(*clusterState) {
+		return func(o *clusterState) {
 			d := appsv1.Deployment{ObjectMeta: meta(namespace, "supervisor"), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}}}
 			d.Labels = labels
 			o.Deployments = append(o.Deployments, d)
@@ -93,7 +93,7 @@ func TestExplainLimitRange(t *testing.T) {
 	quantities := func(name corev1.ResourceName, value string) corev1.ResourceList {
 		return corev1.ResourceList{name: resource.MustParse(value)}
 	}
-	limits := func(o *observation) {
+	limits := func(o *clusterState) {
 		large := corev1.LimitRange{ObjectMeta: meta("shop", "large"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
 			{Type: corev1.LimitTypeContainer, Max: quantities(corev1.ResourceMemory, "4Gi")},
 		}}}
@@ -109,7 +109,7 @@ func TestExplainLimitRange(t *testing.T) {
 		elsewhere.ObjectMeta = meta("attic", "same")
 		o.LimitRanges = []corev1.LimitRange{elsewhere, large, small}
 	}
-	says := func(words string) func(*observation) {
+	says := func(words string) func(*clusterState) {
 		return all(refused(`pods "lamp-x" is forbidden: `+words), limits)
 	}
 	cases := []explained{
@@ -136,7 +136,7 @@ func TestExplainLimitRange(t *testing.T) {
 			summary: []string{"is 32Mi, but limit is 64Mi"}, remedy: "or change the LimitRange", command: "kubectl -n shop describe limitranges",
 		},
 		{
-			reason: "one that may not be seen", change: all(says("maximum memory usage per Container is 64Mi, but limit is 128Mi"), hides("limitranges", "shop"), func(o *observation) { o.LimitRanges = nil }),
+			reason: "one that may not be seen", change: all(says("maximum memory usage per Container is 64Mi, but limit is 128Mi"), hides("limitranges", "shop"), func(o *clusterState) { o.LimitRanges = nil }),
 			summary: []string{"is 64Mi, but limit is 128Mi"}, command: "kubectl -n shop describe limitranges",
 		},
 	}
@@ -150,8 +150,8 @@ func TestExplainLimitRange(t *testing.T) {
 // remedy of its own, in the order in which they matter.
 func TestExplainCausesApart(t *testing.T) {
 	t.Parallel()
-	hosted := func(connection string, pods ...corev1.Pod) func(*observation) {
-		return all(catalogAway(), func(o *observation) {
+	hosted := func(connection string, pods ...corev1.Pod) func(*clusterState) {
+		return all(catalogAway(), func(o *clusterState) {
 			c := o.catalog()
 			c.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: "grpc", Image: "registry.example.com/wares:1", Address: "wares:50051"}
 			c.Status = operatorsv1alpha1.CatalogSourceStatus{
@@ -176,7 +176,7 @@ func TestExplainCausesApart(t *testing.T) {
 	homeless := pod("wares-2", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no room"}}})
 	for _, tc := range []struct {
 		reason   string
-		change   func(*observation)
+		change   func(*clusterState)
 		codes    []string
 		severity explain.Severity
 	}{
@@ -198,7 +198,7 @@ func TestExplainCausesApart(t *testing.T) {
 			codes: []string{explain.CodeCatalogUnschedulable, explain.CodeCatalogSpecInvalid},
 		},
 	} {
-		e := explain.Object(well(tc.change), explain.Ref{Kind: explain.KindCatalogSource, Namespace: "olm", Name: "wares"})
+		e := explain.Object(healthyState(tc.change), explain.Ref{Kind: explain.KindCatalogSource, Namespace: "olm", Name: "wares"})
 		var codes, remedies []string
 		for _, f := range e.Findings {
 			codes = append(codes, f.Code)
@@ -217,9 +217,9 @@ func TestExplainCausesApart(t *testing.T) {
 // for a whole cluster of them.
 func TestExamineSharedCause(t *testing.T) {
 	t.Parallel()
-	o := well(unresolved(api.ReasonConstraintsNotSatisfiable, "constraints not satisfiable: no operators found from catalog gone in namespace olm referenced by subscription lamp",
+	o := healthyState(unresolved(api.ReasonConstraintsNotSatisfiable, "constraints not satisfiable: no operators found from catalog gone in namespace olm referenced by subscription lamp",
 		api.ReasonCatalogNotFound, "set spec.source and spec.sourceNamespace to one of olm/wares"),
-		func(o *observation) {
+		func(o *clusterState) {
 			o.sub().Spec.CatalogSource = "gone"
 			second := *o.sub().DeepCopy()
 			second.Name = "torch"
@@ -244,8 +244,8 @@ func TestExamineSharedCause(t *testing.T) {
 // left to ask about.
 func TestExplainNamespace(t *testing.T) {
 	t.Parallel()
-	going := func(age time.Duration, finalizers []corev1.FinalizerName, conditions ...corev1.NamespaceCondition) func(*observation) {
-		return func(o *observation) {
+	going := func(age time.Duration, finalizers []corev1.FinalizerName, conditions ...corev1.NamespaceCondition) func(*clusterState) {
+		return func(o *clusterState) {
 			n := corev1.Namespace{ObjectMeta: meta("", "shop"), Spec: corev1.NamespaceSpec{Finalizers: finalizers}, Status: corev1.NamespaceStatus{Conditions: conditions}}
 			n.DeletionTimestamp = new(ago(age))
 			o.Subscriptions, o.Versions, o.InstallPlans, o.Terminating = nil, nil, nil, []corev1.Namespace{n}
@@ -258,7 +258,7 @@ func TestExplainNamespace(t *testing.T) {
 	content := is(corev1.NamespaceContentRemaining, "Some resources are remaining: configmaps. has 1 resource instances, lamps.ship.example.com has 2 resource instances")
 	for _, tc := range []struct {
 		reason  string
-		change  func(*observation)
+		change  func(*clusterState)
 		state   explain.State
 		summary string
 		remedy  string
@@ -293,7 +293,7 @@ func TestExplainNamespace(t *testing.T) {
 			summary: "its own finalizers hold it (spec.finalizers and metadata.finalizers): example.com/keep", remedy: "finalizers example.com/keep",
 		},
 	} {
-		o := well(tc.change)
+		o := healthyState(tc.change)
 		e := explain.Object(o, explain.Ref{Kind: explain.KindNamespace, Name: "shop"})
 		all := explain.Examine(o)
 		if e.State != tc.state || len(e.Findings) != 1 || len(all) != 1 || all[0].Cause != e.Findings[0].Cause {

@@ -26,7 +26,7 @@ func subscribedVersion(s *search) []*Finding {
 	at := s
 	if ref := s.sub.Status.InstallPlanRef; ref != nil {
 		if p := s.plan(csv.Namespace, ref.Name); p != nil && slices.Contains(p.Spec.ClusterServiceVersionNames, csv.Name) {
-			at = s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+			at = s.follow(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
 		}
 	}
 	return versionFindings(at, csv)
@@ -57,10 +57,10 @@ func versionDeleted(s *search) []*Finding {
 	if p == nil || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete || !slices.Contains(p.Spec.ClusterServiceVersionNames, name) {
 		return nil
 	}
-	plan := s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
-	at := plan.to(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
-	return []*Finding{at.finding(CodeVersionDeleted, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.at(), plan.at())).
-		withCommands(kubectl("delete", plan.at(), ""))}
+	plan := s.follow(refTo(KindInstallPlan, p), string(p.Status.Phase), "")
+	at := plan.follow(Ref{Kind: KindVersion, Namespace: s.sub.Namespace, Name: name}, "missing", "")
+	return []*Finding{at.finding(CodeVersionDeleted, Wrong, fmt.Sprintf("%s does not exist, though %s has brought it: it was deleted since", at.current(), plan.current())).
+		withCommands(kubectl("delete", plan.current(), ""))}
 }
 
 // versionFindings returns what blocks a version. If it waits for another version, that is what blocks the other one.
@@ -76,14 +76,14 @@ func versionFindings(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) []
 		}
 		return nil
 	}
-	at := s.to(self, string(csv.Status.Phase), csv.Status.Message)
+	at := s.follow(self, string(csv.Status.Phase), csv.Status.Message)
 	switch csv.Status.Phase {
 	case operatorsv1alpha1.CSVPhaseSucceeded:
 		return shortageFindings(at, csv)
 	case operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
 		return nil
 	case operatorsv1alpha1.CSVPhaseNone:
-		if s.Taken.Sub(csv.CreationTimestamp.Time) > gracePeriod {
+		if s.ReadAt.Sub(csv.CreationTimestamp.Time) > gracePeriod {
 			return []*Finding{at.finding(CodeNotLookedAt, Wrong, self.String()+" has no status, though it is there"+since(&csv.CreationTimestamp))}
 		}
 		return nil
@@ -138,16 +138,16 @@ func reasonFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fin
 
 // statusFinding returns a finding with the message of the status.
 func statusFinding(s *search, code string, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
-	return s.finding(code, Wrong, s.at().String()+": "+csv.Status.Message).withCommands(kubectl("describe", s.at(), ""))
+	return s.finding(code, Wrong, s.current().String()+": "+csv.Status.Message).withCommands(kubectl("describe", s.current(), ""))
 }
 
 // installModeFinding returns the finding about an OperatorGroup whose namespaces the version cannot watch.
 func installModeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	at := s
 	if groups, _ := s.groups(csv.Namespace); len(groups) == 1 {
-		at = s.to(refTo(KindOperatorGroup, groups[0]), "", "targets "+targets(groups[0].Status.Namespaces))
+		at = s.follow(refTo(KindOperatorGroup, groups[0]), "", "targets "+targets(groups[0].Status.Namespaces))
 	}
-	return at.finding(CodeInstallModeUnsupported, Wrong, s.at().String()+": "+csv.Status.Message).withCommands(kubectl("edit", at.at(), ""))
+	return at.finding(CodeInstallModeUnsupported, Wrong, s.current().String()+": "+csv.Status.Message).withCommands(kubectl("edit", at.current(), ""))
 }
 
 // withCause replaces the cause.
@@ -174,7 +174,7 @@ func notUpgradeableFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersi
 	} else if cause, message := opcondition.Upgradeable(seen); cause != opcondition.Allowed {
 		why, remedy = message, upgradeRemedies()[cause]
 	}
-	at := s.to(condition, "Upgradeable=False", why)
+	at := s.follow(condition, "Upgradeable=False", why)
 	const override = `{"spec":{"overrides":[{"type":"Upgradeable","status":"True","reason":"Checked","message":"upgrade it"}]}}`
 	cause := fmt.Sprintf("%s does not let %s be upgraded to %s: %s", condition, csv.Spec.Replaces, csv.Name, why)
 	return at.finding(CodeOperatorNotUpgradeable, Waiting, cause).
@@ -215,11 +215,11 @@ func requirementFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion)
 		if f := providerFinding(s, csv, r.Name); f != nil {
 			return f
 		}
-		at := s.to(Ref{Kind: r.Kind, Name: r.Name}, string(r.Status), r.Message)
-		says := fmt.Sprintf("%s needs %s %s: %s", s.at(), r.Kind, r.Name, r.Message)
+		at := s.follow(Ref{Kind: r.Kind, Name: r.Name}, string(r.Status), r.Message)
+		says := fmt.Sprintf("%s needs %s %s: %s", s.current(), r.Kind, r.Name, r.Message)
 		switch r.Kind {
 		case operatorsv1alpha1.ClusterServiceVersionKind:
-			return s.finding(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.at(), r.Message))
+			return s.finding(CodeKubernetesTooOld, Wrong, fmt.Sprintf("%s: spec.minKubeVersion is not met: %s", s.current(), r.Message))
 		case KindDefinition:
 			return at.finding(CodeDefinitionMissing, Wrong, says).withCommands("kubectl get customresourcedefinition " + r.Name)
 		case KindServiceAccount:
@@ -264,7 +264,7 @@ func causeFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Find
 	} else if !found {
 		code = codeOfRefusal(csv.Status.Message)
 	}
-	return refusalFinding(s, cmp.Or(code, CodeVersionFailing), Wrong, s.at().String()+": "+csv.Status.Message, cause.Remedy).withCommands(kubectl("describe", s.at(), ""))
+	return refusalFinding(s, cmp.Or(code, CodeVersionFailing), Wrong, s.current().String()+": "+csv.Status.Message, cause.Remedy).withCommands(kubectl("describe", s.current(), ""))
 }
 
 // componentFindings returns what blocks the Deployments of a version.
@@ -309,9 +309,9 @@ func lastFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Findi
 // cleanupFinding returns what blocks the deletion of a version; nil if it has only begun.
 func cleanupFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Finding {
 	self := refTo(KindVersion, csv)
-	at := s.to(self, "being deleted", csv.Status.Message)
+	at := s.follow(self, "being deleted", csv.Status.Message)
 	if csv.Status.Reason != operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete {
-		if s.Taken.Sub(csv.DeletionTimestamp.Time) < gracePeriod {
+		if s.ReadAt.Sub(csv.DeletionTimestamp.Time) < gracePeriod {
 			return nil
 		}
 		return at.finding(CodeCleanupHeld, Wrong, fmt.Sprintf("%s is being deleted%s and its finalizers hold it: %s", self, since(csv.DeletionTimestamp), strings.Join(csv.Finalizers, ", ")))
@@ -328,7 +328,7 @@ func cleanupFinding(s *search, csv *operatorsv1alpha1.ClusterServiceVersion) *Fi
 	list := csv.Status.Cleanup.PendingDeletion[i]
 	held := Ref{Kind: list.Kind, Namespace: list.Instances[0].Namespace, Name: list.Instances[0].Name}
 	f.Object = held
-	f.Chain = append(f.Chain, Link{Object: held, State: "being deleted", Says: "its finalizers hold it"})
+	f.Chain = append(f.Chain, Link{Object: held, State: "being deleted", Message: "its finalizers hold it"})
 	resource := held
 	if list.Group != "" {
 		resource.Kind += "." + list.Group

@@ -20,18 +20,18 @@ func TestExplainVersion(t *testing.T) {
 		pending = operatorsv1alpha1.CSVPhasePending
 		object  = "ClusterServiceVersion shop/lamp.v1"
 	)
-	lacks := func(kind, name, message string) func(*observation) {
-		return all(versionIs(pending, operatorsv1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"), func(o *observation) {
+	lacks := func(kind, name, message string) func(*clusterState) {
+		return all(versionIs(pending, operatorsv1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"), func(o *clusterState) {
 			o.csv().Status.RequirementStatus = []operatorsv1alpha1.RequirementStatus{
 				{Kind: "ServiceAccount", Name: "good", Status: operatorsv1alpha1.RequirementStatusReasonPresent},
 				{Kind: kind, Name: name, Status: operatorsv1alpha1.RequirementStatusReasonNotPresent, Message: message},
 			}
 		})
 	}
-	unseen := all(versionIs(failed, "", ""), hides("clusterserviceversions.operators.coreos.com", "shop"), func(o *observation) { o.Versions, o.Deployments, o.Pods = nil, nil, nil })
+	unreadable := all(versionIs(failed, "", ""), hides("clusterserviceversions.operators.coreos.com", "shop"), func(o *clusterState) { o.Versions, o.Deployments, o.Pods = nil, nil, nil })
 	waiting := api.Cause{Reason: api.ReasonWaitingForPredecessor}
-	update := func(reason operatorsv1alpha1.ConditionReason, message string, causes ...api.Cause) func(*observation) {
-		return func(o *observation) {
+	update := func(reason operatorsv1alpha1.ConditionReason, message string, causes ...api.Cause) func(*clusterState) {
+		return func(o *clusterState) {
 			next := *o.csv().DeepCopy()
 			next.Name, next.Spec.Replaces = "lamp.v2", "lamp.v1"
 			next.Status.Phase, next.Status.Reason, next.Status.Message = pending, reason, message
@@ -65,7 +65,7 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "what another operator was to bring is missing because of that one", state: explain.Broken, code: explain.CodeDeploymentNotAvailable,
-			change: all(lacks("APIService", "v1.wick.example.com", "APIService is not available"), func(o *observation) {
+			change: all(lacks("APIService", "v1.wick.example.com", "APIService is not available"), func(o *clusterState) {
 				wick := operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta("shop", "wick.v1")}
 				wick.Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Group: "wick.example.com", Version: "v1"}}
 				wick.Status.Phase, wick.Status.Message = failed, "install failed: deployment wick not ready before timeout"
@@ -81,7 +81,7 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "the operator does not let itself be upgraded", state: explain.Held, code: explain.CodeOperatorNotUpgradeable, object: "OperatorCondition shop/lamp.v1",
-			change: all(update(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable"), func(o *observation) {
+			change: all(update(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable"), func(o *clusterState) {
 				o.OperatorConditions = []operatorsv2.OperatorCondition{condition("lamp.v1", no, "a migration runs")}
 			}),
 			summary: []string{"OperatorCondition shop/lamp.v1 does not let lamp.v1 be upgraded to lamp.v2", "a migration runs"},
@@ -89,7 +89,7 @@ func TestExplainVersion(t *testing.T) {
 		{
 			reason: "what keeps the predecessor keeps the update", state: explain.Broken, code: explain.CodeImagePullFailed, object: "Pod shop/lamp-1",
 			change: all(waits("ErrImagePull", "not found"), update(operatorsv1alpha1.CSVReasonRequirementsMet, "all requirements found, waiting for csv lamp.v1 (Failed), which this one replaces, to succeed or to be deleted", waiting),
-				func(o *observation) {
+				func(o *clusterState) {
 					o.csv().Status.Phase, o.csv().Status.Reason = failed, operatorsv1alpha1.CSVReasonInstallCheckFailed
 				}),
 			summary: []string{"image registry.example.com/lamp:1 of container main cannot be pulled: not found"},
@@ -101,7 +101,7 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "it is gone though its plan is done", state: explain.Broken, code: explain.CodeVersionDeleted, object: object,
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.sub().Status.State, o.sub().Status.InstalledCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, ""
 				o.Versions = nil
 			},
@@ -150,7 +150,7 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "custom resources that finalizers hold", state: explain.Broken, code: explain.CodeCleanupHeld, object: "Lamp shop/old",
-			change: all(tells("Uninstalling", "WaitingOnCleanup", "waiting for clusterserviceversion lamp.v1 (...)"), func(o *observation) {
+			change: all(tells("Uninstalling", "WaitingOnCleanup", "waiting for clusterserviceversion lamp.v1 (...)"), func(o *clusterState) {
 				o.sub().DeletionTimestamp, o.csv().DeletionTimestamp = new(ago(time.Hour)), new(ago(time.Hour))
 				o.csv().Status.Reason = operatorsv1alpha1.CSVReasonWaitingForCleanupToComplete
 				api.SetCause(o.csv(), &api.Cause{Reason: api.ReasonFinalizersRemaining})
@@ -161,33 +161,33 @@ func TestExplainVersion(t *testing.T) {
 		},
 		{
 			reason: "another operator needs what is uninstalled", state: explain.Broken, code: explain.CodeUninstallHeld,
-			change: all(tells("Uninstalling", "StillRequired", "clusterserviceversion torch.v1 requires an operator; delete that operator too"), func(o *observation) {
+			change: all(tells("Uninstalling", "StillRequired", "clusterserviceversion torch.v1 requires an operator; delete that operator too"), func(o *clusterState) {
 				o.sub().DeletionTimestamp = new(ago(time.Hour))
 			}),
 			summary: []string{"torch.v1 requires an operator"},
 		},
 		{
 			reason: "a version that may not be seen is told of by its Subscription", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
-			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
+			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "RequirementsNotMet",
 				"clusterserviceversion lamp.v1 is in phase Pending: one or more requirements couldn't be found; lamp.v2 is available and will be installed once lamp.v1 is well; status.requirementStatus names what is missing; delete InstallPlan install-a to have its parts applied again")),
 			summary: []string{"lamp.v1 is in phase Pending: one or more requirements couldn't be found", "delete InstallPlan install-a to have its parts applied again"},
 			remedy:  "Do what the status says.",
 		},
 		{
 			reason: "a version that may not be seen has a reason", state: explain.Broken, code: explain.CodeDeploymentNotAvailable, object: object,
-			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "InstallCheckFailed",
+			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "InstallCheckFailed",
 				"clusterserviceversion lamp.v1 is in phase Failed: install timeout: deployment lamp is not ready; see its pods")),
 			summary: []string{"install timeout: deployment lamp is not ready; see its pods"}, remedy: "See its pods and their Events.",
 		},
 		{
 			reason: "what the next version waits for is no remedy", state: explain.Broken, code: explain.CodeVersionFailing, object: object,
-			change: all(unseen, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
+			change: all(unreadable, tells("ClusterServiceVersionUnhealthy", "ComponentUnhealthy",
 				"clusterserviceversion lamp.v1 is in phase Failed: the wick is wet; lamp.v2 is available and will be installed once lamp.v1 is well, or at once if spec.upgradeStrategy of OperatorGroup group is TechPreviewUnsafeFailForward")),
 			summary: []string{"lamp.v1 is in phase Failed: the wick is wet"}, remedy: "Do what the status says.",
 		},
 		{
 			reason: "its namespace is being deleted", state: explain.Broken, code: explain.CodeNamespaceTerminating, object: "Namespace shop",
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
 				o.OperatorGroups, o.Versions = nil, nil
 				namespace := corev1.Namespace{ObjectMeta: meta("", "shop")}
@@ -200,12 +200,12 @@ func TestExplainVersion(t *testing.T) {
 			reason: "a namespace that may not be read and takes nothing", state: explain.Held, code: explain.CodeNamespaceTerminating, object: "Namespace shop",
 			change: all(versionIs(failed, operatorsv1alpha1.CSVReasonComponentFailed,
 				`install strategy failed: deployments.apps "lamp" is forbidden: unable to create new content in namespace shop because it is being terminated`),
-				func(o *observation) { o.OperatorGroups = nil }),
+				func(o *clusterState) { o.OperatorGroups = nil }),
 			summary: []string{"namespace shop is being deleted"},
 		},
 		{
 			reason: "a finalizer of somebody else holds it", state: explain.Held, code: explain.CodeUninstallHeld,
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.sub().DeletionTimestamp, o.sub().Finalizers = new(ago(time.Hour)), []string{"example.com/never"}
 			},
 			summary: []string{"its finalizers hold it: example.com/never"}, remedy: "whoever set the finalizers example.com/never",

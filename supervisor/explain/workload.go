@@ -37,7 +37,7 @@ func podFindings(s *search, pods []*corev1.Pod) []*Finding {
 			if pod.DeletionTimestamp != nil || isReady(pod) || explained[pod.Name] {
 				continue
 			}
-			f := rule(s.to(refTo(KindPod, pod), string(pod.Status.Phase), whyNotReady(pod)), pod)
+			f := rule(s.follow(refTo(KindPod, pod), string(pod.Status.Phase), whyNotReady(pod)), pod)
 			if f == nil {
 				continue
 			}
@@ -102,9 +102,9 @@ func lost(node *corev1.Node) *corev1.NodeCondition {
 // lostNodeFinding returns the finding about a lost node.
 func lostNodeFinding(s *search, node *corev1.Node, what string) *Finding {
 	c := lost(node)
-	at := s.to(refTo(KindNode, node), "NotReady", c.Message)
+	at := s.follow(refTo(KindNode, node), "NotReady", c.Message)
 	return at.finding(CodeNodeLost, Wrong, fmt.Sprintf("Node %s is lost (Ready is %s%s), and %s", node.Name, c.Status, since(&c.LastTransitionTime), what)).
-		withCommands(kubectl("describe", at.at(), ""))
+		withCommands(kubectl("describe", at.current(), ""))
 }
 
 // unschedulable returns the finding about a pod without a node. If its nodeSelector selects a lost node, that is the
@@ -123,8 +123,8 @@ func unschedulable(s *search, pod *corev1.Pod) *Finding {
 			}
 		}
 	}
-	return s.finding(CodePodUnschedulable, Wrong, s.at().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).
-		withCommands(kubectl("describe", s.at(), ""))
+	return s.finding(CodePodUnschedulable, Wrong, s.current().String()+" cannot be scheduled: "+cmp.Or(c.Message, c.Reason)).
+		withCommands(kubectl("describe", s.current(), ""))
 }
 
 // containers returns the states of all containers of a pod, init containers first.
@@ -151,10 +151,10 @@ func imageNotPulled(s *search, pod *corev1.Pod) *Finding {
 	}
 	why := pullError(c.State.Waiting)
 	if why == "" {
-		why = s.warning(s.at(), "Failed")
+		why = s.warning(s.current(), "Failed")
 	}
 	return s.finding(CodeImagePullFailed, Wrong, fmt.Sprintf("%s: image %s of container %s cannot be pulled: %s",
-		s.at(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).withCommands(kubectl("describe", s.at(), ""))
+		s.current(), imageOf(pod, c), c.Name, cmp.Or(why, c.State.Waiting.Reason))).withCommands(kubectl("describe", s.current(), ""))
 }
 
 // imageOf returns the image of a container as the spec of its pod has it.
@@ -173,8 +173,8 @@ func configMissing(s *search, pod *corev1.Pod) *Finding {
 	if c == nil {
 		return nil
 	}
-	return s.finding(CodeSecretOrConfigMapMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.at(), c.Name, c.State.Waiting.Message)).
-		withCommands(kubectl("describe", s.at(), ""))
+	return s.finding(CodeSecretOrConfigMapMissing, Wrong, fmt.Sprintf("%s: container %s cannot be made: %s", s.current(), c.Name, c.State.Waiting.Message)).
+		withCommands(kubectl("describe", s.current(), ""))
 }
 
 // ended returns how a container last ended; nil if it is ready.
@@ -191,7 +191,7 @@ func outOfMemory(s *search, pod *corev1.Pod) *Finding {
 	for i := range all {
 		if t := ended(&all[i]); t != nil && t.Reason == "OOMKilled" {
 			return s.finding(CodeOutOfMemory, Wrong, fmt.Sprintf("%s: container %s was killed because it used more memory than its limit%s (OOMKilled, %d restarts)",
-				s.at(), all[i].Name, memoryLimit(pod, all[i].Name), all[i].RestartCount)).withCommands(kubectl("describe", s.at(), ""))
+				s.current(), all[i].Name, memoryLimit(pod, all[i].Name), all[i].RestartCount)).withCommands(kubectl("describe", s.current(), ""))
 		}
 	}
 	return nil
@@ -221,7 +221,7 @@ func crashing(s *search, pod *corev1.Pod) *Finding {
 		if t != nil {
 			how = fmt.Sprintf("ended with exit code %d, %s", t.ExitCode, cmp.Or(oneLine(t.Message), t.Reason, "without a word"))
 		}
-		return s.finding(CodeContainerCrashing, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.at(), c.Name, how, c.RestartCount)).
+		return s.finding(CodeContainerCrashing, Wrong, fmt.Sprintf("%s: container %s %s (%d restarts)", s.current(), c.Name, how, c.RestartCount)).
 			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s --previous", pod.Namespace, pod.Name, c.Name))
 	}
 	return nil
@@ -232,7 +232,7 @@ func volumeMissing(s *search, pod *corev1.Pod) *Finding {
 	if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" {
 		return nil
 	}
-	message := s.warning(s.at(), "FailedMount", "FailedAttachVolume")
+	message := s.warning(s.current(), "FailedMount", "FailedAttachVolume")
 	if message == "" {
 		return nil
 	}
@@ -240,7 +240,7 @@ func volumeMissing(s *search, pod *corev1.Pod) *Finding {
 	if mountsMissingObject(message) {
 		code = CodeSecretOrConfigMapMissing
 	}
-	return s.finding(code, Wrong, s.at().String()+": "+message).withCommands(kubectl("describe", s.at(), ""))
+	return s.finding(code, Wrong, s.current().String()+": "+message).withCommands(kubectl("describe", s.current(), ""))
 }
 
 // probeFailing returns the finding about a container that runs and is not ready.
@@ -249,11 +249,11 @@ func probeFailing(s *search, pod *corev1.Pod) *Finding {
 		if c.State.Running == nil || c.Ready {
 			continue
 		}
-		message := s.warning(s.at(), "Unhealthy")
+		message := s.warning(s.current(), "Unhealthy")
 		if message == "" {
 			continue
 		}
-		return s.finding(CodeProbeFailing, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.at(), c.Name, message)).
+		return s.finding(CodeProbeFailing, Wrong, fmt.Sprintf("%s: container %s runs and is not ready: %s", s.current(), c.Name, message)).
 			withCommands(fmt.Sprintf("kubectl -n %s logs %s -c %s", pod.Namespace, pod.Name, c.Name))
 	}
 	return nil
@@ -277,7 +277,7 @@ func deploymentFinding(s *search, d *appsv1.Deployment) *Finding {
 	if available != nil && available.Status != corev1.ConditionTrue {
 		says = available.Message
 	}
-	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, wanted(d)), says)
+	at := s.follow(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, wanted(d)), says)
 	if c := deploymentCondition(d, appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
 		return refusedPodsFinding(at, c.Message)
 	}
@@ -292,25 +292,25 @@ func deploymentFinding(s *search, d *appsv1.Deployment) *Finding {
 	if progressing == nil || progressing.Reason != "ProgressDeadlineExceeded" {
 		return nil
 	}
-	return at.finding(CodeDeploymentNotAvailable, Wrong, fmt.Sprintf("%s is not available: %s", at.at(), cmp.Or(says, progressing.Message))).
-		withCommands(kubectl("describe", at.at(), ""))
+	return at.finding(CodeDeploymentNotAvailable, Wrong, fmt.Sprintf("%s is not available: %s", at.current(), cmp.Or(says, progressing.Message))).
+		withCommands(kubectl("describe", at.current(), ""))
 }
 
 // shortageFinding returns the finding about a Deployment that lacks replicas; nil if it has all.
 func shortageFinding(s *search, d *appsv1.Deployment) *Finding {
 	ready, all := d.Status.ReadyReplicas, wanted(d)
-	at := s.to(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", ready, all), "")
+	at := s.follow(refTo(KindDeployment, d), fmt.Sprintf("%d/%d", ready, all), "")
 	if all == 0 {
-		return at.finding(CodeScaledDown, Wrong, at.at().String()+" is scaled to 0 replicas (spec.replicas), so that the operator does not run").
-			withCommands(kubectl("scale", at.at(), "--replicas=1"))
+		return at.finding(CodeScaledDown, Wrong, at.current().String()+" is scaled to 0 replicas (spec.replicas), so that the operator does not run").
+			withCommands(kubectl("scale", at.current(), "--replicas=1"))
 	}
 	if ready >= all {
 		return nil
 	}
 	f := deploymentFinding(s, d)
 	if f == nil {
-		f = at.finding(CodeDeploymentNotAvailable, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.at(), ready, all)).
-			withCommands(kubectl("describe", at.at(), ""))
+		f = at.finding(CodeDeploymentNotAvailable, Waiting, fmt.Sprintf("%s has %d of %d replicas ready", at.current(), ready, all)).
+			withCommands(kubectl("describe", at.current(), ""))
 	}
 	if c := deploymentCondition(d, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionTrue {
 		// The operator runs, so the problem blocks nothing.
@@ -333,9 +333,9 @@ func refusedPodsFinding(s *search, message string) *Finding {
 	if code == "" || code == CodeRightsMissing || code == CodeObjectInvalid {
 		code = CodePodsRefused
 	}
-	f := refusalFinding(s, code, Wrong, s.at().String()+": its pods may not be made: "+message, "")
+	f := refusalFinding(s, code, Wrong, s.current().String()+": its pods may not be made: "+message, "")
 	if code != CodeLimitRangeViolated && nameLimitRange(s, f) {
 		f.Code = CodeLimitRangeViolated
 	}
-	return f.withCommands(kubectl("describe", s.at(), ""))
+	return f.withCommands(kubectl("describe", s.current(), ""))
 }

@@ -12,7 +12,7 @@ import (
 func TestExplainPods(t *testing.T) {
 	t.Parallel()
 	const pod = "Pod shop/lamp-1"
-	crash := func(reason string, code int32) func(*observation) {
+	crash := func(reason string, code int32) func(*clusterState) {
 		return container(func(s *corev1.ContainerStatus) {
 			s.RestartCount = 4
 			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}
@@ -47,7 +47,7 @@ func TestExplainPods(t *testing.T) {
 		},
 		{
 			reason: "no node takes it", state: explain.Broken, code: explain.CodePodUnschedulable, object: pod,
-			change: all(installing, func(o *observation) {
+			change: all(installing, func(o *clusterState) {
 				o.pod().Spec.NodeName = ""
 				o.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}
 			}),
@@ -55,7 +55,7 @@ func TestExplainPods(t *testing.T) {
 		},
 		{
 			reason: "its node is lost", state: explain.Broken, code: explain.CodeNodeLost, object: "Node n1",
-			change: all(installing, func(o *observation) { o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown }), summary: []string{"Node n1 is lost"},
+			change: all(installing, func(o *clusterState) { o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown }), summary: []string{"Node n1 is lost"},
 		},
 		{
 			reason: "a probe fails", state: explain.Broken, code: explain.CodeProbeFailing, object: pod,
@@ -100,7 +100,7 @@ func TestExplainPods(t *testing.T) {
 		},
 		{
 			reason: "nothing is seen but that time is up", state: explain.Broken, code: explain.CodeDeploymentNotAvailable, object: "Deployment shop/lamp",
-			change: all(installing, hides("pods", "shop"), func(o *observation) {
+			change: all(installing, hides("pods", "shop"), func(o *clusterState) {
 				o.Pods = nil
 				o.Deployments[0].Status.Conditions = append(o.Deployments[0].Status.Conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"})
 			}),
@@ -108,37 +108,37 @@ func TestExplainPods(t *testing.T) {
 		},
 		{
 			reason: "whatever keeps it may be in what cannot be seen", state: explain.Unknown, code: explain.CodeUnderWay,
-			change: all(installing, hides("pods", "shop"), func(o *observation) { o.Pods = nil }), summary: []string{"could not be seen"},
+			change: all(installing, hides("pods", "shop"), func(o *clusterState) { o.Pods = nil }), summary: []string{"could not be seen"},
 		},
 		{
 			reason: "a Deployment that was scaled to nothing", state: explain.Broken, code: explain.CodeScaledDown, object: "Deployment shop/lamp",
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.Deployments[0].Spec.Replicas, o.Deployments[0].Status.ReadyReplicas = new(int32(0)), 0
 			},
 			summary: []string{"Deployment shop/lamp is scaled to 0 replicas"},
 		},
 		{
 			reason: "a Deployment that its version wants without replicas", state: explain.Healthy,
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.csv().Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(0))
 				o.Deployments[0].Spec.Replicas, o.Deployments[0].Status.ReadyReplicas = new(int32(0)), 0
 			},
 		},
 		{
 			reason: "a Deployment that lost its only replica", state: explain.Held, code: explain.CodeDeploymentNotAvailable, object: "Deployment shop/lamp",
-			change: func(o *observation) {
+			change: func(o *clusterState) {
 				o.Deployments[0].Status = appsv1.DeploymentStatus{}
 			},
 			summary: []string{"Deployment shop/lamp has 0 of 1 replicas ready"},
 		},
 		{
 			reason: "a Deployment that lacks a replica and is available", state: explain.Healthy, code: explain.CodeDeploymentNotAvailable, object: "Deployment shop/lamp",
-			change:  func(o *observation) { o.Deployments[0].Spec.Replicas = new(int32(2)) },
+			change:  func(o *clusterState) { o.Deployments[0].Spec.Replicas = new(int32(2)) },
 			summary: []string{"lamp.v1 is installed", "has 1 of 2 replicas ready"},
 		},
 		{
 			reason: "a pod that is going says nothing", state: explain.Progressing, code: explain.CodeUnderWay,
-			change: all(waits("ErrImagePull", "not found"), func(o *observation) { o.pod().DeletionTimestamp = new(ago(0)) }), summary: []string{"Installing"},
+			change: all(waits("ErrImagePull", "not found"), func(o *clusterState) { o.pod().DeletionTimestamp = new(ago(0)) }), summary: []string{"Installing"},
 		},
 	})
 }

@@ -22,6 +22,6 @@ func Allowances() map[string]Allowance {
 		"server.Config":                                  {Size{1, 15}, "one field for each setting"},
 		"server.metrics":                                 {Size{4, 19}, "one field for each metric"},
 		"supervisor.Options":                             {Size{2, 24}, "one field for each flag"},
-		"supervisor/explain.Observation":                 {Size{1, 19}, "one field for each kind that is read"},
+		"supervisor/explain.ClusterState":                {Size{1, 19}, "one field for each kind that is read"},
 	}
 }

@@ -20,7 +20,7 @@ func ParsedMessages() map[string]string {
 		"supervisor/controllers/subscription/backfill.go": "the resource version that the API server still has",
 		"supervisor/discovery/client.go":                  "the user whom an API server refuses",
 		"supervisor/dryrun/inputs/forward.go":             "the refusal of a port forward, which client-go returns as text",
-		"supervisor/explain/foreign.go":                   "sentences of the kubelet, the scheduler and the namespace controller",
+		"supervisor/explain/kubernetes_messages.go":       "sentences of the kubelet, the scheduler and the namespace controller",
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // originals excludes copies of versions.
 var originals = client.MatchingLabelsSelector{Selector: notCopied()}
 
-// page is an empty list, with access to its items.
-type page[T any] struct {
+// objectList is an empty list, with access to its items.
+type objectList[T any] struct {
 	// resource is the resource of the list: its plural name, with the group.
 	resource string
 	list     client.ObjectList
@@ -25,9 +25,9 @@ type page[T any] struct {
 
 // catalogSources are decoded separately: the decoder of the Go type panics if spec.updateStrategy has no
 // registryPoll.
-func catalogSources() page[operatorsv1alpha1.CatalogSource] {
+func catalogSources() objectList[operatorsv1alpha1.CatalogSource] {
 	l := catalogs.NewList()
-	return page[operatorsv1alpha1.CatalogSource]{"catalogsources.operators.coreos.com", l, func() []operatorsv1alpha1.CatalogSource {
+	return objectList[operatorsv1alpha1.CatalogSource]{"catalogsources.operators.coreos.com", l, func() []operatorsv1alpha1.CatalogSource {
 		sources := make([]operatorsv1alpha1.CatalogSource, 0, len(l.Items))
 		for i := range l.Items {
 			// Objects that the API server accepted by its schema can be decoded.
@@ -39,61 +39,61 @@ func catalogSources() page[operatorsv1alpha1.CatalogSource] {
 	}}
 }
 
-func subscriptions() page[operatorsv1alpha1.Subscription] {
+func subscriptions() objectList[operatorsv1alpha1.Subscription] {
 	l := &operatorsv1alpha1.SubscriptionList{}
-	return page[operatorsv1alpha1.Subscription]{"subscriptions.operators.coreos.com", l, func() []operatorsv1alpha1.Subscription { return l.Items }}
+	return objectList[operatorsv1alpha1.Subscription]{"subscriptions.operators.coreos.com", l, func() []operatorsv1alpha1.Subscription { return l.Items }}
 }
 
-func installPlans() page[operatorsv1alpha1.InstallPlan] {
+func installPlans() objectList[operatorsv1alpha1.InstallPlan] {
 	l := &operatorsv1alpha1.InstallPlanList{}
-	return page[operatorsv1alpha1.InstallPlan]{"installplans.operators.coreos.com", l, func() []operatorsv1alpha1.InstallPlan { return l.Items }}
+	return objectList[operatorsv1alpha1.InstallPlan]{"installplans.operators.coreos.com", l, func() []operatorsv1alpha1.InstallPlan { return l.Items }}
 }
 
-func versions() page[operatorsv1alpha1.ClusterServiceVersion] {
+func versions() objectList[operatorsv1alpha1.ClusterServiceVersion] {
 	l := &operatorsv1alpha1.ClusterServiceVersionList{}
-	return page[operatorsv1alpha1.ClusterServiceVersion]{
+	return objectList[operatorsv1alpha1.ClusterServiceVersion]{
 		"clusterserviceversions.operators.coreos.com", l, func() []operatorsv1alpha1.ClusterServiceVersion { return l.Items },
 	}
 }
 
-func operatorGroups() page[operatorsv1.OperatorGroup] {
+func operatorGroups() objectList[operatorsv1.OperatorGroup] {
 	l := &operatorsv1.OperatorGroupList{}
-	return page[operatorsv1.OperatorGroup]{"operatorgroups.operators.coreos.com", l, func() []operatorsv1.OperatorGroup { return l.Items }}
+	return objectList[operatorsv1.OperatorGroup]{"operatorgroups.operators.coreos.com", l, func() []operatorsv1.OperatorGroup { return l.Items }}
 }
 
-func operatorConditions() page[operatorsv2.OperatorCondition] {
+func operatorConditions() objectList[operatorsv2.OperatorCondition] {
 	l := &operatorsv2.OperatorConditionList{}
-	return page[operatorsv2.OperatorCondition]{"operatorconditions.operators.coreos.com", l, func() []operatorsv2.OperatorCondition { return l.Items }}
+	return objectList[operatorsv2.OperatorCondition]{"operatorconditions.operators.coreos.com", l, func() []operatorsv2.OperatorCondition { return l.Items }}
 }
 
-func deployments() page[appsv1.Deployment] {
+func deployments() objectList[appsv1.Deployment] {
 	l := &appsv1.DeploymentList{}
-	return page[appsv1.Deployment]{"deployments.apps", l, func() []appsv1.Deployment { return l.Items }}
+	return objectList[appsv1.Deployment]{"deployments.apps", l, func() []appsv1.Deployment { return l.Items }}
 }
 
-func pods() page[corev1.Pod] {
+func pods() objectList[corev1.Pod] {
 	l := &corev1.PodList{}
-	return page[corev1.Pod]{"pods", l, func() []corev1.Pod { return l.Items }}
+	return objectList[corev1.Pod]{"pods", l, func() []corev1.Pod { return l.Items }}
 }
 
-func events() page[corev1.Event] {
+func events() objectList[corev1.Event] {
 	l := &corev1.EventList{}
-	return page[corev1.Event]{"events", l, func() []corev1.Event { return l.Items }}
+	return objectList[corev1.Event]{"events", l, func() []corev1.Event { return l.Items }}
 }
 
-func limitRanges() page[corev1.LimitRange] {
+func limitRanges() objectList[corev1.LimitRange] {
 	l := &corev1.LimitRangeList{}
-	return page[corev1.LimitRange]{"limitranges", l, func() []corev1.LimitRange { return l.Items }}
+	return objectList[corev1.LimitRange]{"limitranges", l, func() []corev1.LimitRange { return l.Items }}
 }
 
-func nodes() page[corev1.Node] {
+func nodes() objectList[corev1.Node] {
 	l := &corev1.NodeList{}
-	return page[corev1.Node]{"nodes", l, func() []corev1.Node { return l.Items }}
+	return objectList[corev1.Node]{"nodes", l, func() []corev1.Node { return l.Items }}
 }
 
-func leases() page[coordinationv1.Lease] {
+func leases() objectList[coordinationv1.Lease] {
 	l := &coordinationv1.LeaseList{}
-	return page[coordinationv1.Lease]{"leases.coordination.k8s.io", l, func() []coordinationv1.Lease { return l.Items }}
+	return objectList[coordinationv1.Lease]{"leases.coordination.k8s.io", l, func() []coordinationv1.Lease { return l.Items }}
 }
 
 // trimmed removes large fields of nodes that do not describe their health.

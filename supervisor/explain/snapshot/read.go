@@ -36,59 +36,59 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// why returns the reason of an error in a word.
-func why(err error) string {
+// reasonOf returns the reason of an error in a word.
+func reasonOf(err error) string {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return explain.WhyForbidden
+		return explain.ReasonForbidden
 	case apimeta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return explain.WhyNotInstalled
+		return explain.ReasonNotInstalled
 	default:
-		return explain.WhyUnreachable
+		return explain.ReasonUnreachable
 	}
 }
 
-// heard records whether the API server answered.
-func (t *taking) heard(err error) {
+// recordAnswer records whether the API server answered.
+func (c *collector) recordAnswer(err error) {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil, errors.As(err, &status), apimeta.IsNoMatchError(err):
-		t.answered = true
-	case t.failure == nil:
-		t.failure = err
+		c.answered = true
+	case c.failure == nil:
+		c.failure = err
 	}
 }
 
-// unseen records what could not be read.
-func (t *taking) unseen(resource, namespace string, err error) {
-	t.observation.Unseen = append(t.observation.Unseen, explain.Unseen{
-		Resource: resource, Namespace: namespace, Why: why(err), Message: err.Error(),
+// recordUnreadable records what could not be read.
+func (c *collector) recordUnreadable(resource, namespace string, err error) {
+	c.state.Unreadable = append(c.state.Unreadable, explain.Unreadable{
+		Resource: resource, Namespace: namespace, Reason: reasonOf(err), Message: err.Error(),
 	})
 }
 
 // list reads the objects of a kind in some namespaces, or in all if none are given. It records namespaces that
 // may not be read, and reads the others.
-func list[T any](ctx context.Context, t *taking, namespaces []string, kind func() page[T], opts ...client.ListOption) []T {
+func list[T any](ctx context.Context, c *collector, namespaces []string, kind func() objectList[T], opts ...client.ListOption) []T {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	var all []T
 	for _, namespace := range namespaces {
-		items, err := pagesOf(ctx, t.reader, kind, append(slices.Clip(opts), client.InNamespace(namespace)))
-		t.heard(err)
+		items, err := listAll(ctx, c.reader, kind, append(slices.Clip(opts), client.InNamespace(namespace)))
+		c.recordAnswer(err)
 		all = append(all, items...)
 		if err == nil {
 			continue
 		}
-		t.unseen(kind().resource, namespace, err)
-		if why(err) == explain.WhyNotInstalled {
+		c.recordUnreadable(kind().resource, namespace, err)
+		if reasonOf(err) == explain.ReasonNotInstalled {
 			break // nor is it installed in any other namespace
 		}
 	}
 	return all
 }
 
-func pagesOf[T any](ctx context.Context, reader client.Reader, kind func() page[T], opts []client.ListOption) ([]T, error) {
+func listAll[T any](ctx context.Context, reader client.Reader, kind func() objectList[T], opts []client.ListOption) ([]T, error) {
 	var all []T
 	next := ""
 	for {
@@ -121,43 +121,43 @@ func notCopied() labels.Selector {
 // terminating reads the namespaces that may be in deletion. These contain a Subscription or a version, or a
 // Subscription without an OperatorGroup, which may have been deleted first. A namespace that may not be read is
 // not recorded, since it would only clarify other findings.
-func (t *taking) terminating(ctx context.Context) {
+func (c *collector) terminating(ctx context.Context) {
 	grouped, names := map[string]bool{}, map[string]bool{}
-	for i := range t.observation.OperatorGroups {
-		if g := &t.observation.OperatorGroups[i]; g.DeletionTimestamp.IsZero() {
+	for i := range c.state.OperatorGroups {
+		if g := &c.state.OperatorGroups[i]; g.DeletionTimestamp.IsZero() {
 			grouped[g.Namespace] = true
 		}
 	}
-	for i := range t.observation.Subscriptions {
-		if sub := &t.observation.Subscriptions[i]; !sub.DeletionTimestamp.IsZero() || !grouped[sub.Namespace] {
+	for i := range c.state.Subscriptions {
+		if sub := &c.state.Subscriptions[i]; !sub.DeletionTimestamp.IsZero() || !grouped[sub.Namespace] {
 			names[sub.Namespace] = true
 		}
 	}
-	for i := range t.observation.Versions {
-		if csv := &t.observation.Versions[i]; !csv.DeletionTimestamp.IsZero() {
+	for i := range c.state.Versions {
+		if csv := &c.state.Versions[i]; !csv.DeletionTimestamp.IsZero() {
 			names[csv.Namespace] = true
 		}
 	}
-	for i := range t.observation.Terminating {
-		delete(names, t.observation.Terminating[i].Name)
+	for i := range c.state.Terminating {
+		delete(names, c.state.Terminating[i].Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		var namespace corev1.Namespace
-		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
-		t.heard(err)
+		err := c.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
+		c.recordAnswer(err)
 		if err == nil && !namespace.DeletionTimestamp.IsZero() {
-			t.observation.Terminating = append(t.observation.Terminating, namespace)
+			c.state.Terminating = append(c.state.Terminating, namespace)
 		}
 	}
 }
 
 // definitions reads the CustomResourceDefinitions that versions name and that are not healthy. In some
 // clusters, all definitions take many megabytes.
-func (t *taking) definitions(ctx context.Context) {
+func (c *collector) definitions(ctx context.Context) {
 	const resource = "customresourcedefinitions.apiextensions.k8s.io"
 	names := map[string]bool{}
-	for i := range t.observation.Versions {
-		csv := &t.observation.Versions[i]
+	for i := range c.state.Versions {
+		csv := &c.state.Versions[i]
 		if csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded && csv.DeletionTimestamp == nil {
 			continue
 		}
@@ -168,36 +168,36 @@ func (t *taking) definitions(ctx context.Context) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		var definition apiextensionsv1.CustomResourceDefinition
-		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &definition)
-		t.heard(err)
+		err := c.reader.Get(ctx, client.ObjectKey{Name: name}, &definition)
+		c.recordAnswer(err)
 		switch {
 		case err == nil:
-			t.observation.Definitions = append(t.observation.Definitions, definition)
+			c.state.Definitions = append(c.state.Definitions, definition)
 		case apierrors.IsNotFound(err):
 		default:
-			t.unseen(resource, "", err)
+			c.recordUnreadable(resource, "", err)
 			return
 		}
 	}
 }
 
 // leases reads the Leases of supervisors in all namespaces, or in the namespaces where they may be.
-func (t *taking) leases(ctx context.Context, o Options) {
+func (c *collector) leases(ctx context.Context, o Options) {
 	const resource = "leases.coordination.k8s.io"
-	everywhere, err := pagesOf(ctx, t.reader, leases, []client.ListOption{client.MatchingFields{"metadata.name": api.LeaseName}})
-	t.heard(err)
+	everywhere, err := listAll(ctx, c.reader, leases, []client.ListOption{client.MatchingFields{"metadata.name": api.LeaseName}})
+	c.recordAnswer(err)
 	if err == nil {
-		t.observation.Leases = everywhere
+		c.state.Leases = everywhere
 		return
 	}
 	for _, namespace := range o.SupervisorNamespaces {
 		var lease coordinationv1.Lease
-		err := t.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: api.LeaseName}, &lease)
+		err := c.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: api.LeaseName}, &lease)
 		if err == nil {
-			t.observation.Leases = append(t.observation.Leases, lease)
+			c.state.Leases = append(c.state.Leases, lease)
 		}
 	}
-	if len(t.observation.Leases) == 0 {
-		t.unseen(resource, "", err)
+	if len(c.state.Leases) == 0 {
+		c.recordUnreadable(resource, "", err)
 	}
 }

@@ -21,24 +21,22 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-// Options say what to look at.
+// Options select what is read.
 type Options struct {
-	// Namespaces are those to look at; none for all.
+	// Namespaces are the namespaces to read; empty for all.
 	Namespaces []string
-	// Fallback is the namespace to look at where one may not look at all of them; empty
-	// for none.
+	// Fallback is the namespace to read if the user may not read all of them; empty for none.
 	Fallback string
 	// GlobalNamespace holds the catalogs that serve every namespace; empty for none.
 	GlobalNamespace string
-	// SupervisorNamespaces are where the Lease of the supervisor is looked for when one
-	// may not look everywhere.
+	// SupervisorNamespaces may contain the Lease of the supervisor. They are read if the user may not read the Leases of
+	// all namespaces.
 	SupervisorNamespaces []string
-	// Access reviews what Deployments that look like OLM's may do; nil to take them for
-	// what they look like.
+	// Access reviews the permissions of Deployments that look like OLM's. If it is nil, they count as OLM's.
 	Access *competing.AccessReviewer
 }
 
-// NewClient makes a client that can read everything that [Take] reads.
+// NewClient returns a client for the kinds that [Read] reads.
 func NewClient(config *rest.Config) (client.Client, error) {
 	kinds, err := scheme.New()
 	if err != nil {
@@ -51,117 +49,114 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Take reads what there is. It fails only when the API server gives no answer at all, with
-// an [UnreachableError], and when a namespace that is asked about does not exist; whatever
-// else cannot be read is noted as unseen.
-func Take(ctx context.Context, reader client.Reader, o Options) (*explain.Observation, error) {
-	t := &taking{reader: reader, observation: &explain.Observation{
-		Taken: time.Now(), Namespaces: slices.Clone(o.Namespaces), GlobalNamespace: o.GlobalNamespace,
+// Read returns the state of a cluster. It returns an [UnreachableError] if the API server answers no request, and an
+// error if a requested namespace does not exist. Other failures are recorded as unreadable objects.
+func Read(ctx context.Context, reader client.Reader, o Options) (*explain.ClusterState, error) {
+	c := &collector{reader: reader, state: &explain.ClusterState{
+		ReadAt: time.Now(), Namespaces: slices.Clone(o.Namespaces), GlobalNamespace: o.GlobalNamespace,
 	}}
-	scope := t.operators(ctx, o)
-	if !t.answered {
-		return nil, &UnreachableError{Err: t.failure}
+	scope := c.operators(ctx, o)
+	if !c.answered {
+		return nil, &UnreachableError{Err: c.failure}
 	}
-	if err := t.exist(ctx, scope); err != nil {
+	if err := c.checkNamespaces(ctx, scope); err != nil {
 		return nil, err
 	}
-	t.catalogs(ctx, o, scope)
-	t.terminating(ctx)
-	t.leases(ctx, o)
-	t.workloads(ctx, t.places(scope))
+	c.catalogs(ctx, o, scope)
+	c.terminating(ctx)
+	c.leases(ctx, o)
+	c.workloads(ctx, c.workloadNamespaces(scope))
 	if len(scope) == 0 {
-		t.managers(ctx)
+		c.managers(ctx)
 	}
 	if o.Access != nil {
-		// Without the right, or with an error, all are taken for what they look like.
-		t.observation.ManagerAccess, _ = o.Access.Review(ctx, competing.Accounts(competing.WorkloadsAmong(t.observation.Deployments)))
+		// Without the permission to review, or after an error, all of them count as OLM's.
+		c.state.ManagerAccess, _ = o.Access.Review(ctx, competing.Accounts(competing.WorkloadsAmong(c.state.Deployments)))
 	}
-	t.observation.Nodes = trimmed(list(ctx, t, nil, nodes))
-	t.definitions(ctx)
-	return t.observation, nil
+	c.state.Nodes = trimmed(list(ctx, c, nil, nodes))
+	c.definitions(ctx)
+	return c.state, nil
 }
 
-// taking is an observation that is being made.
-type taking struct {
-	reader      client.Reader
-	observation *explain.Observation
-	// answered says whether the API server has given any answer, and failure is the
-	// first time that it gave none.
+// collector reads the state of a cluster.
+type collector struct {
+	reader client.Reader
+	state  *explain.ClusterState
+	// answered is true once the API server has answered a request. failure is the error of the first request without an
+	// answer.
 	answered bool
 	failure  error
 }
 
-// operators reads what says which operators are wanted and which are there, and gives
-// the namespaces that were looked at; none for all.
-func (t *taking) operators(ctx context.Context, o Options) []string {
-	scope, found := o.Namespaces, t.observation
-	if len(scope) == 0 && o.Fallback != "" && !t.mayLookEverywhere(ctx) {
+// operators reads the objects of package management, and returns the namespaces that were read; none for all.
+func (c *collector) operators(ctx context.Context, o Options) []string {
+	scope, found := o.Namespaces, c.state
+	if len(scope) == 0 && o.Fallback != "" && !c.canListAllNamespaces(ctx) {
 		scope = []string{o.Fallback}
 		found.Namespaces = scope
 	}
-	found.Subscriptions = list(ctx, t, scope, subscriptions)
-	found.InstallPlans = list(ctx, t, scope, installPlans)
-	found.Versions = list(ctx, t, scope, versions, originals)
-	found.OperatorGroups = list(ctx, t, scope, operatorGroups)
-	found.OperatorConditions = list(ctx, t, scope, operatorConditions)
+	found.Subscriptions = list(ctx, c, scope, subscriptions)
+	found.InstallPlans = list(ctx, c, scope, installPlans)
+	found.Versions = list(ctx, c, scope, versions, originals)
+	found.OperatorGroups = list(ctx, c, scope, operatorGroups)
+	found.OperatorConditions = list(ctx, c, scope, operatorConditions)
 	return scope
 }
 
-// exist refuses namespaces that are not there: in them all would seem to be well. Whoever
-// may not read namespaces has them taken for there. Those that are being deleted are noted:
-// there may be nothing else in them to tell of it.
-func (t *taking) exist(ctx context.Context, namespaces []string) error {
+// checkNamespaces returns an error for a namespace that does not exist, since nothing in it would seem wrong. A
+// namespace that the user may not read counts as existing. It records namespaces that are being deleted: no other
+// object in them may show that.
+func (c *collector) checkNamespaces(ctx context.Context, namespaces []string) error {
 	for _, name := range namespaces {
 		var namespace corev1.Namespace
-		err := t.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
+		err := c.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("namespace %s does not exist; --namespace (-n) names another", name)
 		}
 		if err == nil && !namespace.DeletionTimestamp.IsZero() {
-			t.observation.Terminating = append(t.observation.Terminating, namespace)
+			c.state.Terminating = append(c.state.Terminating, namespace)
 		}
 	}
 	return nil
 }
 
-// mayLookEverywhere says whether the Subscriptions of all namespaces may be read.
-func (t *taking) mayLookEverywhere(ctx context.Context) bool {
+// canListAllNamespaces reports whether the user may read the Subscriptions of all namespaces.
+func (c *collector) canListAllNamespaces(ctx context.Context) bool {
 	var one operatorsv1alpha1.SubscriptionList
-	err := t.reader.List(ctx, &one, client.Limit(1))
-	return err == nil || why(err) != explain.WhyForbidden
+	err := c.reader.List(ctx, &one, client.Limit(1))
+	return err == nil || reasonOf(err) != explain.ReasonForbidden
 }
 
-// catalogs reads the catalogs of the namespaces that are looked at, and those that
-// their Subscriptions draw from.
-func (t *taking) catalogs(ctx context.Context, o Options, scope []string) {
+// catalogs reads the catalogs of the requested namespaces, and those that their Subscriptions name.
+func (c *collector) catalogs(ctx context.Context, o Options, scope []string) {
 	if len(scope) == 0 {
-		t.observation.CatalogSources = list(ctx, t, nil, catalogSources)
+		c.state.CatalogSources = list(ctx, c, nil, catalogSources)
 		return
 	}
 	from := map[string]bool{}
 	for _, namespace := range append(slices.Clone(scope), o.GlobalNamespace) {
 		from[namespace] = true
 	}
-	for i := range t.observation.Subscriptions {
-		if spec := t.observation.Subscriptions[i].Spec; spec != nil {
+	for i := range c.state.Subscriptions {
+		if spec := c.state.Subscriptions[i].Spec; spec != nil {
 			from[spec.CatalogSourceNamespace] = true
 		}
 	}
 	delete(from, "")
-	t.observation.CatalogSources = list(ctx, t, slices.Sorted(maps.Keys(from)), catalogSources)
+	c.state.CatalogSources = list(ctx, c, slices.Sorted(maps.Keys(from)), catalogSources)
 }
 
-// maxApart is how many namespaces are read one by one. Where there are more, all of the
-// cluster are read at once.
-const maxApart = 16
+// maxNamespaceLists is the maximum number of namespaces that are read one by one. If there are more, the whole cluster
+// is read at once.
+const maxNamespaceLists = 16
 
-// places are the namespaces where what was found so far runs.
-func (t *taking) places(scope []string) []string {
+// workloadNamespaces returns the namespaces where the objects found so far have pods.
+func (c *collector) workloadNamespaces(scope []string) []string {
 	in := map[string]bool{}
 	for _, namespace := range scope {
 		in[namespace] = true
 	}
-	found := t.observation
+	found := c.state
 	for i := range found.CatalogSources {
 		in[found.CatalogSources[i].Namespace] = true
 	}
@@ -174,46 +169,46 @@ func (t *taking) places(scope []string) []string {
 	return slices.Sorted(maps.Keys(in))
 }
 
-// managers reads the Deployments that may be another lifecycle manager's, wherever they
-// are. Who may not read those of all namespaces sees what is in those that were looked at.
-func (t *taking) managers(ctx context.Context) {
+// managers reads the Deployments of all namespaces that may be of another lifecycle manager. If the user may not read
+// them, only those of the requested namespaces are known.
+func (c *collector) managers(ctx context.Context) {
 	known := map[types.NamespacedName]bool{}
-	for i := range t.observation.Deployments {
-		known[client.ObjectKeyFromObject(&t.observation.Deployments[i])] = true
+	for i := range c.state.Deployments {
+		known[client.ObjectKeyFromObject(&c.state.Deployments[i])] = true
 	}
 	for _, program := range []string{"olm-operator", "catalog-operator"} {
 		for _, called := range []client.ListOption{client.MatchingLabels{"app": program}, client.MatchingFields{"metadata.name": program}} {
-			items, err := pagesOf(ctx, t.reader, deployments, []client.ListOption{called})
-			t.heard(err)
+			items, err := listAll(ctx, c.reader, deployments, []client.ListOption{called})
+			c.recordAnswer(err)
 			for i := range items {
 				if key := client.ObjectKeyFromObject(&items[i]); !known[key] {
 					known[key] = true
-					t.observation.Deployments = append(t.observation.Deployments, items[i])
+					c.state.Deployments = append(c.state.Deployments, items[i])
 				}
 			}
 		}
 	}
 }
 
-// workloads reads what runs in namespaces.
-func (t *taking) workloads(ctx context.Context, places []string) {
-	if len(places) == 0 {
+// workloads reads the Deployments, pods and warnings of namespaces.
+func (c *collector) workloads(ctx context.Context, namespaces []string) {
+	if len(namespaces) == 0 {
 		return
 	}
-	if len(places) > maxApart {
-		places = nil
+	if len(namespaces) > maxNamespaceLists {
+		namespaces = nil
 	}
-	found := t.observation
-	found.Deployments = list(ctx, t, places, deployments)
-	found.Pods = list(ctx, t, places, pods)
-	found.Events = list(ctx, t, places, events, client.MatchingFields{"type": "Warning"})
-	if limited := limitedIn(found.Deployments); len(limited) > 0 {
-		found.LimitRanges = list(ctx, t, limited, limitRanges)
+	found := c.state
+	found.Deployments = list(ctx, c, namespaces, deployments)
+	found.Pods = list(ctx, c, namespaces, pods)
+	found.Events = list(ctx, c, namespaces, events, client.MatchingFields{"type": "Warning"})
+	if limited := namespacesWithLimits(found.Deployments); len(limited) > 0 {
+		found.LimitRanges = list(ctx, c, limited, limitRanges)
 	}
 }
 
-// limitedIn are the namespaces where a LimitRange refuses pods.
-func limitedIn(deployments []appsv1.Deployment) []string {
+// namespacesWithLimits returns the namespaces where a LimitRange refuses pods.
+func namespacesWithLimits(deployments []appsv1.Deployment) []string {
 	in := map[string]bool{}
 	for i := range deployments {
 		for _, c := range deployments[i].Status.Conditions {

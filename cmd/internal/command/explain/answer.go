@@ -13,8 +13,8 @@ type answer struct {
 	// Explanations are the explanations of the named objects. If none is named, they cover all
 	// Subscriptions, and the namespaces that are being deleted and have no Subscription left.
 	Explanations []explain.Explanation `json:"explanations"`
-	// Unseen are the reads that failed while listing Subscriptions.
-	Unseen []explain.Unseen `json:"unseen,omitempty"`
+	// Unreadable are the reads that failed while listing Subscriptions.
+	Unreadable []explain.Unreadable `json:"unseen,omitempty"`
 	// Fallback is the namespace that was read instead of all namespaces.
 	Fallback string `json:"fallback,omitempty"`
 
@@ -24,21 +24,21 @@ type answer struct {
 }
 
 // listing records why Subscriptions could not be listed, if no object was named.
-func (a *answer) listing(o *explain.Observation) {
+func (a *answer) listing(o *explain.ClusterState) {
 	if a.named {
 		return
 	}
 	if a.Explanations == nil {
 		a.Explanations = []explain.Explanation{}
 	}
-	for _, u := range o.Unseen {
+	for _, u := range o.Unreadable {
 		if u.Resource != "subscriptions.operators.coreos.com" {
 			continue
 		}
-		if u.Why == explain.WhyNotInstalled {
+		if u.Reason == explain.ReasonNotInstalled {
 			a.missing = true
 		}
-		a.Unseen = append(a.Unseen, u)
+		a.Unreadable = append(a.Unreadable, u)
 	}
 	if a.everywhere && len(o.Namespaces) > 0 {
 		a.Fallback = o.Namespaces[0]
@@ -53,7 +53,7 @@ func (a *answer) code() console.Code {
 	switch {
 	case a.missing, some(negative):
 		return console.Negative
-	case some(maybeWrong), len(a.Unseen) > 0, a.Fallback != "":
+	case some(maybeWrong), len(a.Unreadable) > 0, a.Fallback != "":
 		return console.Forbidden
 	default:
 		return console.Fine
@@ -72,8 +72,8 @@ func (a *answer) notable() []explain.Explanation {
 
 // maybeWrong reports whether something may be wrong that could not be read.
 func maybeWrong(e explain.Explanation) bool {
-	hidden := func(u explain.Unseen) bool { return !u.Minor }
-	return e.State == explain.Unknown || e.State == explain.Held && slices.ContainsFunc(e.Unseen, hidden)
+	hidden := func(u explain.Unreadable) bool { return !u.Minor }
+	return e.State == explain.Unknown || e.State == explain.Held && slices.ContainsFunc(e.Unreadable, hidden)
 }
 
 // onlyUnsure reports whether an explanation has no findings and something could not be read.
@@ -102,7 +102,7 @@ func (a *answer) rest() string {
 		return "" // everything is explained
 	case a.missing:
 		return "The API of Subscriptions is not installed in this cluster: supervisor install-crds"
-	case all == 0 && len(a.Unseen) > 0:
+	case all == 0 && len(a.Unreadable) > 0:
 		return "No Subscription of " + where + " can be seen."
 	case all == 0:
 		return "There is no Subscription in " + where + "."

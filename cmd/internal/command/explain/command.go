@@ -88,18 +88,18 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	observation, replicas, err := o.observe(cmd.Context(), namespace, subjects)
+	state, replicas, err := o.observe(cmd.Context(), namespace, subjects)
 	if err != nil {
 		return err
 	}
 	a := answer{named: len(subjects) > 0, namespace: namespace, everywhere: o.everywhere}
 	if !a.named {
-		subjects = append(goingOf(observation), subscriptionsOf(observation, namespace, o.everywhere)...)
+		subjects = append(goingOf(state), subscriptionsOf(state, namespace, o.everywhere)...)
 	}
 	for _, subject := range subjects {
-		a.Explanations = append(a.Explanations, replicas.explain(observation, subject))
+		a.Explanations = append(a.Explanations, replicas.explain(state, subject))
 	}
-	a.listing(observation)
+	a.listing(state)
 	if err := o.print(cmd, &a); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (o *options) subjects(namespace string, args []string) ([]explain.Ref, erro
 
 // observe reads the cluster and finds the subjects that are copied ClusterServiceVersions. It also
 // reads the namespaces of their originals.
-func (o *options) observe(ctx context.Context, namespace string, subjects []explain.Ref) (*explain.Observation, copies, error) {
+func (o *options) observe(ctx context.Context, namespace string, subjects []explain.Ref) (*explain.ClusterState, copies, error) {
 	config, err := o.connection.RESTConfig()
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // says what to do by itself
@@ -148,15 +148,15 @@ func (o *options) observe(ctx context.Context, namespace string, subjects []expl
 	} else {
 		scope.Namespaces = append([]string{namespace}, replicas.namespaces()...)
 	}
-	observation, err := snapshot.Take(ctx, reader, scope)
+	state, err := snapshot.Read(ctx, reader, scope)
 	if unreachable := (*snapshot.UnreachableError)(nil); errors.As(err, &unreachable) {
 		return nil, nil, fmt.Errorf("%s: %w", config.Host, err)
 	}
-	return observation, replicas, err //nolint:wrapcheck // says what is missing
+	return state, replicas, err //nolint:wrapcheck // says what is missing
 }
 
 // goingOf returns the namespaces that are being deleted and have no Subscription left.
-func goingOf(o *explain.Observation) []explain.Ref {
+func goingOf(o *explain.ClusterState) []explain.Ref {
 	var subjects []explain.Ref
 	for i := range o.Terminating {
 		name := o.Terminating[i].Name
@@ -168,7 +168,7 @@ func goingOf(o *explain.Observation) []explain.Ref {
 }
 
 // subscriptionsOf returns all Subscriptions in a namespace, or in all namespaces.
-func subscriptionsOf(o *explain.Observation, namespace string, everywhere bool) []explain.Ref {
+func subscriptionsOf(o *explain.ClusterState, namespace string, everywhere bool) []explain.Ref {
 	var subjects []explain.Ref
 	for i := range o.Subscriptions {
 		if sub := &o.Subscriptions[i]; everywhere || sub.Namespace == namespace {

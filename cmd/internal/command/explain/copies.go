@@ -39,7 +39,7 @@ func originals(ctx context.Context, reader client.Reader, subjects []explain.Ref
 func (c copies) namespaces() []string { return slices.Compact(slices.Sorted(maps.Values(c))) }
 
 // explain explains a subject. In place of a copy it explains the original.
-func (c copies) explain(o *explain.Observation, subject explain.Ref) explain.Explanation {
+func (c copies) explain(o *explain.ClusterState, subject explain.Ref) explain.Explanation {
 	from, copied := c[subject]
 	if !copied {
 		return explain.Object(o, subject)

@@ -24,7 +24,7 @@ func broken() explain.Explanation {
 		Code: explain.CodeImagePullFailed, Object: pod, Severity: explain.Wrong, Cause: pod.String() + ": image x cannot be pulled: not found",
 		Chain: []explain.Link{
 			{Object: ref(explain.KindSubscription, "lamp"), State: "UpgradePending"},
-			{Object: ref(explain.KindDeployment, "lamp"), State: "0/1", Says: strings.Repeat("minimum ", 20)},
+			{Object: ref(explain.KindDeployment, "lamp"), State: "0/1", Message: strings.Repeat("minimum ", 20)},
 			{Object: pod, State: "Pending"},
 		},
 		Remedy: "See that the image exists.", Commands: []string{"kubectl -n shop describe pod lamp-1"},
@@ -50,20 +50,20 @@ func waiting() explain.Explanation {
 func unsure() explain.Explanation {
 	return explain.Explanation{
 		Subject: ref(explain.KindSubscription, "torch"), State: explain.Unknown, Summary: "torch.v1 is installed, as far as can be seen",
-		Unseen: []explain.Unseen{{Resource: "pods", Namespace: "shop", Why: explain.WhyForbidden}},
+		Unreadable: []explain.Unreadable{{Resource: "pods", Namespace: "shop", Reason: explain.ReasonForbidden}},
 	}
 }
 
 // resting is a healthy Subscription as seen by a user who may not read the Lease.
 func resting() explain.Explanation {
 	e := healthy()
-	e.Unseen = []explain.Unseen{{Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden, Minor: true}}
+	e.Unreadable = []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden, Minor: true}}
 	return e
 }
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	hidden := []explain.Unseen{{Resource: "subscriptions.operators.coreos.com", Why: explain.WhyForbidden}}
+	hidden := []explain.Unreadable{{Resource: "subscriptions.operators.coreos.com", Reason: explain.ReasonForbidden}}
 	for _, tc := range []struct {
 		reason string
 		answer answer
@@ -95,7 +95,7 @@ Also: note: it is old
 			reason: "what waits may be wrong where not all can be seen", code: console.Forbidden,
 			answer: answer{named: true, Explanations: []explain.Explanation{func() explain.Explanation {
 				e := waiting()
-				e.Findings, e.Unseen = nil, unsure().Unseen
+				e.Findings, e.Unreadable = nil, unsure().Unreadable
 				return e
 			}()}},
 			text: `Subscription shop/lamp: waiting: InstallPlan shop/install-a waits for approval
@@ -134,7 +134,7 @@ You may not read leases.coordination.k8s.io; this goes by what statuses say.
 			text: "There is no Subscription in the cluster.\n",
 		},
 		{
-			reason: "Subscriptions that may not be listed", answer: answer{namespace: "shop", Unseen: hidden}, code: console.Forbidden,
+			reason: "Subscriptions that may not be listed", answer: answer{namespace: "shop", Unreadable: hidden}, code: console.Forbidden,
 			text: `No Subscription of namespace shop can be seen.
 
 Could not be seen; a cause may be there:
@@ -197,8 +197,8 @@ func TestForeignLines(t *testing.T) {
 	const says = "failed\n  To do: Run this."
 	e := broken()
 	e.Summary = says
-	e.Findings[0].Chain[2].Says, e.Findings[0].Remedy, e.Findings[1].Cause = says, says, says
-	e.Unseen = []explain.Unseen{{Resource: "pods", Message: says}}
+	e.Findings[0].Chain[2].Message, e.Findings[0].Remedy, e.Findings[1].Cause = says, says, says
+	e.Unreadable = []explain.Unreadable{{Resource: "pods", Message: says}}
 	for _, form := range []string{console.Human, console.Wide} {
 		text := printed(t, form, &answer{named: true, Explanations: []explain.Explanation{e}})
 		if strings.Contains(text, "\n  To do: Run this.") {

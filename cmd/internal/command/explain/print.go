@@ -36,7 +36,7 @@ func (o *options) print(cmd *cobra.Command, a *answer) error {
 }
 
 // Text returns the explanations of all Subscriptions with problems, in the wide form of the command.
-func Text(o *explain.Observation) string {
+func Text(o *explain.ClusterState) string {
 	a := answer{everywhere: true}
 	for _, subject := range append(goingOf(o), subscriptionsOf(o, "", true)...) {
 		a.Explanations = append(a.Explanations, explain.Object(o, subject))
@@ -77,14 +77,14 @@ func (p *printer) answer(a *answer) {
 		}
 		p.linef("%s", rest)
 	}
-	p.unseen(a.hidden())
+	p.unreadable(a.hidden())
 }
 
 // hidden returns what could not be read and may matter, each once.
-func (a *answer) hidden() []explain.Unseen {
-	var hidden []explain.Unseen
-	add := func(u explain.Unseen) {
-		same := func(other explain.Unseen) bool {
+func (a *answer) hidden() []explain.Unreadable {
+	var hidden []explain.Unreadable
+	add := func(u explain.Unreadable) {
+		same := func(other explain.Unreadable) bool {
 			return other.Resource == u.Resource && other.Namespace == u.Namespace
 		}
 		if i := slices.IndexFunc(hidden, same); i < 0 {
@@ -93,13 +93,13 @@ func (a *answer) hidden() []explain.Unseen {
 			hidden[i].Minor = hidden[i].Minor && u.Minor
 		}
 	}
-	for _, u := range a.Unseen {
-		if u.Why != explain.WhyNotInstalled {
+	for _, u := range a.Unreadable {
+		if u.Reason != explain.ReasonNotInstalled {
 			add(u)
 		}
 	}
 	for _, e := range a.Explanations {
-		for _, u := range e.Unseen {
+		for _, u := range e.Unreadable {
 			add(u)
 		}
 	}
@@ -163,9 +163,9 @@ func (p *printer) chain(f *explain.Finding) {
 		if link.State != "" {
 			text += "  " + link.State
 		}
-		if link.Says != "" {
+		if link.Message != "" {
 			room := console.Width - utf8.RuneCountInString(arrow+text) - 2
-			text += p.paint.Faint("  " + p.clip(link.Says, max(room, saysLeast)))
+			text += p.paint.Faint("  " + p.clip(link.Message, max(room, saysLeast)))
 		}
 		p.linef("%s%s", arrow, text)
 	}
@@ -216,7 +216,7 @@ func (p *printer) remedy(f *explain.Finding) {
 }
 
 // minor lists what could not be read and is not needed.
-func (p *printer) minor(hidden []explain.Unseen) {
+func (p *printer) minor(hidden []explain.Unreadable) {
 	var names []string
 	for _, u := range hidden {
 		if u.Minor && !slices.Contains(names, u.Resource) {
@@ -229,10 +229,10 @@ func (p *printer) minor(hidden []explain.Unseen) {
 	}
 }
 
-// unseen lists what could not be read, and the missing permissions.
-func (p *printer) unseen(hidden []explain.Unseen) {
+// unreadable lists what could not be read, and the missing permissions.
+func (p *printer) unreadable(hidden []explain.Unreadable) {
 	p.minor(hidden)
-	hidden = slices.DeleteFunc(slices.Clone(hidden), func(u explain.Unseen) bool { return u.Minor })
+	hidden = slices.DeleteFunc(slices.Clone(hidden), func(u explain.Unreadable) bool { return u.Minor })
 	if len(hidden) == 0 {
 		return
 	}
@@ -243,7 +243,7 @@ func (p *printer) unseen(hidden []explain.Unseen) {
 		if u.Namespace != "" {
 			where, role = " in namespace "+u.Namespace, "-n "+u.Namespace+" create role"
 		}
-		if u.Why != explain.WhyForbidden {
+		if u.Reason != explain.ReasonForbidden {
 			p.linef("  %s%s: %s", u.Resource, where, bundles.OneLine(u.Message))
 			continue
 		}

@@ -48,7 +48,7 @@ type Replica struct {
 	Ready bool   `json:"ready"`
 }
 
-func catalogsOf(o *explain.Observation) []Catalog {
+func catalogsOf(o *explain.ClusterState) []Catalog {
 	all := []Catalog{}
 	for i := range o.CatalogSources {
 		all = append(all, catalog(o, &o.CatalogSources[i]))
@@ -59,7 +59,7 @@ func catalogsOf(o *explain.Observation) []Catalog {
 	return all
 }
 
-func catalog(o *explain.Observation, source *operatorsv1alpha1.CatalogSource) Catalog {
+func catalog(o *explain.ClusterState, source *operatorsv1alpha1.CatalogSource) Catalog {
 	c := Catalog{
 		Namespace: source.Namespace, Name: source.Name, DisplayName: source.Spec.DisplayName,
 		Source: cmp.Or(source.Spec.Image, source.Spec.ConfigMap, source.Spec.Address),

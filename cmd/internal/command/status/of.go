@@ -42,8 +42,8 @@ func (v Verdict) exit() error {
 
 // Status is the state of the operators of a cluster and of what reconciles them.
 type Status struct {
-	// Taken is the time at which the objects were read.
-	Taken time.Time `json:"taken"`
+	// ReadAt is the time at which the objects were read.
+	ReadAt time.Time `json:"taken"`
 	// Namespaces are the namespaces that were read; empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Fallback is the namespace that was read because the user may not read all.
@@ -62,8 +62,8 @@ type Status struct {
 	// Findings are problems, waits and notes, the worst first. InstallPlans that wait for approval
 	// are in Approvals only.
 	Findings []explain.Finding `json:"findings"`
-	// Unseen is what could not be read, with the missing permission.
-	Unseen []Unseen `json:"unseen"`
+	// Unreadable is what could not be read, with the missing permission.
+	Unreadable []Unreadable `json:"unseen"`
 }
 
 // Approval is an InstallPlan that waits for approval.
@@ -78,19 +78,19 @@ type Approval struct {
 	Since time.Time `json:"since"`
 }
 
-// Unseen is something that could not be read.
-type Unseen struct {
-	explain.Unseen
+// Unreadable is something that could not be read.
+type Unreadable struct {
+	explain.Unreadable
 
 	// Rule is the missing permission; nil if the cause is another.
 	Rule *rbacv1.PolicyRule `json:"rule,omitempty"`
 }
 
-// Of returns the status of an observation.
-func Of(o *explain.Observation) Status {
+// Of returns the status of a cluster.
+func Of(o *explain.ClusterState) Status {
 	s := Status{
-		Taken: o.Taken, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
-		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []explain.Finding{}, Unseen: []Unseen{},
+		ReadAt: o.ReadAt, Namespaces: o.Namespaces, Supervisors: supervisors(o), Catalogs: catalogsOf(o),
+		Subscriptions: subscriptions(o), Approvals: approvals(o), Findings: []explain.Finding{}, Unreadable: []Unreadable{},
 	}
 	others := competing.Evaluate(competing.Input{Workloads: competing.WorkloadsAmong(o.Deployments), Classify: o.ManagerAccess.ClassifyByAppearance})
 	s.Others = others.Workloads
@@ -105,13 +105,13 @@ func Of(o *explain.Observation) Status {
 			s.Findings = append(s.Findings, finding)
 		}
 	}
-	for _, unseen := range explain.Overlooked(o) {
-		one := Unseen{Unseen: unseen}
-		if unseen.Why == explain.WhyForbidden {
-			rule := unseen.Rule()
+	for _, unreadable := range explain.UnreadableObjects(o) {
+		one := Unreadable{Unreadable: unreadable}
+		if unreadable.Reason == explain.ReasonForbidden {
+			rule := unreadable.Rule()
 			one.Rule = &rule
 		}
-		s.Unseen = append(s.Unseen, one)
+		s.Unreadable = append(s.Unreadable, one)
 	}
 	s.Verdict = s.verdict()
 	return s
@@ -171,11 +171,11 @@ func reconciledByOLM(f explain.Finding, active []competing.Workload) explain.Fin
 
 func (s *Status) verdict() Verdict {
 	wrong := func(f explain.Finding) bool { return f.Severity == explain.Wrong }
-	hidden := func(u Unseen) bool { return u.Why != explain.WhyNotInstalled && !u.Minor }
+	hidden := func(u Unreadable) bool { return u.Reason != explain.ReasonNotInstalled && !u.Minor }
 	switch {
-	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unseen, absent):
+	case slices.ContainsFunc(s.Findings, wrong), slices.ContainsFunc(s.Unreadable, absent):
 		return Wrong
-	case slices.ContainsFunc(s.Unseen, hidden), s.Fallback != "":
+	case slices.ContainsFunc(s.Unreadable, hidden), s.Fallback != "":
 		return Unknown
 	default:
 		return Well
@@ -183,7 +183,9 @@ func (s *Status) verdict() Verdict {
 }
 
 // absent reports whether the cluster lacks a kind that operators require.
-func absent(u Unseen) bool { return u.Why == explain.WhyNotInstalled && isOperators(u.Resource) }
+func absent(u Unreadable) bool {
+	return u.Reason == explain.ReasonNotInstalled && isOperators(u.Resource)
+}
 
 // FellBack records that one namespace was read instead of all.
 func (s *Status) FellBack(namespace string) {
@@ -197,7 +199,7 @@ func isOperators(resource string) bool {
 }
 
 // approvals returns the InstallPlans that wait, the oldest first.
-func approvals(o *explain.Observation) []Approval {
+func approvals(o *explain.ClusterState) []Approval {
 	waiting := []Approval{}
 	for i := range o.InstallPlans {
 		p := &o.InstallPlans[i]
@@ -253,7 +255,7 @@ func telling() []operatorsv1alpha1.SubscriptionConditionType {
 	}
 }
 
-func subscriptions(o *explain.Observation) []Subscription {
+func subscriptions(o *explain.ClusterState) []Subscription {
 	all := []Subscription{}
 	for i := range o.Subscriptions {
 		all = append(all, subscription(o, &o.Subscriptions[i]))
@@ -264,7 +266,7 @@ func subscriptions(o *explain.Observation) []Subscription {
 	return all
 }
 
-func subscription(o *explain.Observation, sub *operatorsv1alpha1.Subscription) Subscription {
+func subscription(o *explain.ClusterState, sub *operatorsv1alpha1.Subscription) Subscription {
 	s := Subscription{
 		Namespace: sub.Namespace, Name: sub.Name, State: string(sub.Status.State), Installed: sub.Status.InstalledCSV,
 	}
@@ -289,7 +291,7 @@ func subscription(o *explain.Observation, sub *operatorsv1alpha1.Subscription) S
 	return s
 }
 
-func findVersion(o *explain.Observation, namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
+func findVersion(o *explain.ClusterState, namespace, name string) *operatorsv1alpha1.ClusterServiceVersion {
 	i := slices.IndexFunc(o.Versions, func(csv operatorsv1alpha1.ClusterServiceVersion) bool {
 		return csv.Namespace == namespace && csv.Name == name
 	})
@@ -301,7 +303,7 @@ func findVersion(o *explain.Observation, namespace, name string) *operatorsv1alp
 
 // versionOf returns the version of a ClusterServiceVersion: its own version, the version in its
 // InstallPlan, or the suffix of its name.
-func versionOf(o *explain.Observation, sub *operatorsv1alpha1.Subscription, name string) string {
+func versionOf(o *explain.ClusterState, sub *operatorsv1alpha1.Subscription, name string) string {
 	if csv := findVersion(o, sub.Namespace, name); csv != nil {
 		return cmp.Or(proposal.Declared(csv), proposal.Suffix(name))
 	}

@@ -127,7 +127,7 @@ func Scope(connection *console.Connection, global string, named, all bool) (snap
 
 func look(ctx context.Context, reader client.Client, what snapshot.Options) (*Status, error) {
 	what.Access = competing.NewAccessReviewer(reader, competing.VerbOLM, clock.RealClock{})
-	observed, err := snapshot.Take(ctx, reader, what)
+	observed, err := snapshot.Read(ctx, reader, what)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what is missing
 	}

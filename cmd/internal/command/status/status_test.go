@@ -37,7 +37,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 }
 
 // well is a cluster with one operator and no problems.
-func well() *explain.Observation {
+func well() *explain.ClusterState {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	source := operatorsv1alpha1.CatalogSource{
 		ObjectMeta: meta("olm", "wares"),
@@ -63,8 +63,8 @@ func well() *explain.Observation {
 		},
 		Status: operatorsv1alpha1.ClusterServiceVersionStatus{Phase: operatorsv1alpha1.CSVPhaseSucceeded},
 	}
-	return &explain.Observation{
-		Taken: now, GlobalNamespace: "olm",
+	return &explain.ClusterState{
+		ReadAt: now, GlobalNamespace: "olm",
 		CatalogSources: []operatorsv1alpha1.CatalogSource{source},
 		Subscriptions:  []operatorsv1alpha1.Subscription{sub},
 		InstallPlans: []operatorsv1alpha1.InstallPlan{{
@@ -131,26 +131,26 @@ func manager() appsv1.Deployment {
 func observations() map[string]struct {
 	reason  string
 	verdict status.Verdict
-	change  func(*explain.Observation)
+	change  func(*explain.ClusterState)
 } {
 	return map[string]struct {
 		reason  string
 		verdict status.Verdict
-		change  func(*explain.Observation)
+		change  func(*explain.ClusterState)
 	}{
-		"well": {reason: "nothing is wrong", verdict: status.Well, change: func(*explain.Observation) {}},
-		"empty": {reason: "nobody has asked for anything", verdict: status.Well, change: func(o *explain.Observation) {
+		"well": {reason: "nothing is wrong", verdict: status.Well, change: func(*explain.ClusterState) {}},
+		"empty": {reason: "nobody has asked for anything", verdict: status.Well, change: func(o *explain.ClusterState) {
 			o.Subscriptions, o.Versions, o.InstallPlans, o.CatalogSources = nil, nil, nil, nil
 		}},
 		"waiting": {reason: "what waits for approval is not wrong", verdict: status.Well, change: waits},
-		"waiting-unled": {reason: "to approve helps only where a supervisor leads", verdict: status.Unknown, change: func(o *explain.Observation) {
+		"waiting-unled": {reason: "to approve helps only where a supervisor leads", verdict: status.Unknown, change: func(o *explain.ClusterState) {
 			waits(o)
-			o.Leases, o.Unseen = nil, []explain.Unseen{{Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden}}
+			o.Leases, o.Unreadable = nil, []explain.Unreadable{{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden}}
 		}},
-		"empty-unled": {reason: "nothing is there that could tell that nobody looks after it", verdict: status.Wrong, change: func(o *explain.Observation) {
+		"empty-unled": {reason: "nothing is there that could tell that nobody looks after it", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			o.Subscriptions, o.Versions, o.InstallPlans, o.CatalogSources, o.Leases = nil, nil, nil, nil, nil
 		}},
-		"wrong": {reason: "a Subscription whose catalog is not there is wrong; names are cut where they have no room", verdict: status.Wrong, change: func(o *explain.Observation) {
+		"wrong": {reason: "a Subscription whose catalog is not there is wrong; names are cut where they have no room", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			sub := operatorsv1alpha1.Subscription{
 				ObjectMeta: meta("a-namespace-with-a-long-name", "a-subscription-whose-name-is-long-as-well"),
 				Spec: &operatorsv1alpha1.SubscriptionSpec{
@@ -162,48 +162,48 @@ func observations() map[string]struct {
 			})
 			o.Subscriptions = append(o.Subscriptions, sub)
 		}},
-		"leaderless": {reason: "without a supervisor nothing goes on", verdict: status.Wrong, change: func(o *explain.Observation) {
+		"leaderless": {reason: "without a supervisor nothing goes on", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			o.Leases[0].Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-20 * time.Minute)))
 		}},
-		"unseen": {reason: "what cannot be seen may be wrong", verdict: status.Unknown, change: func(o *explain.Observation) {
+		"unseen": {reason: "what cannot be seen may be wrong", verdict: status.Unknown, change: func(o *explain.ClusterState) {
 			o.Namespaces, o.Leases, o.Nodes, o.CatalogSources, o.Deployments = []string{"shop"}, nil, nil, nil, nil
-			o.Unseen = []explain.Unseen{
-				{Resource: "catalogsources.operators.coreos.com", Namespace: "olm", Why: explain.WhyForbidden},
-				{Resource: "deployments.apps", Namespace: "olm", Why: explain.WhyForbidden},
-				{Resource: "deployments.apps", Namespace: "shop", Why: explain.WhyForbidden},
-				{Resource: "nodes", Why: explain.WhyForbidden},
-				{Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden},
-				{Resource: "pods", Namespace: "olm", Why: explain.WhyUnreachable, Message: "the server was unable to return a response in the time allotted"},
+			o.Unreadable = []explain.Unreadable{
+				{Resource: "catalogsources.operators.coreos.com", Namespace: "olm", Reason: explain.ReasonForbidden},
+				{Resource: "deployments.apps", Namespace: "olm", Reason: explain.ReasonForbidden},
+				{Resource: "deployments.apps", Namespace: "shop", Reason: explain.ReasonForbidden},
+				{Resource: "nodes", Reason: explain.ReasonForbidden},
+				{Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden},
+				{Resource: "pods", Namespace: "olm", Reason: explain.ReasonUnreachable, Message: "the server was unable to return a response in the time allotted"},
 			}
 		}},
-		"viewer": {reason: "who may only view sees enough of what has come to rest", verdict: status.Well, change: func(o *explain.Observation) {
+		"viewer": {reason: "who may only view sees enough of what has come to rest", verdict: status.Well, change: func(o *explain.ClusterState) {
 			o.Leases, o.Nodes = nil, nil
-			o.Unseen = []explain.Unseen{
-				{Resource: "nodes", Why: explain.WhyForbidden}, {Resource: "leases.coordination.k8s.io", Why: explain.WhyForbidden},
+			o.Unreadable = []explain.Unreadable{
+				{Resource: "nodes", Reason: explain.ReasonForbidden}, {Resource: "leases.coordination.k8s.io", Reason: explain.ReasonForbidden},
 			}
 		}},
-		"competing": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *explain.Observation) {
+		"competing": {reason: "two that write the same objects are too many", verdict: status.Wrong, change: func(o *explain.ClusterState) {
 			o.Deployments = append(o.Deployments, manager())
 		}},
-		"suspect": {reason: "what only looks like another manager is a note", verdict: status.Well, change: func(o *explain.Observation) {
+		"suspect": {reason: "what only looks like another manager is a note", verdict: status.Well, change: func(o *explain.ClusterState) {
 			d := manager()
 			o.Deployments = append(o.Deployments, d)
 			o.ManagerAccess.Writers = map[types.NamespacedName]bool{{Namespace: d.Namespace, Name: "default"}: false}
 		}},
-		"olm": {reason: "a cluster that OLM looks after needs no supervisor", verdict: status.Well, change: func(o *explain.Observation) {
+		"olm": {reason: "a cluster that OLM looks after needs no supervisor", verdict: status.Well, change: func(o *explain.ClusterState) {
 			o.Leases, o.Deployments = nil, append(o.Deployments, manager())
 		}},
-		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *explain.Observation) {
-			*o = explain.Observation{Taken: now, Unseen: []explain.Unseen{
-				{Resource: "subscriptions.operators.coreos.com", Why: explain.WhyNotInstalled},
-				{Resource: "catalogsources.operators.coreos.com", Why: explain.WhyNotInstalled},
+		"absent": {reason: "a cluster without the kinds has no operators to be well", verdict: status.Wrong, change: func(o *explain.ClusterState) {
+			*o = explain.ClusterState{ReadAt: now, Unreadable: []explain.Unreadable{
+				{Resource: "subscriptions.operators.coreos.com", Reason: explain.ReasonNotInstalled},
+				{Resource: "catalogsources.operators.coreos.com", Reason: explain.ReasonNotInstalled},
 			}}
 		}},
 	}
 }
 
 // waits adds a new version that waits for approval.
-func waits(o *explain.Observation) {
+func waits(o *explain.ClusterState) {
 	sub := &o.Subscriptions[0]
 	sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
 	sub.Status.State, sub.Status.CurrentCSV, sub.Status.InstallPlanRef.Name = operatorsv1alpha1.SubscriptionStateUpgradePending, "lamp.v2", "install-bbb"

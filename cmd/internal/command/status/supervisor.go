@@ -42,7 +42,7 @@ type Standby struct {
 // clockSlack is the allowed difference between the clocks of two machines.
 const clockSlack = 10 * time.Second
 
-func supervisors(o *explain.Observation) []Supervisor {
+func supervisors(o *explain.ClusterState) []Supervisor {
 	all := []Supervisor{}
 	for i := range o.Leases {
 		all = append(all, supervisor(o, &o.Leases[i]))
@@ -51,7 +51,7 @@ func supervisors(o *explain.Observation) []Supervisor {
 	return all
 }
 
-func supervisor(o *explain.Observation, lease *coordinationv1.Lease) Supervisor {
+func supervisor(o *explain.ClusterState, lease *coordinationv1.Lease) Supervisor {
 	s := Supervisor{Namespace: lease.Namespace}
 	if lease.Spec.HolderIdentity != nil {
 		s.Leader = *lease.Spec.HolderIdentity
@@ -64,7 +64,7 @@ func supervisor(o *explain.Observation, lease *coordinationv1.Lease) Supervisor 
 	}
 	if s.Leader != "" && s.Renewed != nil && lease.Spec.LeaseDurationSeconds != nil {
 		lasts := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, competing.MaxLeaseDuration) + clockSlack
-		s.Leads = o.Taken.Before(s.Renewed.Add(lasts))
+		s.Leads = o.ReadAt.Before(s.Renewed.Add(lasts))
 	}
 	for i := range o.Pods {
 		pod := &o.Pods[i]

@@ -39,7 +39,7 @@ func (v View) Text(s *Status) string {
 	} {
 		sections = append(sections, v.findings(s, part.title, part.severity, part.style))
 	}
-	sections = append(sections, v.unseen(s), v.verdict(s))
+	sections = append(sections, v.unreadable(s), v.verdict(s))
 	return strings.Join(slices.DeleteFunc(sections, func(text string) bool { return text == "" }), "\n")
 }
 
@@ -48,7 +48,7 @@ func (v View) verdict(s *Status) string {
 	switch s.Verdict {
 	case Well:
 	case Wrong:
-		if slices.ContainsFunc(s.Unseen, absent) {
+		if slices.ContainsFunc(s.Unreadable, absent) {
 			return v.Paint.Bad("The kinds of operators.coreos.com are not installed here.") + "\n  > supervisor install-crds\n"
 		}
 		return v.Paint.Bad("Something is wrong: see WRONG above.") + "\n"
@@ -81,7 +81,7 @@ func (v View) supervisors(s *Status) string {
 	var b, others strings.Builder
 	for i := range s.Supervisors {
 		one := &s.Supervisors[i]
-		text := console.Wrap(title+"  ", "            ", describeSupervisor(one, s.Taken, v.Wide))
+		text := console.Wrap(title+"  ", "            ", describeSupervisor(one, s.ReadAt, v.Wide))
 		b.WriteString(v.Paint.Bold(title) + strings.TrimPrefix(text, title))
 	}
 	for i := range s.Others {
@@ -93,7 +93,7 @@ func (v View) supervisors(s *Status) string {
 		return b.String() + others.String()
 	}
 	text := "none: there is no Lease of one"
-	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
+	if slices.ContainsFunc(s.Unreadable, func(u Unreadable) bool { return strings.HasPrefix(u.Resource, "leases.") }) {
 		text = "not known: its Lease could not be read"
 	}
 	return v.Paint.Bold(title) + "  " + text + "\n" + others.String()
@@ -121,11 +121,11 @@ func (v View) catalogs(s *Status) string {
 			{Text: replicas, Style: paint.replicas(c.Ready, c.Wanted)},
 			{Text: state, Style: paint.connection(state)},
 			{Text: content},
-			{Text: since(s.Taken, c.Since)},
+			{Text: since(s.ReadAt, c.Since)},
 			{Text: cmp.Or(strings.Join(c.nodes(), ","), none)},
 		}
 		if v.Wide {
-			cells = append(cells, plain(since(s.Taken, c.Polled), cmp.Or(c.Source, none), cmp.Or(c.Reason, none), cmp.Or(c.Message, none))...)
+			cells = append(cells, plain(since(s.ReadAt, c.Polled), cmp.Or(c.Source, none), cmp.Or(c.Reason, none), cmp.Or(c.Message, none))...)
 		}
 		table.AddCells(cells...)
 	}
@@ -138,8 +138,8 @@ func (v View) catalogs(s *Status) string {
 // nothing returns a text about the absence of objects of a kind, or that they could not be read.
 func (v View) nothing(s *Status, resource, title string) string {
 	text := "none"
-	if slices.ContainsFunc(s.Unseen, func(u Unseen) bool {
-		return strings.HasPrefix(u.Resource, resource+".") && u.Why != explain.WhyNotInstalled
+	if slices.ContainsFunc(s.Unreadable, func(u Unreadable) bool {
+		return strings.HasPrefix(u.Resource, resource+".") && u.Reason != explain.ReasonNotInstalled
 	}) {
 		text = "could not be read"
 	}
@@ -200,7 +200,7 @@ func (v View) approvals(s *Status) string {
 		if len(a.Subscriptions) > 0 {
 			text += ", for Subscription " + strings.Join(a.Subscriptions, ", ")
 		}
-		b.WriteString(console.Wrap("  ", "    ", text+"; made "+ago(s.Taken, a.Since)+" ago"))
+		b.WriteString(console.Wrap("  ", "    ", text+"; made "+ago(s.ReadAt, a.Since)+" ago"))
 		fmt.Fprintf(&b, "  > %s approve %s -n %s\n", v.Program, a.InstallPlan, a.Namespace)
 	}
 	return b.String()
@@ -260,16 +260,16 @@ func affected(refs []explain.Ref, all bool) string {
 	return strings.Join(names, ", ")
 }
 
-// unseen returns a text about what could not be read, with each resource once.
-func (v View) unseen(s *Status) string {
+// unreadable returns a text about what could not be read, with each resource once.
+func (v View) unreadable(s *Status) string {
 	type lack struct {
 		resource, why string
 		minor         bool
 	}
 	where := map[lack][]string{}
 	var order []lack
-	for _, u := range s.Unseen {
-		one := lack{u.Resource, u.Why, u.Minor}
+	for _, u := range s.Unreadable {
+		one := lack{u.Resource, u.Reason, u.Minor}
 		if where[one] == nil {
 			order = append(order, one)
 		}
@@ -293,11 +293,11 @@ func (v View) unseen(s *Status) string {
 		switch {
 		case one.minor:
 			b.WriteString(v.Paint.Faint(console.Wrap("  ", "    ", what+": you may not read them (not needed here)")))
-		case one.why == explain.WhyForbidden:
+		case one.why == explain.ReasonForbidden:
 			resource, group, _ := strings.Cut(one.resource, ".")
 			b.WriteString(console.Wrap("  ", "    ", what+": you may not read them"))
 			fmt.Fprintf(&b, "    missing rule: {apiGroups: [%q], resources: [%s], verbs: [get, list]}\n", group, resource)
-		case one.why == explain.WhyNotInstalled:
+		case one.why == explain.ReasonNotInstalled:
 			b.WriteString(console.Wrap("  ", "    ", one.resource+": this cluster has no such kind"))
 		default:
 			b.WriteString(console.Wrap("  ", "    ", what+": "+s.readError(one.resource, one.why)))
@@ -316,8 +316,8 @@ func rank(minor bool) int {
 
 // readError returns the error of reading a resource.
 func (s *Status) readError(resource, why string) string {
-	for _, u := range s.Unseen {
-		if u.Resource == resource && u.Why == why && u.Message != "" {
+	for _, u := range s.Unreadable {
+		if u.Resource == resource && u.Reason == why && u.Message != "" {
 			return u.Message
 		}
 	}

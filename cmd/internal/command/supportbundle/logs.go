@@ -26,7 +26,7 @@ const maxLines = 20_000
 const maxTransfer = 16
 
 // ofInterest reports whether a bundle includes the log of a pod: of supervisors, catalogs and operators.
-func ofInterest(o *explain.Observation, pod *corev1.Pod) bool {
+func ofInterest(o *explain.ClusterState, pod *corev1.Pod) bool {
 	if pod.Labels["app.kubernetes.io/name"] == "chandlery-supervisor" || pod.Labels[api.LabelCatalogSource] != "" {
 		return true
 	}

@@ -21,7 +21,7 @@ import (
 const clusterWide = "_cluster"
 
 // objectsOf returns all observed objects except events, and except the workloads of namespaces without operators.
-func objectsOf(o *explain.Observation) []client.Object {
+func objectsOf(o *explain.ClusterState) []client.Object {
 	objects := slices.Concat(
 		pointers(o.CatalogSources), pointers(o.Subscriptions), pointers(o.InstallPlans), pointers(o.Versions),
 		pointers(o.OperatorGroups), pointers(o.OperatorConditions), pointers(o.Leases),

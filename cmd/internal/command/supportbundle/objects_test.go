@@ -19,10 +19,10 @@ func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
 }
 
-func observation() *explain.Observation {
+func clusterState() *explain.ClusterState {
 	operator := appsv1.Deployment{ObjectMeta: named("shop", "lamp", map[string]string{"olm.owner": "lamp.v1"})}
 	operator.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "lamp"}}
-	return &explain.Observation{
+	return &explain.ClusterState{
 		CatalogSources: []operatorsv1alpha1.CatalogSource{{ObjectMeta: named("olm", "wares", nil)}},
 		Subscriptions:  []operatorsv1alpha1.Subscription{{ObjectMeta: named("shop", "my-lamp", nil)}},
 		Deployments:    []appsv1.Deployment{operator, {ObjectMeta: named("other", "web", nil)}},
@@ -39,7 +39,7 @@ func observation() *explain.Observation {
 
 func TestLogsOfInterest(t *testing.T) {
 	t.Parallel()
-	o := observation()
+	o := clusterState()
 	var got []string
 	for i := range o.Pods {
 		if ofInterest(o, &o.Pods[i]) {
@@ -58,7 +58,7 @@ func TestObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := contents{room: 1 << 20}
-	for _, object := range objectsOf(observation()) {
+	for _, object := range objectsOf(clusterState()) {
 		if err := c.addObject(object, kinds, redact.Policy{}); err != nil {
 			t.Fatal(err)
 		}

@@ -133,7 +133,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := g.write(cmd.OutOrStdout(), observed.Taken); err != nil {
+	if err := g.write(cmd.OutOrStdout(), observed.ReadAt); err != nil {
 		return err
 	}
 	if len(g.contents.left) > 0 {
@@ -167,16 +167,16 @@ func (g *gatherer) connect() error {
 }
 
 // gather reads everything. It adds the most important files first, so they fit.
-func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.Observation, error) {
+func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.ClusterState, error) {
 	g.progressf("looking at the cluster")
 	what.Access = competing.NewAccessReviewer(g.client, competing.VerbOLM, clock.RealClock{})
-	observed, err := snapshot.Take(ctx, g.client, what)
+	observed, err := snapshot.Read(ctx, g.client, what)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what is missing
 	}
-	for _, u := range observed.Unseen {
-		if u.Why != explain.WhyNotInstalled {
-			g.contents.left = append(g.contents.left, fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Why)))
+	for _, u := range observed.Unreadable {
+		if u.Reason != explain.ReasonNotInstalled {
+			g.contents.left = append(g.contents.left, fmt.Sprintf("%s of %s: %s", u.Resource, cmp.Or(u.Namespace, "all namespaces"), cmp.Or(u.Message, u.Reason)))
 		}
 	}
 	policy := redact.Policy{Env: g.showEnv}
@@ -206,7 +206,7 @@ func (g *gatherer) gather(ctx context.Context, what snapshot.Options) (*explain.
 func (g *gatherer) progressf(format string, args ...any) { fmt.Fprintf(g.log, format+"\n", args...) }
 
 // summaries adds the output of other commands.
-func (g *gatherer) summaries(o *explain.Observation, policy redact.Policy) error {
+func (g *gatherer) summaries(o *explain.ClusterState, policy redact.Policy) error {
 	s := status.Of(o)
 	text, err := asJSON(s, policy)
 	if err != nil {
@@ -223,7 +223,7 @@ func (g *gatherer) summaries(o *explain.Observation, policy redact.Policy) error
 // versions returns the versions of the program, the API server and the supervisors.
 func (g *gatherer) versions(s *status.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "program: %s\nplatform: %s/%s\ntaken: %s\n", g.version, runtime.GOOS, runtime.GOARCH, s.Taken.UTC().Format(timeFormat))
+	fmt.Fprintf(&b, "program: %s\nplatform: %s/%s\ntaken: %s\n", g.version, runtime.GOOS, runtime.GOARCH, s.ReadAt.UTC().Format(timeFormat))
 	if server, err := g.clients.Discovery().ServerVersion(); err != nil {
 		fmt.Fprintf(&b, "api server: %v\n", err)
 	} else {
@@ -239,8 +239,8 @@ func (g *gatherer) versions(s *status.Status) string {
 	return b.String()
 }
 
-// events adds all events of the namespaces with observed objects. The observation has only warnings.
-func (g *gatherer) events(ctx context.Context, o *explain.Observation) error {
+// events adds all events of the namespaces with observed objects. The state has only warnings.
+func (g *gatherer) events(ctx context.Context, o *explain.ClusterState) error {
 	places := map[string]bool{}
 	for _, object := range objectsOf(o) {
 		places[object.GetNamespace()] = true
@@ -261,7 +261,7 @@ func (g *gatherer) events(ctx context.Context, o *explain.Observation) error {
 }
 
 // logs adds the logs of the pods of interest.
-func (g *gatherer) logs(ctx context.Context, o *explain.Observation) {
+func (g *gatherer) logs(ctx context.Context, o *explain.ClusterState) {
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		if ctx.Err() == nil && ofInterest(o, pod) {

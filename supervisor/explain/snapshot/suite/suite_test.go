@@ -52,9 +52,9 @@ func TestTake(t *testing.T) {
 	}
 	t.Run("nothing is installed", func(t *testing.T) {
 		o := take(t, admin, snapshot.Options{})
-		i := slices.IndexFunc(o.Unseen, func(u explain.Unseen) bool { return u.Resource == subscriptions })
-		if i < 0 || o.Unseen[i].Why != explain.WhyNotInstalled {
-			t.Errorf("unseen is %+v, want %s to be %s", o.Unseen, subscriptions, explain.WhyNotInstalled)
+		i := slices.IndexFunc(o.Unreadable, func(u explain.Unreadable) bool { return u.Resource == subscriptions })
+		if i < 0 || o.Unreadable[i].Reason != explain.ReasonNotInstalled {
+			t.Errorf("unseen is %+v, want %s to be %s", o.Unreadable, subscriptions, explain.ReasonNotInstalled)
 		}
 	})
 	if err := supervisor.InstallCRDs(t.Context(), cp.Config(), io.Discard); err != nil {
@@ -67,8 +67,8 @@ func TestTake(t *testing.T) {
 	fill(t, admin, shop, wares)
 	t.Run("the administrator sees all", func(t *testing.T) {
 		o := take(t, admin, snapshot.Options{})
-		if len(o.Unseen) > 0 {
-			t.Errorf("unseen is %+v", o.Unseen)
+		if len(o.Unreadable) > 0 {
+			t.Errorf("unseen is %+v", o.Unreadable)
 		}
 		counts(t, o, 2, 1, 1)
 		if len(o.Leases) != 1 || len(o.Events) != 1 || o.Events[0].Reason != "Bad" {
@@ -91,14 +91,14 @@ func TestTake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = snapshot.Take(t.Context(), c, snapshot.Options{})
+		_, err = snapshot.Read(t.Context(), c, snapshot.Options{})
 		if _, is := errors.AsType[*snapshot.UnreachableError](err); !is {
 			t.Errorf("error is %v, want that nobody answers", err)
 		}
 	})
 
 	t.Run("NoSuchNamespace", func(t *testing.T) {
-		_, err := snapshot.Take(t.Context(), admin, snapshot.Options{Namespaces: []string{"no-such-namespace"}})
+		_, err := snapshot.Read(t.Context(), admin, snapshot.Options{Namespaces: []string{"no-such-namespace"}})
 		if err == nil || !strings.Contains(err.Error(), "namespace no-such-namespace does not exist") {
 			t.Errorf("error is %v, want that it is not there: all would seem to be well", err)
 		}
@@ -140,31 +140,31 @@ func seesNamespace(t *testing.T, user client.Reader, shop, wares string) {
 	if !slices.Equal(o.Namespaces, []string{shop}) {
 		t.Errorf("read %v, want to fall back on %s", o.Namespaces, shop)
 	}
-	for _, want := range []explain.Unseen{
+	for _, want := range []explain.Unreadable{
 		{Resource: "catalogsources.operators.coreos.com", Namespace: wares},
 		{Resource: "pods", Namespace: shop},
 		{Resource: "nodes"},
 		{Resource: "leases.coordination.k8s.io"},
 		{Resource: "customresourcedefinitions.apiextensions.k8s.io"},
 	} {
-		if !slices.ContainsFunc(o.Unseen, func(u explain.Unseen) bool {
-			return u.Resource == want.Resource && u.Namespace == want.Namespace && u.Why == explain.WhyForbidden && u.Message != ""
+		if !slices.ContainsFunc(o.Unreadable, func(u explain.Unreadable) bool {
+			return u.Resource == want.Resource && u.Namespace == want.Namespace && u.Reason == explain.ReasonForbidden && u.Message != ""
 		}) {
-			t.Errorf("%s in namespace %q is not among what could not be seen: %+v", want.Resource, want.Namespace, o.Unseen)
+			t.Errorf("%s in namespace %q is not among what could not be seen: %+v", want.Resource, want.Namespace, o.Unreadable)
 		}
 	}
 }
 
-func take(t *testing.T, reader client.Reader, o snapshot.Options) *explain.Observation {
+func take(t *testing.T, reader client.Reader, o snapshot.Options) *explain.ClusterState {
 	t.Helper()
-	observation, err := snapshot.Take(t.Context(), reader, o)
+	state, err := snapshot.Read(t.Context(), reader, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return observation
+	return state
 }
 
-func counts(t *testing.T, o *explain.Observation, subs, sources, versions int) {
+func counts(t *testing.T, o *explain.ClusterState, subs, sources, versions int) {
 	t.Helper()
 	if len(o.Subscriptions) != subs || len(o.CatalogSources) != sources || len(o.Versions) != versions {
 		t.Errorf("%d Subscriptions, %d CatalogSources and %d versions; want %d, %d and %d",

@@ -21,7 +21,7 @@ func bundleWarnings(s *search) []*Finding {
 		}
 	}
 	if csv := s.version(s.sub.Namespace, s.sub.Status.InstalledCSV); csv != nil {
-		at := s.to(refTo(KindVersion, csv), string(csv.Status.Phase), "")
+		at := s.follow(refTo(KindVersion, csv), string(csv.Status.Phase), "")
 		found = append(found, warningsAbout(at, KindVersion, csv)...)
 	}
 	return found
@@ -29,7 +29,7 @@ func bundleWarnings(s *search) []*Finding {
 
 // planWarnings returns notes about the API server's warnings for the objects of a plan.
 func planWarnings(s *search, p *operatorsv1alpha1.InstallPlan) []*Finding {
-	return warningsAbout(s.to(refTo(KindInstallPlan, p), string(p.Status.Phase), ""), KindInstallPlan, p)
+	return warningsAbout(s.follow(refTo(KindInstallPlan, p), string(p.Status.Phase), ""), KindInstallPlan, p)
 }
 
 // warningsAbout returns notes about the Events of an object that report warnings of the API server.

@@ -19,11 +19,11 @@ import (
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
 
-// Observation is the state of a cluster, or of some of its namespaces, as plain values. Unseen lists what could
+// ClusterState is the state of a cluster, or of some of its namespaces, as plain values. Unreadable lists what could
 // not be read, so that a hidden object does not count as absent.
-type Observation struct {
-	// Taken is the time of the observation.
-	Taken time.Time
+type ClusterState struct {
+	// ReadAt is the time at which the objects were read.
+	ReadAt time.Time
 	// Namespaces are the namespaces that were read; empty for all.
 	Namespaces []string
 	// GlobalNamespace holds the catalogs that serve every namespace.
@@ -54,25 +54,25 @@ type Observation struct {
 	// Definitions are the definitions that versions name and that are not healthy.
 	Definitions []apiextensionsv1.CustomResourceDefinition
 
-	// Unseen is what could not be read.
-	Unseen []Unseen
+	// Unreadable is what could not be read.
+	Unreadable []Unreadable
 }
 
 // Reasons why objects could not be read. They are words of package discovery.
 const (
-	WhyForbidden    = "Forbidden"
-	WhyNotInstalled = "NotInstalled"
-	WhyUnreachable  = "Unreachable"
+	ReasonForbidden    = "Forbidden"
+	ReasonNotInstalled = "NotInstalled"
+	ReasonUnreachable  = "Unreachable"
 )
 
-// Unseen is a kind of object that could not be read.
-type Unseen struct {
+// Unreadable is a kind of object that could not be read.
+type Unreadable struct {
 	// Resource is the plural name of the resource, with the group: deployments.apps.
 	Resource string `json:"resource"`
 	// Namespace is the namespace; empty for all namespaces, or for cluster-scoped objects.
 	Namespace string `json:"namespace,omitempty"`
-	// Why is Forbidden, NotInstalled or Unreachable, as in package discovery.
-	Why string `json:"why"`
+	// Reason is Forbidden, NotInstalled or Unreachable, as in package discovery.
+	Reason string `json:"why"`
 	// Message describes the reason.
 	Message string `json:"message,omitempty"`
 	// Minor is true if the answer does not depend on the object.
@@ -80,19 +80,19 @@ type Unseen struct {
 }
 
 // Rule returns the rule that a role needs to read the objects.
-func (u Unseen) Rule() rbacv1.PolicyRule {
+func (u Unreadable) Rule() rbacv1.PolicyRule {
 	resource, group, _ := strings.Cut(u.Resource, ".")
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list"}}
 }
 
-// hidden reports whether objects of a resource in a namespace may exist without being in the observation. The
+// hidden reports whether objects of a resource in a namespace may exist without being in the state. The
 // namespace is empty for cluster-scoped objects.
-func (o *Observation) hidden(resource, namespace string) bool {
-	return slices.ContainsFunc(o.Unseen, func(u Unseen) bool { return u.covers(resource, namespace) })
+func (o *ClusterState) hidden(resource, namespace string) bool {
+	return slices.ContainsFunc(o.Unreadable, func(u Unreadable) bool { return u.covers(resource, namespace) })
 }
 
 // covers reports whether objects of a resource in a namespace are among those that could not be read. A
 // resource that is not installed hides nothing.
-func (u Unseen) covers(resource, namespace string) bool {
-	return u.Resource == resource && u.Why != WhyNotInstalled && (u.Namespace == "" || u.Namespace == namespace)
+func (u Unreadable) covers(resource, namespace string) bool {
+	return u.Resource == resource && u.Reason != ReasonNotInstalled && (u.Namespace == "" || u.Namespace == namespace)
 }
