@@ -15,26 +15,26 @@ import (
 
 // listedBundle converts a channel entry of api.Registry.
 func listedBundle(b *api.Bundle) content.Listed {
-	said := statements[*api.GroupVersionKind, *api.Property, *api.Dependency]{
+	properties := bundleProperties[*api.GroupVersionKind, *api.Property, *api.Dependency]{
 		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
 		properties: b.GetProperties(), dependencies: b.GetDependencies(),
 	}
 	return content.Listed{
 		Package: b.GetPackageName(), Channel: b.GetChannelName(), Bundle: b.GetCsvName(), Version: b.GetVersion(), Image: b.GetBundlePath(),
 		Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(),
-		Deprecation: deprecationOf(b.GetDeprecation()), Properties: said.all(),
+		Deprecation: deprecationOf(b.GetDeprecation()), Properties: properties.all(),
 	}
 }
 
 // pagedBundle converts a channel entry of the extension API.
 func pagedBundle(b *registryv1.Bundle) content.Listed {
-	said := statements[*registryv1.GroupVersionKind, *registryv1.Property, *registryv1.Dependency]{
+	properties := bundleProperties[*registryv1.GroupVersionKind, *registryv1.Property, *registryv1.Dependency]{
 		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
 		properties: b.GetProperties(), dependencies: b.GetDependencies(),
 	}
 	l := content.Listed{
 		Package: b.GetPackage(), Channel: b.GetChannel(), Bundle: b.GetName(), Version: b.GetVersion(), Image: b.GetImage(),
-		Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(), Properties: said.all(),
+		Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(), Properties: properties.all(),
 	}
 	if d := b.GetDeprecation(); d != nil {
 		l.Deprecation = deprecationText(d.GetMessage())
@@ -42,42 +42,42 @@ func pagedBundle(b *registryv1.Bundle) content.Listed {
 	return l
 }
 
-// identified is an API in either of the two contracts.
-type identified interface {
+// groupVersionKind is an API in either of the two contracts.
+type groupVersionKind interface {
 	GetGroup() string
 	GetVersion() string
 	GetKind() string
 }
 
-// typed is a property or a dependency in either of the two contracts.
-type typed interface {
+// typedValue is a property or a dependency in either of the two contracts.
+type typedValue interface {
 	GetType() string
 	GetValue() string
 }
 
-// statements holds what the message of a bundle provides and requires: as properties and, in older
-// forms, in other fields.
-type statements[G identified, P, D typed] struct {
+// bundleProperties holds the properties and dependencies in the message of a bundle: as properties
+// and, in older forms, in other fields.
+type bundleProperties[G groupVersionKind, P, D typedValue] struct {
 	provided, required []G
 	properties         []P
 	dependencies       []D
 }
 
-// maxStatements limits the number of statements of one bundle. Each statement costs time in every
+// maxProperties limits the number of properties of one bundle. Each of them costs time in every
 // resolution.
-const maxStatements = 4096
+const maxProperties = 4096
 
-// all returns all statements as properties, without duplicates and without manifests. It uses the
+// all returns them as properties, without duplicates and without manifests. It uses the
 // older forms as OLM's resolver does: provided APIs only without any property, and required APIs
 // only without any dependency.
-func (s statements[G, P, D]) all() []constraint.Property {
-	out := make([]constraint.Property, 0, min(len(s.properties)+1, maxStatements))
+func (s bundleProperties[G, P, D]) all() []constraint.Property {
+	out := make([]constraint.Property, 0, min(len(s.properties)+1, maxProperties))
 	for _, p := range s.properties {
 		if p.GetType() == bundles.TypeBundleObject || p.GetType() == bundles.TypeCSVMetadata {
 			continue
 		}
-		if len(out) == maxStatements {
-			return overfull()
+		if len(out) == maxProperties {
+			return tooManyProperties()
 		}
 		out = append(out, constraint.Property{Type: p.GetType(), Value: p.GetValue()})
 	}
@@ -87,23 +87,23 @@ func (s statements[G, P, D]) all() []constraint.Property {
 	if len(s.dependencies) > 0 {
 		s.required = nil
 	}
-	if len(out)+len(s.provided)+len(s.required)+len(s.dependencies) > maxStatements {
-		return overfull()
+	if len(out)+len(s.provided)+len(s.required)+len(s.dependencies) > maxProperties {
+		return tooManyProperties()
 	}
 	for _, g := range s.provided {
-		out = append(out, built(&property.GVK{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}))
+		out = append(out, newProperty(&property.GVK{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}))
 	}
-	return append(out, s.more(out)...)
+	return append(out, s.additional(out)...)
 }
 
-// more returns the requirements that are not in stated. Registries send the same requirement as a
+// additional returns the requirements that are not present. Registries send the same requirement as a
 // property, as a dependency and as a required API.
-func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Property {
+func (s bundleProperties[G, P, D]) additional(present []constraint.Property) []constraint.Property {
 	if len(s.required) == 0 && len(s.dependencies) == 0 {
 		return nil
 	}
-	known := make(map[constraint.Property]bool, len(stated)+len(s.required)+len(s.dependencies))
-	for _, p := range stated {
+	known := make(map[constraint.Property]bool, len(present)+len(s.required)+len(s.dependencies))
+	for _, p := range present {
 		known[canonical(p)] = true
 	}
 	var out []constraint.Property
@@ -114,7 +114,7 @@ func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Pro
 		}
 	}
 	for _, g := range s.required {
-		include(built(&property.GVKRequired{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}))
+		include(newProperty(&property.GVKRequired{Group: g.GetGroup(), Version: g.GetVersion(), Kind: g.GetKind()}))
 	}
 	for _, d := range s.dependencies {
 		include(requirement(d.GetType(), d.GetValue()))
@@ -122,15 +122,15 @@ func (s statements[G, P, D]) more(stated []constraint.Property) []constraint.Pro
 	return out
 }
 
-// overfull returns a replacement for the statements of a bundle that has too many. It is an
+// tooManyProperties returns a replacement for the properties of a bundle that has too many. It is an
 // unreadable constraint, and its field name appears in the resolver's error.
-func overfull() []constraint.Property {
-	problem := fmt.Sprintf("more than %d properties and dependencies", maxStatements)
+func tooManyProperties() []constraint.Property {
+	problem := fmt.Sprintf("more than %d properties and dependencies", maxProperties)
 	return []constraint.Property{unreadable(map[string]string{problem: ""})}
 }
 
-// built returns a property of a type that operator-registry knows.
-func built(value any) constraint.Property {
+// newProperty returns a property of a type that operator-registry knows.
+func newProperty(value any) constraint.Property {
 	p, err := property.Build(value)
 	if err != nil {
 		// Strings can always be encoded. A constraint without a value is unreadable.
@@ -143,13 +143,13 @@ func built(value any) constraint.Property {
 func unreadable(fields map[string]string) constraint.Property {
 	text, err := json.Marshal(fields)
 	if err != nil {
-		text = nil // as in built
+		text = nil // as in newProperty
 	}
 	return constraint.Property{Type: bundles.TypeConstraint, Value: string(text)}
 }
 
-// parsed decodes a property of a type that operator-registry knows.
-func parsed(kind, value string) (*property.Properties, error) {
+// decodeProperty decodes a property of a type that operator-registry knows.
+func decodeProperty(kind, value string) (*property.Properties, error) {
 	return property.Parse([]property.Property{{Type: kind, Value: json.RawMessage(value)}})
 }
 
@@ -161,11 +161,11 @@ func requirement(kind, value string) constraint.Property {
 		return constraint.Property{Type: bundles.TypeGVKRequired, Value: value}
 	case bundles.TypePackage:
 		// The version of a package dependency is a range.
-		wanted, err := parsed(kind, value)
+		wanted, err := decodeProperty(kind, value)
 		if err != nil {
 			return constraint.Property{Type: bundles.TypePackageRequired, Value: value}
 		}
-		return built(&property.PackageRequired{PackageName: wanted.Packages[0].PackageName, VersionRange: wanted.Packages[0].Version})
+		return newProperty(&property.PackageRequired{PackageName: wanted.Packages[0].PackageName, VersionRange: wanted.Packages[0].Version})
 	case bundles.TypeLabel:
 		return constraint.Property{Type: bundles.TypeLabelRequired, Value: value}
 	case bundles.TypeConstraint:
@@ -183,13 +183,13 @@ func canonical(p constraint.Property) constraint.Property {
 	if p.Type != bundles.TypeGVKRequired && p.Type != bundles.TypePackageRequired {
 		return p
 	}
-	decoded, err := parsed(p.Type, p.Value)
+	decoded, err := decodeProperty(p.Type, p.Value)
 	switch {
 	case err != nil:
 		return p
 	case p.Type == bundles.TypeGVKRequired:
-		return built(&decoded.GVKsRequired[0])
+		return newProperty(&decoded.GVKsRequired[0])
 	default:
-		return built(&decoded.PackagesRequired[0])
+		return newProperty(&decoded.PackagesRequired[0])
 	}
 }

@@ -105,7 +105,7 @@ func extendedBundle(b *api.Bundle) *registryv1.Bundle {
 // TestBundlesThatStateMuch checks that a bundle with the maximum number of statements converts
 // quickly, and that more are rejected.
 func TestBundlesThatStateMuch(t *testing.T) {
-	const most = maxStatements
+	const most = maxProperties
 	apis := func(n int) (all []*api.GroupVersionKind) {
 		for i := range n {
 			all = append(all, &api.GroupVersionKind{Group: "g", Version: "v1", Kind: fmt.Sprint("K", i)})

@@ -50,11 +50,11 @@ func Endpoints(slicesOfService []discoveryv1.EndpointSlice) []replicas.Endpoint 
 // labelTemplateHash is the label that names the ReplicaSet revision of a pod.
 const labelTemplateHash = appsv1.DefaultDeploymentUniqueLabelKey
 
-// belonging returns the slices that hold replicas of a catalog. Slices of the supervisor's own
+// slicesOfCatalog returns the slices that hold replicas of a catalog. Slices of the supervisor's own
 // Services carry the catalog's name in a label. Slices of OLM's Services do not: of these, only
 // endpoints of the catalog's own pods count, because another catalog may use a Service of the same
 // name.
-func belonging(found []discoveryv1.EndpointSlice, catalog string, pods map[types.UID]*corev1.Pod) []discoveryv1.EndpointSlice {
+func slicesOfCatalog(found []discoveryv1.EndpointSlice, catalog string, pods map[types.UID]*corev1.Pod) []discoveryv1.EndpointSlice {
 	var kept []discoveryv1.EndpointSlice
 	for _, slice := range found {
 		label, labelled := slice.Labels[api.LabelCatalogSource]
@@ -71,8 +71,8 @@ func belonging(found []discoveryv1.EndpointSlice, catalog string, pods map[types
 	return kept
 }
 
-// describe sets the revision and the creation time of each endpoint from its pod.
-func describe(endpoints []replicas.Endpoint, pods map[types.UID]*corev1.Pod) []replicas.Endpoint {
+// withPodInfo sets the revision and the creation time of each endpoint from its pod.
+func withPodInfo(endpoints []replicas.Endpoint, pods map[types.UID]*corev1.Pod) []replicas.Endpoint {
 	for i, e := range endpoints {
 		if pod := pods[e.UID]; pod != nil {
 			endpoints[i].Revision, endpoints[i].Created = pod.Labels[labelTemplateHash], pod.CreationTimestamp.Time

@@ -31,7 +31,7 @@ func TestBelonging(t *testing.T) {
 		{"the Service is one of OLM's: the catalog's pods", nil, []types.UID{"ours"}},
 	} {
 		var got []types.UID
-		for _, s := range belonging([]discoveryv1.EndpointSlice{slice(tt.labels)}, "shop", pods) {
+		for _, s := range slicesOfCatalog([]discoveryv1.EndpointSlice{slice(tt.labels)}, "shop", pods) {
 			for _, e := range s.Endpoints {
 				uid := types.UID("")
 				if e.TargetRef != nil {

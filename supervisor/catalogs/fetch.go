@@ -77,7 +77,7 @@ func fetchList(ctx context.Context, client api.RegistryClient, limit int64) (*Sn
 	if err != nil {
 		return nil, fmt.Errorf("failed to list bundles: %w", err)
 	}
-	a := newAssembly(limit)
+	a := newSnapshotBuilder(limit)
 	for {
 		bundle, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

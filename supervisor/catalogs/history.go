@@ -6,8 +6,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
-// history holds earlier answers of a catalog's servers.
-type history struct {
+// serverHistory holds earlier answers of a catalog's servers.
+type serverHistory struct {
 	// last is the last announcement of a server. origin is the server that the snapshot was read
 	// from, at readAt.
 	last   announcement
@@ -22,10 +22,10 @@ type history struct {
 	// failingSince is when the first of the current series of failed requests happened; zero after a
 	// success.
 	failingSince time.Time
-	// plain holds the servers that lack the extension API. It is valid while Summary.Joined equals
-	// plainJoined.
-	plain       map[replicas.Endpoint]bool
-	plainJoined int
+	// lackingExtension holds the servers that lack the extension API. It is valid while Summary.Joined equals
+	// lackingEpoch.
+	lackingExtension map[replicas.Endpoint]bool
+	lackingEpoch     int
 }
 
 // identity identifies content by the digest that the server announces. Without one, it uses the
@@ -55,14 +55,14 @@ type announcement struct {
 
 // recent reports whether an earlier result from one server also holds for another. The result must
 // be young, no replica has begun to serve since, and both servers belong to one rollout.
-func (*history) recent(at server, young bool, from server) bool {
-	return young && at.joined == from.joined && at.replica.Revision == from.replica.Revision
+func (*serverHistory) recent(at server, young bool, from server) bool {
+	return young && at.epoch == from.epoch && at.replica.Revision == from.replica.Revision
 }
 
 // isStale reports whether content is the previous content, served by a replica that a rollout has
 // not replaced yet. Content is not stale in a rollback: the server itself has changed back, or its
 // pod is newer than the pod that the current content was read from.
-func (h *history) isStale(at server, content identity, now time.Time, settle time.Duration) bool {
+func (h *serverHistory) isStale(at server, content identity, now time.Time, settle time.Duration) bool {
 	wentBack := h.last.by == at && h.last.content != identity{} && !h.last.content.is(content)
 	younger := at.replica.Created.After(h.origin.replica.Created)
 	return h.previous.is(content) && now.Sub(h.replacedAt) < settle && !wentBack && !younger

@@ -17,8 +17,8 @@ const (
 	// maxPages limits the pages of one listing. A server can return short pages, but not without
 	// end.
 	maxPages = 10_000
-	// maxBeginnings limits how often a listing starts again because the content changed.
-	maxBeginnings = 5
+	// maxRestarts limits how often a listing starts again because the content changed.
+	maxRestarts = 5
 )
 
 // errReplaced is returned if the content changes during a reading.
@@ -30,10 +30,10 @@ func fetchPages(ctx context.Context, client registryv1.RegistryServiceClient, li
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	var err error
-	for range maxBeginnings {
-		listing := &listing{client: client, assembly: newAssembly(limit)}
-		if err = listing.read(ctx); err == nil {
-			return listing.assembly.snapshot(listing.digest), nil
+	for range maxRestarts {
+		reader := &pageReader{client: client, builder: newSnapshotBuilder(limit)}
+		if err = reader.read(ctx); err == nil {
+			return reader.builder.snapshot(reader.digest), nil
 		}
 		if !errors.Is(err, errReplaced) && status.Code(err) != codes.Aborted {
 			break
@@ -42,18 +42,18 @@ func fetchPages(ctx context.Context, client registryv1.RegistryServiceClient, li
 	return nil, fmt.Errorf("failed to list bundles: %w", err)
 }
 
-// listing reads all pages of one content.
-type listing struct {
-	client   registryv1.RegistryServiceClient
-	assembly *assembly
-	digest   string
+// pageReader reads all pages of one content.
+type pageReader struct {
+	client  registryv1.RegistryServiceClient
+	builder *snapshotBuilder
+	digest  string
 }
 
-func (l *listing) read(ctx context.Context) error {
-	if err := l.turn(ctx, l.bundles); err != nil {
+func (r *pageReader) read(ctx context.Context) error {
+	if err := r.readPages(ctx, r.bundles); err != nil {
 		return err
 	}
-	return l.turn(ctx, l.deprecations)
+	return r.readPages(ctx, r.deprecations)
 }
 
 // page has the methods that pages of both kinds share.
@@ -62,21 +62,21 @@ type page interface {
 	GetContentDigest() string
 }
 
-// turn reads all pages of one kind.
-func (l *listing) turn(ctx context.Context, read func(ctx context.Context, token string) (page, error)) error {
+// readPages reads all pages of one kind.
+func (r *pageReader) readPages(ctx context.Context, read func(ctx context.Context, token string) (page, error)) error {
 	token := ""
 	for range maxPages {
 		p, err := read(ctx, token)
 		if err != nil {
 			return err
 		}
-		if l.digest == "" {
-			l.digest = p.GetContentDigest()
+		if r.digest == "" {
+			r.digest = p.GetContentDigest()
 		}
 		switch {
 		case p.GetContentDigest() == "":
 			return unusable(errors.New("a page does not say which content it is of; its server breaks the rules of chandlery.registry.v1"))
-		case p.GetContentDigest() != l.digest:
+		case p.GetContentDigest() != r.digest:
 			return errReplaced
 		case p.GetNextPageToken() == "":
 			return nil
@@ -88,26 +88,26 @@ func (l *listing) turn(ctx context.Context, read func(ctx context.Context, token
 	return unusable(fmt.Errorf("it has more than %d pages; its server breaks the rules of chandlery.registry.v1", maxPages))
 }
 
-func (l *listing) bundles(ctx context.Context, token string) (page, error) {
-	p, err := l.client.ListBundles(ctx, &registryv1.ListBundlesRequest{PageSize: pageSize, PageToken: token})
+func (r *pageReader) bundles(ctx context.Context, token string) (page, error) {
+	p, err := r.client.ListBundles(ctx, &registryv1.ListBundlesRequest{PageSize: pageSize, PageToken: token})
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range p.GetBundles() {
-		if err := l.assembly.addPaged(b); err != nil {
+		if err := r.builder.addPaged(b); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func (l *listing) deprecations(ctx context.Context, token string) (page, error) {
-	p, err := l.client.ListDeprecations(ctx, &registryv1.ListDeprecationsRequest{PageSize: pageSize, PageToken: token})
+func (r *pageReader) deprecations(ctx context.Context, token string) (page, error) {
+	p, err := r.client.ListDeprecations(ctx, &registryv1.ListDeprecationsRequest{PageSize: pageSize, PageToken: token})
 	if err != nil {
 		return nil, fmt.Errorf("listing deprecations: %w", err)
 	}
 	for _, d := range p.GetDeprecations() {
-		if err := l.assembly.addDeprecation(d); err != nil {
+		if err := r.builder.addDeprecation(d); err != nil {
 			return nil, err
 		}
 	}

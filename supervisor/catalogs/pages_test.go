@@ -78,14 +78,14 @@ func TestPagesOfBadServers(t *testing.T) {
 			bundles: func(call int, _ string) (*registryv1.ListBundlesResponse, error) {
 				return &registryv1.ListBundlesResponse{ContentDigest: strconv.Itoa(call), NextPageToken: strconv.Itoa(call)}, nil
 			},
-			want: "replaced while it was being read", calls: 2 * maxBeginnings,
+			want: "replaced while it was being read", calls: 2 * maxRestarts,
 		},
 		{
 			reason: "deprecations of another content",
 			bundles: func(int, string) (*registryv1.ListBundlesResponse, error) {
 				return &registryv1.ListBundlesResponse{ContentDigest: "b", Bundles: one("lamp.v1")}, nil
 			},
-			want: "replaced while it was being read", calls: maxBeginnings,
+			want: "replaced while it was being read", calls: maxRestarts,
 		},
 		{
 			reason: "too much to say of deprecations",
@@ -141,10 +141,10 @@ func TestPagesBeginAgain(t *testing.T) {
 func TestStaleContent(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(uid string, minutes int) server {
-		return server{replica: replicas.Endpoint{UID: types.UID(uid), Created: now.Add(time.Duration(minutes) * time.Minute)}, joined: 1}
+		return server{replica: replicas.Endpoint{UID: types.UID(uid), Created: now.Add(time.Duration(minutes) * time.Minute)}, epoch: 1}
 	}
 	again := pod("old", -60)
-	again.joined = 2
+	again.epoch = 2
 	a, b := identity{announced: "a", digest: "1"}, identity{announced: "b", digest: "2"}
 	for _, tt := range []struct {
 		reason string
@@ -162,7 +162,7 @@ func TestStaleContent(t *testing.T) {
 		{reason: "it is long ago", at: pod("old", -60), what: a, last: announcement{pod("new", -5), b}, ago: time.Minute},
 		{reason: "it is another content", at: pod("old", -60), what: identity{announced: "c"}, last: announcement{pod("new", -5), b}},
 	} {
-		h := history{last: tt.last, origin: pod("new", -5), previous: a, replacedAt: now.Add(-tt.ago)}
+		h := serverHistory{last: tt.last, origin: pod("new", -5), previous: a, replacedAt: now.Add(-tt.ago)}
 		if got := h.isStale(tt.at, tt.what, now, time.Minute); got != tt.want {
 			t.Errorf("%s: %v", tt.reason, got)
 		}

@@ -31,23 +31,23 @@ func Setup(mgr ctrl.Manager, store *Store) error {
 	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("adding the catalog store: %w", err)
 	}
-	f := &follower{reader: mgr.GetCache(), store: store}
+	r := &reconciler{reader: mgr.GetCache(), store: store}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("catalogs").
 		For(NewObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(f.served)).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.catalogsOfSlice)).
 		// An endpoint may arrive before its pod.
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(labelled), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(catalogOfLabel), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(controller.Options{NeedLeaderElection: new(false), ReconciliationTimeout: reconcileTimeout}).
-		Complete(f)
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the catalogs controller: %w", err)
 	}
 	return nil
 }
 
-// labelled returns a request for the catalog in an object's label.
-func labelled(_ context.Context, o client.Object) []reconcile.Request {
+// catalogOfLabel returns a request for the catalog in an object's label.
+func catalogOfLabel(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[api.LabelCatalogSource]
 	if name == "" {
 		return nil
@@ -55,21 +55,21 @@ func labelled(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// follower updates the store from CatalogSources.
-type follower struct {
+// reconciler updates the store from CatalogSources.
+type reconciler struct {
 	reader client.Reader
 	store  *Store
 }
 
-// served returns requests for the catalogs whose replicas an EndpointSlice can hold. Slices inherit
-// the labels of their Service. Slices of OLM's Services lack the catalog's label but have the name
-// of the Service.
-func (f *follower) served(ctx context.Context, o client.Object) []reconcile.Request {
-	if requests := labelled(ctx, o); requests != nil {
+// catalogsOfSlice returns requests for the catalogs whose replicas an EndpointSlice can hold. Slices
+// inherit the labels of their Service. Slices of OLM's Services lack the catalog's label but have the
+// name of the Service.
+func (r *reconciler) catalogsOfSlice(ctx context.Context, o client.Object) []reconcile.Request {
+	if requests := catalogOfLabel(ctx, o); requests != nil {
 		return requests
 	}
 	sources := NewList()
-	if err := f.reader.List(ctx, sources, client.InNamespace(o.GetNamespace())); err != nil {
+	if err := r.reader.List(ctx, sources, client.InNamespace(o.GetNamespace())); err != nil {
 		log.FromContext(ctx).Error(err, "Listing CatalogSources failed", "endpointSlice", client.ObjectKeyFromObject(o).String())
 		return nil
 	}
@@ -84,11 +84,11 @@ func (f *follower) served(ctx context.Context, o client.Object) []reconcile.Requ
 }
 
 // Reconcile starts, updates or stops following one catalog.
-func (f *follower) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	u := NewObject()
-	if err := f.reader.Get(ctx, req.NamespacedName, u); err != nil {
+	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			f.store.Remove(req.NamespacedName)
+			r.store.Remove(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading CatalogSource %s: %w", req, err)
@@ -99,31 +99,31 @@ func (f *follower) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	if reason, problem := SpecProblem(source); problem != "" {
 		log.FromContext(ctx).V(1).Info("Not following catalog", "reason", reason, "problem", problem)
-		f.store.Remove(req.NamespacedName)
+		r.store.Remove(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if !Hosted(source) {
-		return ctrl.Result{}, f.store.Follow(req.NamespacedName, Address(source)) //nolint:contextcheck // the connection outlives the call
+		return ctrl.Result{}, r.store.Follow(req.NamespacedName, Address(source)) //nolint:contextcheck // the connection outlives the call
 	}
-	return ctrl.Result{}, f.followReplicas(ctx, source)
+	return ctrl.Result{}, r.followReplicas(ctx, source)
 }
 
 // followReplicas updates the store with the replicas of a catalog's Service.
-func (f *follower) followReplicas(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
+func (r *reconciler) followReplicas(ctx context.Context, source *operatorsv1alpha1.CatalogSource) error {
 	var found discoveryv1.EndpointSliceList
 	ofService := client.MatchingLabels{discoveryv1.LabelServiceName: ServiceName(source)}
-	if err := f.reader.List(ctx, &found, client.InNamespace(source.Namespace), ofService); err != nil {
+	if err := r.reader.List(ctx, &found, client.InNamespace(source.Namespace), ofService); err != nil {
 		return fmt.Errorf("listing the EndpointSlices of Service %s/%s: %w", source.Namespace, ServiceName(source), err)
 	}
 	var pods corev1.PodList
 	ofCatalog := client.MatchingLabels{api.LabelManaged: LabelManagedValue, api.LabelCatalogSource: source.Name}
-	if err := f.reader.List(ctx, &pods, client.InNamespace(source.Namespace), ofCatalog, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.List(ctx, &pods, client.InNamespace(source.Namespace), ofCatalog, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the pods of CatalogSource %s/%s: %w", source.Namespace, source.Name, err)
 	}
 	known := make(map[types.UID]*corev1.Pod, len(pods.Items))
 	for i := range pods.Items {
 		known[pods.Items[i].UID] = &pods.Items[i]
 	}
-	endpoints := describe(Endpoints(belonging(found.Items, source.Name, known)), known)
-	return f.store.FollowReplicas(client.ObjectKeyFromObject(source), Address(source), endpoints) //nolint:contextcheck // connections outlive the call
+	endpoints := withPodInfo(Endpoints(slicesOfCatalog(found.Items, source.Name, known)), known)
+	return r.store.FollowReplicas(client.ObjectKeyFromObject(source), Address(source), endpoints) //nolint:contextcheck // connections outlive the call
 }

@@ -17,7 +17,7 @@ type Snapshot struct {
 	Digest string
 
 	// shared holds Content and listed. The reference keeps them in the pool.
-	shared *served
+	shared *sharedContent
 	// announced is the content digest that the server announces; empty for none.
 	announced string
 
@@ -82,19 +82,19 @@ func (s *Snapshot) Bytes() int64 {
 // manifestBytes estimates the memory of one manifest digest.
 const manifestBytes = 128
 
-// served is the data that catalogs with the same content share.
-type served struct {
+// sharedContent is the data that catalogs with the same content share.
+type sharedContent struct {
 	content *content.Catalog
 	// listed holds the digests of manifests that a server sent with the content.
 	listed map[bundleKey]sum
 }
 
-func (s *served) bytes() int64 {
+func (s *sharedContent) bytes() int64 {
 	return s.content.Bytes() + int64(len(s.listed))*manifestBytes
 }
 
 // inline reports whether the content has a bundle without an image.
-func (s *served) inline(key bundleKey) bool {
+func (s *sharedContent) inline(key bundleKey) bool {
 	pkg := s.content.Package(key.pkg)
 	if pkg == nil {
 		return false

@@ -39,7 +39,7 @@ type fataler interface {
 
 func assemble(t fataler, entries []*api.Bundle, packages []*api.Package) *Snapshot {
 	t.Helper()
-	a := newAssembly(maxBytes)
+	a := newSnapshotBuilder(maxBytes)
 	for _, b := range entries {
 		if err := a.addListed(b); err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func assemble(t fataler, entries []*api.Bundle, packages []*api.Package) *Snapsh
 	return a.snapshot("")
 }
 
-func TestAssembly(t *testing.T) {
+func TestSnapshotBuilder(t *testing.T) {
 	s := assemble(t, messages(), packages())
 	fan, lamp := s.Content.Package("fan"), s.Content.Package("lamp")
 	if len(s.Content.Packages()) != 2 || fan == nil || lamp == nil {
@@ -145,7 +145,7 @@ func TestDigestTellsTypesApart(t *testing.T) {
 	if err := proto.Unmarshal(text, &paged); err != nil {
 		t.Fatal(err)
 	}
-	list, pages := newAssembly(maxBytes), newAssembly(maxBytes)
+	list, pages := newSnapshotBuilder(maxBytes), newSnapshotBuilder(maxBytes)
 	if err := errors.Join(list.sum(bundle), pages.sum(&paged)); err != nil {
 		t.Fatal(err)
 	}

@@ -27,31 +27,31 @@ type source struct {
 	cancel  context.CancelFunc
 	store   *Store
 	tracker *tracker
-	// checks triggers a check in the current visit.
+	// checks triggers a check in the current session.
 	checks chan struct{}
 	// lastRead is the start of the last reading. Readings do not overlap.
 	lastRead time.Time
 }
 
-// follow watches the replicas and starts visits while a replica serves. It continues to watch
-// during a visit, which lasts as long as a replica with the extension API serves. It returns when
+// run watches the replicas and starts sessions while a replica serves. It continues to watch
+// during a session, which lasts as long as a replica with the extension API serves. It returns when
 // ctx ends.
-func (s *source) follow(ctx context.Context) {
+func (s *source) run(ctx context.Context) {
 	logger := log.FromContext(ctx).WithName("catalogs").WithValues("catalogSource", s.key.String(), "address", s.address)
 	ctx = log.IntoContext(ctx, logger)
 	defer s.end()
-	read := reading{ended: make(chan outcome, 1)}
-	defer read.stop()
+	schedule := sessionSchedule{ended: make(chan sessionResult, 1)}
+	defer schedule.stop()
 	publish := s.hosted
 	overdue := time.NewTimer(s.store.settings.answer)
 	defer overdue.Stop()
 	for {
 		summary := s.set.Summary()
 		s.observe(ctx, summary, publish)
-		read.follow(summary, s.checks)
-		if summary.Connectivity == connectivity.Ready && read.isDue(summary) {
-			visiting := read.begin(ctx, summary)
-			go func() { read.ended <- s.visit(visiting, summary.Joined) }()
+		schedule.update(summary, s.checks)
+		if summary.Connectivity == connectivity.Ready && schedule.isDue(summary) {
+			running := schedule.start(ctx, summary)
+			go func() { schedule.ended <- s.runSession(running, summary.Epoch) }()
 		}
 		publish = false
 		select {
@@ -59,14 +59,14 @@ func (s *source) follow(ctx context.Context) {
 			return
 		case <-s.set.Changes():
 			publish = s.hosted
-		case o := <-read.ended:
-			read.done(o, s.store.settings.refresh)
+		case o := <-schedule.ended:
+			schedule.finish(o, s.store.settings.refresh)
 		case <-overdue.C:
 			if s.timeOut(ctx) {
 				overdue.Reset(s.store.settings.answer)
 			}
-		case <-read.again():
-			read.overdue = true
+		case <-schedule.timerChan():
+			schedule.overdue = true
 		}
 	}
 }
@@ -80,25 +80,25 @@ func (s *source) end() {
 	s.store.recordSnapshots()
 }
 
-// visit reads the content from a replica. With the extension API, it also watches the replica.
-func (s *source) visit(ctx context.Context, joined int) outcome {
+// runSession reads the content from a replica. With the extension API, it also watches the replica.
+func (s *source) runSession(ctx context.Context, epoch int) sessionResult {
 	begin := s.store.clock.Now()
-	var last *visit
+	var last *session
 	err := s.set.Do(ctx, func(ctx context.Context, conn replicas.Conn) error {
-		last = &visit{source: s, conn: conn, joined: joined}
+		last = &session{source: s, conn: conn, epoch: epoch}
 		return last.run(ctx)
 	})
 	switch {
 	case ctx.Err() != nil:
-		return outcome{good: true}
+		return sessionResult{ok: true}
 	case err == nil:
-		return outcome{good: true, again: s.store.settings.refresh}
-	case last != nil && last.broke:
+		return sessionResult{ok: true, next: s.store.settings.refresh}
+	case last != nil && last.watchEnded:
 		// A watch that ended is started again. A failure of the next one is reported.
-		return outcome{good: s.store.clock.Since(begin) >= steady}
+		return sessionResult{ok: s.store.clock.Since(begin) >= steady}
 	default:
 		s.fail(ctx, err)
-		return outcome{}
+		return sessionResult{}
 	}
 }
 
@@ -137,8 +137,8 @@ func (s *source) fetch(ctx context.Context, announced string, read func(ctx cont
 	s.throttle(ctx)
 	leave := s.store.readers.enter(ctx)
 	defer leave()
-	if held := s.store.pool.find(s.key.Namespace, announced); held != nil {
-		return held, nil
+	if cached := s.store.pool.find(s.key.Namespace, announced); cached != nil {
+		return cached, nil
 	}
 	begin := s.store.clock.Now()
 	next, err := read(ctx)
@@ -181,7 +181,7 @@ func (s *source) record(ctx context.Context, from server, announced string, next
 	}
 }
 
-// fail records the error of a visit that reached no replica.
+// fail records the error of a session that reached no replica.
 func (s *source) fail(ctx context.Context, err error) {
 	changed, transient := s.tracker.failed(err)
 	switch {

@@ -57,7 +57,7 @@ type Store struct {
 	ctx       context.Context //nolint:containedctx // the lifetime of the store: connections outlive the calls that ask for them
 	settings  settings
 	clock     clock.PassiveClock
-	pool      *pool
+	pool      *snapshotPool
 	readers   readers
 	publisher publisher
 
@@ -87,7 +87,7 @@ type settings struct {
 // checks for changes at every refresh interval and after each connect.
 func NewStore(ctx context.Context, refresh time.Duration, clk clock.PassiveClock) *Store {
 	return &Store{
-		ctx: ctx, clock: clk, pool: newPool(), readers: make(readers, maxReaders), sources: map[types.NamespacedName]*source{},
+		ctx: ctx, clock: clk, pool: newSnapshotPool(), readers: make(readers, maxReaders), sources: map[types.NamespacedName]*source{},
 		settings: settings{
 			refresh: refresh, probe: probeTimeout, reread: rereadInterval, settle: settleTime, answer: answerTimeout, limit: maxBytes,
 		},
@@ -205,7 +205,7 @@ func (s *Store) put(key types.NamespacedName, address string, hosted bool, endpo
 	s.sources[key] = now
 	now.set.Update(endpoints)
 	_, _ = now.tracker.connected(now.set.Summary()) // the caller publishes it
-	s.running.Go(func() { now.follow(now.ctx) })
+	s.running.Go(func() { now.run(now.ctx) })
 	return old != nil, nil
 }
 
@@ -305,7 +305,7 @@ func (s *Store) Bundle(ctx context.Context, catalog types.NamespacedName, pkg, c
 func (s *Store) recordSnapshots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	distinct, bytes := map[*served]bool{}, int64(0)
+	distinct, bytes := map[*sharedContent]bool{}, int64(0)
 	for key, followed := range s.sources {
 		snapshot := followed.tracker.current().Snapshot
 		if snapshot == nil || snapshot.shared == nil {

@@ -17,11 +17,11 @@ type tracker struct {
 	namespace, address string
 	settings           *settings
 	clock              clock.PassiveClock
-	pool               *pool
+	pool               *snapshotPool
 
 	mu      sync.Mutex
 	state   State
-	history history
+	history serverHistory
 }
 
 func (t *tracker) current() State {
@@ -71,23 +71,23 @@ func (t *tracker) timeOut() (failed, reading bool) {
 	return true, false
 }
 
-// isPlain reports whether a server is known to lack the extension API.
-func (t *tracker) isPlain(at server) bool {
+// lacksExtension reports whether a server is known to lack the extension API.
+func (t *tracker) lacksExtension(at server) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.history.plainJoined == at.joined && t.history.plain[at.replica]
+	return t.history.lackingEpoch == at.epoch && t.history.lackingExtension[at.replica]
 }
 
-// setPlain records that a server lacks the extension API. Another server at the same address may
+// setLacksExtension records that a server lacks the extension API. Another server at the same address may
 // have it.
-func (t *tracker) setPlain(at server) {
+func (t *tracker) setLacksExtension(at server) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := &t.history
-	if h.plain == nil || h.plainJoined != at.joined {
-		h.plain, h.plainJoined = map[replicas.Endpoint]bool{}, at.joined
+	if h.lackingExtension == nil || h.lackingEpoch != at.epoch {
+		h.lackingExtension, h.lackingEpoch = map[replicas.Endpoint]bool{}, at.epoch
 	}
-	h.plain[at.replica] = true
+	h.lackingExtension[at.replica] = true
 }
 
 // action is the action that follows from a server's announcement.
@@ -96,51 +96,51 @@ type action int
 const (
 	// readContent means that the content is not in memory and must be read.
 	readContent action = iota
-	// useHeld means that the content is in memory and becomes current.
-	useHeld
+	// useCached means that the content is in memory and becomes current.
+	useCached
 	// ignore means that the server still serves the previous content. It is ignored.
 	ignore
 	// reject means that the content is known to be unusable.
 	reject
 )
 
-// decide returns what to do with a server's announcement, and the snapshot to use for useHeld.
+// decide returns what to do with a server's announcement, and the snapshot to use for useCached.
 func (t *tracker) decide(at server, announced string) (*Snapshot, action) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if announced == "" {
 		return t.decideUnannounced(at)
 	}
-	h, held, content := &t.history, t.state.Snapshot, identity{announced: announced}
+	h, cached, content := &t.history, t.state.Snapshot, identity{announced: announced}
 	switch {
 	case h.unusable.content == content && h.unusable.by == at:
 		return nil, reject
-	case held != nil && held.announced == announced:
-		return held, useHeld
+	case cached != nil && cached.announced == announced:
+		return cached, useCached
 	case h.isStale(at, content, t.clock.Now(), t.settings.settle):
 		return nil, ignore
 	}
 	if shared := t.pool.find(t.namespace, announced); shared != nil {
-		return shared, useHeld
+		return shared, useCached
 	}
 	return nil, readContent
 }
 
 // decideUnannounced is decide for a server that announces no digest. The caller holds the lock.
 func (t *tracker) decideUnannounced(at server) (*Snapshot, action) {
-	h, held, now := &t.history, t.state.Snapshot, t.clock.Now()
-	own := held != nil && !t.state.inherited && held.announced == ""
+	h, cached, now := &t.history, t.state.Snapshot, t.clock.Now()
+	own := cached != nil && !t.state.inherited && cached.announced == ""
 	switch {
 	case h.recent(at, now.Sub(h.unusableAt) < t.settings.reread, h.unusable.by):
 		return nil, reject
 	case own && h.recent(at, now.Sub(h.readAt) < t.settings.reread, h.origin):
-		return held, useHeld
+		return cached, useCached
 	default:
 		return nil, readContent
 	}
 }
 
-// failed records the error of a visit that reached no replica. changed reports whether the error of the
+// failed records the error of a session that reached no replica. changed reports whether the error of the
 // state differs afterwards. transient reports whether the error is ignored for now.
 func (t *tracker) failed(err error) (changed, transient bool) {
 	t.mu.Lock()
@@ -158,7 +158,7 @@ func (t *tracker) isTransient(err error) bool {
 	if h.failingSince.IsZero() {
 		h.failingSince = now
 	}
-	return t.state.Snapshot != nil && t.state.Err == nil && replicas.Elsewhere(err) && now.Sub(h.failingSince) < t.settings.answer
+	return t.state.Snapshot != nil && t.state.Err == nil && replicas.IsReplicaFailure(err) && now.Sub(h.failingSince) < t.settings.answer
 }
 
 // record updates the state with a server's content. changed reports whether the state differs
@@ -173,7 +173,7 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 	}
 	if errors.Is(err, errUnusable) {
 		h.unusable, h.unusableAt = announcement{by: from, content: content}, now
-		err = fmt.Errorf("%w; it is read again %s", err, t.whenAgain(announced))
+		err = fmt.Errorf("%w; it is read again %s", err, t.rereadPhrase(announced))
 	}
 	stale := next != nil && !content.is(identityOf(old)) && h.isStale(from, content, now, t.settings.settle)
 	h.last, h.failingSince = announcement{by: from, content: content}, time.Time{}
@@ -188,8 +188,8 @@ func (t *tracker) record(from server, announced string, next *Snapshot, err erro
 	return t.setSnapshot(next, now) || failed, failed
 }
 
-// whenAgain returns a phrase for when unusable content is read again.
-func (t *tracker) whenAgain(announced string) string {
+// rereadPhrase returns a phrase for when unusable content is read again.
+func (t *tracker) rereadPhrase(announced string) string {
 	if announced == "" {
 		return fmt.Sprintf("when its server is restarted, and every %s", t.settings.reread)
 	}

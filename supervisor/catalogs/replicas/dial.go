@@ -47,8 +47,8 @@ func dial(target string, params grpc.ConnectParams, more ...grpc.DialOption) (*g
 		grpc.WithConnectParams(params),
 		grpc.WithReadBufferSize(bufferSize),
 		grpc.WithWriteBufferSize(bufferSize),
-		grpc.WithChainUnaryInterceptor(clipUnary),
-		grpc.WithChainStreamInterceptor(clipStream),
+		grpc.WithChainUnaryInterceptor(limitUnaryText),
+		grpc.WithChainStreamInterceptor(limitStreamText),
 	}, more...)
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// policyName is the name of the load-balancing policy that routes each call to its line.
+	// policyName is the name of the load-balancing policy that routes each call to its pod.
 	policyName = "chandlery_replicas"
 	// connectTimeout limits one attempt to connect to a pod. Pods are in the same cluster.
 	connectTimeout = 2 * time.Second
@@ -61,8 +61,8 @@ func (n *Network) Close() error { return n.client.Close() }
 // errClosed is returned by calls on a closed connection.
 var errClosed = errors.New("the connection is closed")
 
-// line is the connection to one pod.
-type line struct {
+// podConn is the connection to one pod.
+type podConn struct {
 	network *Network
 	sub     balancer.SubConn
 
@@ -72,13 +72,13 @@ type line struct {
 }
 
 // connect starts a connection to an address.
-func (n *Network) connect(ctx context.Context, address string) (*line, error) {
+func (n *Network) connect(ctx context.Context, address string) (*podConn, error) {
 	select {
 	case <-n.attached:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	l := &line{network: n}
+	l := &podConn{network: n}
 	at, options := []resolver.Address{{Addr: address}}, balancer.NewSubConnOptions{StateListener: l.recordState}
 	sub, err := n.cc.NewSubConn(at, options) //nolint:staticcheck // what is deprecated is to give more than one address
 	if err != nil {
@@ -91,7 +91,7 @@ func (n *Network) connect(ctx context.Context, address string) (*line, error) {
 
 // recordState records the state of the connection. It reconnects an idle connection, because probes need
 // one.
-func (l *line) recordState(s balancer.SubConnState) {
+func (l *podConn) recordState(s balancer.SubConnState) {
 	l.mu.Lock()
 	if l.state != connectivity.Shutdown {
 		l.state = s.ConnectivityState
@@ -111,14 +111,14 @@ func (n *Network) updatePicker() {
 	n.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: &picker{}})
 }
 
-func (l *line) current() (connectivity.State, error) {
+func (l *podConn) current() (connectivity.State, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state, l.err
 }
 
 // close closes the connection. The caller ends its calls first.
-func (l *line) close() {
+func (l *podConn) close() {
 	l.mu.Lock()
 	l.state, l.err = connectivity.Shutdown, errClosed
 	l.mu.Unlock()
@@ -128,25 +128,25 @@ func (l *line) close() {
 
 type (
 	networkKey struct{} // of the Network in the attributes of the resolver
-	lineKey    struct{} // of the line in the context of a call
+	podConnKey struct{} // of the podConn in the context of a call
 )
 
-// Invoke makes a call on the line.
-func (l *line) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	return l.network.client.Invoke(context.WithValue(ctx, lineKey{}, l), method, args, reply, opts...)
+// Invoke makes a call on the connection.
+func (l *podConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return l.network.client.Invoke(context.WithValue(ctx, podConnKey{}, l), method, args, reply, opts...)
 }
 
-// NewStream begins a stream on the line.
-func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return l.network.client.NewStream(context.WithValue(ctx, lineKey{}, l), desc, method, opts...)
+// NewStream begins a stream on the connection.
+func (l *podConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return l.network.client.NewStream(context.WithValue(ctx, podConnKey{}, l), desc, method, opts...)
 }
 
-// picker routes each call to the connection of its line.
+// picker routes each call to the connection of its pod.
 type picker struct{}
 
 // Pick implements balancer.Picker.
 func (*picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	l, ok := info.Ctx.Value(lineKey{}).(*line)
+	l, ok := info.Ctx.Value(podConnKey{}).(*podConn)
 	if !ok {
 		return balancer.PickResult{}, errClosed
 	}
@@ -188,7 +188,7 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 // ResolverError does nothing, because the resolver resolves nothing.
 func (*policy) ResolverError(error) {}
 
-// UpdateSubConnState does nothing, because each line has its own state listener.
+// UpdateSubConnState does nothing, because each podConn has its own state listener.
 func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 // Close does nothing, because gRPC closes the connections.

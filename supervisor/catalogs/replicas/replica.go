@@ -19,36 +19,36 @@ const (
 	reasonInterval = 10 * time.Second
 )
 
-// replica is one replica of a Set. The Set's lock guards state and link.
+// replica is one replica of a Set. The Set's lock guards state and conn.
 type replica struct {
-	set       *Set
-	address   string
-	ctx       context.Context //nolint:containedctx // the lifetime of the replica
-	end       func()
-	suspected chan struct{}
-	ready     chan struct{}
+	set          *Set
+	address      string
+	ctx          context.Context //nolint:containedctx // the lifetime of the replica
+	end          func()
+	probeNow     chan struct{}
+	reconnectNow chan struct{}
 
 	state State
-	link  *link // nil if the address cannot be dialled
+	conn  *replicaConn // nil if the address cannot be dialled
 }
 
-// link is a connection and its lifetime.
-type link struct {
+// replicaConn is a connection and its lifetime.
+type replicaConn struct {
 	grpc.ClientConnInterface
 
 	ctx    context.Context //nolint:containedctx // the lifetime of the connection
-	cut    context.CancelCauseFunc
-	line   *line            // to a pod, or
+	cancel context.CancelCauseFunc
+	pod    *podConn         // to a pod, or
 	client *grpc.ClientConn // to an address
 }
 
-// connect prepares a connection and sets link. The caller holds the Set's lock.
+// connect prepares a connection and sets conn. The caller holds the Set's lock.
 func (r *replica) connect() error {
-	made := &link{}
+	made := &replicaConn{}
 	var err error
 	if network := r.set.options.Network; network != nil {
-		made.line, err = network.connect(r.ctx, r.address)
-		made.ClientConnInterface = made.line
+		made.pod, err = network.connect(r.ctx, r.address)
+		made.ClientConnInterface = made.pod
 	} else {
 		made.client, err = dialAddress(r.address, r.set.options.Proxies)
 		made.ClientConnInterface = made.client
@@ -56,19 +56,19 @@ func (r *replica) connect() error {
 	if err != nil {
 		return err
 	}
-	made.ctx, made.cut = context.WithCancelCause(r.ctx)
-	r.link = made
+	made.ctx, made.cancel = context.WithCancelCause(r.ctx)
+	r.conn = made
 	return nil
 }
 
-// ErrGivenUp is returned by calls to a replica that did not answer and was given up.
-var ErrGivenUp = errors.New("the replica does not answer")
+// ErrNoAnswer is returned by calls to a replica whose probes were not answered.
+var ErrNoAnswer = errors.New("the replica does not answer")
 
 // close cancels the current calls with cause and closes the connection.
-func (l *link) close(cause error) {
-	l.cut(cause)
-	if l.line != nil {
-		l.line.close()
+func (l *replicaConn) close(cause error) {
+	l.cancel(cause)
+	if l.pod != nil {
+		l.pod.close()
 		return
 	}
 	if err := l.client.Close(); err != nil {
@@ -76,65 +76,65 @@ func (l *link) close(cause error) {
 	}
 }
 
-func (r *replica) current() *link {
+func (r *replica) current() *replicaConn {
 	r.set.mu.Lock()
 	defer r.set.mu.Unlock()
-	return r.link
+	return r.conn
 }
 
-// suspect triggers an immediate probe after a failed call.
-func (r *replica) suspect() {
+// triggerProbe triggers an immediate probe after a failed call.
+func (r *replica) triggerProbe() {
 	select {
-	case r.suspected <- struct{}{}:
+	case r.probeNow <- struct{}{}:
 	default:
 	}
 }
 
-// readied triggers an immediate probe over a new connection after the replica has become ready. The
-// current connection may be in back-off.
-func (r *replica) readied() {
+// triggerReconnect triggers an immediate probe over a new connection, after the replica has become
+// ready. The current connection may be in back-off.
+func (r *replica) triggerReconnect() {
 	select {
-	case r.ready <- struct{}{}:
+	case r.reconnectNow <- struct{}{}:
 	default:
 	}
 }
 
 // probe probes the replica's health until its context ends.
 func (r *replica) probe() {
-	defer func() { r.current().close(errGone) }()
+	defer func() { r.current().close(errRemoved) }()
 	options := r.set.options.Probe
 	for {
-		timer := time.NewTimer(r.pause(r.probeOnce(options), options))
+		timer := time.NewTimer(r.probeDelay(r.probeOnce(options), options))
 		select {
 		case <-r.ctx.Done():
 			timer.Stop()
 			return
-		case <-r.suspected:
+		case <-r.probeNow:
 			timer.Stop()
-		case <-r.ready:
+		case <-r.reconnectNow:
 			timer.Stop()
-			r.renew(r.current())
+			r.reconnect(r.current())
 		case <-timer.C:
-			r.retry()
+			r.reconnectStarting()
 		}
 	}
 }
 
-// retry reconnects a starting replica after a failed connection attempt, so that the next probe
+// reconnectStarting reconnects a starting replica after a failed connection attempt, so that the next probe
 // does not wait for the back-off. A replica that has answered before keeps its back-off.
-func (r *replica) retry() {
+func (r *replica) reconnectStarting() {
 	r.set.mu.Lock()
-	at, starting := r.link, !r.state.Answered
+	at, starting := r.conn, !r.state.Answered
 	r.set.mu.Unlock()
-	if connection, _ := at.line.current(); starting && connection == connectivity.TransientFailure {
-		r.renew(at)
+	if connection, _ := at.pod.current(); starting && connection == connectivity.TransientFailure {
+		r.reconnect(at)
 	}
 }
 
-// pause returns the time until the next probe. It is short after an unanswered probe, so that an
+// probeDelay returns the time until the next probe. It is short after an unanswered probe, so that an
 // unreachable replica is detected soon. Otherwise it is random within limits, which spreads the
 // probes of all replicas.
-func (r *replica) pause(s State, probe Probe) time.Duration {
+func (r *replica) probeDelay(s State, probe Probe) time.Duration {
 	if s.Failures > 0 && s.Failures < probe.Threshold {
 		return probe.Interval / 4
 	}
@@ -151,16 +151,16 @@ func (r *replica) probeOnce(probe Probe) State {
 		return State{}
 	}
 	state := r.set.record(r, func(s State) State { return s.next(health, err, probe.Threshold, r.set.options.Clock.Now()) })
-	if connection, _ := at.line.current(); state.Failures == probe.Threshold || (state.Failures > probe.Threshold && connection == connectivity.Ready) {
+	if connection, _ := at.pod.current(); state.Failures == probe.Threshold || (state.Failures > probe.Threshold && connection == connectivity.Ready) {
 		// Nothing may listen at the other end any more. TCP would take many minutes to notice, even
 		// after the replica returns.
-		r.renew(at)
+		r.reconnect(at)
 	}
 	return state
 }
 
-// renew replaces a connection that is given up.
-func (r *replica) renew(old *link) {
+// reconnect replaces a connection, and ends its calls with ErrNoAnswer.
+func (r *replica) reconnect(old *replicaConn) {
 	r.set.mu.Lock()
 	err := r.connect()
 	r.set.mu.Unlock()
@@ -169,13 +169,13 @@ func (r *replica) renew(old *link) {
 		log.FromContext(r.ctx).V(1).Info("Preparing another connection failed", "address", r.address, "error", err.Error())
 		return
 	}
-	old.close(ErrGivenUp)
+	old.close(ErrNoAnswer)
 }
 
 // watch follows the state of the connection without probes until the replica's context ends.
 func (r *replica) watch() {
-	conn := r.link.client
-	defer r.link.close(errGone)
+	conn := r.conn.client
+	defer r.conn.close(errRemoved)
 	for r.ctx.Err() == nil {
 		observed := conn.GetState()
 		if observed == connectivity.Idle {
@@ -188,14 +188,14 @@ func (r *replica) watch() {
 		}
 		if r.ctx.Err() == nil {
 			r.set.record(r, func(s State) State { return s.from(observed, err, r.set.options.Clock.Now()) })
-			r.await(conn, observed)
+			r.waitForChange(conn, observed)
 		}
 	}
 }
 
-// await waits until the connection leaves a state. In TransientFailure, it returns after
+// waitForChange waits until the connection leaves a state. In TransientFailure, it returns after
 // reasonInterval, because the reason may have changed.
-func (r *replica) await(conn *grpc.ClientConn, observed connectivity.State) {
+func (r *replica) waitForChange(conn *grpc.ClientConn, observed connectivity.State) {
 	ctx, cancel := r.ctx, func() {}
 	if observed == connectivity.TransientFailure {
 		ctx, cancel = context.WithTimeout(ctx, reasonInterval)

@@ -55,10 +55,10 @@ type Set struct {
 	changes chan struct{}
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	members []*replica // in the order in which they joined
-	joined  int
-	turn    int
+	mu        sync.Mutex
+	replicas  []*replica // in the order in which they joined
+	epoch     int
+	nextIndex int
 }
 
 // NewSet returns a Set without replicas. It lives until ctx ends or Close is called.
@@ -71,7 +71,7 @@ func NewSet(ctx context.Context, o Options) *Set {
 func (s *Set) Close() {
 	s.end()
 	s.mu.Lock()
-	s.members = nil
+	s.replicas = nil
 	s.mu.Unlock()
 	s.running.Wait()
 }
@@ -81,28 +81,28 @@ func (s *Set) Update(endpoints []Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := false
-	s.members = slices.DeleteFunc(s.members, func(r *replica) bool {
+	s.replicas = slices.DeleteFunc(s.replicas, func(r *replica) bool {
 		gone := !slices.ContainsFunc(endpoints, r.state.same)
 		if gone {
 			changed = true
-			s.countJoin(r.state.Health, Unreachable)
+			s.advanceEpoch(r.state.Health, Unreachable)
 			r.end()
 		}
 		return gone
 	})
 	for _, e := range endpoints {
-		at := slices.IndexFunc(s.members, func(r *replica) bool { return r.state.same(e) })
+		at := slices.IndexFunc(s.replicas, func(r *replica) bool { return r.state.same(e) })
 		switch {
 		case at < 0 && s.ctx.Err() == nil:
 			changed = true
-			s.members = append(s.members, s.start(e))
-		case at >= 0 && s.members[at].state.Endpoint != e:
+			s.replicas = append(s.replicas, s.start(e))
+		case at >= 0 && s.replicas[at].state.Endpoint != e:
 			changed = true
-			r := s.members[at]
+			r := s.replicas[at]
 			if e.Ready && !r.state.Ready && r.state.Health != Serving {
-				r.readied()
+				r.triggerReconnect()
 			}
-			r.state = r.state.becomes(e)
+			r.state = r.state.withEndpoint(e)
 		}
 	}
 	if changed {
@@ -117,8 +117,8 @@ func (s *Set) Changes() <-chan struct{} { return s.changes }
 func (s *Set) States() []State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	states := make([]State, 0, len(s.members))
-	for _, r := range s.members {
+	states := make([]State, 0, len(s.replicas))
+	for _, r := range s.replicas {
 		states = append(states, r.state)
 	}
 	return states
@@ -133,7 +133,7 @@ func (s *Set) Summary() Summary {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	summary.Joined, summary.Revision = s.joined, s.newest()
+	summary.Epoch, summary.Revision = s.epoch, s.newest()
 	return summary
 }
 
@@ -145,10 +145,10 @@ func (s *Set) notify() {
 	}
 }
 
-// countJoin increments joined when a replica begins or ceases to serve.
-func (s *Set) countJoin(before, after Health) {
+// advanceEpoch increments the epoch when a replica begins or ceases to serve.
+func (s *Set) advanceEpoch(before, after Health) {
 	if (before == Serving) != (after == Serving) {
-		s.joined++
+		s.epoch++
 	}
 }
 
@@ -159,28 +159,28 @@ func (s *Set) record(r *replica, change func(State) State) State {
 	defer s.mu.Unlock()
 	before := r.state
 	r.state = change(before)
-	s.countJoin(before.Health, r.state.Health)
+	s.advanceEpoch(before.Health, r.state.Health)
 	if before.Health != r.state.Health || before.connection != r.state.connection || (before.Err == nil) != (r.state.Err == nil) {
 		s.notify()
 	}
 	return r.state
 }
 
-// errGone is the cause for cancelling the calls to a removed endpoint.
-var errGone = errors.New("the replica has been removed")
+// errRemoved is the cause for cancelling the calls to a removed endpoint.
+var errRemoved = errors.New("the replica has been removed")
 
 // start follows an endpoint. The caller holds the lock.
 func (s *Set) start(e Endpoint) *replica {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	r := &replica{set: s, address: e.Address, ctx: ctx, suspected: make(chan struct{}, 1), ready: make(chan struct{}, 1)}
-	r.end = func() { cancel(errGone) }
+	r := &replica{set: s, address: e.Address, ctx: ctx, probeNow: make(chan struct{}, 1), reconnectNow: make(chan struct{}, 1)}
+	r.end = func() { cancel(errRemoved) }
 	r.state = State{Endpoint: e, Health: Unknown, Since: s.options.Clock.Now()}
 	if err := r.connect(); err != nil {
 		r.state.Health, r.state.Err, r.state.connection = Unreachable, err, connectivity.TransientFailure
 		return r
 	}
 	if s.options.Network == nil {
-		r.state.connection = r.link.client.GetState()
+		r.state.connection = r.conn.client.GetState()
 		s.running.Go(r.watch)
 	} else {
 		s.running.Go(r.probe)

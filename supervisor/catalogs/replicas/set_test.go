@@ -169,11 +169,11 @@ func TestSetKnowsWhatReplicasAnswer(t *testing.T) {
 	b.become(map[string]replicas.Health{
 		"node-good": replicas.Serving, "node-bare": replicas.Serving, "node-bad": replicas.NotServing, "node-dead": replicas.Unreachable,
 	})
-	if got := b.set.Summary(); got.Connectivity != connectivity.Ready || got.Err != nil || got.Joined != 2 {
+	if got := b.set.Summary(); got.Connectivity != connectivity.Ready || got.Err != nil || got.Epoch != 2 {
 		t.Errorf("summary %+v", got)
 	}
 	b.set.Update([]replicas.Endpoint{bad.endpoint(), dead.endpoint()})
-	if got := b.set.Summary(); got.Connectivity != connectivity.TransientFailure || got.Err == nil || got.Joined != 4 {
+	if got := b.set.Summary(); got.Connectivity != connectivity.TransientFailure || got.Err == nil || got.Epoch != 4 {
 		t.Errorf("summary %+v", got)
 	}
 	bad.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
@@ -406,7 +406,7 @@ func TestDoCutsOffCallsToARemovedReplica(t *testing.T) {
 	}()
 	b.Eventually(lost.asked.Load).WithTimeout(patience).Should(gomega.BeEquivalentTo(1))
 	b.set.Update(nil)
-	if err := <-failures; !errors.Is(err, replicas.ErrGivenUp) {
+	if err := <-failures; !errors.Is(err, replicas.ErrNoAnswer) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -92,9 +92,9 @@ type Summary struct {
 	Connectivity connectivity.State
 	// Err is the reason why no replica serves; nil if one does or it is unknown.
 	Err error
-	// Joined counts how often a replica began or ceased to serve. Callers compare it to detect
-	// changes.
-	Joined int
+	// Epoch is the number of times that a replica began or ceased to serve. Callers compare it to
+	// detect changes.
+	Epoch int
 	// Revision is the revision of the replicas that calls go to; empty if unknown.
 	Revision string
 }
@@ -158,9 +158,9 @@ func (s State) next(health Health, err error, threshold int, now time.Time) Stat
 	return s
 }
 
-// becomes returns the state after a change of the endpoint. Once a replica becomes ready, only
+// withEndpoint returns the state after a change of the endpoint. Once a replica becomes ready, only
 // later probes count.
-func (s State) becomes(e Endpoint) State {
+func (s State) withEndpoint(e Endpoint) State {
 	if e.Ready && !s.Ready {
 		s.Failures, s.Confirmed = 0, false
 	}

@@ -35,10 +35,10 @@ func (s *Set) Do(ctx context.Context, op func(ctx context.Context, conn Conn) er
 		}
 		tried[r] = true
 		err := at.call(ctx, endpoint, op)
-		if err == nil || ctx.Err() != nil || !Elsewhere(err) {
+		if err == nil || ctx.Err() != nil || !IsReplicaFailure(err) {
 			return err
 		}
-		r.suspect()
+		r.triggerProbe()
 		failures = append(failures, err)
 	}
 }
@@ -58,33 +58,33 @@ func (s *Set) failed(failures []error) error {
 }
 
 // call calls op with the connection and cancels it when the connection is given up.
-func (l *link) call(ctx context.Context, endpoint Endpoint, op func(ctx context.Context, conn Conn) error) error {
+func (l *replicaConn) call(ctx context.Context, endpoint Endpoint, op func(ctx context.Context, conn Conn) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) }) //nolint:contextcheck // two contexts end the call
 	defer stop()
 	err := op(ctx, Conn{ClientConnInterface: l, Replica: endpoint})
 	if err != nil && l.ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrGivenUp, err)
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	return err
 }
 
-// Elsewhere reports whether an error of Do is due to the replicas and not to the request. Another
+// IsReplicaFailure reports whether an error of Do is due to the replicas and not to the request. Another
 // replica, or the same one later, may succeed.
-func Elsewhere(err error) bool {
+func IsReplicaFailure(err error) bool {
 	code := status.Code(err)
-	return errors.Is(err, ErrGivenUp) || code == codes.Unavailable || code == codes.DeadlineExceeded
+	return errors.Is(err, ErrNoAnswer) || code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
 // choose returns the best replica that was not tried. Replicas of equal rank take turns.
-func (s *Set) choose(tried map[*replica]bool) (*replica, *link, Endpoint) {
+func (s *Set) choose(tried map[*replica]bool) (*replica, *replicaConn, Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	newest := s.newest()
 	best, rank := []*replica(nil), lastResort+1
-	for _, r := range s.members {
-		if tried[r] || r.link == nil {
+	for _, r := range s.replicas {
+		if tried[r] || r.conn == nil {
 			continue
 		}
 		switch its := r.state.rank(newest); {
@@ -98,9 +98,9 @@ func (s *Set) choose(tried map[*replica]bool) (*replica, *link, Endpoint) {
 	if len(best) == 0 {
 		return nil, nil, Endpoint{}
 	}
-	s.turn++
-	chosen := best[s.turn%len(best)]
-	return chosen, chosen.link, chosen.state.Endpoint
+	s.nextIndex++
+	chosen := best[s.nextIndex%len(best)]
+	return chosen, chosen.conn, chosen.state.Endpoint
 }
 
 // lastResort is the rank of a replica that is called only if there is no other. The replica may
@@ -115,13 +115,13 @@ const lastResort = 5
 // the newest revision, so that consecutive reads see the same content.
 func (s *Set) newest() string {
 	begun := map[string]time.Time{}
-	for _, r := range s.members {
+	for _, r := range s.replicas {
 		if first, known := begun[r.state.Revision]; !known || r.state.Created.Before(first) {
 			begun[r.state.Revision] = r.state.Created
 		}
 	}
 	newest, since := "", time.Time{}
-	for _, r := range s.members {
+	for _, r := range s.replicas {
 		if at := begun[r.state.Revision]; r.state.available() && !at.Before(since) {
 			newest, since = r.state.Revision, at
 		}

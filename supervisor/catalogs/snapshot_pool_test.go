@@ -70,12 +70,12 @@ func TestStoreForgetsWhatNobodyServes(t *testing.T) {
 	second := types.NamespacedName{Namespace: "elsewhere", Name: "shop"}
 	b.read(t, shop, server.Address())
 	b.read(t, second, other.Address())
-	held := func() int {
+	cached := func() int {
 		runtime.GC()
 		return b.store.Held()
 	}
 	becomes := func(n int) {
-		b.Eventually(held).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.Equal(n))
+		b.Eventually(cached).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.Equal(n))
 	}
 	becomes(1)
 	server.Serve(lamp("{}"))

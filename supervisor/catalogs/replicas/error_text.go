@@ -13,59 +13,59 @@ import (
 // CatalogSources, in Events and in logs. A server can send megabytes.
 const maxErrorText = 1 << 10
 
-// clip shortens the text of a call's error and makes it valid UTF-8. The error keeps its code.
-func clip(err error) error {
+// limitText limits the text of a call's error and makes it valid UTF-8. The error keeps its code.
+func limitText(err error) error {
 	answer, ofCall := status.FromError(err)
 	if err == nil || !ofCall {
 		return err
 	}
 	text := answer.Message()
-	clipped := strings.ToValidUTF8(text, "\uFFFD")
-	if len(clipped) > maxErrorText {
-		clipped = strings.ToValidUTF8(clipped[:maxErrorText], "") + "…"
+	limited := strings.ToValidUTF8(text, "\uFFFD")
+	if len(limited) > maxErrorText {
+		limited = strings.ToValidUTF8(limited[:maxErrorText], "") + "…"
 	}
-	if clipped == text {
+	if limited == text {
 		return err
 	}
-	return status.Error(answer.Code(), clipped)
+	return status.Error(answer.Code(), limited)
 }
 
-// clipUnary clips the error of a call.
+// limitUnaryText limits the text of the error of a call.
 //
 //nolint:revive // the arguments are gRPC's
-func clipUnary(
+func limitUnaryText(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	return clip(invoke(ctx, method, req, reply, conn, options...))
+	return limitText(invoke(ctx, method, req, reply, conn, options...))
 }
 
-// clipStream clips the errors of a stream.
+// limitStreamText limits the texts of the errors of a stream.
 //
 //nolint:revive // the arguments are gRPC's
-func clipStream(
+func limitStreamText(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, options...)
 	if err != nil {
-		return nil, clip(err)
+		return nil, limitText(err)
 	}
-	return clippedStream{stream}, nil
+	return limitedStream{stream}, nil
 }
 
-// clippedStream is a stream whose errors are clipped.
-type clippedStream struct{ grpc.ClientStream }
+// limitedStream is a stream whose errors have a limited text.
+type limitedStream struct{ grpc.ClientStream }
 
 // Header returns the header metadata of the stream.
-func (s clippedStream) Header() (metadata.MD, error) {
+func (s limitedStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
-	return header, clip(err)
+	return header, limitText(err)
 }
 
 // SendMsg sends a message.
-func (s clippedStream) SendMsg(m any) error { return clip(s.ClientStream.SendMsg(m)) }
+func (s limitedStream) SendMsg(m any) error { return limitText(s.ClientStream.SendMsg(m)) }
 
 // RecvMsg receives a message.
-func (s clippedStream) RecvMsg(m any) error { return clip(s.ClientStream.RecvMsg(m)) }
+func (s limitedStream) RecvMsg(m any) error { return limitText(s.ClientStream.RecvMsg(m)) }
 
 // CloseSend closes the sending side of the stream.
-func (s clippedStream) CloseSend() error { return clip(s.ClientStream.CloseSend()) }
+func (s limitedStream) CloseSend() error { return limitText(s.ClientStream.CloseSend()) }

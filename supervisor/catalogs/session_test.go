@@ -28,7 +28,7 @@ func TestErrorsOfServersCanBeKept(t *testing.T) {
 		{"too long", fmt.Errorf("%w: %s", errUnusable, strings.Repeat("ä", maxFailure)), errUnusable.Error()},
 		{"fine", errUnusable, errUnusable.Error()},
 	} {
-		got := presentable(tt.err)
+		got := storable(tt.err)
 		if text := got.Error(); !utf8.ValidString(text) || len(text) > maxFailure || !strings.HasPrefix(text, tt.want) {
 			t.Errorf("%s: %q", tt.reason, text)
 		}
@@ -36,7 +36,7 @@ func TestErrorsOfServersCanBeKept(t *testing.T) {
 			t.Errorf("%s: it is another error: %v", tt.reason, got)
 		}
 	}
-	if presentable(nil) != nil {
+	if storable(nil) != nil {
 		t.Error("an error where there was none")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestClip(t *testing.T) {
+func TestLimitText(t *testing.T) {
 	for _, tt := range []struct {
 		reason, text, want string
 	}{
@@ -21,15 +21,15 @@ func TestClip(t *testing.T) {
 		{"cut in a letter", "x" + strings.Repeat("ä", 4<<10), "x" + strings.Repeat("ä", maxErrorText/2-1) + "…"},
 		{"not UTF-8", "a\xffb", "a\uFFFDb"},
 	} {
-		err := clip(status.Error(codes.NotFound, tt.text))
+		err := limitText(status.Error(codes.NotFound, tt.text))
 		if got := status.Convert(err); got.Message() != tt.want || got.Code() != codes.NotFound || !utf8.ValidString(err.Error()) {
 			t.Errorf("%s: %s, %d bytes", tt.reason, got.Code(), len(got.Message()))
 		}
 	}
-	if err := clip(nil); err != nil {
+	if err := limitText(nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}
-	if err := clip(io.EOF); !errors.Is(err, io.EOF) {
+	if err := limitText(io.EOF); !errors.Is(err, io.EOF) {
 		t.Errorf("the end of a stream became %v", err)
 	}
 }

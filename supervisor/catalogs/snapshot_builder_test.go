@@ -10,35 +10,35 @@ import (
 	registryv1 "github.com/chandlery/chandlery/proto/chandlery/registry/v1"
 )
 
-// TestAssemblyBounds adds many messages of one kind. Each of them adds little to the size that the
+// TestSnapshotBuilderBounds adds many messages of one kind. Each of them adds little to the size that the
 // builder counts.
-func TestAssemblyBounds(t *testing.T) {
+func TestSnapshotBuilderBounds(t *testing.T) {
 	const limit = 1 << 20
 	long := strings.Repeat("n", 1000)
 	for name, tc := range map[string]struct {
 		reason string
-		add    func(a *assembly, i int) error
+		add    func(a *snapshotBuilder, i int) error
 		most   int
 	}{
-		"DeprecationNames": {"the names of deprecated objects are kept", func(a *assembly, i int) error {
+		"DeprecationNames": {"the names of deprecated objects are kept", func(a *snapshotBuilder, i int) error {
 			return a.addDeprecation(&registryv1.DeprecatedObject{
 				Package: "p", Kind: registryv1.DeprecatedKind_DEPRECATED_KIND_BUNDLE, Name: long + strconv.Itoa(i), Message: "m",
 			})
 		}, limit / len(long)},
-		"Deprecations": {"and each takes some room", func(a *assembly, i int) error {
+		"Deprecations": {"and each takes some room", func(a *snapshotBuilder, i int) error {
 			return a.addDeprecation(&registryv1.DeprecatedObject{
 				Package: "p", Kind: registryv1.DeprecatedKind_DEPRECATED_KIND_CHANNEL, Name: strconv.Itoa(i),
 			})
-		}, limit / keptBytes},
-		"DeprecatedPackages": {"and so does each package", func(a *assembly, i int) error {
+		}, limit / recordBytes},
+		"DeprecatedPackages": {"and so does each package", func(a *snapshotBuilder, i int) error {
 			return a.addDeprecation(&registryv1.DeprecatedObject{Package: strconv.Itoa(i), Kind: registryv1.DeprecatedKind_DEPRECATED_KIND_PACKAGE})
-		}, limit / keptBytes},
-		"Packages": {"packages without a word as well", func(a *assembly, i int) error {
+		}, limit / recordBytes},
+		"Packages": {"packages without a word as well", func(a *snapshotBuilder, i int) error {
 			return a.addPackage(&api.Package{Name: strconv.Itoa(i)})
-		}, limit / keptBytes},
+		}, limit / recordBytes},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAssembly(limit)
+			a := newSnapshotBuilder(limit)
 			for i := range tc.most + 1 {
 				if err := tc.add(a, i); err != nil {
 					if !errors.Is(err, errUnusable) {
@@ -52,23 +52,23 @@ func TestAssemblyBounds(t *testing.T) {
 	}
 }
 
-// TestAssemblyCounts checks that the memory of a bundle outside the builder counts.
-func TestAssemblyCounts(t *testing.T) {
-	a := newAssembly(1 << 20)
+// TestSnapshotBuilderMemory checks that the memory of a bundle outside the builder counts.
+func TestSnapshotBuilderMemory(t *testing.T) {
+	a := newSnapshotBuilder(1 << 20)
 	if err := a.addListed(&api.Bundle{PackageName: "p", ChannelName: "a", CsvName: "b", Version: "1.0.0", Object: []string{"{}"}}); err != nil {
 		t.Fatal(err)
 	}
-	if want := int64(len(sum{}) + 2*keptBytes + len("p") + len("p") + len("b")); a.kept != want {
-		t.Errorf("a listed bundle counts for %d bytes, want %d", a.kept, want)
+	if want := int64(len(sum{}) + 2*recordBytes + len("p") + len("p") + len("b")); a.reserved != want {
+		t.Errorf("a listed bundle counts for %d bytes, want %d", a.reserved, want)
 	}
-	before := a.kept
+	before := a.reserved
 	long := strings.Repeat("c", 1000)
 	for range 2 {
 		if err := a.addPaged(&registryv1.Bundle{Package: "p", Channel: long, Name: "b", Version: "1.0.0", InDefaultChannel: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := a.kept-before, int64(2*len(sum{})+len(long)); got != want {
+	if got, want := a.reserved-before, int64(2*len(sum{})+len(long)); got != want {
 		t.Errorf("a default channel counts for %d bytes, want %d", got, want)
 	}
 }

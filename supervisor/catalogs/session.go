@@ -15,17 +15,17 @@ import (
 	"github.com/chandlery/chandlery/supervisor/catalogs/replicas"
 )
 
-// visit reads from one replica which content the catalog serves. With the extension API, it watches
-// the replica until it ends and receives every change at once. Without it, a visit makes one
+// session reads from one replica which content the catalog serves. With the extension API, it watches
+// the replica until it ends and receives every change at once. Without it, a session makes one
 // request.
-type visit struct {
+type session struct {
 	source *source
 	conn   replicas.Conn
-	// joined distinguishes connections to the same replica.
-	joined int
-	// announcing is true once the replica has announced its content. broke is true if the watch failed
+	// epoch distinguishes connections to the same replica.
+	epoch int
+	// hasAnnounced is true once the replica has announced its content. watchEnded is true if the watch failed
 	// afterwards.
-	announcing, broke bool
+	hasAnnounced, watchEnded bool
 	// empty is true while the replica has no content.
 	empty bool
 }
@@ -34,39 +34,39 @@ type visit struct {
 // answer.
 type server struct {
 	replica replicas.Endpoint
-	joined  int
+	epoch   int
 }
 
-func (v *visit) server() server {
-	replica := v.conn.Replica
+func (s *session) server() server {
+	replica := s.conn.Replica
 	// Readiness does not identify a process.
 	replica.Ready, replica.Terminating = false, false
-	return server{replica: replica, joined: v.joined}
+	return server{replica: replica, epoch: s.epoch}
 }
 
-// run visits the replica. A nil error means that a request succeeded; a watch always ends with an
+// run reads from the replica. A nil error means that a request succeeded; a watch always ends with an
 // error.
-func (v *visit) run(ctx context.Context) error { return presentable(v.watchOrQuery(ctx)) }
+func (s *session) run(ctx context.Context) error { return storable(s.watchOrQuery(ctx)) }
 
-func (v *visit) watchOrQuery(ctx context.Context) error {
-	if !v.source.tracker.isPlain(v.server()) {
-		err := v.watch(ctx)
+func (s *session) watchOrQuery(ctx context.Context) error {
+	if !s.source.tracker.lacksExtension(s.server()) {
+		err := s.watch(ctx)
 		if status.Code(err) != codes.Unimplemented {
 			return err
 		}
-		v.source.tracker.setPlain(v.server())
-		v.announcing, v.broke = false, false
+		s.source.tracker.setLacksExtension(s.server())
+		s.hasAnnounced, s.watchEnded = false, false
 	}
-	return v.query(ctx)
+	return s.query(ctx)
 }
 
 // watch watches a replica with the extension API. It also probes the replica periodically, because
 // a hanging replica looks like one without changes.
-func (v *visit) watch(ctx context.Context) error {
-	client := registryv1.NewRegistryServiceClient(v.conn)
+func (s *session) watch(ctx context.Context) error {
+	client := registryv1.NewRegistryServiceClient(s.conn)
 	messages, stop := listen(ctx, client)
 	defer stop()
-	timer := time.NewTimer(v.source.store.settings.probe)
+	timer := time.NewTimer(s.source.store.settings.probe)
 	defer timer.Stop()
 	for {
 		var err error
@@ -75,20 +75,20 @@ func (v *visit) watch(ctx context.Context) error {
 			return fmt.Errorf("failed to list bundles: watching the content: %w", ctx.Err())
 		case m := <-messages:
 			if m.err != nil {
-				v.broke = v.announcing
+				s.watchEnded = s.hasAnnounced
 				return fmt.Errorf("failed to list bundles: watching the content: %w", m.err)
 			}
-			v.announcing = true
-			err = v.announced(ctx, m.answer)
-		case <-v.source.checks:
-			err = v.check(ctx, client)
+			s.hasAnnounced = true
+			err = s.announced(ctx, m.answer)
+		case <-s.source.checks:
+			err = s.check(ctx, client)
 		case <-timer.C:
-			err = v.check(ctx, client)
+			err = s.check(ctx, client)
 		}
 		if err != nil {
 			return err
 		}
-		timer.Reset(v.source.store.settings.refresh)
+		timer.Reset(s.source.store.settings.refresh)
 	}
 }
 
@@ -129,13 +129,13 @@ func listen(ctx context.Context, client registryv1.RegistryServiceClient) (messa
 }
 
 // announced handles an announcement of the watch stream.
-func (v *visit) announced(ctx context.Context, answer *registryv1.WatchResponse) error {
-	v.empty = answer.GetContent().GetDigest() == ""
-	if v.empty {
-		v.source.record(ctx, v.server(), "", nil, presentable(emptyError(answer.GetFailure())))
+func (s *session) announced(ctx context.Context, answer *registryv1.WatchResponse) error {
+	s.empty = answer.GetContent().GetDigest() == ""
+	if s.empty {
+		s.source.record(ctx, s.server(), "", nil, storable(emptyError(answer.GetFailure())))
 		return nil
 	}
-	return v.serves(ctx, answer.GetContent().GetDigest())
+	return s.handleDigest(ctx, answer.GetContent().GetDigest())
 }
 
 // emptyError returns an error for a server without content, with its first problem.
@@ -158,20 +158,20 @@ const (
 	maxFailure = 4 << 10
 )
 
-// failure is an error with a text that the API server can store. Servers can send any bytes. The
+// storableError is an error with a text that the API server can store. Servers can send any bytes. The
 // API server stores invalid text differently from what it receives, so writes of such text would
 // never end.
-type failure struct {
+type storableError struct {
 	text string
 	err  error
 }
 
-func (f *failure) Error() string { return f.text }
+func (f *storableError) Error() string { return f.text }
 
-func (f *failure) Unwrap() error { return f.err }
+func (f *storableError) Unwrap() error { return f.err }
 
-// presentable returns err with a text that can be stored.
-func presentable(err error) error {
+// storable returns err with a text that can be stored.
+func storable(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -179,62 +179,62 @@ func presentable(err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return &failure{text: text, err: err}
+	return &storableError{text: text, err: err}
 }
 
 // check requests the current digest from a replica under watch.
-func (v *visit) check(ctx context.Context, client registryv1.RegistryServiceClient) error {
-	if !v.announcing {
+func (s *session) check(ctx context.Context, client registryv1.RegistryServiceClient) error {
+	if !s.hasAnnounced {
 		return status.Error(codes.DeadlineExceeded, "failed to list bundles: the server does not say which content it serves")
 	}
-	asking, cancel := context.WithTimeout(ctx, v.source.store.settings.probe)
+	asking, cancel := context.WithTimeout(ctx, s.source.store.settings.probe)
 	defer cancel()
 	info, err := client.GetInfo(asking, &registryv1.GetInfoRequest{})
 	switch {
-	case err != nil && v.empty && status.Code(err) == codes.Unavailable:
+	case err != nil && s.empty && status.Code(err) == codes.Unavailable:
 		return nil // an empty server answers Unavailable
 	case err != nil:
 		return fmt.Errorf("failed to list bundles: asking for the content: %w", err)
 	default:
-		return v.serves(ctx, info.GetContent().GetDigest())
+		return s.handleDigest(ctx, info.GetContent().GetDigest())
 	}
 }
 
-// serves handles an announced digest and reads unknown content.
-func (v *visit) serves(ctx context.Context, announced string) error {
-	client := registryv1.NewRegistryServiceClient(v.conn)
-	return v.take(ctx, announced, func(ctx context.Context) (*Snapshot, error) {
-		return fetchPages(ctx, client, v.source.store.settings.limit)
+// handleDigest handles an announced digest and reads unknown content.
+func (s *session) handleDigest(ctx context.Context, announced string) error {
+	client := registryv1.NewRegistryServiceClient(s.conn)
+	return s.setContent(ctx, announced, func(ctx context.Context) (*Snapshot, error) {
+		return fetchPages(ctx, client, s.source.store.settings.limit)
 	})
 }
 
 // query reads the digest from a replica without the extension API. The request also serves as a
 // probe.
-func (v *visit) query(ctx context.Context) error {
-	s, client := v.source, api.NewRegistryClient(v.conn)
-	announced, err := announcedDigest(ctx, client, s.store.settings.probe)
-	if err != nil && (s.tracker.current().Snapshot != nil || status.Code(err) == codes.DeadlineExceeded) {
+func (s *session) query(ctx context.Context) error {
+	src, client := s.source, api.NewRegistryClient(s.conn)
+	announced, err := announcedDigest(ctx, client, src.store.settings.probe)
+	if err != nil && (src.tracker.current().Snapshot != nil || status.Code(err) == codes.DeadlineExceeded) {
 		return err
 	}
-	return v.take(ctx, announced, func(ctx context.Context) (*Snapshot, error) { return fetchList(ctx, client, s.store.settings.limit) })
+	return s.setContent(ctx, announced, func(ctx context.Context) (*Snapshot, error) { return fetchList(ctx, client, src.store.settings.limit) })
 }
 
-// take makes the replica's content the content of the catalog. It reads the content if it is, or
+// setContent makes the replica's content the content of the catalog. It reads the content if it is, or
 // may be, new.
-func (v *visit) take(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) error {
-	s := v.source
-	next, action := s.tracker.decide(v.server(), announced)
+func (s *session) setContent(ctx context.Context, announced string, read func(ctx context.Context) (*Snapshot, error)) error {
+	src := s.source
+	next, action := src.tracker.decide(s.server(), announced)
 	var err error
 	switch action {
 	case readContent:
-		next, err = s.fetch(ctx, announced, read)
+		next, err = src.fetch(ctx, announced, read)
 	case reject:
 		return nil
-	case useHeld, ignore:
+	case useCached, ignore:
 	}
 	if err != nil && !errors.Is(err, errUnusable) {
 		return err
 	}
-	s.record(ctx, v.server(), announced, next, presentable(err))
+	src.record(ctx, s.server(), announced, next, storable(err))
 	return nil
 }
