@@ -14,12 +14,12 @@ import (
 )
 
 // listedBundle converts a channel entry of api.Registry.
-func listedBundle(b *api.Bundle) content.Listed {
+func listedBundle(b *api.Bundle) content.ChannelEntry {
 	properties := bundleProperties[*api.GroupVersionKind, *api.Property, *api.Dependency]{
 		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
 		properties: b.GetProperties(), dependencies: b.GetDependencies(),
 	}
-	return content.Listed{
+	return content.ChannelEntry{
 		Package: b.GetPackageName(), Channel: b.GetChannelName(), Bundle: b.GetCsvName(), Version: b.GetVersion(), Image: b.GetBundlePath(),
 		Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(),
 		Deprecation: deprecationOf(b.GetDeprecation()), Properties: properties.all(),
@@ -27,12 +27,12 @@ func listedBundle(b *api.Bundle) content.Listed {
 }
 
 // pagedBundle converts a channel entry of the extension API.
-func pagedBundle(b *registryv1.Bundle) content.Listed {
+func pagedBundle(b *registryv1.Bundle) content.ChannelEntry {
 	properties := bundleProperties[*registryv1.GroupVersionKind, *registryv1.Property, *registryv1.Dependency]{
 		provided: b.GetProvidedApis(), required: b.GetRequiredApis(),
 		properties: b.GetProperties(), dependencies: b.GetDependencies(),
 	}
-	l := content.Listed{
+	l := content.ChannelEntry{
 		Package: b.GetPackage(), Channel: b.GetChannel(), Bundle: b.GetName(), Version: b.GetVersion(), Image: b.GetImage(),
 		Replaces: b.GetReplaces(), Skips: b.GetSkips(), SkipRange: b.GetSkipRange(), Properties: properties.all(),
 	}

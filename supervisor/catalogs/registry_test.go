@@ -183,7 +183,7 @@ func factsOf(s *Snapshot) (facts []string) {
 		for _, c := range p.Channels {
 			add("%s channel %s deprecated %q error %v", p.Name, c.Name, c.Deprecation, c.Err)
 			for _, e := range c.Entries {
-				add("%s channel %s entry %s at %d replaces %q skips %q range %q", p.Name, c.Name, e.Bundle.Name, e.Place, e.Replaces, e.Skips, e.SkipRange)
+				add("%s channel %s entry %s at %d replaces %q skips %q range %q", p.Name, c.Name, e.Bundle.Name, e.Position, e.Replaces, e.Skips, e.SkipRange)
 			}
 		}
 		for _, b := range p.Bundles {

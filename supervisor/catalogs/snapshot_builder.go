@@ -85,7 +85,7 @@ func (b *snapshotBuilder) addPaged(entry *registryv1.Bundle) error {
 }
 
 // add adds a channel entry. m is the message that l was converted from.
-func (b *snapshotBuilder) add(m proto.Message, l content.Listed) error {
+func (b *snapshotBuilder) add(m proto.Message, l content.ChannelEntry) error {
 	if err := b.addDigest(m); err != nil {
 		return fmt.Errorf("bundle %s of package %s: %w", l.Bundle, l.Package, err)
 	}

@@ -20,7 +20,7 @@ import (
 func TestNewRequest(t *testing.T) {
 	const properties = `{"properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"1.0.0"}}]}`
 	b := content.NewBuilder(1 << 20)
-	if err := b.Add(content.Listed{Package: "lamp", Channel: "stable", Bundle: "lamp.v1"}); err != nil {
+	if err := b.Add(content.ChannelEntry{Package: "lamp", Channel: "stable", Bundle: "lamp.v1"}); err != nil {
 		t.Fatal(err)
 	}
 	shelf := b.Build()

@@ -18,12 +18,12 @@ import (
 var shop = resolution.CatalogKey{Namespace: "olm", Name: "shop"}
 
 // bundle returns a version of a package in channel stable.
-func bundle(pkg, version, replaces string, properties ...constraint.Property) content.Listed {
+func bundle(pkg, version, replaces string, properties ...constraint.Property) content.ChannelEntry {
 	if replaces != "" {
 		replaces = pkg + ".v" + replaces
 	}
 	text := fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg, version)
-	return content.Listed{
+	return content.ChannelEntry{
 		Package: pkg, Channel: "stable", Bundle: pkg + ".v" + version, Replaces: replaces,
 		Properties: append([]constraint.Property{{Type: bundles.TypePackage, Value: text}}, properties...),
 	}
@@ -39,7 +39,7 @@ func needs(pkg, versions string) constraint.Property {
 func wares(t *testing.T) *content.Catalog {
 	t.Helper()
 	b := content.NewBuilder(1 << 20)
-	for _, l := range []content.Listed{
+	for _, l := range []content.ChannelEntry{
 		bundle("lamp", "1.0.0", ""), bundle("lamp", "2.0.0", "1.0.0"), bundle("lamp", "3.0.0", "2.0.0"),
 		bundle("radio", "1.0.0", "", needs("battery", "<2.0.0")),
 		bundle("battery", "1.0.0", ""), bundle("battery", "1.5.0", "1.0.0"), bundle("battery", "2.0.0", "1.5.0"),

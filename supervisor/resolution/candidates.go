@@ -84,9 +84,9 @@ func (f *finder) inChannel(sub *Subscription, channel *content.Channel) []*conte
 	case sub.Installed != "":
 		version := f.operators.version(sub.Installed)
 		newer := channel.Chain
-		if e := channel.Entry(sub.Installed); e != nil && e.Place >= 0 {
+		if e := channel.Entry(sub.Installed); e != nil && e.Position >= 0 {
 			// The entries below it in the chain are older, whatever their ranges.
-			newer = newer[:e.Place]
+			newer = newer[:e.Position]
 		}
 		return slices.DeleteFunc(slices.Clone(newer), func(e *content.Entry) bool {
 			return e.Bundle.Name == sub.Installed || replacementReason(e, sub.Installed, version) == ""

@@ -87,14 +87,14 @@ func upgradeEntries(target *content.Entry, installed string, version semver.Vers
 		}
 	}
 	slices.SortStableFunc(found, func(a, b *content.Entry) int {
-		return cmp.Or(cmp.Compare(distance[a], distance[b]), cmp.Compare(a.Place, b.Place))
+		return cmp.Or(cmp.Compare(distance[a], distance[b]), cmp.Compare(a.Position, b.Position))
 	})
 	return found
 }
 
 // notOlder reports whether an entry is not older than another by their positions in the channel.
 func notOlder(e, other *content.Entry) bool {
-	return e != other && (e.Place < 0 || other.Place < 0 || e.Place < other.Place)
+	return e != other && (e.Position < 0 || other.Position < 0 || e.Position < other.Position)
 }
 
 // replacementCheck returns a function that reports whether an entry may be installed over a version, by the rules of
@@ -114,8 +114,8 @@ func replacementCheck(e *content.Entry) func(name string, version semver.Version
 // olderThan reports whether an entry is older than a version: by their positions in the channel if both have one, else
 // by the version numbers.
 func olderThan(e *content.Entry, installed string, version semver.Version) bool {
-	if there := e.Channel.Entry(installed); there != nil && there.Place >= 0 && e.Place >= 0 {
-		return e.Place > there.Place
+	if there := e.Channel.Entry(installed); there != nil && there.Position >= 0 && e.Position >= 0 {
+		return e.Position > there.Position
 	}
 	own := e.Bundle.Subject.Version
 	return !own.EQ(semver.Version{}) && !version.EQ(semver.Version{}) && own.LT(version)

@@ -78,7 +78,7 @@ func (p *providers) pending() bool {
 // include makes candidates of a Subscription available as providers even if they are not on their channel's chain.
 func (p *providers) include(key CatalogKey, candidates []*content.Entry) {
 	for _, e := range candidates {
-		if e.Place < 0 && !slices.Contains(p.offChain[key], e) {
+		if e.Position < 0 && !slices.Contains(p.offChain[key], e) {
 			p.offChain[key] = append(p.offChain[key], e)
 		}
 	}
@@ -98,7 +98,7 @@ func (p *providers) entries(key CatalogKey, c *constraint.Constraint) []*content
 	}
 	var found []*content.Entry
 	for _, e := range entriesForConstraint(catalog, c) {
-		if e.Place >= 0 && e.Bundle.Err == nil && p.evaluator.met(c, &e.Bundle.Subject) {
+		if e.Position >= 0 && e.Bundle.Err == nil && p.evaluator.met(c, &e.Bundle.Subject) {
 			found = append(found, e)
 		}
 	}
@@ -107,7 +107,7 @@ func (p *providers) entries(key CatalogKey, c *constraint.Constraint) []*content
 			trueFirst(isDefault(a.Channel), isDefault(b.Channel)),
 			cmp.Compare(a.Channel.Package.Name, b.Channel.Package.Name),
 			cmp.Compare(a.Channel.Name, b.Channel.Name),
-			cmp.Compare(a.Place, b.Place))
+			cmp.Compare(a.Position, b.Position))
 	})
 	found = slices.Compact(found)
 	for _, e := range p.offChain[key] {

@@ -148,7 +148,7 @@ func TestTheBestVersionIsFound(t *testing.T) {
 		if found != want {
 			t.Fatal(fmt.Sprintf("found %s, possible is %s; error %v, held %v", found, want, got.Err, got.Constrained))
 		}
-		if (got.Constrained != nil) != (want != "nothing" && got.Install.Entry.Place > 0 && s.Installed == "" || want == "nothing" && s.Installed != "" && len(options(p, s.Package, true)) > 1) {
+		if (got.Constrained != nil) != (want != "nothing" && got.Install.Entry.Position > 0 && s.Installed == "" || want == "nothing" && s.Installed != "" && len(options(p, s.Package, true)) > 1) {
 			t.Fatalf("found %s, held %v", found, got.Constrained)
 		}
 	})

@@ -224,7 +224,7 @@ func (l lane) headed(head, below string) lane {
 	return l
 }
 
-func (l lane) and(entries ...content.Listed) lane {
+func (l lane) and(entries ...content.ChannelEntry) lane {
 	l.entries = append(l.entries, entries...)
 	return l
 }

@@ -32,7 +32,7 @@ type pack struct {
 // lane is a channel for a package.
 type lane struct {
 	name    string
-	entries []content.Listed
+	entries []content.ChannelEntry
 }
 
 // of returns a package with its channels, the first of which is the default one.
@@ -58,12 +58,14 @@ func lone(name string, properties ...constraint.Property) pack {
 }
 
 // in returns a channel.
-func in(channel string, entries ...content.Listed) lane { return lane{name: channel, entries: entries} }
+func in(channel string, entries ...content.ChannelEntry) lane {
+	return lane{name: channel, entries: entries}
+}
 
 // at returns an entry. The words are the versions that it replaces and skips, and after "range" the range that
 // it may be installed over.
-func at(bundle string, words ...string) content.Listed {
-	entry := content.Listed{Bundle: bundle}
+func at(bundle string, words ...string) content.ChannelEntry {
+	entry := content.ChannelEntry{Bundle: bundle}
 	for i := 0; i < len(words); i += 2 {
 		switch words[i] {
 		case "replaces":

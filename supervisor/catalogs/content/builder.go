@@ -11,8 +11,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/resolution/constraint"
 )
 
-// Listed is one channel entry: a bundle with its position in a channel.
-type Listed struct {
+// ChannelEntry is one channel entry: a bundle with its position in a channel.
+type ChannelEntry struct {
 	Package, Channel, Bundle string
 	// Version is the version of the bundle. It is used for old catalogs whose properties lack it.
 	Version     string
@@ -27,12 +27,12 @@ type Listed struct {
 // Builder builds a Catalog from the entries of a server, in any order.
 type Builder struct {
 	limit, size int64
-	packages    map[string]*draft
-	pool        pool
+	packages    map[string]*packageBuilder
+	interner    interner
 }
 
-// draft is an incomplete package.
-type draft struct {
+// packageBuilder builds a package from its channel entries.
+type packageBuilder struct {
 	owner                       *constraint.Owner
 	defaultChannel, deprecation string
 	channels                    map[string]*Channel
@@ -43,15 +43,15 @@ type draft struct {
 
 // NewBuilder returns a Builder that rejects more than limit bytes, as Catalog.Bytes counts them.
 func NewBuilder(limit int64) *Builder {
-	return &Builder{limit: limit, packages: map[string]*draft{}, pool: newPool()}
+	return &Builder{limit: limit, packages: map[string]*packageBuilder{}, interner: newInterner()}
 }
 
 var errTooLarge = errors.New("the catalog is too large")
 
 // Add adds a channel entry. For duplicates, the first one counts. Add returns an error if the
 // catalog is too large.
-func (b *Builder) Add(l Listed) error {
-	d := b.draft(l.Package)
+func (b *Builder) Add(l ChannelEntry) error {
+	d := b.packageBuilder(l.Package)
 	bundle := d.bundles[l.Bundle]
 	if bundle == nil {
 		bundle = b.bundle(l)
@@ -59,20 +59,20 @@ func (b *Builder) Add(l Listed) error {
 		b.size += bundleBytes
 	}
 	if l.Deprecation != "" && d.bundleDeprecations[bundle.Name] == "" {
-		d.bundleDeprecations[bundle.Name] = b.pool.text(l.Deprecation)
+		d.bundleDeprecations[bundle.Name] = b.interner.text(l.Deprecation)
 	}
 	channel := d.channels[l.Channel]
 	if channel == nil {
-		channel = &Channel{Name: b.pool.text(l.Channel)}
+		channel = &Channel{Name: b.interner.text(l.Channel)}
 		d.channels[channel.Name] = channel
 		b.size += channelBytes
 	}
 	channel.Entries = append(channel.Entries, &Entry{
 		Channel: channel, Bundle: bundle,
-		Replaces: b.pool.text(l.Replaces), SkipRange: b.pool.text(l.SkipRange), Skips: b.pool.texts(l.Skips),
+		Replaces: b.interner.text(l.Replaces), SkipRange: b.interner.text(l.SkipRange), Skips: b.interner.texts(l.Skips),
 	})
 	b.size += entryBytes + 2*word*int64(len(bundle.Subject.GVKs)+len(bundle.Subject.Labels))
-	if size := b.size + b.pool.bytes(); size > b.limit {
+	if size := b.size + b.interner.bytes(); size > b.limit {
 		return fmt.Errorf("%w: what has been read of it takes more than %d bytes of memory, which is the limit for one catalog; serve its packages by several catalogs",
 			errTooLarge, b.limit)
 	}
@@ -80,9 +80,9 @@ func (b *Builder) Add(l Listed) error {
 }
 
 // bundle creates the Bundle of a channel entry.
-func (b *Builder) bundle(l Listed) *Bundle {
-	bundle := &Bundle{Name: b.pool.text(l.Bundle), Image: b.pool.text(l.Image)}
-	bundle.Subject, bundle.Requires, bundle.Err = b.pool.parse(l.Package, b.draft(l.Package).owner, withPackage(l))
+func (b *Builder) bundle(l ChannelEntry) *Bundle {
+	bundle := &Bundle{Name: b.interner.text(l.Bundle), Image: b.interner.text(l.Image)}
+	bundle.Subject, bundle.Requires, bundle.Err = b.interner.parse(l.Package, b.packageBuilder(l.Package).owner, withPackage(l))
 	if bundle.Err == nil && bundle.Subject.Package != "" && bundle.Subject.Package != l.Package {
 		bundle.Err = fmt.Errorf("property %s says that it is of package %s; ask the publisher of the catalog to fix it",
 			bundles.TypePackage, bundles.Quote(bundle.Subject.Package))
@@ -90,7 +90,7 @@ func (b *Builder) bundle(l Listed) *Bundle {
 	if bundle.Err != nil {
 		bundle.Err = unusable(l.Package, l.Bundle, bundle.Err)
 	}
-	bundle.Subject.Package = b.pool.text(l.Package)
+	bundle.Subject.Package = b.interner.text(l.Package)
 	return bundle
 }
 
@@ -101,7 +101,7 @@ func unusable(pkg, bundle string, err error) error {
 
 // withPackage returns the properties of a bundle. It adds the package property if a catalog omits
 // it.
-func withPackage(l Listed) []constraint.Property {
+func withPackage(l ChannelEntry) []constraint.Property {
 	given := slices.ContainsFunc(l.Properties, func(p constraint.Property) bool { return p.Type == bundles.TypePackage })
 	if given || l.Version == "" {
 		return l.Properties
@@ -117,24 +117,24 @@ func withPackage(l Listed) []constraint.Property {
 
 // Describe sets the default channel and the deprecation of a package.
 func (b *Builder) Describe(pkg, defaultChannel, deprecation string) {
-	d := b.draft(pkg)
-	d.defaultChannel, d.deprecation = b.pool.text(defaultChannel), b.pool.text(deprecation)
+	d := b.packageBuilder(pkg)
+	d.defaultChannel, d.deprecation = b.interner.text(defaultChannel), b.interner.text(deprecation)
 }
 
 // DeprecateChannel sets the deprecation of a channel.
 func (b *Builder) DeprecateChannel(pkg, channel, message string) {
-	b.draft(pkg).channelDeprecations[channel] = b.pool.text(message)
+	b.packageBuilder(pkg).channelDeprecations[channel] = b.interner.text(message)
 }
 
 // DeprecateBundle sets the deprecation of a bundle.
 func (b *Builder) DeprecateBundle(pkg, bundle, message string) {
-	b.draft(pkg).bundleDeprecations[bundle] = b.pool.text(message)
+	b.packageBuilder(pkg).bundleDeprecations[bundle] = b.interner.text(message)
 }
 
-func (b *Builder) draft(name string) *draft {
+func (b *Builder) packageBuilder(name string) *packageBuilder {
 	if b.packages[name] == nil {
 		b.size += packageBytes
-		b.packages[b.pool.text(name)] = &draft{
+		b.packages[b.interner.text(name)] = &packageBuilder{
 			owner: new(constraint.Owner), channels: map[string]*Channel{}, bundles: map[string]*Bundle{},
 			channelDeprecations: map[string]string{}, bundleDeprecations: map[string]string{},
 		}
@@ -148,16 +148,16 @@ func (b *Builder) Build() *Catalog {
 	c := &Catalog{byGVK: map[bundles.GVK][]*Entry{}, byLabel: map[string][]*Entry{}}
 	for name, d := range b.packages {
 		if len(d.channels) > 0 {
-			c.packages = append(c.packages, d.build(b.pool.text(name)))
+			c.packages = append(c.packages, d.build(b.interner.text(name)))
 		}
 	}
 	slices.SortFunc(c.packages, func(x, y *Package) int { return strings.Compare(x.Name, y.Name) })
 	c.index()
-	c.size = b.size + b.pool.bytes()
+	c.size = b.size + b.interner.bytes()
 	return c
 }
 
-func (d *draft) build(name string) *Package {
+func (d *packageBuilder) build(name string) *Package {
 	p := &Package{
 		Name: name, DefaultChannel: d.defaultChannel, Deprecation: d.deprecation,
 		Bundles: make([]*Bundle, 0, len(d.bundles)), Channels: make([]*Channel, 0, len(d.channels)),
@@ -169,7 +169,7 @@ func (d *draft) build(name string) *Package {
 	slices.SortFunc(p.Bundles, func(x, y *Bundle) int { return strings.Compare(x.Name, y.Name) })
 	for _, channel := range d.channels {
 		channel.Package, channel.Deprecation = p, d.channelDeprecations[channel.Name]
-		channel.arrange()
+		channel.setChain()
 		p.Channels = append(p.Channels, channel)
 	}
 	slices.SortFunc(p.Channels, func(x, y *Channel) int { return strings.Compare(x.Name, y.Name) })

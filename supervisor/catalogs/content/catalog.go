@@ -98,8 +98,8 @@ func (c *Channel) Entry(name string) *Entry {
 type Entry struct {
 	Channel *Channel
 	Bundle  *Bundle
-	// Place is the index in the channel's Chain; negative for an entry that is not in it.
-	Place    int
+	// Position is the index in the channel's Chain; negative for an entry that is not in it.
+	Position int
 	Replaces string
 	Skips    []string
 	// SkipRange is the range of versions that the bundle can be installed over; empty for none.

@@ -9,26 +9,26 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// arrange sorts the entries, removes duplicates, and computes the chain.
-func (c *Channel) arrange() {
+// setChain sorts the entries, removes duplicates, and computes the chain.
+func (c *Channel) setChain() {
 	slices.SortStableFunc(c.Entries, func(x, y *Entry) int { return strings.Compare(x.Bundle.Name, y.Bundle.Name) })
 	c.Entries = slices.Clip(slices.CompactFunc(c.Entries, func(x, y *Entry) bool { return x.Bundle == y.Bundle }))
 	for _, entry := range c.Entries {
-		entry.Place = -1
+		entry.Position = -1
 	}
 	c.Chain, c.Err = c.chain()
 	for i, entry := range c.Chain {
-		entry.Place = i
+		entry.Position = i
 	}
 }
 
-// places holds the names that the entries of a channel replace or skip.
-type places struct {
+// superseded holds the names that the entries of a channel replace or skip.
+type superseded struct {
 	replaced, skipped map[string]bool
 }
 
-func (c *Channel) places() places {
-	p := places{replaced: map[string]bool{}, skipped: map[string]bool{}}
+func (c *Channel) superseded() superseded {
+	p := superseded{replaced: map[string]bool{}, skipped: map[string]bool{}}
 	for _, entry := range c.Entries {
 		if entry.Replaces != "" {
 			p.replaced[entry.Replaces] = true
@@ -42,10 +42,10 @@ func (c *Channel) places() places {
 
 // chain returns the entries from the head downwards along "replaces".
 func (c *Channel) chain() ([]*Entry, error) {
-	places := c.places()
+	superseded := c.superseded()
 	var heads []*Entry
 	for _, entry := range c.Entries {
-		if !places.replaced[entry.Bundle.Name] && !places.skipped[entry.Bundle.Name] {
+		if !superseded.replaced[entry.Bundle.Name] && !superseded.skipped[entry.Bundle.Name] {
 			heads = append(heads, entry)
 		}
 	}
@@ -54,7 +54,7 @@ func (c *Channel) chain() ([]*Entry, error) {
 	}
 	chains := make([][]*Entry, len(heads))
 	for i, head := range heads {
-		chain, ok := c.follow(head, places.skipped)
+		chain, ok := c.follow(head, superseded.skipped)
 		if !ok {
 			return nil, fmt.Errorf("%w beginning with %s in channel %s of package %s", errCycle,
 				bundles.Quote(head.Bundle.Name), bundles.Quote(c.Name), bundles.Quote(c.Package.Name))
@@ -63,7 +63,7 @@ func (c *Channel) chain() ([]*Entry, error) {
 	}
 	if len(chains) > 1 {
 		return nil, fmt.Errorf("%w, but %d replacement chains were found in channel %s of package %s: %s", errNoOrder,
-			len(chains), bundles.Quote(c.Name), bundles.Quote(c.Package.Name), describe(chains))
+			len(chains), bundles.Quote(c.Name), bundles.Quote(c.Package.Name), describeChains(chains))
 	}
 	return slices.Clip(chains[0]), nil
 }
@@ -92,8 +92,8 @@ func (c *Channel) follow(head *Entry, skipped map[string]bool) ([]*Entry, bool) 
 	return nil, false
 }
 
-// describe lists the first and the last entry of at most five chains.
-func describe(chains [][]*Entry) string {
+// describeChains lists the first and the last entry of at most five chains.
+func describeChains(chains [][]*Entry) string {
 	const most = 5
 	var names []string
 	for _, chain := range chains[:min(most, len(chains))] {

@@ -17,11 +17,11 @@ import (
 const plenty = 1 << 30
 
 // listed returns an entry of channel stable of package crate.
-func listed(name, replaces string, skips ...string) content.Listed {
-	return content.Listed{Package: "crate", Channel: "stable", Bundle: name, Replaces: replaces, Skips: skips}
+func listed(name, replaces string, skips ...string) content.ChannelEntry {
+	return content.ChannelEntry{Package: "crate", Channel: "stable", Bundle: name, Replaces: replaces, Skips: skips}
 }
 
-func build(t *testing.T, entries ...content.Listed) *content.Catalog {
+func build(t *testing.T, entries ...content.ChannelEntry) *content.Catalog {
 	t.Helper()
 	b := content.NewBuilder(plenty)
 	for _, l := range entries {
@@ -43,44 +43,44 @@ func names(entries []*content.Entry) []string {
 
 func TestChain(t *testing.T) {
 	for name, test := range map[string]struct {
-		entries []content.Listed
+		entries []content.ChannelEntry
 		want    []string
 		wantErr string
 	}{
 		"one entry": {
-			entries: []content.Listed{listed("a", "")}, want: []string{"a"},
+			entries: []content.ChannelEntry{listed("a", "")}, want: []string{"a"},
 		},
 		"head first": {
-			entries: []content.Listed{listed("a", ""), listed("c", "b"), listed("b", "a")}, want: []string{"c", "b", "a"},
+			entries: []content.ChannelEntry{listed("a", ""), listed("c", "b"), listed("b", "a")}, want: []string{"c", "b", "a"},
 		},
 		"skipped entries are left out and what is below them is not": {
-			entries: []content.Listed{listed("c", "b", "b"), listed("b", "a"), listed("a", "")}, want: []string{"c", "a"},
+			entries: []content.ChannelEntry{listed("c", "b", "b"), listed("b", "a"), listed("a", "")}, want: []string{"c", "a"},
 		},
 		"an entry that is only skipped is no chain of its own": {
-			entries: []content.Listed{listed("b", "a", "x"), listed("x", ""), listed("a", "")}, want: []string{"b", "a"},
+			entries: []content.ChannelEntry{listed("b", "a", "x"), listed("x", ""), listed("a", "")}, want: []string{"b", "a"},
 		},
 		"the chain ends where the channel does not have what is replaced": {
-			entries: []content.Listed{listed("b", "a"), listed("a", "missing")}, want: []string{"b", "a"},
+			entries: []content.ChannelEntry{listed("b", "a"), listed("a", "missing")}, want: []string{"b", "a"},
 		},
 		"a cycle without a head": {
-			entries: []content.Listed{listed("a", "b"), listed("b", "a")},
+			entries: []content.ChannelEntry{listed("a", "b"), listed("b", "a")},
 			wantErr: `no channel heads (entries not replaced by another entry) found in channel "stable" of package "crate"`,
 		},
 		"an entry that replaces itself": {
-			entries: []content.Listed{listed("a", "a")},
+			entries: []content.ChannelEntry{listed("a", "a")},
 			wantErr: `no channel heads (entries not replaced by another entry) found in channel "stable" of package "crate"`,
 		},
 		"a cycle below a head": {
-			entries: []content.Listed{listed("c", "b"), listed("b", "a"), listed("a", "b")},
+			entries: []content.ChannelEntry{listed("c", "b"), listed("b", "a"), listed("a", "b")},
 			wantErr: `a cycle exists in the chain of replacement beginning with "c" in channel "stable" of package "crate"`,
 		},
 		"several heads": {
-			entries: []content.Listed{listed("b", "a"), listed("a", ""), listed("d", "c"), listed("c", ""), listed("e", "")},
+			entries: []content.ChannelEntry{listed("b", "a"), listed("a", ""), listed("d", "c"), listed("c", ""), listed("e", "")},
 			wantErr: "a unique replacement chain within a channel is required to determine the relative order between channel entries, " +
 				`but 3 replacement chains were found in channel "stable" of package "crate": b...a, d...c, e`,
 		},
 		"very many heads": {
-			entries: []content.Listed{
+			entries: []content.ChannelEntry{
 				listed("1", ""), listed("2", ""), listed("3", ""), listed("4", ""), listed("5", ""), listed("6", ""), listed("7\n", ""),
 			},
 			wantErr: "a unique replacement chain within a channel is required to determine the relative order between channel entries, " +
@@ -102,8 +102,8 @@ func TestChain(t *testing.T) {
 				t.Errorf("chain (-want +got):\n%s", diff)
 			}
 			for _, entry := range channel.Entries {
-				if want := slices.Index(test.want, entry.Bundle.Name); entry.Place != want {
-					t.Errorf("entry %s has place %d, want %d", entry.Bundle.Name, entry.Place, want)
+				if want := slices.Index(test.want, entry.Bundle.Name); entry.Position != want {
+					t.Errorf("entry %s has position %d, want %d", entry.Bundle.Name, entry.Position, want)
 				}
 			}
 		})
@@ -127,12 +127,12 @@ func TestBuilder(t *testing.T) {
 	b.Describe("crate", "stable", "all of it")
 	b.Describe("empty", "stable", "")
 	for _, channel := range []string{"stable", "alpha"} {
-		err := b.Add(content.Listed{Package: "crate", Channel: channel, Bundle: "a", Image: "i", SkipRange: "<1.0.0", Properties: properties})
+		err := b.Add(content.ChannelEntry{Package: "crate", Channel: channel, Bundle: "a", Image: "i", SkipRange: "<1.0.0", Properties: properties})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Add(content.Listed{Package: "crate", Channel: "alpha", Bundle: "bad", Properties: []constraint.Property{{Type: "olm.gvk", Value: `[]`}}}); err != nil {
+	if err := b.Add(content.ChannelEntry{Package: "crate", Channel: "alpha", Bundle: "bad", Properties: []constraint.Property{{Type: "olm.gvk", Value: `[]`}}}); err != nil {
 		t.Fatal(err)
 	}
 	b.DeprecateChannel("crate", "alpha", "not this one")
@@ -194,7 +194,7 @@ func TestPackageProperty(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bundle := build(t, content.Listed{Package: "crate", Channel: "stable", Bundle: "a", Version: test.version, Properties: test.properties}).
+			bundle := build(t, content.ChannelEntry{Package: "crate", Channel: "stable", Bundle: "a", Version: test.version, Properties: test.properties}).
 				Package("crate").Bundle("a")
 			if bundle.Err != nil || test.wantErr != "" {
 				if fmt.Sprint(bundle.Err) != test.wantErr {
@@ -251,7 +251,7 @@ func describe(c *content.Catalog) string {
 		for _, channel := range p.Channels {
 			fmt.Fprintf(&b, " channel %s %s %v %v\n", channel.Name, channel.Deprecation, names(channel.Chain), channel.Err)
 			for _, e := range channel.Entries {
-				fmt.Fprintf(&b, "  entry %s %d %s %v %s\n", e.Bundle.Name, e.Place, e.Replaces, e.Skips, e.SkipRange)
+				fmt.Fprintf(&b, "  entry %s %d %s %v %s\n", e.Bundle.Name, e.Position, e.Replaces, e.Skips, e.SkipRange)
 			}
 		}
 	}
@@ -268,7 +268,7 @@ var kinds = []string{"A", "B", "C"}
 // TestOrder checks that the order of the entries does not change the catalog.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		entries := rapid.SliceOfNDistinct(rapid.Custom(drawListed), 0, 20, func(l content.Listed) [3]string {
+		entries := rapid.SliceOfNDistinct(rapid.Custom(drawListed), 0, 20, func(l content.ChannelEntry) [3]string {
 			return [3]string{l.Package, l.Channel, l.Bundle}
 		}).Draw(t, "entries")
 		shuffled := rapid.Permutation(entries).Draw(t, "shuffled")
@@ -289,9 +289,9 @@ func TestOrder(t *testing.T) {
 }
 
 // drawListed draws an entry. Its bundle fields depend only on the drawn bundle.
-func drawListed(t *rapid.T) content.Listed {
+func drawListed(t *rapid.T) content.ChannelEntry {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"})
-	l := content.Listed{
+	l := content.ChannelEntry{
 		Package: rapid.SampledFrom([]string{"crate", "barrel"}).Draw(t, "package"),
 		Channel: rapid.SampledFrom([]string{"stable", "alpha"}).Draw(t, "channel"),
 		Bundle:  name.Draw(t, "bundle"), Replaces: rapid.OneOf(name, rapid.Just("")).Draw(t, "replaces"),

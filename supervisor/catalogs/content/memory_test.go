@@ -61,7 +61,7 @@ func TestConstraintMemory(t *testing.T) {
 			before := heap()
 			b := content.NewBuilder(plenty)
 			for i := range test.bundles {
-				l := content.Listed{Package: "p", Channel: "stable", Bundle: fmt.Sprintf("p.v%d", i), Version: "1.0.0", Properties: []constraint.Property{test.property(i)}}
+				l := content.ChannelEntry{Package: "p", Channel: "stable", Bundle: fmt.Sprintf("p.v%d", i), Version: "1.0.0", Properties: []constraint.Property{test.property(i)}}
 				if err := b.Add(l); err != nil {
 					t.Fatal(err)
 				}

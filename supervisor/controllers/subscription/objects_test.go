@@ -45,7 +45,7 @@ func (d dice) catalog(t *testing.T, namespace, name string) subscription.Catalog
 		}
 		for _, channel := range []string{"stable", "beta"}[:1+d.IntN(2)] {
 			for i := range 1 + d.IntN(3) {
-				l := content.Listed{Package: pkg, Channel: channel, Bundle: fmt.Sprintf("%s.v%d", pkg, i+1)}
+				l := content.ChannelEntry{Package: pkg, Channel: channel, Bundle: fmt.Sprintf("%s.v%d", pkg, i+1)}
 				l.Properties = []constraint.Property{{Type: "olm.package", Value: record(pkg, i+1)}}
 				if i > 0 {
 					l.Replaces = fmt.Sprintf("%s.v%d", pkg, i)

@@ -116,7 +116,7 @@ func fromIndex(ctx context.Context, name string) (*content.Catalog, error) {
 func addPackage(b *content.Builder, p *outline.Package) error {
 	for _, ch := range p.Channels {
 		for _, e := range ch.Entries {
-			listed := content.Listed{
+			listed := content.ChannelEntry{
 				Package: p.Name, Channel: ch.Name, Bundle: e.Name, Image: e.Image,
 				Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange, Deprecation: e.Deprecation,
 			}

@@ -27,8 +27,8 @@ const (
 	wantedBytes   = int64(unsafe.Sizeof(constraint.Constraint{}))
 )
 
-// pool stores values that several bundles share once.
-type pool struct {
+// interner stores values that several bundles share once.
+type interner struct {
 	size       int64 // without the size of the parser
 	strings    map[string]string
 	lists      map[string][]string
@@ -38,8 +38,8 @@ type pool struct {
 	parser     *constraint.Parser
 }
 
-func newPool() pool {
-	return pool{
+func newInterner() interner {
+	return interner{
 		strings: map[string]string{}, lists: map[string][]string{}, gvks: map[string][]bundles.GVK{},
 		properties: map[string][]constraint.Property{}, wanted: map[string][]constraint.Constraint{},
 		parser: constraint.NewParser(),
@@ -47,7 +47,7 @@ func newPool() pool {
 }
 
 // text returns the shared copy of a string. The copy does not retain a larger string.
-func (p *pool) text(s string) string {
+func (p *interner) text(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -61,7 +61,7 @@ func (p *pool) text(s string) string {
 }
 
 // texts returns the shared copy of a list.
-func (p *pool) texts(list []string) []string {
+func (p *interner) texts(list []string) []string {
 	return shared(p, p.lists, list, stringBytes, func(s *string, key *strings.Builder) {
 		*s = p.text(*s)
 		writePart(key, *s)
@@ -69,7 +69,7 @@ func (p *pool) texts(list []string) []string {
 }
 
 // shared returns the shared copy of a list. add writes the key of an element.
-func shared[T any](p *pool, kept map[string][]T, list []T, each int64, add func(*T, *strings.Builder)) []T {
+func shared[T any](p *interner, kept map[string][]T, list []T, each int64, add func(*T, *strings.Builder)) []T {
 	if len(list) == 0 {
 		return nil
 	}
@@ -95,11 +95,11 @@ func writePart(key *strings.Builder, part string) {
 }
 
 // bytes returns the size of the pool, in bytes.
-func (p *pool) bytes() int64 { return p.size + p.parser.Bytes() }
+func (p *interner) bytes() int64 { return p.size + p.parser.Bytes() }
 
 // parse reads the properties of a bundle and stores those that resolution needs. The cost of
 // evaluating its constraints counts against owner, the package pkg.
-func (p *pool) parse(pkg string, owner *constraint.Owner, given []constraint.Property) (constraint.Subject, []constraint.Constraint, error) {
+func (p *interner) parse(pkg string, owner *constraint.Owner, given []constraint.Property) (constraint.Subject, []constraint.Constraint, error) {
 	own := make([]constraint.Property, len(given))
 	for i, property := range given {
 		own[i].Type = p.text(property.Type)
