@@ -21,8 +21,8 @@ const maxQuery = 20 * time.Second
 // registry cannot be reached.
 type authorizer struct {
 	o        *Options
-	contents *contents
-	slots    *slots
+	contents *contentStore
+	limiter  *limiter
 }
 
 // authorization is an image that a request may have.
@@ -57,7 +57,7 @@ func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization,
 	found := &authorization{Request: r, keychain: secrets.Keychain(), identity: secrets.Identity(ref.Context()), secretProblem: secrets.Problem}
 	found.digest, err = a.find(ctx, client, ref, r.Image)
 	if err != nil {
-		found.digest, found.cached = a.recall(ref, r.Image, found.identity, err)
+		found.digest, found.cached = a.storedDigest(ref, r.Image, found.identity, err)
 		if !found.cached {
 			return nil, withSecretProblem(err, secrets.Problem)
 		}
@@ -68,7 +68,7 @@ func (a *authorizer) authorize(ctx context.Context, r *Request) (*authorization,
 
 // find asks the registry for the digest of an image.
 func (a *authorizer) find(ctx context.Context, client *image.Client, ref name.Reference, reference string) (string, error) {
-	release, err := a.slots.take(ctx, ref.Context().RegistryStr())
+	release, err := a.limiter.acquire(ctx, ref.Context().RegistryStr())
 	if err != nil {
 		return "", fmt.Errorf("waiting to ask for image %q: %w", reference, err)
 	}
@@ -76,9 +76,9 @@ func (a *authorizer) find(ctx context.Context, client *image.Client, ref name.Re
 	return client.Find(ctx, reference) //nolint:wrapcheck // it names the image
 }
 
-// recall returns the stored answer of a registry that cannot be reached, if the content is cached. It drops the
+// storedDigest returns the stored answer of a registry that cannot be reached, if the content is cached. It drops the
 // answer if the registry has revoked it.
-func (a *authorizer) recall(ref name.Reference, reference, identity string, err error) (digest string, ok bool) {
+func (a *authorizer) storedDigest(ref name.Reference, reference, identity string, err error) (digest string, ok bool) {
 	store := a.contents.store
 	if digest, ok = store.Recall(grantKey(reference, identity)); !ok {
 		return "", false

@@ -106,7 +106,7 @@ type Content struct {
 // Cache pulls bundle images and returns their content. It is safe for concurrent use.
 type Cache struct {
 	o          Options
-	contents   *contents
+	contents   *contentStore
 	authorizer *authorizer
 	puller     *puller
 	notifier   notifier
@@ -139,13 +139,13 @@ func New(o Options) (*Cache, error) {
 	// Requests from before Start start their attempts at once.
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // Start ends it
 	c := &Cache{o: o, ctx: ctx, stop: stop, entries: map[string]*entry{}}
-	c.contents = &contents{
+	c.contents = &contentStore{
 		store: image.Store{Dir: o.Dir, Apart: true}, local: local, limits: o.Limits,
 		reading: make(chan struct{}, 1), memory: newMemory(maxMemory),
 	}
-	c.authorizer = &authorizer{o: &c.o, contents: c.contents, slots: newSlots(maxQueries, maxQueriesPerHost)}
+	c.authorizer = &authorizer{o: &c.o, contents: c.contents, limiter: newLimiter(maxQueries, maxQueriesPerHost)}
 	c.puller = &puller{
-		o: &c.o, ctx: ctx, contents: c.contents, slots: newSlots(maxPulls, maxPullsPerHost), progress: c.recordProgress,
+		o: &c.o, ctx: ctx, contents: c.contents, limiter: newLimiter(maxPulls, maxPullsPerHost), progress: c.recordProgress,
 		pulls: map[string]*pull{}, broken: map[string]error{},
 	}
 	return c, nil
@@ -163,7 +163,7 @@ func prepare(dir string) error {
 	if err != nil {
 		return fmt.Errorf("looking at the directory for bundles; %s: %w", remedy, err)
 	}
-	if !info.IsDir() || !isOurs(info) {
+	if !info.IsDir() || !isOwnedByUser(info) {
 		return fmt.Errorf("the directory for bundles, %s, %w; %s", dir, errDir, remedy)
 	}
 	probe, err := os.CreateTemp(dir, ".probe-*")
@@ -213,7 +213,7 @@ func (c *Cache) State(_ context.Context, r Request) State {
 	now := c.o.Clock.Now()
 	e := c.entry(&r, now)
 	if e.isDue(now) {
-		c.begin(e, &r, now)
+		c.startAttempt(e, &r, now)
 	}
 	if e.running != nil {
 		e.namespaces[r.Namespace] = true
@@ -272,10 +272,10 @@ func (c *Cache) authorized(r *Request) (digest string, running <-chan struct{}, 
 	case e.isAuthorized(now):
 		return e.digest, nil, nil
 	case e.running != nil:
-	case e.isPausing(now):
+	case e.inBackOff(now):
 		return "", nil, e.err
 	default:
-		c.begin(e, r, now)
+		c.startAttempt(e, r, now)
 	}
 	if c.closed {
 		return "", nil, fmt.Errorf("unpacking image %q: %w", r.Image, errStopped)
@@ -290,8 +290,8 @@ func (c *Cache) revoke(r *Request) {
 	c.entry(r, c.o.Clock.Now()).authorizedAt = time.Time{}
 }
 
-// begin starts an attempt.
-func (c *Cache) begin(e *entry, r *Request, now time.Time) {
+// startAttempt starts an attempt.
+func (c *Cache) startAttempt(e *entry, r *Request, now time.Time) {
 	if c.closed {
 		return
 	}
@@ -302,13 +302,13 @@ func (c *Cache) begin(e *entry, r *Request, now time.Time) {
 	request.Secrets = slices.Clone(r.Secrets)
 	c.work.Go(func() {
 		defer close(running)
-		digest, err := c.obtain(c.ctx, &request, e)
+		digest, err := c.attempt(c.ctx, &request, e)
 		c.finish(e, &request, digest, err)
 	})
 }
 
-// obtain asks the registry whether the request may have an image, and ensures that its content is cached.
-func (c *Cache) obtain(ctx context.Context, r *Request, e *entry) (digest string, err error) {
+// attempt checks with the registry that the request may have an image, and ensures that its content is cached.
+func (c *Cache) attempt(ctx context.Context, r *Request, e *entry) (digest string, err error) {
 	a, err := c.authorizer.authorize(ctx, r)
 	switch {
 	case err != nil:

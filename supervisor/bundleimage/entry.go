@@ -66,8 +66,8 @@ func (e *entry) isDue(now time.Time) bool {
 	}
 }
 
-// isPausing reports whether it is too early for another attempt, even for callers that wait.
-func (e *entry) isPausing(now time.Time) bool {
+// inBackOff reports whether it is too early for another attempt, even for callers that wait.
+func (e *entry) inBackOff(now time.Time) bool {
 	return e.err != nil && (e.retryAt.IsZero() || now.Sub(e.failedAt) < restTime)
 }
 

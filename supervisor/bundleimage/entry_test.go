@@ -70,8 +70,8 @@ func TestEntry(t *testing.T) {
 			e := &entry{}
 			tc.happened(e)
 			at := now.Add(tc.after)
-			if e.isAuthorized(at) != tc.authorized || e.isDue(at) != tc.due || e.isPausing(at) != tc.pausing {
-				t.Errorf("%s: authorized %v, due %v, pausing %v, want %v, %v, %v", tc.reason, e.isAuthorized(at), e.isDue(at), e.isPausing(at), tc.authorized, tc.due, tc.pausing)
+			if e.isAuthorized(at) != tc.authorized || e.isDue(at) != tc.due || e.inBackOff(at) != tc.pausing {
+				t.Errorf("%s: authorized %v, due %v, pausing %v, want %v, %v, %v", tc.reason, e.isAuthorized(at), e.isDue(at), e.inBackOff(at), tc.authorized, tc.due, tc.pausing)
 			}
 			if s := e.state(at); s.Ready != tc.authorized || s.Ready && s.Err != nil {
 				t.Errorf("%s: %+v", tc.reason, s)
@@ -106,10 +106,10 @@ func TestRequestKey(t *testing.T) {
 }
 
 func TestSlots(t *testing.T) {
-	s := newSlots(3, 2)
+	s := newLimiter(3, 2)
 	take := func(host string) func() {
 		t.Helper()
-		release, err := s.take(t.Context(), host)
+		release, err := s.acquire(t.Context(), host)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestSlots(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.take(ctx, host); err == nil {
+		if _, err := s.acquire(ctx, host); err == nil {
 			t.Errorf("there is room for %s", host)
 		}
 	}

@@ -4,5 +4,5 @@ package bundleimage
 
 import "io/fs"
 
-// isOurs returns true: the file system does not record the owner.
-func isOurs(fs.FileInfo) bool { return true }
+// isOwnedByUser returns true: the file system does not record the owner.
+func isOwnedByUser(fs.FileInfo) bool { return true }

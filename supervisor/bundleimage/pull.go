@@ -33,8 +33,8 @@ type puller struct {
 	// ctx is the lifetime of pulls.
 	ctx      context.Context
 	work     sync.WaitGroup
-	contents *contents
-	slots    *slots
+	contents *contentStore
+	limiter  *limiter
 	// progress records the number of transferred bytes.
 	progress func(p *pull, done, total int64)
 
@@ -133,7 +133,7 @@ func (pl *puller) pull(p *pull, a *authorization) error {
 	if err != nil {
 		return err
 	}
-	release, err := pl.slots.take(pl.ctx, host(a.resolved))
+	release, err := pl.limiter.acquire(pl.ctx, host(a.resolved))
 	if err != nil {
 		return fmt.Errorf("waiting to pull image %q: %w", a.Image, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/bundles/manifests"
 )
 
-// contents holds the content of images on disk, and the most recent content in memory.
-type contents struct {
+// contentStore holds the content of images on disk, and the most recent content in memory.
+type contentStore struct {
 	store image.Store
 	// local reads the store; it sends no requests to registries.
 	local  *image.Client
@@ -27,49 +27,49 @@ type contents struct {
 }
 
 // inMemory returns the objects of an image from memory; nil if they are not there.
-func (c *contents) inMemory(reference string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.memory.get(reference)
+func (s *contentStore) inMemory(reference string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memory.get(reference)
 }
 
 // get returns the objects of an image from memory or disk; nil if they are in neither.
-func (c *contents) get(reference, digest string) ([]string, error) {
-	if objects := c.inMemory(reference); objects != nil {
+func (s *contentStore) get(reference, digest string) ([]string, error) {
+	if objects := s.inMemory(reference); objects != nil {
 		return objects, nil
 	}
-	kept, err := c.store.Open(c.local, reference, digest, image.Bundle())
+	kept, err := s.store.Open(s.local, reference, digest, image.Bundle())
 	if err != nil {
 		return nil, nil //nolint:nilerr // what is not there, or damaged, is pulled again
 	}
-	return c.decode(kept, reference)
+	return s.decode(kept, reference)
 }
 
 // decode reads the manifests of an image, and keeps them in memory for a while.
-func (c *contents) decode(kept *image.Kept, reference string) ([]string, error) {
+func (s *contentStore) decode(kept *image.Kept, reference string) ([]string, error) {
 	defer kept.Release()
-	c.reading <- struct{}{}
-	defer func() { <-c.reading }()
+	s.reading <- struct{}{}
+	defer func() { <-s.reading }()
 	root, err := os.OpenRoot(kept.Path)
 	if err != nil {
 		return nil, &image.Error{Reference: reference, Reason: image.ReasonLocal, Err: fmt.Errorf("opening its manifests: %w", err)}
 	}
 	defer root.Close() //nolint:errcheck // nothing was written
-	objects, err := manifests.Read(root.FS(), c.limits)
+	objects, err := manifests.Read(root.FS(), s.limits)
 	if err != nil {
 		return nil, contentError(reference, kept.Dir, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.memory.put(reference, objects)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory.put(reference, objects)
 	return objects, nil
 }
 
 // shrink removes content until the cache does not exceed a size.
-func (c *contents) shrink(ctx context.Context, size int64) {
-	usage, err := c.store.Bound(size)
+func (s *contentStore) shrink(ctx context.Context, size int64) {
+	usage, err := s.store.Bound(size)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot remove old bundles from the cache", "directory", c.store.Dir)
+		log.FromContext(ctx).Error(err, "Cannot remove old bundles from the cache", "directory", s.store.Dir)
 	}
 	cacheBytes.Set(float64(usage.Bytes))
 	cacheImages.Set(float64(usage.Images))
