@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/proposal"
+	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 	"github.com/chandlery/chandlery/cmd/internal/terminal"
 )
 
@@ -76,8 +76,8 @@ func New(name, agent string) *cobra.Command {
 
 // result is the outcome for a requested InstallPlan.
 type result struct {
-	proposal.Proposal
-	rehearsal
+	plansummary.Summary
+	dryRunResult
 
 	// Result is approved, wouldBeApproved or unchanged.
 	Result string `json:"result"`
@@ -111,39 +111,39 @@ func (o *options) run(cmd *cobra.Command, names []string) error {
 }
 
 func (o *options) approve(cmd *cobra.Command, c client.Client, namespace string, names []string) error {
-	w, err := readWorld(cmd.Context(), c, namespace)
+	w, err := readNamespace(cmd.Context(), c, namespace)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 && !o.all {
-		return fmt.Errorf("name InstallPlans or Subscriptions of namespace %s, or give --all; %s", namespace, w.has())
+		return fmt.Errorf("name InstallPlans or Subscriptions of namespace %s, or give --all; %s", namespace, w.summary())
 	}
-	choices, notes, err := w.choose(names, o.all)
+	plans, notes, err := w.selectPlans(names, o.all)
 	if err != nil {
 		return err
 	}
 	out := printer{output: o.output, out: cmd.OutOrStdout(), namespace: namespace, notes: notes}
 	a := approver{client: c, agent: o.connection.Agent, dryRun: o.dryRun}
-	results := a.results(cmd.Context(), w, choices)
+	results := a.results(cmd.Context(), w, plans)
 	if err := out.show(results); err != nil {
 		return err
 	}
-	if !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), choices) {
+	if !o.confirmed(cmd.InOrStdin(), cmd.ErrOrStderr(), plans) {
 		return errors.New("nothing was approved")
 	}
-	results, failure := a.approveAll(cmd.Context(), choices, results)
+	results, failure := a.approveAll(cmd.Context(), plans, results)
 	if err := out.results(results); err != nil {
 		return err
 	}
 	if failure == nil && o.wait {
-		f := follower{client: c, namespace: namespace, log: cmd.ErrOrStderr(), timeout: o.timeout, program: o.program}
-		failure = f.follow(cmd.Context(), choices)
+		f := waiter{client: c, namespace: namespace, log: cmd.ErrOrStderr(), timeout: o.timeout, program: o.program}
+		failure = f.wait(cmd.Context(), plans)
 	}
 	return failure
 }
 
-// readWorld reads a namespace. Subscriptions and ClusterServiceVersions may be forbidden; they only add details.
-func readWorld(ctx context.Context, c client.Client, namespace string) (*world, error) {
+// readNamespace reads a namespace. Subscriptions and ClusterServiceVersions may be forbidden; they only add details.
+func readNamespace(ctx context.Context, c client.Client, namespace string) (*namespaceObjects, error) {
 	var plans operatorsv1alpha1.InstallPlanList
 	var subscriptions operatorsv1alpha1.SubscriptionList
 	var versions operatorsv1alpha1.ClusterServiceVersionList
@@ -162,7 +162,7 @@ func readWorld(ctx context.Context, c client.Client, namespace string) (*world, 
 		}
 		return nil, err
 	}
-	return &world{namespace: namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
+	return &namespaceObjects{namespace: namespace, plans: plans.Items, subscriptions: subscriptions.Items, versions: versions.Items}, nil
 }
 
 func missingRule(resource, verb string) string {
@@ -170,9 +170,9 @@ func missingRule(resource, verb string) string {
 }
 
 // confirmed asks the user, if there is a terminal and something to approve.
-func (o *options) confirmed(in io.Reader, log io.Writer, choices []choice) bool {
+func (o *options) confirmed(in io.Reader, log io.Writer, plans []selectedPlan) bool {
 	count := 0
-	for _, c := range choices {
+	for _, c := range plans {
 		if c.why == "" {
 			count++
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandlery/chandlery/cmd/internal/proposal"
+	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 )
 
 // maxTries bounds the attempts to approve an InstallPlan to which other clients write.
@@ -25,12 +25,12 @@ type approver struct {
 }
 
 // results returns what each InstallPlan would change.
-func (a approver) results(ctx context.Context, w *world, choices []choice) []result {
-	results := make([]result, 0, len(choices))
-	for _, c := range choices {
-		one := result{Proposal: proposal.Of(c.plan, w.versions), Result: unchanged, Why: c.why}
+func (a approver) results(ctx context.Context, w *namespaceObjects, plans []selectedPlan) []result {
+	results := make([]result, 0, len(plans))
+	for _, c := range plans {
+		one := result{Summary: plansummary.Of(c.plan, w.versions), Result: unchanged, Why: c.why}
 		if a.dryRun && c.why == "" {
-			one.rehearsal = rehearse(ctx, a.client, c.plan)
+			one.dryRunResult = dryRunObjects(ctx, a.client, c.plan)
 		}
 		results = append(results, one)
 	}
@@ -38,10 +38,10 @@ func (a approver) results(ctx context.Context, w *world, choices []choice) []res
 }
 
 // approveAll approves the waiting InstallPlans and returns the results. One failure does not stop the others.
-func (a approver) approveAll(ctx context.Context, choices []choice, shown []result) ([]result, error) {
+func (a approver) approveAll(ctx context.Context, plans []selectedPlan, shown []result) ([]result, error) {
 	var failures []error
-	results := make([]result, 0, len(choices))
-	for i, c := range choices {
+	results := make([]result, 0, len(plans))
+	for i, c := range plans {
 		one := shown[i]
 		if c.why == "" {
 			why, err := a.approve(ctx, c.plan)
@@ -80,8 +80,8 @@ func (a approver) approve(ctx context.Context, p *operatorsv1alpha1.InstallPlan)
 		switch {
 		case now.UID != p.UID || contentOf(&now) != contentOf(p):
 			return "", fmt.Errorf("InstallPlan %s/%s has changed since it was shown, and was not approved; look at it again", p.Namespace, p.Name)
-		case settled(&now) != "":
-			return settled(&now), nil
+		case whyNotWaiting(&now) != "":
+			return whyNotWaiting(&now), nil
 		}
 		version = now.ResourceVersion
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/proposal"
+	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 )
 
 // printer prints what InstallPlans change, and which were approved.
@@ -123,7 +123,7 @@ func warningText(w warning, wide bool) string {
 }
 
 // change returns the text about an installation or an update.
-func change(v proposal.Version) string {
+func change(v plansummary.Version) string {
 	if v.Replaces == "" {
 		return fmt.Sprintf("installs %s (%s)", v.Name, v.Version)
 	}

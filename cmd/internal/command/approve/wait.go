@@ -20,8 +20,8 @@ import (
 // pollInterval is the time between two reads of the followed InstallPlans and ClusterServiceVersions.
 const pollInterval = time.Second
 
-// follower waits until InstallPlans are installed.
-type follower struct {
+// waiter waits until InstallPlans are installed.
+type waiter struct {
 	client    client.Client
 	namespace string
 	log       io.Writer
@@ -37,9 +37,9 @@ type state struct {
 	over, failed bool
 }
 
-// follow logs changes of the InstallPlans, and then of their ClusterServiceVersions, until all are
+// wait logs changes of the InstallPlans, and then of their ClusterServiceVersions, until all are
 // installed or one has failed. The log is separate from the output, which may be a document.
-func (f follower) follow(ctx context.Context, choices []choice) error {
+func (f waiter) wait(ctx context.Context, plans []selectedPlan) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	ticker := clock.RealClock{}.NewTicker(pollInterval)
@@ -47,13 +47,13 @@ func (f follower) follow(ctx context.Context, choices []choice) error {
 	logged := map[string]string{}
 	var last []state
 	for {
-		now, err := f.read(ctx, choices)
+		now, err := f.read(ctx, plans)
 		if err == nil {
 			last = now
 			if done, failed := f.report(now, logged); done || failed {
 				return verdict(failed)
 			}
-		} else if answered(err) {
+		} else if isAnswer(err) {
 			return err
 		}
 		select {
@@ -64,9 +64,9 @@ func (f follower) follow(ctx context.Context, choices []choice) error {
 	}
 }
 
-// answered reports whether an error is a final answer of the API server. While the API server is
+// isAnswer reports whether an error is a final answer of the API server. While the API server is
 // unreachable, as during an update of the cluster, the InstallPlans may still progress.
-func answered(err error) bool {
+func isAnswer(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && console.CodeOf(err) != console.Unreachable
 }
@@ -79,7 +79,7 @@ func verdict(failed bool) error {
 }
 
 // timeoutError returns the error for what is not installed before the timeout. It returns nil after an interrupt.
-func (f follower) timeoutError(ctx context.Context, last []state) error {
+func (f waiter) timeoutError(ctx context.Context, last []state) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (f follower) timeoutError(ctx context.Context, last []state) error {
 }
 
 // report logs the changes, and reports whether everything is done and whether something failed.
-func (f follower) report(now []state, logged map[string]string) (done, failed bool) {
+func (f waiter) report(now []state, logged map[string]string) (done, failed bool) {
 	done = true
 	for _, s := range now {
 		if logged[s.what] != s.is {
@@ -108,9 +108,9 @@ func (f follower) report(now []state, logged map[string]string) (done, failed bo
 }
 
 // read reads the states of the InstallPlans and, after they are complete, of their ClusterServiceVersions.
-func (f follower) read(ctx context.Context, choices []choice) ([]state, error) {
+func (f waiter) read(ctx context.Context, plans []selectedPlan) ([]state, error) {
 	var all []state
-	for _, c := range choices {
+	for _, c := range plans {
 		var p operatorsv1alpha1.InstallPlan
 		err := f.client.Get(ctx, client.ObjectKeyFromObject(c.plan), &p)
 		if apierrors.IsNotFound(err) {
@@ -153,7 +153,7 @@ func ofPlan(p *operatorsv1alpha1.InstallPlan) state {
 }
 
 // version reads the state of a ClusterServiceVersion. A newer version has replaced one that does not exist.
-func (f follower) version(ctx context.Context, namespace, name string) (state, error) {
+func (f waiter) version(ctx context.Context, namespace, name string) (state, error) {
 	s := state{what: "ClusterServiceVersion " + name}
 	var v operatorsv1alpha1.ClusterServiceVersion
 	err := f.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v)

@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/chandlery/chandlery/cmd/internal/console"
-	"github.com/chandlery/chandlery/cmd/internal/proposal"
+	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 	"github.com/chandlery/chandlery/supervisor/explain"
 	"github.com/chandlery/chandlery/supervisor/migration/competing"
 )
@@ -208,7 +208,7 @@ func approvals(o *explain.ClusterState) []Approval {
 		}
 		waiting = append(waiting, Approval{
 			Namespace: p.Namespace, InstallPlan: p.Name, Since: p.CreationTimestamp.Time,
-			Versions: append([]string{}, p.Spec.ClusterServiceVersionNames...), Subscriptions: proposal.Served(p),
+			Versions: append([]string{}, p.Spec.ClusterServiceVersionNames...), Subscriptions: plansummary.Subscriptions(p),
 		})
 	}
 	slices.SortFunc(waiting, func(a, b Approval) int {
@@ -305,14 +305,14 @@ func findVersion(o *explain.ClusterState, namespace, name string) *operatorsv1al
 // InstallPlan, or the suffix of its name.
 func versionOf(o *explain.ClusterState, sub *operatorsv1alpha1.Subscription, name string) string {
 	if csv := findVersion(o, sub.Namespace, name); csv != nil {
-		return cmp.Or(proposal.Declared(csv), proposal.Suffix(name))
+		return cmp.Or(plansummary.Declared(csv), plansummary.Suffix(name))
 	}
 	for i := range o.InstallPlans {
 		if p := &o.InstallPlans[i]; p.Namespace == sub.Namespace {
-			if version := proposal.VersionIn(p, name); version != "" {
+			if version := plansummary.VersionIn(p, name); version != "" {
 				return version
 			}
 		}
 	}
-	return proposal.Suffix(name)
+	return plansummary.Suffix(name)
 }

@@ -8,33 +8,33 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// choice is a requested InstallPlan, and whether there is anything to approve.
-type choice struct {
+// selectedPlan is a requested InstallPlan, and whether there is anything to approve.
+type selectedPlan struct {
 	plan *operatorsv1alpha1.InstallPlan
 	// why is the reason why there is nothing to approve; empty otherwise.
 	why string
 }
 
-// world holds the objects of a namespace.
-type world struct {
+// namespaceObjects holds the objects of a namespace.
+type namespaceObjects struct {
 	namespace     string
 	plans         []operatorsv1alpha1.InstallPlan
 	subscriptions []operatorsv1alpha1.Subscription
 	versions      []operatorsv1alpha1.ClusterServiceVersion
 }
 
-// choose returns the InstallPlans that names select, or all that wait if all is set. Names are the
+// selectPlans returns the InstallPlans that names select, or all that wait if all is set. Names are the
 // names of InstallPlans or of Subscriptions. Each InstallPlan is returned once, in the order of the
 // names. The notes name Subscriptions for which nothing waits.
-func (w *world) choose(names []string, all bool) (choices []choice, notes []string, err error) {
+func (w *namespaceObjects) selectPlans(names []string, all bool) (plans []selectedPlan, notes []string, err error) {
 	add := func(p *operatorsv1alpha1.InstallPlan) {
-		if !slices.ContainsFunc(choices, func(c choice) bool { return c.plan.Name == p.Name }) {
-			choices = append(choices, choice{plan: p, why: settled(p)})
+		if !slices.ContainsFunc(plans, func(c selectedPlan) bool { return c.plan.Name == p.Name }) {
+			plans = append(plans, selectedPlan{plan: p, why: whyNotWaiting(p)})
 		}
 	}
 	if all {
 		for i := range w.plans {
-			if settled(&w.plans[i]) == "" {
+			if whyNotWaiting(&w.plans[i]) == "" {
 				add(&w.plans[i])
 			}
 		}
@@ -51,11 +51,11 @@ func (w *world) choose(names []string, all bool) (choices []choice, notes []stri
 			add(p)
 		}
 	}
-	return choices, notes, nil
+	return plans, notes, nil
 }
 
 // find returns the InstallPlan with a name, or the one of the Subscription with this name.
-func (w *world) find(text string) (p *operatorsv1alpha1.InstallPlan, note string, err error) {
+func (w *namespaceObjects) find(text string) (p *operatorsv1alpha1.InstallPlan, note string, err error) {
 	kind, name, qualified := strings.Cut(text, "/")
 	if !qualified {
 		kind, name = "", text
@@ -76,10 +76,10 @@ func (w *world) find(text string) (p *operatorsv1alpha1.InstallPlan, note string
 			}
 		}
 	}
-	return nil, "", fmt.Errorf("namespace %s has no InstallPlan or Subscription %s that can be seen; %s", w.namespace, name, w.has())
+	return nil, "", fmt.Errorf("namespace %s has no InstallPlan or Subscription %s that can be seen; %s", w.namespace, name, w.summary())
 }
 
-func (w *world) plan(name string) *operatorsv1alpha1.InstallPlan {
+func (w *namespaceObjects) plan(name string) *operatorsv1alpha1.InstallPlan {
 	i := slices.IndexFunc(w.plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.Name == name })
 	if i < 0 {
 		return nil
@@ -88,7 +88,7 @@ func (w *world) plan(name string) *operatorsv1alpha1.InstallPlan {
 }
 
 // planOf returns the InstallPlan that a Subscription refers to, or a note why there is none.
-func (w *world) planOf(sub *operatorsv1alpha1.Subscription) (*operatorsv1alpha1.InstallPlan, string) {
+func (w *namespaceObjects) planOf(sub *operatorsv1alpha1.Subscription) (*operatorsv1alpha1.InstallPlan, string) {
 	ref := sub.Status.InstallPlanRef
 	if ref == nil {
 		return nil, fmt.Sprintf("Subscription %s/%s: nothing waits: it has no InstallPlan", sub.Namespace, sub.Name)
@@ -100,11 +100,11 @@ func (w *world) planOf(sub *operatorsv1alpha1.Subscription) (*operatorsv1alpha1.
 	return p, ""
 }
 
-// has lists the waiting InstallPlans and the Subscriptions.
-func (w *world) has() string {
+// summary lists the waiting InstallPlans and the Subscriptions.
+func (w *namespaceObjects) summary() string {
 	var waiting, names []string
 	for i := range w.plans {
-		if settled(&w.plans[i]) == "" {
+		if whyNotWaiting(&w.plans[i]) == "" {
 			waiting = append(waiting, w.plans[i].Name)
 		}
 	}
@@ -121,8 +121,8 @@ func (w *world) has() string {
 	return text
 }
 
-// settled returns the reason why there is nothing to approve; empty otherwise.
-func settled(p *operatorsv1alpha1.InstallPlan) string {
+// whyNotWaiting returns the reason why there is nothing to approve; empty otherwise.
+func whyNotWaiting(p *operatorsv1alpha1.InstallPlan) string {
 	switch phase := p.Status.Phase; {
 	case p.DeletionTimestamp != nil:
 		return "is being deleted"

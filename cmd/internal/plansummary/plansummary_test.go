@@ -1,4 +1,4 @@
-package proposal_test
+package plansummary_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandlery/chandlery/cmd/internal/proposal"
+	"github.com/chandlery/chandlery/cmd/internal/plansummary"
 )
 
 func step(kind, name, manifest string) *operatorsv1alpha1.Step {
@@ -35,11 +35,11 @@ func TestOf(t *testing.T) {
 		reason  string
 		present []operatorsv1alpha1.ClusterServiceVersion
 		steps   []*operatorsv1alpha1.Step
-		want    proposal.Proposal
+		want    plansummary.Summary
 	}{
 		"Planning": {
 			reason: "before the steps are known, the name alone says which version it is",
-			want:   proposal.Proposal{Versions: []proposal.Version{{Name: "lamp.v2", Version: "2"}}},
+			want:   plansummary.Summary{Versions: []plansummary.Version{{Name: "lamp.v2", Version: "2"}}},
 		},
 		"Update": {
 			reason:  "an update is seen beside what is there: only what is new is told",
@@ -51,9 +51,9 @@ func TestOf(t *testing.T) {
 				step("ClusterRole", "a", `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get","list"]},{"apiGroups":["apps"],"resources":["deployments/scale"],"verbs":["*"]}]}`),
 				step("ClusterRole", "b", `{"rules":[{"nonResourceURLs":["/metrics"],"verbs":["get"]},{"apiGroups":[""],"resources":["secrets"],"resourceNames":["x"],"verbs":["get"]}]}`),
 			},
-			want: proposal.Proposal{
-				Versions:     []proposal.Version{{Name: "lamp.v2", Version: "2.0.0", Replaces: "lamp.v1", From: "1.0.0"}},
-				Definitions:  []proposal.Definition{{Name: "lamps.example.com"}, {Name: "wicks.example.com", New: true}},
+			want: plansummary.Summary{
+				Versions:     []plansummary.Version{{Name: "lamp.v2", Version: "2.0.0", Replaces: "lamp.v1", From: "1.0.0"}},
+				Definitions:  []plansummary.Definition{{Name: "lamps.example.com"}, {Name: "wicks.example.com", New: true}},
 				ClusterRules: []string{"* deployments.apps/scale", "get of /metrics", "get secrets named x"},
 				Objects:      5, Unread: 1,
 			},
@@ -65,14 +65,14 @@ func TestOf(t *testing.T) {
 				step("ClusterServiceVersion", "lamp.v2", `{"spec":{"version":"2.0.0","replaces":"lamp.v1"}}`),
 				step("CustomResourceDefinition", "lamps.example.com", `{}`),
 			},
-			want: proposal.Proposal{
-				Versions: []proposal.Version{{Name: "lamp.v2", Version: "2.0.0"}}, Definitions: []proposal.Definition{{Name: "lamps.example.com", New: true}}, Objects: 2,
+			want: plansummary.Summary{
+				Versions: []plansummary.Version{{Name: "lamp.v2", Version: "2.0.0"}}, Definitions: []plansummary.Definition{{Name: "lamps.example.com", New: true}}, Objects: 2,
 			},
 		},
 		"Broken": {
 			reason: "what cannot be read is counted",
 			steps:  []*operatorsv1alpha1.Step{nil, step("ClusterRole", "a", `{"rules":3}`), step("ClusterRole", "b", `{`)},
-			want:   proposal.Proposal{Versions: []proposal.Version{{Name: "lamp.v2", Version: "2"}}, Objects: 3, Unread: 2},
+			want:   plansummary.Summary{Versions: []plansummary.Version{{Name: "lamp.v2", Version: "2"}}, Objects: 3, Unread: 2},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestOf(t *testing.T) {
 			}
 			tt.want.Namespace, tt.want.InstallPlan, tt.want.Phase = "shop", "install-a", "RequiresApproval"
 			tt.want.Subscriptions = []string{"another", "my-lamp"}
-			if diff := cmp.Diff(tt.want, proposal.Of(p, tt.present)); diff != "" {
+			if diff := cmp.Diff(tt.want, plansummary.Of(p, tt.present)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
 		})

@@ -30,7 +30,7 @@ func TestChoose(t *testing.T) {
 	t.Parallel()
 	automatic := installPlan("automatic", operatorsv1alpha1.InstallPlanPhaseComplete, true)
 	automatic.Spec.Approval = operatorsv1alpha1.ApprovalAutomatic
-	w := world{
+	w := namespaceObjects{
 		namespace: "shop",
 		plans: []operatorsv1alpha1.InstallPlan{
 			installPlan("waits", operatorsv1alpha1.InstallPlanPhaseRequiresApproval, false),
@@ -66,12 +66,12 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			choices, notes, err := w.choose(tt.names, tt.all)
+			plans, notes, err := w.selectPlans(tt.names, tt.all)
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Fatalf("%s: error %v, want one with %q", tt.reason, err, tt.err)
 			}
 			var got []string
-			for _, c := range choices {
+			for _, c := range plans {
 				got = append(got, strings.TrimSpace(c.plan.Name+" "+c.why))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" || len(notes) != tt.notes {

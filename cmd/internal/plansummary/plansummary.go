@@ -1,6 +1,6 @@
-// Package proposal returns what an InstallPlan would change, for users who decide whether to
+// Package plansummary summarizes what an InstallPlan would change, for users who decide whether to
 // approve it. Its functions are pure and use only what the InstallPlan holds.
-package proposal
+package plansummary
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
-// Proposal is what an InstallPlan would change.
-type Proposal struct {
+// Summary is what an InstallPlan would change.
+type Summary struct {
 	Namespace   string `json:"namespace"`
 	InstallPlan string `json:"installPlan"`
 	// Phase is the phase of the InstallPlan. Approved reports whether it is approved.
@@ -54,53 +54,53 @@ type Definition struct {
 }
 
 // Of returns what an InstallPlan would change, given the present ClusterServiceVersions.
-func Of(p *operatorsv1alpha1.InstallPlan, present []operatorsv1alpha1.ClusterServiceVersion) Proposal {
-	q := Proposal{
+func Of(p *operatorsv1alpha1.InstallPlan, present []operatorsv1alpha1.ClusterServiceVersion) Summary {
+	s := Summary{
 		Namespace: p.Namespace, InstallPlan: p.Name, Phase: string(p.Status.Phase), Approved: p.Spec.Approved,
-		Subscriptions: Served(p), Objects: len(p.Status.Plan),
+		Subscriptions: Subscriptions(p), Objects: len(p.Status.Plan),
 	}
 	for _, name := range p.Spec.ClusterServiceVersionNames {
-		q.Versions = append(q.Versions, versionOf(p, name, present))
+		s.Versions = append(s.Versions, versionOf(p, name, present))
 	}
 	known := knownRules(p.Namespace, present)
 	for _, step := range p.Status.Plan {
 		if step != nil {
-			q.step(step, present, known)
+			s.step(step, present, known)
 		}
 	}
-	slices.Sort(q.ClusterRules)
-	q.ClusterRules = slices.Compact(q.ClusterRules)
-	return q
+	slices.Sort(s.ClusterRules)
+	s.ClusterRules = slices.Compact(s.ClusterRules)
+	return s
 }
 
 // step adds the changes of one step.
-func (q *Proposal) step(step *operatorsv1alpha1.Step, present []operatorsv1alpha1.ClusterServiceVersion, known map[string]bool) {
+func (s *Summary) step(step *operatorsv1alpha1.Step, present []operatorsv1alpha1.ClusterServiceVersion, known map[string]bool) {
 	u, ref, err := plansteps.Manifest(step)
 	if ref != nil || err != nil {
-		q.Unread++
+		s.Unread++
 	}
 	switch step.Resource.Kind {
 	case "CustomResourceDefinition":
-		q.Definitions = append(q.Definitions, Definition{Name: step.Resource.Name, New: !provided(q.Namespace, step.Resource.Name, present)})
+		s.Definitions = append(s.Definitions, Definition{Name: step.Resource.Name, New: !provided(s.Namespace, step.Resource.Name, present)})
 	case "ClusterRole":
 		if u == nil {
 			return
 		}
 		var role rbacv1.ClusterRole
 		if text, err := json.Marshal(u.Object); err != nil || json.Unmarshal(text, &role) != nil {
-			q.Unread++
+			s.Unread++
 			return
 		}
 		for i := range role.Rules {
 			if rule := Rule(&role.Rules[i]); !known[rule] {
-				q.ClusterRules = append(q.ClusterRules, rule)
+				s.ClusterRules = append(s.ClusterRules, rule)
 			}
 		}
 	}
 }
 
-// Served returns the Subscriptions that an InstallPlan serves, from its metadata.
-func Served(p *operatorsv1alpha1.InstallPlan) []string {
+// Subscriptions returns the Subscriptions that an InstallPlan serves, from its metadata.
+func Subscriptions(p *operatorsv1alpha1.InstallPlan) []string {
 	var names []string
 	for key, name := range p.Annotations {
 		if strings.HasPrefix(key, api.PrefixServes) {
@@ -118,7 +118,7 @@ func Served(p *operatorsv1alpha1.InstallPlan) []string {
 
 // VersionIn returns the version of a ClusterServiceVersion in an InstallPlan; empty if the InstallPlan lacks it.
 func VersionIn(p *operatorsv1alpha1.InstallPlan, name string) string {
-	return planned(p, name).Spec.Version
+	return versionInPlan(p, name).Spec.Version
 }
 
 // csv holds the fields used of a ClusterServiceVersion in an InstallPlan.
@@ -129,7 +129,7 @@ type csv struct {
 	} `json:"spec"`
 }
 
-func planned(p *operatorsv1alpha1.InstallPlan, name string) csv {
+func versionInPlan(p *operatorsv1alpha1.InstallPlan, name string) csv {
 	var found csv
 	for _, step := range p.Status.Plan {
 		if step == nil || step.Resource.Kind != operatorsv1alpha1.ClusterServiceVersionKind || step.Resource.Name != name {
@@ -143,8 +143,8 @@ func planned(p *operatorsv1alpha1.InstallPlan, name string) csv {
 }
 
 func versionOf(p *operatorsv1alpha1.InstallPlan, name string, present []operatorsv1alpha1.ClusterServiceVersion) Version {
-	there := planned(p, name)
-	v := Version{Name: name, Version: cmp.Or(there.Spec.Version, Suffix(name)), Replaces: there.Spec.Replaces}
+	manifest := versionInPlan(p, name)
+	v := Version{Name: name, Version: cmp.Or(manifest.Spec.Version, Suffix(name)), Replaces: manifest.Spec.Replaces}
 	for i := range present {
 		if present[i].Name == v.Replaces && present[i].Namespace == p.Namespace {
 			v.From = cmp.Or(Declared(&present[i]), Suffix(v.Replaces))

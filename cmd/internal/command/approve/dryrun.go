@@ -13,8 +13,8 @@ import (
 	"github.com/chandlery/chandlery/supervisor/plansteps"
 )
 
-// rehearsal is the result of creating the objects of an InstallPlan as a dry run.
-type rehearsal struct {
+// dryRunResult is the result of creating the objects of an InstallPlan as a dry run.
+type dryRunResult struct {
 	// Warnings are the API server's warnings, for example about unknown fields.
 	Warnings []warning `json:"warnings,omitempty"`
 	// Unchecked counts the objects that the API server did not validate: the user may not create
@@ -29,10 +29,10 @@ type warning struct {
 	Texts []string `json:"texts"`
 }
 
-// rehearse creates the objects that an InstallPlan holds, as a dry run. The API server sends
+// dryRunObjects creates the objects that an InstallPlan holds, as a dry run. The API server sends
 // warnings with refusals, too. An object that already exists counts as checked.
-func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.InstallPlan) rehearsal {
-	var found rehearsal
+func dryRunObjects(ctx context.Context, c client.Client, p *operatorsv1alpha1.InstallPlan) dryRunResult {
+	var found dryRunResult
 	c = client.NewDryRunClient(c)
 	for _, step := range p.Status.Plan {
 		if step == nil {
@@ -40,7 +40,7 @@ func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.Install
 		}
 		u, ref, err := plansteps.Manifest(step)
 		if ref != nil {
-			// The Proposal counts such steps.
+			// The Summary counts such steps.
 			continue
 		}
 		if err == nil {
@@ -50,20 +50,20 @@ func rehearse(ctx context.Context, c client.Client, p *operatorsv1alpha1.Install
 			found.Unchecked++
 			continue
 		}
-		heard := &warnings.Collector{}
-		_, _, err = apply.CreateIfAbsent(heard.In(ctx), c, u)
-		texts := heard.Texts()
+		collector := &warnings.Collector{}
+		_, _, err = apply.CreateIfAbsent(collector.In(ctx), c, u)
+		texts := collector.Texts()
 		switch {
 		case len(texts) > 0:
 			found.Warnings = append(found.Warnings, warning{Kind: step.Resource.Kind, Name: step.Resource.Name, Texts: texts})
-		case err != nil && !looked(err):
+		case err != nil && !validated(err):
 			found.Unchecked++
 		}
 	}
 	return found
 }
 
-// looked reports whether the API server validated the object that it refused.
-func looked(err error) bool {
+// validated reports whether the API server validated the object that it refused.
+func validated(err error) bool {
 	return !apimeta.IsNoMatchError(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsAlreadyExists(err))
 }
