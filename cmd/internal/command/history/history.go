@@ -73,26 +73,26 @@ func (o *options) run(cmd *cobra.Command, names []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err //nolint:wrapcheck // names the flag
 	}
-	h, err := o.historian(names)
+	r, err := o.runner(names)
 	if err != nil {
 		return err
 	}
-	h.out, h.log = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	found, err := h.read(cmd.Context())
+	r.out, r.log = cmd.OutOrStdout(), cmd.ErrOrStderr()
+	found, err := r.read(cmd.Context())
 	if err != nil {
 		return err
 	}
 	if o.watch {
-		return h.follow(cmd.Context(), found)
+		return r.watchChanges(cmd.Context(), found)
 	}
-	if err := h.print(found); err != nil {
+	if err := r.print(found); err != nil {
 		return err
 	}
 	return unreadable(found)
 }
 
-// historian reads Subscriptions and returns their timelines.
-type historian struct {
+// runner reads Subscriptions and returns their timelines.
+type runner struct {
 	client    client.WithWatch
 	namespace string
 	names     []string
@@ -103,8 +103,8 @@ type historian struct {
 	out, log  io.Writer
 }
 
-// historian connects to the cluster.
-func (o *options) historian(names []string) (*historian, error) {
+// runner returns a runner that is connected to the cluster.
+func (o *options) runner(names []string) (*runner, error) {
 	namespace, err := o.connection.Namespace()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the flag
@@ -113,29 +113,29 @@ func (o *options) historian(names []string) (*historian, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says where it looked
 	}
-	return &historian{
+	return &runner{
 		client: c, namespace: namespace, names: names, output: &o.output, program: o.program,
 		zone: time.Local, clock: clock.RealClock{}, //nolint:gosmopolitan // a person reads it here
 	}, nil
 }
 
 // read reads the requested Subscriptions, sorted by name.
-func (h *historian) read(ctx context.Context) ([]timeline.Timeline, error) {
+func (r *runner) read(ctx context.Context) ([]timeline.Timeline, error) {
 	var list operatorsv1alpha1.SubscriptionList
-	if err := h.list(ctx, &list); err != nil {
+	if err := r.list(ctx, &list); err != nil {
 		return nil, err
 	}
-	if missing := h.missing(list.Items); len(missing) > 0 {
-		return nil, h.notFound(missing, list.Items)
+	if missing := r.missing(list.Items); len(missing) > 0 {
+		return nil, r.notFound(missing, list.Items)
 	}
-	plans, err := h.installPlans(ctx)
+	plans, err := r.installPlans(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var found []timeline.Timeline
 	for i := range list.Items {
-		if h.wants(list.Items[i].Name) {
-			found = append(found, timeline.Of(&list.Items[i], plans, h.program, h.clock.Now()))
+		if r.isRequested(list.Items[i].Name) {
+			found = append(found, timeline.Of(&list.Items[i], plans, r.program, r.clock.Now()))
 		}
 	}
 	slices.SortFunc(found, func(a, b timeline.Timeline) int { return strings.Compare(a.Subscription, b.Subscription) })
@@ -143,16 +143,16 @@ func (h *historian) read(ctx context.Context) ([]timeline.Timeline, error) {
 }
 
 // list reads the Subscriptions of the namespace. If the user may not list them, it reads the named ones.
-func (h *historian) list(ctx context.Context, list *operatorsv1alpha1.SubscriptionList) error {
-	err := h.client.List(ctx, list, client.InNamespace(h.namespace))
-	if !apierrors.IsForbidden(err) || len(h.names) == 0 {
-		return h.explain("list", err)
+func (r *runner) list(ctx context.Context, list *operatorsv1alpha1.SubscriptionList) error {
+	err := r.client.List(ctx, list, client.InNamespace(r.namespace))
+	if !apierrors.IsForbidden(err) || len(r.names) == 0 {
+		return r.withRemedy("list", err)
 	}
-	for _, name := range h.names {
+	for _, name := range r.names {
 		var one operatorsv1alpha1.Subscription
-		err := h.client.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: name}, &one)
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &one)
 		if client.IgnoreNotFound(err) != nil {
-			return h.explain("get", err)
+			return r.withRemedy("get", err)
 		}
 		if err == nil {
 			list.Items = append(list.Items, one)
@@ -161,50 +161,50 @@ func (h *historian) list(ctx context.Context, list *operatorsv1alpha1.Subscripti
 	return nil
 }
 
-// explain adds a remedy to an error of reading Subscriptions.
-func (h *historian) explain(verb string, err error) error {
+// withRemedy adds a remedy to an error of reading Subscriptions.
+func (r *runner) withRemedy(verb string, err error) error {
 	remedy := ""
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		remedy = fmt.Sprintf("; the right to %s subscriptions.%s in namespace %s is missing", verb, operatorsv1alpha1.GroupName, h.namespace)
+		remedy = fmt.Sprintf("; the right to %s subscriptions.%s in namespace %s is missing", verb, operatorsv1alpha1.GroupName, r.namespace)
 	case apimeta.IsNoMatchError(err):
 		remedy = "; is the supervisor installed? 'supervisor install-crds' installs the kinds"
 	}
-	return fmt.Errorf("reading the Subscriptions of namespace %s: %w%s", h.namespace, err, remedy)
+	return fmt.Errorf("reading the Subscriptions of namespace %s: %w%s", r.namespace, err, remedy)
 }
 
-func (h *historian) wants(name string) bool {
-	return len(h.names) == 0 || slices.Contains(h.names, name)
+func (r *runner) isRequested(name string) bool {
+	return len(r.names) == 0 || slices.Contains(r.names, name)
 }
 
 // missing returns the requested Subscriptions that do not exist.
-func (h *historian) missing(there []operatorsv1alpha1.Subscription) []string {
-	return slices.DeleteFunc(slices.Clone(h.names), func(name string) bool {
-		return slices.ContainsFunc(there, func(sub operatorsv1alpha1.Subscription) bool { return sub.Name == name })
+func (r *runner) missing(existing []operatorsv1alpha1.Subscription) []string {
+	return slices.DeleteFunc(slices.Clone(r.names), func(name string) bool {
+		return slices.ContainsFunc(existing, func(sub operatorsv1alpha1.Subscription) bool { return sub.Name == name })
 	})
 }
 
-func (h *historian) notFound(missing []string, there []operatorsv1alpha1.Subscription) error {
-	names := make([]string, 0, len(there))
-	for i := range there {
-		names = append(names, there[i].Name)
+func (r *runner) notFound(missing []string, existing []operatorsv1alpha1.Subscription) error {
+	names := make([]string, 0, len(existing))
+	for i := range existing {
+		names = append(names, existing[i].Name)
 	}
 	has := "no Subscription that can be seen; --namespace (-n) names another"
 	if len(names) > 0 {
 		has = strings.Join(names, ", ")
 	}
-	return fmt.Errorf("namespace %s has no Subscription %s; it has %s", h.namespace, strings.Join(missing, ", "), has)
+	return fmt.Errorf("namespace %s has no Subscription %s; it has %s", r.namespace, strings.Join(missing, ", "), has)
 }
 
 // installPlans reads the InstallPlans of the namespace. It returns none if the user may not read
 // them; then the output lacks what they install.
-func (h *historian) installPlans(ctx context.Context) ([]operatorsv1alpha1.InstallPlan, error) {
+func (r *runner) installPlans(ctx context.Context) ([]operatorsv1alpha1.InstallPlan, error) {
 	var list operatorsv1alpha1.InstallPlanList
-	err := h.client.List(ctx, &list, client.InNamespace(h.namespace))
+	err := r.client.List(ctx, &list, client.InNamespace(r.namespace))
 	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("reading the InstallPlans of namespace %s: %w", h.namespace, err)
+		return nil, fmt.Errorf("reading the InstallPlans of namespace %s: %w", r.namespace, err)
 	}
 	return list.Items, nil
 }

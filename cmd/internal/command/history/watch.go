@@ -18,38 +18,38 @@ import (
 // reconnectDelay is the pause before a watch that ended is started again.
 const reconnectDelay = time.Second
 
-// follower prints the changes of Subscriptions.
-type follower struct {
-	*historian
+// watcher prints the changes of Subscriptions.
+type watcher struct {
+	*runner
 
-	// told is the last printed timeline of each Subscription, by name.
-	told  map[string]timeline.Timeline
-	plans []operatorsv1alpha1.InstallPlan
+	// printed is the last printed timeline of each Subscription, by name.
+	printed map[string]timeline.Timeline
+	plans   []operatorsv1alpha1.InstallPlan
 }
 
-// follow prints what was found, and then the changes, until it is interrupted. Transitions during a
+// watchChanges prints the timelines, and then their changes, until it is interrupted. Transitions during a
 // lost connection are in the log, so none is missed.
-func (h *historian) follow(ctx context.Context, found []timeline.Timeline) error {
-	f := &follower{historian: h, told: map[string]timeline.Timeline{}}
-	if !h.output.ForMachines() {
-		if err := h.print(found); err != nil {
+func (r *runner) watchChanges(ctx context.Context, found []timeline.Timeline) error {
+	w := &watcher{runner: r, printed: map[string]timeline.Timeline{}}
+	if !r.output.ForMachines() {
+		if err := r.print(found); err != nil {
 			return err
 		}
 		for i := range found {
-			f.told[found[i].Subscription] = found[i]
+			w.printed[found[i].Subscription] = found[i]
 		}
-		if err := h.write("\nFOLLOWING\n"); err != nil {
+		if err := r.write("\nFOLLOWING\n"); err != nil {
 			return err
 		}
 	}
 	for ctx.Err() == nil {
-		retry, err := f.watch(ctx)
+		retry, err := w.watch(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case !retry:
 			return err
 		case err != nil:
-			fmt.Fprintf(h.log, "following is interrupted, and tried again: %v\n", err)
+			fmt.Fprintf(r.log, "following is interrupted, and tried again: %v\n", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -60,15 +60,15 @@ func (h *historian) follow(ctx context.Context, found []timeline.Timeline) error
 }
 
 // watch prints changes until the connection ends. It reports whether to try again.
-func (f *follower) watch(ctx context.Context) (retry bool, err error) {
-	options := []client.ListOption{client.InNamespace(f.namespace)}
-	if len(f.names) == 1 {
+func (w *watcher) watch(ctx context.Context) (retry bool, err error) {
+	options := []client.ListOption{client.InNamespace(w.namespace)}
+	if len(w.names) == 1 {
 		// The user may have permission to watch only this Subscription.
-		options = append(options, client.MatchingFields{"metadata.name": f.names[0]})
+		options = append(options, client.MatchingFields{"metadata.name": w.names[0]})
 	}
-	changes, err := f.client.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, options...)
+	changes, err := w.client.Watch(ctx, &operatorsv1alpha1.SubscriptionList{}, options...)
 	if err != nil {
-		return !apierrors.IsForbidden(err), f.explain("watch", err)
+		return !apierrors.IsForbidden(err), w.withRemedy("watch", err)
 	}
 	defer changes.Stop()
 	for change := range changes.ResultChan() {
@@ -76,56 +76,56 @@ func (f *follower) watch(ctx context.Context) (retry bool, err error) {
 		if !is {
 			return true, apierrors.FromObject(change.Object)
 		}
-		if !f.wants(sub.Name) {
+		if !w.isRequested(sub.Name) {
 			continue
 		}
-		if err := f.tell(ctx, change.Type, sub); err != nil {
+		if err := w.printChange(ctx, change.Type, sub); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// tell prints the changes of a Subscription.
-func (f *follower) tell(ctx context.Context, change watch.EventType, sub *operatorsv1alpha1.Subscription) error {
+// printChange prints the changes of a Subscription.
+func (w *watcher) printChange(ctx context.Context, change watch.EventType, sub *operatorsv1alpha1.Subscription) error {
 	if change == watch.Deleted {
-		delete(f.told, sub.Name)
-		if !f.output.ForMachines() {
-			return f.write(sub.Name + "  was deleted\n")
+		delete(w.printed, sub.Name)
+		if !w.output.ForMachines() {
+			return w.write(sub.Name + "  was deleted\n")
 		}
 		return nil
 	}
-	before := f.told[sub.Name]
+	before := w.printed[sub.Name]
 	if before.UID != sub.UID {
 		before = timeline.Timeline{}
 	}
-	if err := f.learn(ctx, sub); err != nil {
-		fmt.Fprintln(f.log, err)
+	if err := w.refreshPlans(ctx, sub); err != nil {
+		fmt.Fprintln(w.log, err)
 	}
-	now := timeline.Of(sub, f.plans, f.program, f.clock.Now())
-	f.told[sub.Name] = now
-	if !f.output.ForMachines() {
-		return f.write(now.News(&before, f.zone))
+	now := timeline.Of(sub, w.plans, w.program, w.clock.Now())
+	w.printed[sub.Name] = now
+	if !w.output.ForMachines() {
+		return w.write(now.Changes(&before, w.zone))
 	}
 	for _, record := range now.Records(before.Last()) {
-		if err := f.record(record); err != nil {
+		if err := w.record(record); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// learn reads the InstallPlans again if one is unknown or has failed. The next steps after a
+// refreshPlans reads the InstallPlans again if one is unknown or has failed. The next steps after a
 // failure depend on the steps of the InstallPlan.
-func (f *follower) learn(ctx context.Context, sub *operatorsv1alpha1.Subscription) error {
+func (w *watcher) refreshPlans(ctx context.Context, sub *operatorsv1alpha1.Subscription) error {
 	ref := sub.Status.InstallPlanRef
 	failed := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue
-	if ref == nil || !failed && slices.ContainsFunc(f.plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID }) {
+	if ref == nil || !failed && slices.ContainsFunc(w.plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID }) {
 		return nil
 	}
-	plans, err := f.installPlans(ctx)
+	plans, err := w.installPlans(ctx)
 	if err == nil {
-		f.plans = plans
+		w.plans = plans
 	}
 	return err
 }

@@ -27,14 +27,14 @@ func (t *Timeline) Table(zone *time.Location) string {
 	case t.Problem != "":
 		b.WriteString(console.Wrap("  ", "  ", "no history: "+t.Problem))
 	case len(t.Transitions) == 0:
-		b.WriteString(console.Wrap("  ", "  ", t.silence()))
+		b.WriteString(console.Wrap("  ", "  ", t.emptyReason()))
 	default:
 		b.WriteByte('\n')
 		t.rows(&b, zone)
 	}
 	b.WriteString("\nNOW\n")
-	b.WriteString(console.Wrap("  ", "  ", t.standing()))
-	for _, c := range t.holding() {
+	b.WriteString(console.Wrap("  ", "  ", t.stateLine()))
+	for _, c := range t.activeConditions() {
 		b.WriteString(console.Wrap("  ", "      ", c.text(t.now)))
 	}
 	for _, step := range t.Next {
@@ -51,16 +51,16 @@ func (t *Timeline) headline() string {
 	return bundles.OneLine(text + ", catalog " + t.Catalog)
 }
 
-// silence returns why there are no transitions.
-func (t *Timeline) silence() string {
+// emptyReason returns why there are no transitions.
+func (t *Timeline) emptyReason() string {
 	if t.InstallPlan == "" {
 		return "no history yet: no InstallPlan has been made for it"
 	}
 	return fmt.Sprintf("no history yet: it refers to InstallPlan %s, but no supervisor has recorded its transitions (annotation %s)", t.InstallPlan, api.AnnotationTransitions)
 }
 
-// standing returns the state with the installed and the next version.
-func (t *Timeline) standing() string {
+// stateLine returns the state with the installed and the next version.
+func (t *Timeline) stateLine() string {
 	state := t.State
 	if state == "" {
 		state = "no state"
@@ -77,8 +77,8 @@ func (t *Timeline) standing() string {
 	}
 }
 
-// holding returns the conditions that are not False. False means that nothing is wrong.
-func (t *Timeline) holding() []Condition {
+// activeConditions returns the conditions that are not False. False means that nothing is wrong.
+func (t *Timeline) activeConditions() []Condition {
 	return slices.DeleteFunc(slices.Clone(t.Conditions), func(c Condition) bool { return c.Status == string(corev1.ConditionFalse) })
 }
 
@@ -116,7 +116,7 @@ func (t *Timeline) rows(b *strings.Builder, zone *time.Location) {
 		if i > 0 {
 			one := &t.Transitions[i-1]
 			if one.Lost > 0 {
-				b.WriteString("  " + one.gap(i == 1) + "\n")
+				b.WriteString("  " + one.gapLine(i == 1) + "\n")
 			}
 			if string(one.UID) != plan {
 				plan = string(one.UID)
@@ -147,8 +147,8 @@ func (t *Transition) cells(zone *time.Location, now time.Time, lasted string) []
 	}
 }
 
-// gap returns a line about missing transitions.
-func (t *Transition) gap(first bool) string {
+// gapLine returns a line about missing transitions.
+func (t *Transition) gapLine(first bool) string {
 	if first {
 		return fmt.Sprintf("… earlier ones that are no longer kept: %d", t.Lost)
 	}

@@ -79,7 +79,7 @@ func Of(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.InstallPl
 	if err != nil {
 		t.Problem = err.Error()
 	}
-	t.Transitions = append(t.Transitions, follow(entries, versions(plans))...)
+	t.Transitions = append(t.Transitions, transitionsOf(entries, versions(plans))...)
 	for _, c := range sub.Status.Conditions {
 		t.Conditions = append(t.Conditions, Condition{
 			Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime,
@@ -98,8 +98,8 @@ func versions(plans []operatorsv1alpha1.InstallPlan) map[types.UID][]string {
 	return names
 }
 
-// follow returns the transitions of a log, with the fields that depend on neighboring transitions.
-func follow(entries transitionlog.Log, versions map[types.UID][]string) []Transition {
+// transitionsOf returns the transitions of a log, with the fields that depend on neighboring transitions.
+func transitionsOf(entries transitionlog.Log, versions map[types.UID][]string) []Transition {
 	transitions := make([]Transition, len(entries))
 	before := int64(0)
 	for i, one := range entries {
@@ -124,7 +124,7 @@ func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.Install
 	}
 	reason, pending := is(operatorsv1alpha1.SubscriptionInstallPlanPending)
 	_, failed := is(operatorsv1alpha1.SubscriptionInstallPlanFailed)
-	settled := slices.ContainsFunc(plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID && done(&p) })
+	settled := slices.ContainsFunc(plans, func(p operatorsv1alpha1.InstallPlan) bool { return p.UID == ref.UID && allApplied(&p) })
 	switch {
 	case pending && reason == string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval):
 		return []string{
@@ -140,8 +140,8 @@ func next(sub *operatorsv1alpha1.Subscription, plans []operatorsv1alpha1.Install
 	}
 }
 
-// done reports whether every step of an InstallPlan is applied.
-func done(p *operatorsv1alpha1.InstallPlan) bool {
+// allApplied reports whether every step of an InstallPlan is applied.
+func allApplied(p *operatorsv1alpha1.InstallPlan) bool {
 	left := func(s *operatorsv1alpha1.Step) bool {
 		return s.Status != operatorsv1alpha1.StepStatusCreated && s.Status != operatorsv1alpha1.StepStatusPresent
 	}

@@ -171,8 +171,8 @@ func compare(t *testing.T, name, got string) {
 	}
 }
 
-// TestNews follows a Subscription from its beginning, with reads that see one change, none, or many.
-func TestNews(t *testing.T) {
+// TestChanges follows a Subscription from its beginning, with reads that see one change, none, or many.
+func TestChanges(t *testing.T) {
 	t.Parallel()
 	all := situations()
 	deserted := all["failed"].DeepCopy()
@@ -185,7 +185,7 @@ func TestNews(t *testing.T) {
 		all["new"], all["new"], all["installed"], all["waiting"], all["installed"], all["failed"], deserted, all["unreadable"],
 	} {
 		now := look(sub)
-		text.WriteString(now.News(&before, zone) + "--\n")
+		text.WriteString(now.Changes(&before, zone) + "--\n")
 		before = now
 	}
 	compare(t, "news.txt", text.String())

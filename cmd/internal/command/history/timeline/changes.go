@@ -9,7 +9,7 @@ import (
 	"github.com/chandlery/chandlery/bundles"
 )
 
-// Widths of the columns of news. Every phase and reason fits, because the lines are printed one by
+// Widths of the columns of changes. Every phase and reason fits, because the lines are printed one by
 // one and must align.
 const (
 	widthPhase  = 16
@@ -39,11 +39,11 @@ func (t *Timeline) Last() int64 {
 	return t.Transitions[len(t.Transitions)-1].Sequence
 }
 
-// News returns what has changed since before: transitions, then the state and the conditions. Each
-// line begins with the Subscription's name. News is empty if nothing has changed.
-func (t *Timeline) News(before *Timeline, zone *time.Location) string {
+// Changes returns what has changed since before: transitions, then the state and the conditions. Each
+// line begins with the Subscription's name. It is empty if nothing has changed.
+func (t *Timeline) Changes(before *Timeline, zone *time.Location) string {
 	lines := t.progress(before, zone)
-	if now, was := t.standing(), before.standing(); now != was {
+	if now, was := t.stateLine(), before.stateLine(); now != was {
 		lines = append(lines, now)
 	}
 	lines = append(lines, t.conditions(before)...)
@@ -68,12 +68,12 @@ func (t *Timeline) progress(before *Timeline, zone *time.Location) []string {
 	previous := before.newest()
 	for _, one := range t.After(before.Last()) {
 		if one.Lost > 0 {
-			lines = append(lines, one.gap(true))
+			lines = append(lines, one.gapLine(true))
 		}
 		if previous == nil || previous.UID != one.UID {
 			lines = append(lines, one.plan())
 		}
-		lines = append(lines, one.news(zone, previous))
+		lines = append(lines, one.line(zone, previous))
 		previous = &one
 	}
 	return lines
@@ -82,7 +82,7 @@ func (t *Timeline) progress(before *Timeline, zone *time.Location) []string {
 // conditions returns lines about the conditions that appeared, changed or ended since before.
 func (t *Timeline) conditions(before *Timeline) []string {
 	var lines []string
-	now, was := t.holding(), before.holding()
+	now, was := t.activeConditions(), before.activeConditions()
 	for _, c := range was {
 		if !slices.ContainsFunc(now, func(other Condition) bool { return other.Type == c.Type }) {
 			lines = append(lines, c.Type+" is over")
@@ -90,7 +90,7 @@ func (t *Timeline) conditions(before *Timeline) []string {
 	}
 	for _, c := range now {
 		c.Since = nil
-		if !slices.ContainsFunc(was, c.says) {
+		if !slices.ContainsFunc(was, c.sameAs) {
 			lines = append(lines, c.text(t.now))
 		}
 	}
@@ -104,13 +104,13 @@ func (t *Timeline) newest() *Transition {
 	return &t.Transitions[len(t.Transitions)-1]
 }
 
-// says reports whether two conditions are equal except for their times.
-func (c *Condition) says(other Condition) bool {
+// sameAs reports whether two conditions are equal except for their times.
+func (c *Condition) sameAs(other Condition) bool {
 	return c.Type == other.Type && c.Status == other.Status && c.Reason == other.Reason && c.Message == other.Message
 }
 
-// news returns a transition as one line.
-func (t *Transition) news(zone *time.Location, previous *Transition) string {
+// line returns a transition as one line.
+func (t *Transition) line(zone *time.Location, previous *Transition) string {
 	cells := t.cells(zone, t.Time.Time, "")
 	after := ""
 	if previous != nil {
