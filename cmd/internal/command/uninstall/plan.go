@@ -16,8 +16,8 @@ type Operator struct {
 	Definitions []string `json:"-"`
 }
 
-// Observation is the input of a plan.
-type Observation struct {
+// Inventory is what a cluster contains of the product and of operators: the input of a plan.
+type Inventory struct {
 	// Namespace is the namespace of the supervisors.
 	Namespace string
 	// Present are the objects of the product and the temporary grants of supervisors.
@@ -66,8 +66,8 @@ type Plan struct {
 	Blockers []string `json:"blockers,omitempty"`
 }
 
-// NewPlan returns the plan for an observation.
-func NewPlan(o *Observation, everything bool) Plan {
+// NewPlan returns the plan for an inventory.
+func NewPlan(o *Inventory, everything bool) Plan {
 	p := Plan{Everything: everything, Remove: slices.Clone(o.Present)}
 	for _, object := range o.Foreign {
 		p.Stays = append(p.Stays, object.String()+", which lacks the label "+labelPartOf+"="+product)
@@ -85,7 +85,7 @@ func NewPlan(o *Observation, everything bool) Plan {
 }
 
 // namespace plans the removal of the supervisors' namespace.
-func (p *Plan) namespace(o *Observation) {
+func (p *Plan) namespace(o *Inventory) {
 	switch {
 	case !o.NamespaceOwned:
 	case len(o.Others) > 0:
@@ -96,7 +96,7 @@ func (p *Plan) namespace(o *Observation) {
 }
 
 // productOnly plans a removal that keeps all operators.
-func (p *Plan) productOnly(o *Observation) {
+func (p *Plan) productOnly(o *Inventory) {
 	if n := len(o.Operators); n > 0 {
 		p.Stays = append(p.Stays, fmt.Sprintf("%s, whose pods go on", count(n, "operator")))
 	}
@@ -121,7 +121,7 @@ func (p *Plan) productOnly(o *Observation) {
 }
 
 // all plans a removal of everything.
-func (p *Plan) all(o *Observation) {
+func (p *Plan) all(o *Inventory) {
 	if len(o.Managers) > 0 {
 		p.Blockers = append(p.Blockers, "another lifecycle manager of the same kinds is installed: "+enumerate(o.Managers)+
 			". The kinds and the operators are its own too. Hand the cluster back and uninstall without --everything, or remove that manager first")

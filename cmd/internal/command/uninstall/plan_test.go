@@ -8,9 +8,9 @@ import (
 	"github.com/chandlery/chandlery/cmd/internal/command/uninstall"
 )
 
-// observed is a cluster with two operators, of which one has a finalizer.
-func observed(changes ...func(*uninstall.Observation)) *uninstall.Observation {
-	o := &uninstall.Observation{
+// inventory is a cluster with two operators, of which one has a finalizer.
+func inventory(changes ...func(*uninstall.Inventory)) *uninstall.Inventory {
+	o := &uninstall.Inventory{
 		Namespace: "chandlery-system", NamespaceOwned: true,
 		Present: uninstall.Product("chandlery-system"),
 		Operators: []uninstall.Operator{
@@ -34,7 +34,7 @@ func TestNewPlan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reason                       string
-		change                       func(*uninstall.Observation)
+		change                       func(*uninstall.Inventory)
 		everything                   bool
 		removed, kept                []string
 		lost, stays, notes, blockers string
@@ -53,12 +53,12 @@ func TestNewPlan(t *testing.T) {
 		},
 		"OtherOwner": {
 			reason: "a namespace that another owner has made stays", everything: true,
-			change: func(o *uninstall.Observation) { o.Prerequisites[len(o.Prerequisites)-1].Foreign = true },
+			change: func(o *uninstall.Inventory) { o.Prerequisites[len(o.Prerequisites)-1].Foreign = true },
 			kept:   []string{"Namespace olm"}, stays: "Namespace olm, which another owner has made",
 		},
 		"BesideOLM": {
 			reason: "the kinds are OLM's too", everything: true,
-			change: func(o *uninstall.Observation) {
+			change: func(o *uninstall.Inventory) {
 				o.Managers = []string{"Deployment olm/olm-operator (0 of 0 replicas ready)"}
 			},
 			kept:     []string{"CustomResourceDefinition subscriptions.operators.coreos.com", "Namespace olm"},
@@ -66,29 +66,29 @@ func TestNewPlan(t *testing.T) {
 		},
 		"ProductBesideOLM": {
 			reason:     "the product can always be removed",
-			change:     func(o *uninstall.Observation) { o.Managers = []string{"Deployment olm/olm-operator"} },
+			change:     func(o *uninstall.Inventory) { o.Managers = []string{"Deployment olm/olm-operator"} },
 			removed:    []string{"Deployment chandlery-system/chandlery-supervisor"},
 			noBlockers: true,
 		},
 		"RecordOfTakeOver": {
 			reason: "the record of a take-over is needed to hand back",
-			change: func(o *uninstall.Observation) { o.Others = []string{"ConfigMap chandlery-takeover"} },
+			change: func(o *uninstall.Inventory) { o.Others = []string{"ConfigMap chandlery-takeover"} },
 			kept:   []string{"Namespace chandlery-system"}, stays: "which holds ConfigMap chandlery-takeover",
 		},
 		"NamespaceOfOthers": {
 			reason: "a namespace without the label belongs to another owner",
-			change: func(o *uninstall.Observation) { o.NamespaceOwned = false },
+			change: func(o *uninstall.Inventory) { o.NamespaceOwned = false },
 			kept:   []string{"Namespace chandlery-system"},
 		},
 		"Helm": {
 			reason: "the record of a release is Helm's own",
-			change: func(o *uninstall.Observation) { o.Release = "chandlery" },
+			change: func(o *uninstall.Inventory) { o.Release = "chandlery" },
 			notes:  "helm uninstall chandlery --namespace chandlery-system",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observed()
+			o := inventory()
 			if test.change != nil {
 				test.change(o)
 			}

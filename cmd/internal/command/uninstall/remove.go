@@ -36,13 +36,13 @@ type remover struct {
 // remove carries out a plan. It may be called again.
 func (r *remover) remove(ctx context.Context, p *Plan) error {
 	if p.Everything {
-		if err := r.operators(ctx); err != nil {
+		if err := r.deleteOperators(ctx); err != nil {
 			return err
 		}
-		if err := r.leftovers(ctx); err != nil {
+		if err := r.deleteOwned(ctx); err != nil {
 			return err
 		}
-		if err := r.collected(ctx); err != nil {
+		if err := r.waitForGarbageCollector(ctx); err != nil {
 			return err
 		}
 	}
@@ -52,13 +52,13 @@ func (r *remover) remove(ctx context.Context, p *Plan) error {
 			return err
 		}
 		if object.Kind == "Deployment" {
-			if err := r.podsGone(ctx); err != nil {
+			if err := r.waitForPods(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	for _, object := range p.Remove {
-		if err := r.gone(ctx, object); err != nil {
+		if err := r.waitForDeletion(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -67,15 +67,15 @@ func (r *remover) remove(ctx context.Context, p *Plan) error {
 
 func (r *remover) delete(ctx context.Context, object Object) error {
 	err := r.client.Delete(ctx, object.metadata(), client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !absent(err) {
+	if err != nil && !isAbsent(err) {
 		return fmt.Errorf("deleting %s: %w", object, err)
 	}
 	return nil
 }
 
-// podsGone waits for the supervisors to end while they still have permission to release their
+// waitForPods waits for the supervisors to end while they still have permission to release their
 // Lease. A pod on a lost node does not end; the timeout bounds the wait.
-func (r *remover) podsGone(ctx context.Context) error {
+func (r *remover) waitForPods(ctx context.Context) error {
 	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := r.client.List(ctx, &pods, client.InNamespace(r.namespace), client.MatchingLabels{labelName: supervisorName})
@@ -91,12 +91,12 @@ func (r *remover) podsGone(ctx context.Context) error {
 	return nil
 }
 
-// gone waits until an object is deleted.
-func (r *remover) gone(ctx context.Context, object Object) error {
+// waitForDeletion waits until an object is deleted.
+func (r *remover) waitForDeletion(ctx context.Context, object Object) error {
 	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
 		live := object.metadata()
 		err := r.client.Get(ctx, client.ObjectKeyFromObject(live), live)
-		if absent(err) {
+		if isAbsent(err) {
 			return true, nil
 		}
 		return false, err //nolint:wrapcheck // wrapped below
@@ -107,11 +107,11 @@ func (r *remover) gone(ctx context.Context, object Object) error {
 	return nil
 }
 
-// operators deletes all Subscriptions, ClusterServiceVersions, InstallPlans, OperatorGroups and
+// deleteOperators deletes all Subscriptions, ClusterServiceVersions, InstallPlans, OperatorGroups and
 // CatalogSources. A running supervisor cleans up after them. If none runs, this function removes
 // the supervisor's finalizers.
-func (r *remover) operators(ctx context.Context) error {
-	running, err := r.supervised(ctx)
+func (r *remover) deleteOperators(ctx context.Context) error {
+	running, err := r.supervisorReady(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (r *remover) operators(ctx context.Context) error {
 			for i := range list {
 				list[i].SetGroupVersionKind(gvk)
 				left = append(left, gvk.Kind+" "+list[i].Namespace+"/"+list[i].Name)
-				if err := r.discard(ctx, &list[i], !running); err != nil {
+				if err := r.deleteObject(ctx, &list[i], !running); err != nil {
 					return false, err
 				}
 			}
@@ -144,9 +144,9 @@ func (r *remover) operators(ctx context.Context) error {
 	return err //nolint:wrapcheck // wrapped where it arises
 }
 
-// leftovers deletes the objects that versions and groups own outside their namespaces and that no
+// deleteOwned deletes the objects that versions and groups own outside their namespaces and that no
 // supervisor has removed. A remaining webhook configuration would refuse writes of other clients.
-func (r *remover) leftovers(ctx context.Context) error {
+func (r *remover) deleteOwned(ctx context.Context) error {
 	const rbac, admission = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 	for _, one := range []struct {
 		gvk       schema.GroupVersionKind
@@ -175,9 +175,9 @@ func (r *remover) leftovers(ctx context.Context) error {
 	return nil
 }
 
-// collected waits until the garbage collector has deleted the objects that versions and catalogs
-// owned. After the kind of an owner is deleted, the garbage collector would never delete them.
-func (r *remover) collected(ctx context.Context) error {
+// waitForGarbageCollector waits until the garbage collector has deleted the objects that versions and
+// catalogs owned. After the kind of an owner is deleted, the garbage collector would never delete them.
+func (r *remover) waitForGarbageCollector(ctx context.Context) error {
 	r.report("waiting for the garbage collector")
 	var left []string
 	err := r.poll(ctx, func(ctx context.Context) (bool, error) {
@@ -193,7 +193,7 @@ func (r *remover) collected(ctx context.Context) error {
 				return false, err
 			}
 			for i := range list {
-				if slices.ContainsFunc(list[i].OwnerReferences, ours) {
+				if slices.ContainsFunc(list[i].OwnerReferences, ownedByOperatorsKind) {
 					left = append(left, gvk.Kind+" "+list[i].Namespace+"/"+list[i].Name)
 				}
 			}
@@ -206,36 +206,36 @@ func (r *remover) collected(ctx context.Context) error {
 	return nil
 }
 
-// ours reports whether an owner is of a kind of operators.coreos.com.
-func ours(ref metav1.OwnerReference) bool {
+// ownedByOperatorsKind reports whether an owner is of a kind of operators.coreos.com.
+func ownedByOperatorsKind(ref metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	return group == operatorsv1alpha1.GroupName
 }
 
-// supervised reports whether a supervisor is ready.
-func (r *remover) supervised(ctx context.Context) (bool, error) {
+// supervisorReady reports whether a supervisor is ready.
+func (r *remover) supervisorReady(ctx context.Context) (bool, error) {
 	var d appsv1.Deployment
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: supervisorName}, &d)
-	if err != nil && !absent(err) {
+	if err != nil && !isAbsent(err) {
 		return false, fmt.Errorf("reading the Deployment of the supervisors: %w", err)
 	}
 	return err == nil && d.Status.ReadyReplicas > 0, nil
 }
 
-// discard deletes an object. If release is set, it removes the supervisor's finalizers.
-func (r *remover) discard(ctx context.Context, o *metav1.PartialObjectMetadata, release bool) error {
+// deleteObject deletes an object. If release is set, it removes the supervisor's finalizers.
+func (r *remover) deleteObject(ctx context.Context, o *metav1.PartialObjectMetadata, release bool) error {
 	if release && finalized(o) {
 		before := o.DeepCopy()
 		o.Finalizers = slices.DeleteFunc(slices.Clone(o.Finalizers), func(name string) bool { return slices.Contains(finalizers(), name) })
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Patch(ctx, o, patch); err != nil && !absent(err) && !apierrors.IsConflict(err) {
+		if err := r.client.Patch(ctx, o, patch); err != nil && !isAbsent(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("removing the finalizers of %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 		}
 	}
 	if !o.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := r.client.Delete(ctx, o); err != nil && !absent(err) {
+	if err := r.client.Delete(ctx, o); err != nil && !isAbsent(err) {
 		return fmt.Errorf("deleting %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 	}
 	return nil

@@ -84,11 +84,11 @@ func (o *options) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says where it looked
 	}
-	observed, err := (&observer{client: c, namespace: o.namespace, catalogNamespace: o.catalogNamespace}).observe(cmd.Context())
+	inventory, err := (&inventoryReader{client: c, namespace: o.namespace, catalogNamespace: o.catalogNamespace}).read(cmd.Context())
 	if err != nil {
 		return err
 	}
-	p := NewPlan(observed, o.everything)
+	p := NewPlan(inventory, o.everything)
 	if err := o.show(cmd.OutOrStdout(), &p); err != nil {
 		return err
 	}

@@ -26,17 +26,17 @@ func finalizers() []string { return []string{api.FinalizerCleanup, api.Finalizer
 // annotationRelease holds the name of the Helm release that created an object.
 const annotationRelease = "meta.helm.sh/release-name"
 
-// observer reads the observation for a plan.
-type observer struct {
+// inventoryReader reads the inventory for a plan.
+type inventoryReader struct {
 	client           client.Client
 	namespace        string
 	catalogNamespace string
 }
 
-func (r *observer) observe(ctx context.Context) (*Observation, error) {
-	o := &Observation{Namespace: r.namespace, Counts: map[string]int{}}
-	for _, read := range []func(context.Context, *Observation) error{
-		r.product, r.grants, r.surroundings, r.prerequisites, r.operators, r.managers,
+func (r *inventoryReader) read(ctx context.Context) (*Inventory, error) {
+	o := &Inventory{Namespace: r.namespace, Counts: map[string]int{}}
+	for _, read := range []func(context.Context, *Inventory) error{
+		r.product, r.grants, r.otherObjects, r.prerequisites, r.operators, r.managers,
 	} {
 		if err := read(ctx, o); err != nil {
 			return nil, err
@@ -46,11 +46,11 @@ func (r *observer) observe(ctx context.Context) (*Observation, error) {
 }
 
 // get reads the metadata of an object. found is false if the object or its kind does not exist.
-func (r *observer) get(ctx context.Context, object Object) (live *metav1.PartialObjectMetadata, found bool, err error) {
+func (r *inventoryReader) get(ctx context.Context, object Object) (live *metav1.PartialObjectMetadata, found bool, err error) {
 	live = object.metadata()
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(live), live)
 	switch {
-	case absent(err):
+	case isAbsent(err):
 		return live, false, nil
 	case err != nil:
 		return live, false, fmt.Errorf("reading %s: %w", object, err)
@@ -58,12 +58,12 @@ func (r *observer) get(ctx context.Context, object Object) (live *metav1.Partial
 	return live, true, nil
 }
 
-// absent reports whether an error means that an object, or its kind, does not exist.
-func absent(err error) bool {
+// isAbsent reports whether an error means that an object, or its kind, does not exist.
+func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
 }
 
-func (r *observer) product(ctx context.Context, o *Observation) error {
+func (r *inventoryReader) product(ctx context.Context, o *Inventory) error {
 	for _, object := range Product(r.namespace) {
 		live, found, err := r.get(ctx, object)
 		if err != nil {
@@ -89,7 +89,7 @@ func (r *observer) product(ctx context.Context, o *Observation) error {
 }
 
 // grants adds the temporary roles of a supervisor that it has not revoked.
-func (r *observer) grants(ctx context.Context, o *Observation) error {
+func (r *inventoryReader) grants(ctx context.Context, o *Inventory) error {
 	for _, kind := range []string{"ClusterRoleBinding", "ClusterRole"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
@@ -103,9 +103,9 @@ func (r *observer) grants(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-// surroundings finds the other objects in the namespace of the supervisors, which the deletion of
+// otherObjects finds the other objects in the namespace of the supervisors, which the deletion of
 // the namespace would remove: users' objects and the record of a takeover.
-func (r *observer) surroundings(ctx context.Context, o *Observation) error {
+func (r *inventoryReader) otherObjects(ctx context.Context, o *Inventory) error {
 	for _, gvk := range []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
 		corev1.SchemeGroupVersion.WithKind("Service"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
@@ -116,7 +116,7 @@ func (r *observer) surroundings(ctx context.Context, o *Observation) error {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		err := r.client.List(ctx, list, client.InNamespace(r.namespace))
-		if absent(err) {
+		if isAbsent(err) {
 			continue
 		}
 		if err != nil {
@@ -132,7 +132,7 @@ func (r *observer) surroundings(ctx context.Context, o *Observation) error {
 	return nil
 }
 
-func (r *observer) prerequisites(ctx context.Context, o *Observation) error {
+func (r *inventoryReader) prerequisites(ctx context.Context, o *Inventory) error {
 	for _, object := range Prerequisites(r.catalogNamespace) {
 		live, found, err := r.get(ctx, object)
 		if err != nil {
@@ -148,9 +148,9 @@ func (r *observer) prerequisites(ctx context.Context, o *Observation) error {
 }
 
 // operators reads the objects of operators.coreos.com.
-func (r *observer) operators(ctx context.Context, o *Observation) error {
+func (r *inventoryReader) operators(ctx context.Context, o *Inventory) error {
 	var versions operatorsv1alpha1.ClusterServiceVersionList
-	if err := r.client.List(ctx, &versions); err != nil && !absent(err) {
+	if err := r.client.List(ctx, &versions); err != nil && !isAbsent(err) {
 		return fmt.Errorf("listing ClusterServiceVersions: %w", err)
 	}
 	for i := range versions.Items {
@@ -199,7 +199,7 @@ func managed() []schema.GroupVersionKind {
 func listOf(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := c.List(ctx, list, options...); err != nil && !absent(err) {
+	if err := c.List(ctx, list, options...); err != nil && !isAbsent(err) {
 		return nil, fmt.Errorf("listing %ss: %w", gvk.Kind, err)
 	}
 	return list.Items, nil
@@ -210,7 +210,7 @@ func finalized(o client.Object) bool {
 }
 
 // managers finds the Deployments of another lifecycle manager whose service accounts may do its work.
-func (r *observer) managers(ctx context.Context, o *Observation) error {
+func (r *inventoryReader) managers(ctx context.Context, o *Inventory) error {
 	var deployments appsv1.DeploymentList
 	if err := r.client.List(ctx, &deployments); err != nil {
 		return fmt.Errorf("listing Deployments, to find another lifecycle manager: %w", err)
